@@ -219,21 +219,21 @@ def versions() -> None:
     table = Table("kubernetes", "", "source", "in the cache")
     for group in pins.releases(pins.platform_name()):
         programs_of_group = [program for program in programs.programs(group.version) if program.group == group]
-        cached = programs.sources(group.version)
-        lacking = [program.name for program in programs_of_group if not cached[program.name]]
+        sources = programs.sources(group.version)
+        missing_programs = [program.name for program in programs_of_group if not sources[program.name]]
         origins = ", ".join(
-            sorted({_kind(cached[program.name]) for program in programs_of_group if cached[program.name]})
+            sorted({_origin(sources[program.name]) for program in programs_of_group if sources[program.name]})
         )
         table.add_row(
             group.version,
             "default" if group.name == pins.KUBERNETES else "",
             "official release" if all(program.digest for program in programs_of_group) else "built from Go modules",
-            (origins or "no") + (f", without {', '.join(lacking)}" if origins and lacking else ""),
+            (origins or "no") + (f", without {', '.join(missing_programs)}" if origins and missing_programs else ""),
         )
     output.console().print(table)
 
 
-def _kind(source: str) -> str:
+def _origin(source: str) -> str:
     """Return one word that says how a program came into the cache."""
     return "downloaded" if "://" in source else "built" if source.startswith("built") else source
 
@@ -269,15 +269,15 @@ def prune(
     everywhere: Annotated[bool, typer.Option("--all", help="Include the clusters of all your checkouts.")] = False,
 ) -> None:
     """Remove clusters and processes that a killed run left behind."""
-    removed = [prune_state(state) for state in _states(everywhere)]
-    for pruned in removed:
+    results = [prune_state(state) for state in _states(everywhere)]
+    for pruned in results:
         for name, reason in pruned.clusters.items():
             typer.echo(f"removed cluster {name}: {reason}")
         if pruned.processes:
             typer.echo(f"ended {', '.join(pruned.processes)}")
         for name, pid in pruned.alive.items():
             typer.echo(f"kept cluster {name}: it ends with process {pid}, which is alive")
-    if not any(pruned.clusters or pruned.processes or pruned.alive for pruned in removed):
+    if not any(pruned.clusters or pruned.processes or pruned.alive for pruned in results):
         typer.echo("nothing to remove")
 
 

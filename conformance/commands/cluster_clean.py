@@ -25,11 +25,11 @@ def clean(
     target = ctx.with_resource(chosen_kubeconfig.chosen(kubeconfig, context))
     existing.admit(target.path)
     removed = occupation.clean(target.path, run)
-    kinds = groupby(
+    groups = groupby(
         sorted(removed, key=lambda leftover: (str(leftover.resource), leftover.run)),
         lambda leftover: (leftover.resource, leftover.run),
     )
-    for (resource, made_by), members in kinds:
+    for (resource, made_by), members in groups:
         names = sorted(
             f"{leftover.namespace}/{leftover.name}" if leftover.namespace else leftover.name for leftover in members
         )

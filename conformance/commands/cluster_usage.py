@@ -65,7 +65,7 @@ def top(
         typer.echo(json.dumps({"components": components, "nodes": _groups(used), "pods": used.pods}, indent=2))
         return
     console = output.console()
-    table = Table("component", *_right("CPU", "CPU s", "MiB", "up"))
+    table = Table("component", *_right_aligned("CPU", "CPU s", "MiB", "up"))
     for process in processes:
         table.add_row(
             process.name,
@@ -75,7 +75,7 @@ def top(
             f"{int(process.uptime) // 60}m{int(process.uptime) % 60:02}s",
         )
     console.print(table)
-    table = Table("nodes", *_right("Ready", "pods", "CPU", "memory Gi", "GPUs"))
+    table = Table("nodes", *_right_aligned("Ready", "pods", "CPU", "memory Gi", "GPUs"))
     for group in used.groups:
         table.add_row(group.profile, f"{group.ready}/{group.nodes}", *_amounts(group))
     console.print(table if used.groups else "nodes: none")
@@ -189,9 +189,9 @@ def _amounts(group: ProfileUsage) -> Iterator[str]:
 
 def _counts(pods: Mapping[str, int]) -> str:
     """Return `20: 18 Ready, 2 Unschedulable`, or `none`."""
-    listed = ", ".join(f"{count} {state}" for state, count in pods.items())
-    return f"{sum(pods.values())}: {listed}" if listed else "none"
+    parts = ", ".join(f"{count} {state}" for state, count in pods.items())
+    return f"{sum(pods.values())}: {parts}" if parts else "none"
 
 
-def _right(*titles: str) -> Iterator[Column]:
+def _right_aligned(*titles: str) -> Iterator[Column]:
     return (Column(title, justify="right") for title in titles)

@@ -34,14 +34,14 @@ def command_line(
 ) -> str:
     """Return a command line of nemesis. An option without a value is left out. True stands for a flag, and a list for
     an option that is repeated."""
-    words = ["grove-conformance", "nemesis", command, "--implementation", implementation]
+    arguments = ["grove-conformance", "nemesis", command, "--implementation", implementation]
     for name, value in settings.items():
-        words += ["--set", f"{name}={value}"]
+        arguments += ["--set", f"{name}={value}"]
     for option, given in options:
         if given is True:
-            words.append(option)
+            arguments.append(option)
         elif isinstance(given, list):
-            words += [word for value in given for word in (option, str(value))]
+            arguments += [argument for value in given for argument in (option, str(value))]
         elif given:
-            words += [option, str(given)]
-    return shlex.join(words)
+            arguments += [option, str(given)]
+    return shlex.join(arguments)

@@ -139,7 +139,7 @@ def new(
         version=version,
         roles=sorted(set(roles)),
         scheduler_name=scheduler_name,
-        command=_words(command),
+        command=_split_command(command),
         ready=ready,
         crds=(crds,) if crds else skeleton.OUR_CRDS[contract],
         webhooks=webhooks,
@@ -225,8 +225,8 @@ def _described(judged: Descriptor, supplied: Descriptor | None) -> Iterator[str]
     yield f"installs   {', '.join(counts) or 'nothing'}"
     for role, processes in judged.processes.items():
         for process in processes:
-            words = " ".join(word for word in process.argv if isinstance(word, str))
-            yield f"starts     {f'{role} {process.name}'.rstrip()}: {words}"
+            arguments = " ".join(argument for argument in process.argv if isinstance(argument, str))
+            yield f"starts     {f'{role} {process.name}'.rstrip()}: {arguments}"
     for role, deployed in judged.deployments.items():
         yield f"starts     {role}: the Deployment {deployed.namespace}/{deployed.name}, by {judged.start}"
     if judged.start == "running":
@@ -250,7 +250,7 @@ def _roles(text: str) -> list[Role]:
     return [Role(role) for role in names]
 
 
-def _words(command: str) -> list[str]:
+def _split_command(command: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError as error:

@@ -34,7 +34,7 @@ app = typer.Typer(
 
 LANE_MEMORY = 4 * 2**30
 """Bytes of memory that a cluster with its implementation may need."""
-MOST_PLAYS = 3
+MAX_RUNS_FACTOR = 3
 """The factor by which a replay may exceed the requested number of runs, if the plan does not reach its point in every
 run."""
 app.command("change")(nemesis_changes.change)
@@ -121,9 +121,9 @@ def run(
             beds(lanes, judged, supplied, role, report, kubernetes) as started_beds,
         ):
             journal = campaign.Journal(folder / "tried.jsonl")
-            of_all = campaign.Campaign(started_beds, journal, report, evidence.keep, at=at, first=first)
-            played = of_all.done
-            of_all.run(scenarios, faults, limit)
+            whole_campaign = campaign.Campaign(started_beds, journal, report, evidence.keep, at=at, first=first)
+            played = whole_campaign.done
+            whole_campaign.run(scenarios, faults, limit)
     except KeyboardInterrupt:
         interrupted = True
     except Exception:  # the results are written, and the exception is raised again
@@ -170,27 +170,27 @@ def replay(
     role, replayed = Role(document["role"]), results.plan_of(document)
     judged, supplied = load(implementation or document["implementation"], given, role)
     _possible(catalog.chosen([replayed.fault]), judged, role)
-    of_plan = scenario.load(replayed.scenario)
-    if missing := campaign.unmet(judged, of_plan):
-        raise UsageError(missing, where=str(plan), hint=f"the scenario {of_plan.name} needs it")
-    bad = struck = 0
+    plan_scenario = scenario.load(replayed.scenario)
+    if missing := campaign.unmet(judged, plan_scenario):
+        raise UsageError(missing, where=str(plan), hint=f"the scenario {plan_scenario.name} needs it")
+    bad_count = struck_count = 0
     with progress.terminal("nemesis") as report, bed(judged, supplied, role, report, kubernetes=kubernetes) as target:
-        report(of_plan.name, "playing it without a fault")
-        course = learn(target, of_plan)
-        for number in range(1, MOST_PLAYS * times + 1):
-            report(of_plan.name, f"time {number}, {struck} of {times} with the fault: {replayed}")
-            outcome = play(target, of_plan, course, replayed)
+        report(plan_scenario.name, "playing it without a fault")
+        course = learn(target, plan_scenario)
+        for number in range(1, MAX_RUNS_FACTOR * times + 1):
+            report(plan_scenario.name, f"time {number}, {struck_count} of {times} with the fault: {replayed}")
+            outcome = play(target, plan_scenario, course, replayed)
             typer.echo(f"time {number}: {outcome.verdict}" + (f", in {outcome.place}" if outcome.place else ""))
-            struck += outcome.verdict is not FaultVerdict.NOT_STRUCK
+            struck_count += outcome.verdict is not FaultVerdict.NOT_STRUCK
             typer.echo("".join(f"  {line}\n" for line in outcome.lines), nl=False)
-            bad += outcome.verdict in BROKEN
-            if struck == times:
+            bad_count += outcome.verdict in BROKEN
+            if struck_count == times:
                 break
             target.restart()
-    typer.echo(f"{bad} of {struck} times that the fault was injected it ended differently")
-    if not struck:
+    typer.echo(f"{bad_count} of {struck_count} times that the fault was injected it ended differently")
+    if not struck_count:
         return Exit.NOTHING_RAN
-    return Exit.NOT_CONFORMANT if bad else Exit.CONFORMANT
+    return Exit.NOT_CONFORMANT if bad_count else Exit.CONFORMANT
 
 
 @dataclass
@@ -232,9 +232,9 @@ def _show(document: results.Report) -> None:
             typer.echo(f"{entry['name']}: refused: {entry['refused']}")
             continue
         counts = Counter({fault: count["findings"] for fault, count in entry["faults"].items()})
-        counted = ", ".join(f"{fault} {count}" for fault, count in counts.items() if count) or "none"
+        finding_counts = ", ".join(f"{fault} {count}" for fault, count in counts.items() if count) or "none"
         tried = f"{entry['tried']} of {entry['plans']} plans, {entry['pointsTried']} of {entry['points']} points"
-        typer.echo(f"{entry['name']}: {tried}; findings: {counted}")
+        typer.echo(f"{entry['name']}: {tried}; findings: {finding_counts}")
     for finding in document["findings"]:
         typer.echo(f"✗ {finding['number']}. {finding['verdict']}: {finding['text']} ({finding['file']})")
         typer.echo("\n".join(f"    {line}" for line in finding["lines"][:12]))

@@ -106,7 +106,7 @@ def replay(path: Path, times: int, implementation: str, settings: list[str] | No
     document = changes_results.read(path)
     given = {**({} if implementation else document.get("settings", {})), **assignments(settings or [])}
     judged, supplied = load(implementation or document["implementation"], given, Role.OPERATOR)
-    changes, bad = changes_results.changes_of(document), 0
+    changes, bad_count = changes_results.changes_of(document), 0
     with (
         progress.terminal("nemesis") as report,
         bed(judged, supplied, Role.OPERATOR, report, kubernetes=kubernetes) as target,
@@ -117,9 +117,9 @@ def replay(path: Path, times: int, implementation: str, settings: list[str] | No
             lines = player.play_again(changes)
             typer.echo(f"time {number}: {'different' if lines else 'same'}")
             typer.echo("".join(f"  {line}\n" for line in lines), nl=False)
-            bad += bool(lines)
-    typer.echo(f"{bad} of {times} times it ended differently")
-    return Exit.NOT_CONFORMANT if bad else Exit.CONFORMANT
+            bad_count += bool(lines)
+    typer.echo(f"{bad_count} of {times} times it ended differently")
+    return Exit.NOT_CONFORMANT if bad_count else Exit.CONFORMANT
 
 
 def _describe(changes: Sequence[SetChange]) -> str:

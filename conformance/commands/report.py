@@ -44,7 +44,7 @@ from conformance.suite.registry import requirement
 
 app = typer.Typer(help="Compare, combine, verify and publish reports.", no_args_is_help=True, add_completion=False)
 
-KNOWN_FOR = timedelta(days=90)
+EXPIRES_AFTER = timedelta(days=90)
 """The time after which the expected failures of a new baseline expire."""
 REPORT = "report.yaml, or the folder of its run"
 Report = Annotated[Path, typer.Argument(metavar="REPORT", help=f"{REPORT}.")]
@@ -112,8 +112,8 @@ def submit(
         path.parent.mkdir(parents=True, exist_ok=True)
         disk.publish(path, reading.text(reading.place(report)))
         readme = path.with_name(submission.README)
-        before = bounded.text(readme, bounded.LENGTH, documents.display_path(readme)) if readme.exists() else ""
-        disk.publish(readme, submission.readme(before, content, path.parent, url=url))
+        old_text = bounded.text(readme, bounded.LENGTH, documents.display_path(readme)) if readme.exists() else ""
+        disk.publish(readme, submission.readme(old_text, content, path.parent, url=url))
     typer.echo(str(path))
 
 
@@ -130,10 +130,10 @@ def matrix(
     result = matrices.matrix(published.read(folder), requirement.load())
     location = documents.display_path(to)
     if to.suffix == ".md":
-        before = bounded.text(to, bounded.LENGTH, location) if to.exists() else "<!-- matrix -->\n\n<!-- end -->\n"
-        content = between(before, "matrix", matrix_page.markdown(result))
+        old_text = bounded.text(to, bounded.LENGTH, location) if to.exists() else "<!-- matrix -->\n\n<!-- end -->\n"
+        content = between(old_text, "matrix", matrix_page.markdown(result))
         content = between(content, "matrix summary", matrix_page.summary(result))
-        if "<!-- matrix" not in before:
+        if "<!-- matrix" not in old_text:
             hint = "add the lines <!-- matrix --> and <!-- end -->, or name a new file"
             raise UsageError("has no place for the matrix", where=location, hint=hint)
     else:
@@ -170,7 +170,7 @@ def write_baseline(
     removed. The same list can be part of the descriptor, as `expectedFailures`.
     """
     _require_ledger(run)
-    day = _day(expires) if expires else datetime.now(UTC).date() + KNOWN_FOR
+    day = _day(expires) if expires else datetime.now(UTC).date() + EXPIRES_AFTER
     events = list(book.read(run / "ledger"))
     name = recovery.started(events, run).implementation.name
     report = model.judge(requirement.load(), events, datetime.fromtimestamp(events[-1].wall, UTC).date())
@@ -215,7 +215,7 @@ def recover(
     if recovery.started(events).suite_digest != suite_digest():
         typer.echo("the suite has changed since that run: its requirements are read as they are now", err=True)
     recovery.mark(run)
-    return _judged(run, recovery.events(run))
+    return _judge(run, recovery.events(run))
 
 
 @app.command()
@@ -238,9 +238,9 @@ def combine(
         to.mkdir(mode=0o700, parents=True)
         for folder, part in zip(runs, parts, strict=True):
             if (folder / "bundles").is_dir():
-                shutil.copytree(folder / "bundles", to / part.folder, symlinks=True, copy_function=_linked)
+                shutil.copytree(folder / "bundles", to / part.folder, symlinks=True, copy_function=_link_or_copy)
         book.save(to / "ledger", events)
-    return _judged(to, events)
+    return _judge(to, events)
 
 
 def _part(folder: Path) -> combining.PartialRun:
@@ -277,7 +277,7 @@ def _verified(report: Path) -> Document:
     return content
 
 
-def _linked(old: str, new: str) -> str:
+def _link_or_copy(old: str, new: str) -> str:
     """Create a hard link to a file, or copy the file if it is on another file system."""
     try:
         os.link(old, new, follow_symlinks=False)
@@ -286,10 +286,10 @@ def _linked(old: str, new: str) -> str:
     return new
 
 
-def _judged(folder: Path, events: list[AnyEvent]) -> int:
+def _judge(folder: Path, events: list[AnyEvent]) -> int:
     """Judge events, write the report to a folder, and show it. Return the exit code."""
-    last = datetime.fromtimestamp(events[-1].wall, UTC).date()
-    report = model.judge(requirement.load(), events, last)
+    last_day = datetime.fromtimestamp(events[-1].wall, UTC).date()
+    report = model.judge(requirement.load(), events, last_day)
     path = folder / reading.NAME
     launch.write(path, report)
     terminal.show(report, path, Console(highlight=False))

@@ -209,10 +209,10 @@ def run(
     part = shards.parse(shard) if shard else None
     disk.require(report_dir, SPACE, location=f"--report-dir {report_dir}", hint="make room, or give another folder")
     if rerun_failed:
-        everything = {str(parameter.name) for parameter in ctx.command.params}
+        all_options = {str(parameter.name) for parameter in ctx.command.params}
         options.refuse(
             ctx,
-            everything - RUN_OPTIONS,
+            all_options - RUN_OPTIONS,
             option_in_use="--rerun-failed",
             reason="repeats tests with the settings of their run",
             otherwise="begin a new run without --rerun-failed",
@@ -295,7 +295,7 @@ def run(
         settings = changed(settings, unplayed=dict(occupation.unplayed), simulator=occupation.simulator)
     with launch.without_trace(settings):
         plan = launch.collect(settings)
-        settings = changed(settings, ids=_of_tests(settings, plan, prepared.chosen))
+        settings = changed(settings, ids=_judged_ids(settings, plan, prepared.chosen))
         if part is not None:
             plan = plan.part(shards.part(plan.groups, part, settings.repeat))
             settings = changed(settings, part=tuple(sorted(plan.selected)))
@@ -303,13 +303,13 @@ def run(
             preparation.get_programs(settings)
     # Bound to the stream itself, because sys.stderr is pytest's log file while pytest runs.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
-    worker_count = 1 if existing_kubeconfig and count is None else _how_many(count, len(set(plan.groups.values())))
+    worker_count = 1 if existing_kubeconfig and count is None else _worker_count(count, len(set(plan.groups.values())))
     workers_of_run = 0 if pytest_options.interactive(for_pytest) else worker_count
     settings = changed(settings, workers=workers_of_run, shared=settings.shared and workers_of_run > 1)
-    after = f" after {judged.upgrades[0].about}" if settings.earlier else ""
+    predecessor = f" after {judged.upgrades[0].about}" if settings.earlier else ""
     enforced = f"policies {', '.join(settings.policies)}" if settings.policies else ""
     extras = (reproduction.other_version(settings), shlex.join(given.cluster_features.options()), enforced)
-    on = "".join(f", {words}" for words in extras if words)
+    conditions = "".join(f", {words}" for words in extras if words)
     effects = (
         existing.effects(Path(existing_kubeconfig), [descriptor for descriptor in (judged, supplied) if descriptor])
         if existing_kubeconfig
@@ -319,9 +319,10 @@ def run(
         err.print(line, markup=False)
     for ability, symptom in settings.unplayed.items():
         err.print(f"the cluster does not play {ability}: {symptom}; what needs that is blocked", markup=False)
-    of = f" (shard {settings.shard})" if settings.shard else ""
-    say = f"run {settings.run}: {judged.name} {judged.version}{after}{on}, {len(plan.selected)} tests{of}, "
-    err.print(say + f"{settings.workers} worker{'s' * (settings.workers != 1)}, seed {settings.seed}", markup=False)
+    shard_text = f" (shard {settings.shard})" if settings.shard else ""
+    subject = f"run {settings.run}: {judged.name} {judged.version}{predecessor}{conditions}"
+    worker_text = f"{settings.workers} worker{'s' * (settings.workers != 1)}"
+    err.print(f"{subject}, {len(plan.selected)} tests{shard_text}, {worker_text}, seed {settings.seed}", markup=False)
     code = launch.run(
         settings,
         plan,
@@ -360,11 +361,11 @@ def _workers(text: str) -> int | None:
     return int(text)
 
 
-def _how_many(count: int | None, tests: int) -> int:
+def _worker_count(count: int | None, tests: int) -> int:
     """Return the number of workers. The default is three for two cores, because a worker mostly waits."""
     cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
-    usual = min(cores + cores // 2, memory // WORKER_MEMORY)
-    return max(1, min(usual, tests)) if count is None else min(count, max(tests, 1))
+    default_count = min(cores + cores // 2, memory // WORKER_MEMORY)
+    return max(1, min(default_count, tests)) if count is None else min(count, max(tests, 1))
 
 
 def _cluster(ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str) -> tuple[str, tuple[str, ...]]:
@@ -391,7 +392,7 @@ def _occupy(
     return ctx.with_resource(occupied(Path(settings.kubeconfig), terms, progress.notice))
 
 
-def _of_tests(settings: RunSettings, plan: launch.LaunchPlan, chosen: Selection) -> tuple[str, ...]:
+def _judged_ids(settings: RunSettings, plan: launch.LaunchPlan, chosen: Selection) -> tuple[str, ...]:
     """Return the judged ids. With --test or options for pytest, these are the selected ids that the chosen tests
     declare."""
     if not settings.only and not settings.pytest_options:

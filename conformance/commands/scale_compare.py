@@ -115,7 +115,7 @@ def compare(
             plan = session.ComparisonPlan(
                 base=_side("--base", base, both_set, base_set, source, report)
                 if stored_base is None
-                else _nothing(stored_base),
+                else _unmeasured_side(stored_base),
                 head=_side("--head", head, both_set, head_set, source, report),
                 scenario=scenario,
                 scheduler=scheduler.value,
@@ -157,7 +157,7 @@ def _paired(base: sides.StoredSide, head: sides.StoredSide, limits: validity.Lim
     return rounds.paired(base.results, head.results, limits), _warnings(base, head)
 
 
-def _nothing(stored_base: sides.StoredSide) -> sides.MeasuredSide:
+def _unmeasured_side(stored_base: sides.StoredSide) -> sides.MeasuredSide:
     """Return the plan's entry for a side that is not measured."""
     return sides.MeasuredSide("", {}, stored_base.name)
 
@@ -166,8 +166,8 @@ def _check_metric(metric: str, scenario: scenarios.LoadScenario) -> None:
     """Raise UsageError for a metric that no run of the scenario can have, instead of failing after the last round."""
     phase, _, name = metric.partition("/")
     markers = {entry.name: markers_of(entry) for entry in scenario.phases}
-    described = name.startswith(("created-to-", "cpu-"))
-    if metric and not (phase in markers and (described or name.removesuffix("×floor") in markers[phase])):
+    is_described = name.startswith(("created-to-", "cpu-"))
+    if metric and not (phase in markers and (is_described or name.removesuffix("×floor") in markers[phase])):
         metric_names = [f"{phase}/{marker}" for phase, names in markers.items() for marker in names]
         raise UsageError(
             f'unknown metric "{metric}"', where="--metric", hint=documents.suggestion(metric, metric_names)
@@ -176,10 +176,10 @@ def _check_metric(metric: str, scenario: scenarios.LoadScenario) -> None:
 
 def _stored(option: str, given: list[str], repo: Path | None) -> bool:
     """Return whether a side consists of stored results instead of being measured."""
-    kinds = {repo is None and sides.is_stored(value) for value in given}
-    if len(kinds) > 1:
+    stored_flags = {repo is None and sides.is_stored(value) for value in given}
+    if len(stored_flags) > 1:
         raise UsageError("names results and something else", where=option, hint="give one kind")
-    return kinds == {True}
+    return stored_flags == {True}
 
 
 def _source(
@@ -207,15 +207,17 @@ def _side(
     if len(given) > 1:
         raise UsageError("names several sides", where=option, hint="give one")
     values = assignments(both or []) | assignments(side_set or [], f"{option}-set")
-    name, descriptor, named = given[0], given[0], dict(values)
+    name, descriptor, named_values = given[0], given[0], dict(values)
     if source is not None:
         repository, descriptor = source
         commit = repository.commit(given[0])
         name = commit[:12] if commit.startswith(given[0]) else f"{given[0]} ({commit[:12]})"
         values = refs.settings_in(values, repository.built(commit, report))
     loading.load(descriptor, values)  # find mistakes now, not after the first run
-    changed = [f"{key}={value}" for key, value in identity.published(named).items() if refs.PLACEHOLDER not in value]
-    return sides.MeasuredSide(descriptor, values, " ".join([name, *changed]))
+    changed_settings = [
+        f"{key}={value}" for key, value in identity.published(named_values).items() if refs.PLACEHOLDER not in value
+    ]
+    return sides.MeasuredSide(descriptor, values, " ".join([name, *changed_settings]))
 
 
 def _warnings(base: sides.StoredSide, head: sides.StoredSide) -> list[str]:

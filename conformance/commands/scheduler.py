@@ -133,7 +133,7 @@ def judge(
         raise UsageError("has no gang to judge", where=str(history), hint="record while gangs are created")
     if judgement.broken:
         return Exit.NOT_CONFORMANT
-    return Exit.PARTIAL if _of(judgement, GangState.TORN) else Exit.CONFORMANT
+    return Exit.PARTIAL if _fates_in(judgement, GangState.TORN) else Exit.CONFORMANT
 
 
 def describe(judgement: Placements, now: float) -> list[str]:
@@ -142,16 +142,16 @@ def describe(judgement: Placements, now: float) -> list[str]:
     spaces = len({fate.namespace for fate in judgement.fates})
     parts = ", ".join(f"{counts[state]} {state}" for state in GangState if counts[state]) or "none"
     lines = [f"{len(judgement.fates)} gangs in {spaces} namespaces, {now:.0f} s: {parts}"]
-    lines += [f"  torn: {fate.namespace}/{fate.gang}: {fate.missing}" for fate in _of(judgement, GangState.TORN)]
+    lines += [f"  torn: {fate.namespace}/{fate.gang}: {fate.missing}" for fate in _fates_in(judgement, GangState.TORN)]
     if slow := [fate for fate in judgement.fates if fate.binding is not None]:
-        last = max(slow, key=lambda fate: fate.binding or 0.0)
-        lines.append(f"  longest from the first bound pod to admission: {last.binding:.1f} s, {last.gang}")
+        slowest = max(slow, key=lambda fate: fate.binding or 0.0)
+        lines.append(f"  longest from the first bound pod to admission: {slowest.binding:.1f} s, {slowest.gang}")
     for rule in sorted({(result.id, result.statement) for _, result in judgement.results}):
         broken = [(space, result) for space, result in judgement.broken if result.id == rule[0]]
-        judged = any(result.holds for _, result in judgement.results if result.id == rule[0])
-        word = "broken" if broken else "holds" if judged else "not judged"
-        lines.append(f"{rule[0]} {word}: {rule[1]}")
-        if not judged and not broken:
+        is_judged = any(result.holds for _, result in judgement.results if result.id == rule[0])
+        state_word = "broken" if broken else "holds" if is_judged else "not judged"
+        lines.append(f"{rule[0]} {state_word}: {rule[1]}")
+        if not is_judged and not broken:
             reasons = {result.reason for _, result in judgement.results if result.id == rule[0]}
             lines += [f"  {reason}" for reason in sorted(reasons)]
         for space, result in broken:
@@ -182,5 +182,5 @@ def document(judgement: Placements, now: float) -> dict[str, object]:
     }
 
 
-def _of(judgement: Placements, state: GangState) -> list[Fate]:
+def _fates_in(judgement: Placements, state: GangState) -> list[Fate]:
     return [fate for fate in judgement.fates if fate.state is state]

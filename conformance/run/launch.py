@@ -92,7 +92,7 @@ def without_trace(settings: RunSettings) -> Iterator[None]:
         raise
 
 
-def _limited(settings: RunSettings) -> frozenset[str]:
+def _limited_ids(settings: RunSettings) -> frozenset[str]:
     """Return the requirements with an accepted limit: a case in which the specification lets them not hold."""
     requirements = requirement.load(Path(settings.registry)).requirements.values()
     return frozenset(entry.id for entry in requirements if entry.limit is not None)
@@ -112,7 +112,7 @@ def run(
     kept, nothing of the run is left behind."""
     settings.save()
     book = Book(settings.ledger)
-    begin = time.time()
+    start_time = time.time()
     book.write(
         ledger.RunStarted(
             run=settings.run,
@@ -143,13 +143,13 @@ def run(
 
         with (
             _stoppable(err) as only_answer,
-            _progress(settings, book, plan, err, begin),
-            _guarded(settings, book, watch, last),
+            _progress(settings, book, plan, err, start_time),
+            _watchdog_of(settings, book, watch, last),
         ):
             status = _pytest(settings, plan, watch)
             only_answer()
-            ended = watch.enough or watch.stuck
-            interrupted = watch.interrupted or (status == pytest.ExitCode.INTERRUPTED and not ended)
+            was_ended = watch.enough or watch.stuck
+            interrupted = watch.interrupted or (status == pytest.ExitCode.INTERRUPTED and not was_ended)
             sweep(settings, book)
         book.write(ledger.RunFinished(interrupted=interrupted, status=status))
     else:
@@ -202,14 +202,14 @@ def _progress(
         len(plan.selected),
         err,
         begin,
-        limited=_limited(settings),
+        limited=_limited_ids(settings),
         expected=frozenset(settings.expected),
         verbose=settings.verbose,
         time_left=TimeLeft(plan.groups, costs, plan.exclusive_groups, settings.workers),
     )
 
 
-def _guarded(
+def _watchdog_of(
     settings: RunSettings, book: Book, watch: Watch, last: Callable[[], int]
 ) -> AbstractContextManager[object]:
     """Return the context manager that ends a run in which nothing happens any more; it does nothing while the user
@@ -303,7 +303,7 @@ class _Catcher:
 def _quietly(log: Path | None) -> Iterator[None]:
     """Run pytest in the same way for every user: with its output in `log`, if one is given, and without the user's
     plugins and options. This applies to workers as well."""
-    before = dict(os.environ)
+    environment = dict(os.environ)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.environ.pop("PYTEST_ADDOPTS", None)
     try:
@@ -312,8 +312,8 @@ def _quietly(log: Path | None) -> Iterator[None]:
     finally:
         for name in ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_ADDOPTS"):
             os.environ.pop(name, None)
-            if name in before:
-                os.environ[name] = before[name]
+            if name in environment:
+                os.environ[name] = environment[name]
 
 
 @contextlib.contextmanager
@@ -362,9 +362,9 @@ def _on_signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
-    before = {number: signal.signal(number, handler) for number in numbers}
+    former_handlers = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, former in before.items():
+        for number, former in former_handlers.items():
             signal.signal(number, former)

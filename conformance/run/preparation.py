@@ -87,17 +87,17 @@ def prepare(settings: RunSettings, report_dir: Path, *, usual_cluster: bool) -> 
     declared.check(judged, registry)
     if settings.cluster == "own":
         deployment.require_crds(judged)
-    roles, claimed = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
+    roles, features = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
     settings = changed(
         settings,
         directory=str((report_dir / settings.run).absolute()),
         roles=roles,
-        features=claimed,
+        features=features,
         release=judged.release,
-        expected=_expected(judged, datetime.now(UTC).date()),
+        expected=_unexpired_failures(judged, datetime.now(UTC).date()),
     )
     if usual_cluster:
-        settings = _on_their_cluster(settings, registry, selection(settings, registry))
+        settings = _with_default_cluster(settings, registry, selection(settings, registry))
     settings = changed(settings, reproduce=reproduction.command(settings))
     return Prepared(settings, judged, supplied, selection(settings, registry))
 
@@ -130,25 +130,25 @@ def suite_digest() -> str:
     """Return `sha256:` and the digest of the files that determine what a verdict means, in the order of their paths."""
     total = hashlib.sha256()
     root = Path(__file__).resolve().parent.parent
-    places = [*(root / name for name in SUITE), data.folder("fixtures") / "workloads"]
-    for place in places:
-        for path in sorted(p for p in place.rglob("*") if p.suffix in (".py", ".yaml", ".json")):
-            total.update(f"{place.name}/{path.relative_to(place).as_posix()}\0".encode())
+    folders = [*(root / name for name in SUITE), data.folder("fixtures") / "workloads"]
+    for folder in folders:
+        for path in sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".yaml", ".json")):
+            total.update(f"{folder.name}/{path.relative_to(folder).as_posix()}\0".encode())
             total.update(hashlib.sha256(path.read_bytes()).digest())
     return "sha256:" + total.hexdigest()
 
 
 def environment(settings: RunSettings) -> dict[str, str]:
     """Return what the results of a run depend on besides the implementation and the suite."""
-    used = served(settings.kubernetes)
+    versions_used = served(settings.kubernetes)
     if settings.cluster == "existing":
-        used = existing.versions(Path(settings.kubeconfig))
+        versions_used = existing.versions(Path(settings.kubeconfig))
     if settings.cluster_features:
-        used["features"] = shlex.join(settings.cluster_features.options())
+        versions_used["features"] = shlex.join(settings.cluster_features.options())
     if settings.policies:
-        used["policies"] = ", ".join(Path(word).name for word in settings.policies)
+        versions_used["policies"] = ", ".join(Path(word).name for word in settings.policies)
     return {
-        **used,
+        **versions_used,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}".lower(),
         "cpus": str(os.cpu_count() or 0),
@@ -160,16 +160,16 @@ def changed(settings: RunSettings, **changes: object) -> RunSettings:
     return msgspec.structs.replace(settings, **changes)
 
 
-def _expected(judged: Descriptor, today: date) -> dict[str, str]:
+def _unexpired_failures(judged: Descriptor, today: date) -> dict[str, str]:
     """Return the ids of the unexpired expected failures, with the reasons for them."""
     return {e.id: e.reason for e in judged.expected_failures if e.expires is None or e.expires > today}
 
 
-def _on_their_cluster(settings: RunSettings, registry: requirement.Registry, chosen: Selection) -> RunSettings:
+def _with_default_cluster(settings: RunSettings, registry: requirement.Registry, chosen: Selection) -> RunSettings:
     """Return the settings with the cluster that the selected profiles need, if the default cluster does not suffice."""
-    needs = [registry.clusters[profile] for profile in chosen.profiles if profile in registry.clusters]
-    if not needs:
+    cluster_needs = [registry.clusters[profile] for profile in chosen.profiles if profile in registry.clusters]
+    if not cluster_needs:
         return settings
-    presets = tuple(sorted({name for need in needs for name in need.features}))
-    kubernetes = versions(needs[0].kubernetes)["kubernetes"]
+    presets = tuple(sorted({name for cluster_need in cluster_needs for name in cluster_need.features}))
+    kubernetes = versions(cluster_needs[0].kubernetes)["kubernetes"]
     return changed(settings, kubernetes=kubernetes, cluster_features=Requested(presets=presets))

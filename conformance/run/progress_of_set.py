@@ -25,7 +25,7 @@ def lines(view: View, name: str, replicas: int, expected: ExpectedObjects) -> li
     appear."""
     cliques = list(expected.cliques.values())
     count = f"{expected.pods} pods"
-    answers: list[tuple[str, bool | Unmet]] = [
+    results: list[tuple[str, bool | Unmet]] = [
         *((f"{objects.plural} {', '.join(objects.names)}", objects.answer(view)) for objects in _objects(expected)),
         (
             f"a PodGang with PodGroups for {', '.join(expected.cliques)}",
@@ -37,11 +37,11 @@ def lines(view: View, name: str, replicas: int, expected: ExpectedObjects) -> li
         (f"{count} Ready", _all_ready(view, expected)),
         (f"status.availableReplicas: {replicas}", predicates.available(name, replicas)(view)),
     ]
-    return [ProgressLine(subject, "" if answer else str(answer)) for subject, answer in answers]
+    return [ProgressLine(subject, "" if answer else str(answer)) for subject, answer in results]
 
 
 @dataclass(frozen=True)
-class _Named:
+class _ExpectedNames:
     """The names of the expected objects of one resource."""
 
     plural: str
@@ -53,16 +53,16 @@ class _Named:
         return not missing or Unmet(f"{', '.join(missing)} missing; there: {present}")
 
 
-def _objects(expected: ExpectedObjects) -> list[_Named]:
-    kinds: Mapping[str, Mapping[str, object]] = {
+def _objects(expected: ExpectedObjects) -> list[_ExpectedNames]:
+    names_by_plural: Mapping[str, Mapping[str, object]] = {
         "services": expected.services,
         "podcliquescalinggroups": expected.groups,
         "podcliques": expected.cliques,
     }
-    return [_Named(plural, sorted(named)) for plural, named in kinds.items() if named]
+    return [_ExpectedNames(plural, sorted(names)) for plural, names in names_by_plural.items() if names]
 
 
 def _all_ready(view: View, expected: ExpectedObjects) -> bool | Unmet:
     members = predicates.by_clique(view, expected.cliques.values())
-    ready = sum(pods.ready(pod) for of_clique in members.values() for pod in of_clique)
+    ready = sum(pods.ready(pod) for clique_pods in members.values() for pod in clique_pods)
     return ready >= expected.pods or Unmet(f"{ready} of {expected.pods} are Ready")

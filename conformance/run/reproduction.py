@@ -16,31 +16,31 @@ def command(settings: RunSettings) -> str:
     """Return the command line that repeats a test of this run, without the name of the test. The run's selection is
     included because it decides what the test judges, and the number of repetitions because random numbers depend on
     it."""
-    words = [_program(), "run", "--implementation", settings.implementation]
+    arguments = [_program(), "run", "--implementation", settings.implementation]
     for name, value in settings.parameters.items():
-        words += ["--set", f"{name}={value}"]
-    words += ["--from", settings.earlier] if settings.earlier else []
+        arguments += ["--set", f"{name}={value}"]
+    arguments += ["--from", settings.earlier] if settings.earlier else []
     for name, value in settings.earlier_parameters.items():
-        words += ["--from-set", f"{name}={value}"]
-    words += ["--baseline", settings.baseline] if settings.baseline else []
+        arguments += ["--from-set", f"{name}={value}"]
+    arguments += ["--baseline", settings.baseline] if settings.baseline else []
     for option, values in (("--profile", settings.profiles), ("--id", settings.ids), ("--skip", settings.skip)):
         for value in values:
-            words += [option, value]
-    words += ["--repeat", str(settings.repeat)] if settings.repeat > 1 else []
-    words += settings.cluster_features.options()
-    words += [word for policy in settings.policies for word in (policies.OPTION, policy)]
-    words += ["--kubernetes", settings.kubernetes] if other_version(settings) else []
-    words += ["--time-scale", f"{settings.time_scale:g}", "--seed", str(settings.seed)]
+            arguments += [option, value]
+    arguments += ["--repeat", str(settings.repeat)] if settings.repeat > 1 else []
+    arguments += settings.cluster_features.options()
+    arguments += [argument for policy in settings.policies for argument in (policies.OPTION, policy)]
+    arguments += ["--kubernetes", settings.kubernetes] if other_version(settings) else []
+    arguments += ["--time-scale", f"{settings.time_scale:g}", "--seed", str(settings.seed)]
     if settings.cluster == "existing":
-        words += ["--cluster", "existing", *settings.kubeconfig_options]
-        words += ["--install-stages"] if settings.install_stages else []
-    return shlex.join(words)
+        arguments += ["--cluster", "existing", *settings.kubeconfig_options]
+        arguments += ["--install-stages"] if settings.install_stages else []
+    return shlex.join(arguments)
 
 
 def other_version(settings: RunSettings) -> str:
     """Return the name and version of Kubernetes, or an empty text for the default version or an existing cluster."""
-    usual = settings.kubernetes in ("", versions()["kubernetes"])
-    return "" if usual else f"Kubernetes {settings.kubernetes}"
+    is_default = settings.kubernetes in ("", versions()["kubernetes"])
+    return "" if is_default else f"Kubernetes {settings.kubernetes}"
 
 
 def _program() -> str:
@@ -48,5 +48,5 @@ def _program() -> str:
     path."""
     name = "grove-conformance"
     path = shutil.which(name)
-    started = Path(sys.argv[0])
-    return name if started.name != name or (path and started.samefile(path)) else str(started)
+    script = Path(sys.argv[0])
+    return name if script.name != name or (path and script.samefile(path)) else str(script)

@@ -44,18 +44,18 @@ def unpassed(events: Iterable[ledger.AnyEvent], expected: frozenset[str]) -> tup
     """Return the planned tests that failed, were blocked by the implementation, or have no outcome. Tests that failed
     only as expected are not included. Pure function."""
     planned: set[str] = set()
-    failed: dict[str, set[str]] = {}
+    failed_ids: dict[str, set[str]] = {}
     passed_tests: set[str] = set()
     for event in events:
         match event:
             case ledger.RunStarted():
                 planned |= {test.test for test in event.plan}
             case ledger.Check() if event.outcome == "failed":
-                failed.setdefault(event.test, set()).add(event.id)
+                failed_ids.setdefault(event.test, set()).add(event.id)
             case ledger.TestFinished():
-                as_expected = event.outcome == "failed" and failed.get(event.test, set()) <= expected
-                by_chance = event.outcome == "blocked" and event.cause == "circumstances"
-                if event.outcome in ("passed", "known-limit") or as_expected or by_chance:
+                as_expected = event.outcome == "failed" and failed_ids.get(event.test, set()) <= expected
+                is_circumstantial = event.outcome == "blocked" and event.cause == "circumstances"
+                if event.outcome in ("passed", "known-limit") or as_expected or is_circumstantial:
                     passed_tests.add(event.test)
             case _:
                 pass

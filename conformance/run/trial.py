@@ -102,11 +102,11 @@ def attempt(
 def with_kept_logs(text: str, logs: Iterable[Path]) -> str:
     """Copy the logs that are mentioned in a text, and return the text with the paths of the copies: the logs themselves
     are deleted with the cluster."""
-    named = [log for log in logs if str(log) in text and log.exists()]
-    if not named:
+    mentioned_logs = [log for log in logs if str(log) in text and log.exists()]
+    if not mentioned_logs:
         return text
     folder = Path(tempfile.mkdtemp(prefix="grove-conformance-try-"))
-    for log in named:
+    for log in mentioned_logs:
         text = text.replace(str(log), str(shutil.copy(log, folder / log.name)))
     return text
 
@@ -154,17 +154,17 @@ def _watch(place: _Place, driver: Driver, workload: str, within: float, stack: E
     manifest["metadata"] = {**manifest["metadata"], "namespace": place.namespace}
     if place.pool:
         nodes.bind_to(place.pool, manifest)
-    accepted = f"the PodCliqueSet {manifest['metadata']['name']} is accepted"
+    acceptance = f"the PodCliqueSet {manifest['metadata']['name']} is accepted"
     try:
         api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}})
         api.create(manifest)
     except (ApiError, NotServed) as error:
-        return SetProgress([ProgressLine(accepted, words(error))], driver.last_words())
+        return SetProgress([ProgressLine(acceptance, words(error))], driver.last_words())
     lines = _until_complete(History(recorder, place.namespace), driver, manifest, within)
     incomplete = any(line.unmet for line in lines)
-    deaths = [str(failure) for failure in driver.failures()] if incomplete else []
-    last_words = "; ".join(deaths) or driver.last_words() if incomplete else ""
-    return SetProgress([ProgressLine(accepted), *lines], last_words)
+    failures = [str(failure) for failure in driver.failures()] if incomplete else []
+    last_words = "; ".join(failures) or driver.last_words() if incomplete else ""
+    return SetProgress([ProgressLine(acceptance), *lines], last_words)
 
 
 def _until_complete(history: History, driver: Driver, manifest: Mapping[str, Any], within: float) -> list[ProgressLine]:

@@ -80,8 +80,8 @@ class Watch:
 
     def pytest_internalerror(self, excrepr: object) -> None:
         """Record an internal error of pytest."""
-        last = str(excrepr).strip().splitlines()[-1:]
-        self.fault("pytest ended with an internal error: " + "".join(last))
+        last_line = str(excrepr).strip().splitlines()[-1:]
+        self.fault("pytest ended with an internal error: " + "".join(last_line))
 
     def fault(self, error: str) -> None:
         """Record a harness error of this process."""

@@ -31,7 +31,7 @@ LONGEST = 1800.0
 that is too slow; the longest scenes take about 80 s."""
 END_WITHIN = 300.0
 """Seconds that workers have to clean up and this process has to end before the next, harder step."""
-LOOK_EVERY = 1.0
+CHECK_INTERVAL = 1.0
 
 
 class Watchdog:
@@ -72,14 +72,14 @@ class Watchdog:
     def _passes(self, seconds: float, moved: Callable[[], object] = lambda: None) -> bool:
         """Return True once `moved` has not changed for `seconds`, and False if the run ends before that. Time in which
         this process did not run does not count."""
-        quiet, last, before = 0.0, moved(), time.monotonic()
-        while quiet < pace.patience(seconds):
-            if self._ended.wait(min(LOOK_EVERY, seconds)):
+        quiet_seconds, last_value, checked_at = 0.0, moved(), time.monotonic()
+        while quiet_seconds < pace.patience(seconds):
+            if self._ended.wait(min(CHECK_INTERVAL, seconds)):
                 return False
-            now = time.monotonic()
-            quiet, before = quiet + min(now - before, 2 * LOOK_EVERY), now
-            if (present := moved()) != last:
-                quiet, last = 0.0, present
+            current_time = time.monotonic()
+            quiet_seconds, checked_at = quiet_seconds + min(current_time - checked_at, 2 * CHECK_INTERVAL), current_time
+            if (value := moved()) != last_value:
+                quiet_seconds, last_value = 0.0, value
         return True
 
     def _write_stacks(self) -> None:
@@ -96,7 +96,7 @@ class Watchdog:
                 file.flush()
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, STACKS)
-                self._ended.wait(LOOK_EVERY)
+                self._ended.wait(CHECK_INTERVAL)
 
     def _kill(self) -> None:
         for process in psutil.Process().children(recursive=True):

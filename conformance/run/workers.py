@@ -45,9 +45,9 @@ class Workers:
 
     def take(self, name: str, message: object) -> None:
         """Process a message from a worker; None means that its channel is closed."""
-        ended = message is None
+        has_ended = message is None
         if isinstance(message, bytes):
-            ended = isinstance(self._book.take(message), WorkerEnded)
+            has_ended = isinstance(self._book.take(message), WorkerEnded)
         elif isinstance(message, str) and message.startswith(MARK):
             self._collected(decoded(message))
         with self._lock:
@@ -57,7 +57,7 @@ class Workers:
                 self._curious.add(name)
             if isinstance(message, str) and message.startswith(shared.TOLD):
                 self._running = message
-            if ended:
+            if has_ended:
                 self._lines.pop(name, None)
                 if name == shared.FIRST:
                     self._running = shared.encoded(
@@ -67,9 +67,9 @@ class Workers:
                 for worker in self._curious:
                     self._send(worker, self._running)
                 self._curious.clear()
-            if len(self._lines) == 1 and (last := next(iter(self._lines))) in self._waiting:
-                self._waiting.remove(last)
-                self._send(last, other_workers.LAST_WORKER)
+            if len(self._lines) == 1 and (last_worker := next(iter(self._lines))) in self._waiting:
+                self._waiting.remove(last_worker)
+                self._send(last_worker, other_workers.LAST_WORKER)
 
     def _send(self, name: str, message: str) -> None:
         with contextlib.suppress(OSError, KeyError):  # the worker has ended as well
