@@ -32,21 +32,28 @@ def claims(workload: Document, objects: ExpectedObjects) -> dict[str, ExpectedCl
 
 
 def _claims(set_template: SetTemplate, objects: ExpectedObjects) -> Iterator[ExpectedClaim]:
-    of_set = _sharing(at(set_template.document, "spec", "template"))
-    yield from _of(
-        set_template, ("PodCliqueSet", set_template.name), of_set, range(set_template.replicas), {}, labels.SET_INDEX
+    set_sharing = _sharing(at(set_template.document, "spec", "template"))
+    yield from _claims_for(
+        set_template,
+        ("PodCliqueSet", set_template.name),
+        set_sharing,
+        range(set_template.replicas),
+        {},
+        labels.SET_INDEX,
     )
     for group in objects.groups.values():
         [config] = [g for g in set_template.groups if group.name.endswith(f"-{g.name}") and g.cliques == group.cliques]
         owner, tags = ("PodCliqueScalingGroup", group.name), {labels.GROUP: group.name}
-        yield from _of(set_template, owner, _sharing(config.entry), range(group.replicas), tags, labels.GROUP_INDEX)
+        yield from _claims_for(
+            set_template, owner, _sharing(config.entry), range(group.replicas), tags, labels.GROUP_INDEX
+        )
     for clique in objects.cliques.values():
         owner, tags = ("PodClique", clique.name), {labels.CLIQUE: clique.name}
         indices = range(clique.template.replicas)
-        yield from _of(set_template, owner, _sharing(clique.template.entry), indices, tags, labels.POD_INDEX)
+        yield from _claims_for(set_template, owner, _sharing(clique.template.entry), indices, tags, labels.POD_INDEX)
 
 
-def _of(
+def _claims_for(
     set_template: SetTemplate,
     owner: Owner,
     sharing: Iterable[Document],
@@ -61,34 +68,34 @@ def _of(
         **tags,
     }
     for entry in sharing:
-        name, place = text(entry, "name"), text(entry, "namespace")
+        name, namespace = text(entry, "name"), text(entry, "namespace")
         if text(entry, "scope") == "AllReplicas":
-            yield ExpectedClaim(names.shared_claim(owner[1], name), common, owner, name, place)
+            yield ExpectedClaim(names.shared_claim(owner[1], name), common, owner, name, namespace)
         else:
             for index in indices:
                 claim_labels = {**common, index_label: str(index)}
-                yield ExpectedClaim(names.replica_claim(owner[1], index, name), claim_labels, owner, name, place)
+                yield ExpectedClaim(names.replica_claim(owner[1], index, name), claim_labels, owner, name, namespace)
 
 
 def of_pod(workload: Document, clique: ExpectedClique, index: int) -> list[str]:
     """Return the names of the claims that a pod of a clique uses, by the pod's index (OBJ-824, OBJ-825)."""
     set_template = template.read(workload)
     config = next((group for group in set_template.groups if clique.template.name in group.cliques), None)
-    of_set = [
+    set_entries = [
         entry
         for entry in _sharing(at(set_template.document, "spec", "template"))
         if at(entry, "filter") is None
         or clique.template.name in texts(entry, "filter", "childCliqueNames")
         or (config is not None and config.name in texts(entry, "filter", "childScalingGroupNames"))
     ]
-    claim_names = _used(set_template.name, of_set, clique.set_index)
+    claim_names = _used(set_template.name, set_entries, clique.set_index)
     if config is not None:
-        of_group = [
+        group_entries = [
             entry
             for entry in _sharing(config.entry)
             if at(entry, "filter") is None or clique.template.name in texts(entry, "filter", "childCliqueNames")
         ]
-        claim_names += _used(clique.group, of_group, int(clique.labels[labels.GROUP_INDEX]))
+        claim_names += _used(clique.group, group_entries, int(clique.labels[labels.GROUP_INDEX]))
     return claim_names + _used(clique.name, _sharing(clique.template.entry), index)
 
 

@@ -50,7 +50,7 @@ def template_of(domain: Document | None) -> str:
 
 def has_gpu(container: Document) -> bool:
     """Return whether a container requests GPUs."""
-    amounts = [at(container, "resources", kind, GPU) for kind in ("limits", "requests")]
+    amounts = [at(container, "resources", field, GPU) for field in ("limits", "requests")]
     return any(amount not in (None, "", "0", 0) for amount in amounts)
 
 

@@ -53,24 +53,26 @@ def placements(workload: Document, objects: ExpectedObjects, levels: Levels) -> 
 def _placement(workload: Document, objects: ExpectedObjects, gang: ExpectedGang, levels: Levels) -> Placement:
     set_template = template.read(workload)
     cliques = objects.of_gang(gang.name)
-    of_clique = {clique.name: translated(at(clique.template.entry, "topologyConstraint"), levels) for clique in cliques}
-    of_set = translated(at(workload, "spec", "template", "topologyConstraint"), levels)
+    clique_constraints = {
+        clique.name: translated(at(clique.template.entry, "topologyConstraint"), levels) for clique in cliques
+    }
+    set_constraint = translated(at(workload, "spec", "template", "topologyConstraint"), levels)
     bundles: list[tuple[list[str], Constraint]] = []
-    of_gang, inherited = of_set, not gang.base
+    gang_constraint, inherited = set_constraint, not gang.base
     for group in set_template.groups:
         constraint = at(group.entry, "topologyConstraint")
         members = [c for c in cliques if c.group and c.template.name in group.cliques]
         if constraint is None or not members:
             continue
         if not gang.base:
-            of_gang, inherited = translated(constraint, levels), False  # OBJ-453
+            gang_constraint, inherited = translated(constraint, levels), False  # OBJ-453
             continue
         for j in sorted({c.labels[labels.GROUP_INDEX] for c in members}):
             names = sorted(c.name for c in members if c.labels[labels.GROUP_INDEX] == j)
             if pack := translated(constraint, levels):
                 bundles.append((names, pack))
-    of_groups = {name: pack for name, pack in of_clique.items() if pack}
-    return Placement(of_gang, of_groups, sorted(bundles), inherited)
+    group_constraints = {name: pack for name, pack in clique_constraints.items() if pack}
+    return Placement(gang_constraint, group_constraints, sorted(bundles), inherited)
 
 
 def observed(gang: object) -> Placement:

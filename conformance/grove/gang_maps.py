@@ -83,14 +83,14 @@ def first(pcs: Document, generation: str) -> dict[str, object]:
     """Return the expected entries of a new replica, in the form of `beginning` (GM-34)."""
     set_template = template.read(pcs)
     base = {group.name: list(range(min(group.min_available, group.replicas))) for group in set_template.groups}
-    further = {
+    tail_replicas = {
         group.name: list(range(group.min_available, group.replicas))
         for group in set_template.groups
         if group.replicas > group.min_available
     }
     return {
         ANCHOR_ROLE: [{clique.name: clique.replicas for clique in set_template.standalone}, base],
-        TAIL_ROLE: further,
+        TAIL_ROLE: tail_replicas,
         "others that hold something": [],
         "Tails that do not depend on the Anchor": [],
         "Tails that are not later than the Anchor": [],
@@ -98,21 +98,23 @@ def first(pcs: Document, generation: str) -> dict[str, object]:
     }
 
 
-def beginning(every: Iterable[MapEntry]) -> dict[str, object]:
+def beginning(map_entries: Iterable[MapEntry]) -> dict[str, object]:
     """Return the contents of the entries of a new replica, for comparison with `first`. The number of Tails and the
     fields of empty entries, such as a ScaleOut for later replicas, are not compared because the contract leaves them
     open."""
-    listed = [entry for entry in every if entry.role != TAIL_ROLE or not entry.empty]
-    anchors, tails = ([entry for entry in listed if entry.role == role] for role in (ANCHOR_ROLE, TAIL_ROLE))
+    filled_entries = [entry for entry in map_entries if entry.role != TAIL_ROLE or not entry.empty]
+    anchors, tails = ([entry for entry in filled_entries if entry.role == role] for role in (ANCHOR_ROLE, TAIL_ROLE))
     anchor = anchors[0] if anchors else None
-    further: dict[str, list[int]] = {}
+    tail_replicas: dict[str, list[int]] = {}
     for tail in tails:
         for group, indices in tail.groups.items():
-            further[group] = sorted([*further.get(group, []), *indices])
-    remaining = [entry for entry in listed if entry not in anchors[:1] and entry.role != TAIL_ROLE and not entry.empty]
+            tail_replicas[group] = sorted([*tail_replicas.get(group, []), *indices])
+    remaining = [
+        entry for entry in filled_entries if entry not in anchors[:1] and entry.role != TAIL_ROLE and not entry.empty
+    ]
     return {
         ANCHOR_ROLE: [dict(anchor.cliques), {g: list(i) for g, i in anchor.groups.items()}] if anchor else None,
-        TAIL_ROLE: further,
+        TAIL_ROLE: tail_replicas,
         "others that hold something": [entry.summary() for entry in remaining],
         "Tails that do not depend on the Anchor": [
             tail.summary() for tail in tails if anchor is None or anchor.epoch not in tail.depends_on
@@ -120,7 +122,7 @@ def beginning(every: Iterable[MapEntry]) -> dict[str, object]:
         "Tails that are not later than the Anchor": [
             tail.summary() for tail in tails if anchor is None or _order(tail) <= _order(anchor)
         ],
-        "generation hashes": sorted({entry.generation for entry in listed if not entry.empty}),
+        "generation hashes": sorted({entry.generation for entry in filled_entries if not entry.empty}),
     }
 
 
@@ -128,14 +130,14 @@ def _order(entry: MapEntry) -> int:
     return int(entry.epoch) if entry.epoch.isdecimal() else -1
 
 
-def gangs(pcs: Document, replica: int, every: Iterable[MapEntry]) -> list[EntryGang]:
+def gangs(pcs: Document, replica: int, map_entries: Iterable[MapEntry]) -> list[EntryGang]:
     """Return the gangs that the entries of a replica stand for (GM-11, GM-12)."""
     set_template, set_name = template.read(pcs), name(pcs)
     result: list[EntryGang] = []
-    for entry in every:
+    for entry in map_entries:
         if entry.role == ANCHOR_ROLE:
             standalone = [names.clique(set_name, replica, clique) for clique in entry.cliques]
-            inside = [
+            anchor_members = [
                 clique
                 for group, indices in entry.groups.items()
                 for index in indices
@@ -143,7 +145,9 @@ def gangs(pcs: Document, replica: int, every: Iterable[MapEntry]) -> list[EntryG
             ]
             result.append(
                 EntryGang(
-                    names.anchor_gang(set_name, replica, entry.epoch), entry, tuple(sorted([*standalone, *inside]))
+                    names.anchor_gang(set_name, replica, entry.epoch),
+                    entry,
+                    tuple(sorted([*standalone, *anchor_members])),
                 )
             )
             continue
@@ -159,47 +163,47 @@ def gangs(pcs: Document, replica: int, every: Iterable[MapEntry]) -> list[EntryG
 def members(set_template: SetTemplate, replica: int, group: str, index: int) -> list[str]:
     """Return the full names of the PodCliques of one replica of a scaling group."""
     group_name = names.scaling_group(set_template.name, replica, group)
-    every = next((config.cliques for config in set_template.groups if config.name == group), ())
-    return [names.member_clique(group_name, index, clique) for clique in every]
+    clique_names = next((config.cliques for config in set_template.groups if config.name == group), ())
+    return [names.member_clique(group_name, index, clique) for clique in clique_names]
 
 
-def misplaced(every: Iterable[MapEntry], sizes: Mapping[str, int], grouped: Mapping[str, int]) -> list[str]:
+def misplaced(map_entries: Iterable[MapEntry], sizes: Mapping[str, int], grouped: Mapping[str, int]) -> list[str]:
     """Return an error for each component whose members the entries do not hold exactly once: pods of standalone cliques
     (`sizes`: template → replicas), and replicas of scaling groups (`grouped`: template → replicas) (GM-38)."""
-    listed = list(every)
-    wrong = []
+    all_entries = list(map_entries)
+    errors = []
     for clique, size in sorted(sizes.items()):
-        if (placed := sum(entry.cliques.get(clique, 0) for entry in listed)) != size:
-            wrong.append(f"entries hold {placed} pods of {clique}, which has {size} replicas")
+        if (placed := sum(entry.cliques.get(clique, 0) for entry in all_entries)) != size:
+            errors.append(f"entries hold {placed} pods of {clique}, which has {size} replicas")
     for group, size in sorted(grouped.items()):
-        indices = sorted(index for entry in listed for index in entry.groups.get(group, ()))
+        indices = sorted(index for entry in all_entries for index in entry.groups.get(group, ()))
         if indices != list(range(size)):
-            wrong.append(f"entries hold the replicas {indices} of {group}, which has {size}")
-    unknown = {key for entry in listed for key in (*entry.cliques, *entry.groups)} - sizes.keys() - grouped.keys()
-    return wrong + [f"entries hold {component}, which the set has not" for component in sorted(unknown)]
+            errors.append(f"entries hold the replicas {indices} of {group}, which has {size}")
+    unknown = {key for entry in all_entries for key in (*entry.cliques, *entry.groups)} - sizes.keys() - grouped.keys()
+    return errors + [f"entries hold {component}, which the set has not" for component in sorted(unknown)]
 
 
-def unmet(every: Iterable[MapEntry]) -> list[str]:
+def unmet(map_entries: Iterable[MapEntry]) -> list[str]:
     """Return an error for each dependency on an entry that the map does not have: such a dependency is never met
     (GM-64, GM-72)."""
-    listed = list(every)
-    epochs = {entry.epoch for entry in listed}
+    all_entries = list(map_entries)
+    epochs = {entry.epoch for entry in all_entries}
     return [
         f"{entry.summary()} depends on {epoch or 'an empty epoch'}, which is no entry"
-        for entry in listed
+        for entry in all_entries
         for epoch in entry.depends_on
         if epoch not in epochs
     ]
 
 
-def leftovers(every: Iterable[MapEntry]) -> list[str]:
+def leftovers(map_entries: Iterable[MapEntry]) -> list[str]:
     """Return the empty entries that should have been removed. The newest ScaleOut may stay as long as there is an
     anchor (GM-42)."""
-    listed = list(every)
-    anchored = any(entry.role == ANCHOR_ROLE and not entry.empty for entry in listed)
-    places = [entry.epoch for entry in listed if entry.role == SCALE_OUT_ROLE]
-    exempt = places[-1:] if anchored else []
-    return [entry.summary() for entry in listed if entry.empty and entry.epoch not in exempt]
+    all_entries = list(map_entries)
+    anchored = any(entry.role == ANCHOR_ROLE and not entry.empty for entry in all_entries)
+    scale_out_epochs = [entry.epoch for entry in all_entries if entry.role == SCALE_OUT_ROLE]
+    exempt = scale_out_epochs[-1:] if anchored else []
+    return [entry.summary() for entry in all_entries if entry.empty and entry.epoch not in exempt]
 
 
 def belonging(gang: Document | None) -> dict[str, str]:

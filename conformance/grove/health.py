@@ -49,8 +49,8 @@ def status(pod: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
     """Return a merge patch for the status of a bound pod. `state` is a pod of a case."""
     ready = bool(state.get("ready"))
     conditions = [
-        {"type": kind, "status": str(value), "lastTransitionTime": MOMENT}
-        for kind, value in (("PodScheduled", True), ("Initialized", "init" not in state), ("Ready", ready))
+        {"type": condition_type, "status": str(value), "lastTransitionTime": MOMENT}
+        for condition_type, value in (("PodScheduled", True), ("Initialized", "init" not in state), ("Ready", ready))
     ]
     body: dict[str, Any] = {"phase": state.get("phase", _phase(state)), "conditions": conditions}
     spec = pod.get("spec", {})
@@ -64,8 +64,8 @@ def status(pod: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
 def _phase(state: Mapping[str, Any]) -> str:
     """Return the phase that a kubelet reports: Pending until all containers have started once."""
     containers = state.get("containers", {})
-    begun = containers.get("started") or "lastExit" in containers
-    return "Running" if state.get("ready") or (begun and "init" not in state) else "Pending"
+    have_started = containers.get("started") or "lastExit" in containers
+    return "Running" if state.get("ready") or (have_started and "init" not in state) else "Pending"
 
 
 def _container(container: Mapping[str, Any], state: Mapping[str, Any], ready: bool) -> dict[str, Any]:
@@ -80,6 +80,6 @@ def _container(container: Mapping[str, Any], state: Mapping[str, Any], ready: bo
         "state": running,
     }
     if "lastExit" in state:
-        ended = {"exitCode": state["lastExit"], "startedAt": MOMENT, "finishedAt": MOMENT}
-        entry["lastState"] = {"terminated": ended}
+        termination = {"exitCode": state["lastExit"], "startedAt": MOMENT, "finishedAt": MOMENT}
+        entry["lastState"] = {"terminated": termination}
     return entry

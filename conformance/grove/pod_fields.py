@@ -95,30 +95,30 @@ class _Generator:
     def _types(self) -> dict[str, Schema]:
         return {name.rpartition(".")[2]: schema for name, schema in self._schemas.items() if is_of_pods(name)}
 
-    def object(self, kind: str, place: _Place) -> Any:
+    def object(self, type_name: str, place: _Place) -> Any:
         """Return a value of a type."""
-        if kind == _QUANTITY:
+        if type_name == _QUANTITY:
             return "1"
-        if kind == _INT_OR_STRING:
+        if type_name == _INT_OR_STRING:
             return _number(place)
-        schema = self._types[kind]
+        schema = self._types[type_name]
         if "properties" not in schema:
             return self._scalar(schema, place)
-        chosen, choice = self._choice(kind, place)
+        chosen, choice = self._choice(type_name, place)
         if chosen:
             place = replace(place, alternative=chosen[0].lower() + (f"-{choice}" if choice else ""))
         value: dict[str, Any] = {}
-        for field, inner in self._fields(kind, chosen, place):
+        for field, inner in self._fields(type_name, chosen, place):
             number = choice if field in chosen else place.choice
-            generated = self._value(kind, field, inner, replace(place, choice=number))
+            generated = self._value(type_name, field, inner, replace(place, choice=number))
             if generated is not None:
                 value[field] = generated
         return value
 
-    def _choice(self, kind: str, place: _Place) -> tuple[Sequence[str], int]:
+    def _choice(self, type_name: str, place: _Place) -> tuple[Sequence[str], int]:
         """Return the alternative that an object uses, and the number of the choice within that alternative."""
-        groups = self._alternatives(kind, place)
-        counts = [self._count_of(kind, group, place) for group in groups]
+        groups = self._alternatives(type_name, place)
+        counts = [self._count_of(type_name, group, place) for group in groups]
         choice = place.choice % sum(counts) if counts else 0
         for group, count in zip(groups, counts, strict=True):
             if choice < count:
@@ -126,65 +126,68 @@ class _Generator:
             choice -= count
         return (), 0
 
-    def _fields(self, kind: str, chosen: Sequence[str], place: _Place) -> Iterator[tuple[str, Schema]]:
+    def _fields(self, type_name: str, chosen: Sequence[str], place: _Place) -> Iterator[tuple[str, Schema]]:
         """Yield the fields of the `chosen` alternative, and the fields of the type that can be set alongside it."""
-        properties = self._types[kind]["properties"]
-        alternatives = {field for group in self._groups(kind) for field in group}
+        properties = self._types[type_name]["properties"]
+        alternatives = {field for group in self._groups(type_name) for field in group}
         for field, schema in properties.items():
-            if field in chosen or (field not in alternatives and not self._is_excluded(kind, field, place)):
+            if field in chosen or (field not in alternatives and not self._is_excluded(type_name, field, place)):
                 yield field, schema
 
-    def _groups(self, kind: str) -> list[tuple[str, ...]]:
+    def _groups(self, type_name: str) -> list[tuple[str, ...]]:
         """Return the groups of fields of a type, of which only one group can be set."""
-        rule = self._template.alternatives.get(kind, ())
-        properties = self._types[kind]["properties"]
+        rule = self._template.alternatives.get(type_name, ())
+        properties = self._types[type_name]["properties"]
         if rule == OBJECTS:
             return [(field,) for field, schema in properties.items() if self._is_object(schema)]
         groups = [(alternative,) if isinstance(alternative, str) else tuple(alternative) for alternative in rule]
         served = [tuple(field for field in group if field in properties) for group in groups]
         return [group for group in served if group]
 
-    def _alternatives(self, kind: str, place: _Place) -> list[tuple[str, ...]]:
+    def _alternatives(self, type_name: str, place: _Place) -> list[tuple[str, ...]]:
         """Return the groups of alternatives that the template permits."""
-        only = self._template.only.get(kind)
+        only = self._template.only.get(type_name)
         return [
             group
-            for group in self._groups(kind)
-            if (only is None or group[0] in only) and not any(self._is_excluded(kind, field, place) for field in group)
+            for group in self._groups(type_name)
+            if (only is None or group[0] in only)
+            and not any(self._is_excluded(type_name, field, place) for field in group)
         ]
 
-    def _count_of(self, kind: str, group: Sequence[str], place: _Place) -> int:
-        properties = self._types[kind]["properties"]
+    def _count_of(self, type_name: str, group: Sequence[str], place: _Place) -> int:
+        properties = self._types[type_name]["properties"]
         return max(self._count(properties[field], place.inside(field)) for field in group)
 
     def _count(self, schema: Schema, place: _Place) -> int:
         """Return how many alternatives a value has, not counting alternatives in lists inside it."""
-        kind = _reference(schema)
-        if not kind or kind in (_QUANTITY, _INT_OR_STRING) or place.depth > _MAX_DEPTH:
+        type_name = _reference(schema)
+        if not type_name or type_name in (_QUANTITY, _INT_OR_STRING) or place.depth > _MAX_DEPTH:
             return 1
-        if "properties" not in self._types[kind]:
+        if "properties" not in self._types[type_name]:
             return 1
         alternatives = [
             self._count(schema, place.inside(field))
-            for field, schema in self._fields(kind, (), place)
-            if not any(key in self._template.values for key in _keys(kind, field, place))
+            for field, schema in self._fields(type_name, (), place)
+            if not any(key in self._template.values for key in _keys(type_name, field, place))
         ]
         return max(
-            1, *alternatives, sum(self._count_of(kind, group, place) for group in self._alternatives(kind, place))
+            1,
+            *alternatives,
+            sum(self._count_of(type_name, group, place) for group in self._alternatives(type_name, place)),
         )
 
-    def _is_excluded(self, kind: str, field: str, place: _Place) -> bool:
-        return any(key in self._template.excluded for key in _keys(kind, field, place))
+    def _is_excluded(self, type_name: str, field: str, place: _Place) -> bool:
+        return any(key in self._template.excluded for key in _keys(type_name, field, place))
 
-    def _value(self, kind: str, field: str, schema: Schema, place: _Place) -> Any:
-        for key in _keys(kind, field, place):
+    def _value(self, type_name: str, field: str, schema: Schema, place: _Place) -> Any:
+        for key in _keys(type_name, field, place):
             if key in self._template.values:
                 return self._filled(self._template.values[key], place)
         return self._by_type(schema, place.inside(field))
 
     def _by_type(self, schema: Schema, place: _Place) -> Any:
-        if kind := _reference(schema):
-            return self.object(kind, place)
+        if type_name := _reference(schema):
+            return self.object(type_name, place)
         match schema.get("type"):
             case "array":
                 items = schema["items"]
@@ -198,8 +201,8 @@ class _Generator:
 
     def _is_object(self, schema: Schema) -> bool:
         """Return whether the values of a schema are objects with fields."""
-        kind = _reference(schema)
-        return kind not in ("", _QUANTITY, _INT_OR_STRING) and "properties" in self._types[kind]
+        type_name = _reference(schema)
+        return type_name not in ("", _QUANTITY, _INT_OR_STRING) and "properties" in self._types[type_name]
 
     def _scalar(self, schema: Schema, place: _Place) -> Any:
         if choices := [choice for choice in schema.get("enum", ()) if choice]:
@@ -235,10 +238,10 @@ def _number(place: _Place) -> int:
     return 1 + place.number % 100
 
 
-def _keys(kind: str, field: str, place: _Place) -> tuple[str, ...]:
+def _keys(type_name: str, field: str, place: _Place) -> tuple[str, ...]:
     """Return the keys of a field in the table: the key with the field or list that holds the object takes precedence
     over the key with the type."""
-    return (f"{place.field}.{field}", f"{kind}.{field}")
+    return (f"{place.field}.{field}", f"{type_name}.{field}")
 
 
 def is_of_pods(name: str) -> bool:

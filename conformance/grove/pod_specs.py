@@ -28,10 +28,10 @@ def served(value: Any, schema: Mapping[str, Any]) -> Any:
         return [served(item, schema.get("items", {})) for item in value]
     if not isinstance(value, Mapping):
         return value
-    properties, further = schema.get("properties", {}), schema.get("additionalProperties", False)
-    if isinstance(further, Mapping):
-        return {key: served(item, further) for key, item in value.items()}
-    return dict(value) if further else {k: served(v, properties[k]) for k, v in value.items() if k in properties}
+    properties, additional = schema.get("properties", {}), schema.get("additionalProperties", False)
+    if isinstance(additional, Mapping):
+        return {key: served(item, additional) for key, item in value.items()}
+    return dict(value) if additional else {k: served(v, properties[k]) for k, v in value.items() if k in properties}
 
 
 def of_pod(pod_spec: Document, accepted: Document, template: Document) -> dict[str, object]:
@@ -48,8 +48,8 @@ def of_clique(pod_spec: Document, template: Document, accepted: Document) -> dic
     added to a Pod may already be added here. Defaults as in `accepted` may also be written, and values that the API
     server omits because they have no meaning, such as an empty list, may be missing."""
     spec = _without_additions(_without_waits(pod_spec, template), template)
-    of_waits = ("schedulerName",) if "serviceAccountName" in template else ("schedulerName", *OF_ACCOUNT)
-    return by_path(_without_defaults({k: v for k, v in spec.items() if k not in of_waits}, template, accepted))
+    wait_fields = ("schedulerName",) if "serviceAccountName" in template else ("schedulerName", *OF_ACCOUNT)
+    return by_path(_without_defaults({k: v for k, v in spec.items() if k not in wait_fields}, template, accepted))
 
 
 def by_path(value: object, path: str = "") -> dict[str, object]:
@@ -68,15 +68,19 @@ def _without_waits(pod_spec: Document, accepted: Document) -> dict[str, Any]:
     these containers mount."""
     accepted_names = {text(container, "name") for container in items(accepted, "initContainers")}
     containers = items(pod_spec, "initContainers")
-    waits = [c for c in containers if text(c, "name") not in accepted_names and text(c, "restartPolicy") != "Always"]
-    if not waits:
+    waiting_containers = [
+        c for c in containers if text(c, "name") not in accepted_names and text(c, "restartPolicy") != "Always"
+    ]
+    if not waiting_containers:
         return dict(pod_spec)
-    rest = [container for container in containers if container not in waits]
-    still_mounted = _mounted([*rest, *items(pod_spec, "containers")]) | {
+    other_containers = [container for container in containers if container not in waiting_containers]
+    still_mounted = _mounted([*other_containers, *items(pod_spec, "containers")]) | {
         text(v, "name") for v in items(accepted, "volumes")
     }
-    volumes = [v for v in items(pod_spec, "volumes") if text(v, "name") not in _mounted(waits) - still_mounted]
-    return {**pod_spec, "initContainers": rest, "volumes": volumes}
+    volumes = [
+        v for v in items(pod_spec, "volumes") if text(v, "name") not in _mounted(waiting_containers) - still_mounted
+    ]
+    return {**pod_spec, "initContainers": other_containers, "volumes": volumes}
 
 
 def _mounted(containers: Iterable[Document]) -> set[str]:
@@ -94,9 +98,9 @@ def _without_additions(pod_spec: Document, template: Document) -> dict[str, Any]
         spec["tolerations"] = [toleration for toleration in items(spec, "tolerations") if toleration in tolerations]
     if "resourceClaims" in spec:
         spec["resourceClaims"] = [claim for claim in items(spec, "resourceClaims") if text(claim, "name") in claims]
-    for kind in CONTAINERS:
-        if kind in spec:
-            spec[kind] = [_container(container, claims) for container in items(spec, kind)]
+    for field in CONTAINERS:
+        if field in spec:
+            spec[field] = [_container(container, claims) for container in items(spec, field)]
     return {key: value for key, value in spec.items() if value or key in template}
 
 

@@ -44,16 +44,16 @@ def requested(pod: Document) -> Amounts:
     together with the sidecars started before it; pod-level resources take precedence. The overhead and the pod itself
     (`pods`: 1) are added."""
     main = _sum(_requests(container) for container in items(pod, "spec", "containers"))
-    going_on: Amounts = {}
+    sidecars: Amounts = {}
     peak: Amounts = {}
     for container in items(pod, "spec", "initContainers"):
         container_requests = _requests(container)
         if text(container, "restartPolicy") == "Always":
-            going_on = _sum([going_on, container_requests])
+            sidecars = _sum([sidecars, container_requests])
             container_requests = {}
-        peak = _larger(peak, _sum([going_on, container_requests]))
-    whole = _larger(_sum([main, going_on]), peak) | _requests(at(pod, "spec"))
-    return _sum([whole, amounts(mapping(pod, "spec", "overhead")), {"pods": Decimal(1)}])
+        peak = _larger(peak, _sum([sidecars, container_requests]))
+    total = _larger(_sum([main, sidecars]), peak) | _requests(at(pod, "spec"))
+    return _sum([total, amounts(mapping(pod, "spec", "overhead")), {"pods": Decimal(1)}])
 
 
 def _requests(part: object) -> Amounts:

@@ -32,7 +32,7 @@ _REASONS = {
     "FieldValueTooLong": "TooLong",
     "FieldValueTooMany": "TooMany",
 }
-_TOLD = re.compile(rf"(?P<path>[A-Za-z_][\w.\-/\[\]]*): (?P<kind>{'|'.join(_KINDS)})(?=[:,\]]|$)")
+_FIELD_ERROR = re.compile(rf"(?P<path>[A-Za-z_][\w.\-/\[\]]*): (?P<kind>{'|'.join(_KINDS)})(?=[:,\]]|$)")
 _INDEX = re.compile(r"\[[^\]]*\]")
 _ADMISSION = re.compile(
     r"""admission webhook "|failed calling webhook "|conversion webhook for |policy '[^']*' with binding"""
@@ -70,12 +70,12 @@ def field_errors(message: str, details: Mapping[str, Any]) -> Iterator[FieldErro
     causes = details.get("causes")
     if isinstance(causes, list) and causes:
         for cause in causes:
-            kind = _REASONS.get(str(cause.get("reason"))) if isinstance(cause, Mapping) else None
-            if kind:
+            error_kind = _REASONS.get(str(cause.get("reason"))) if isinstance(cause, Mapping) else None
+            if error_kind:
                 place = str(cause.get("field", "")).lstrip(".")
-                yield FieldError(_INDEX.sub("", place), kind, place)
+                yield FieldError(_INDEX.sub("", place), error_kind, place)
         return
-    for match in _TOLD.finditer(message):
+    for match in _FIELD_ERROR.finditer(message):
         yield FieldError(_INDEX.sub("", match["path"]), _KINDS[match["kind"]], match["path"])
 
 

@@ -16,6 +16,6 @@ def restricted(spec: Mapping[str, Any]) -> dict[str, Any]:
     def context(holder: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
         return {**holder, "securityContext": {**defaults, **(holder.get("securityContext") or {})}}
 
-    kinds = [kind for kind in ("initContainers", "containers") if kind in spec]
-    containers = {kind: [context(container, CONTAINER) for container in spec[kind]] for kind in kinds}
+    fields = [field for field in ("initContainers", "containers") if field in spec]
+    containers = {field: [context(container, CONTAINER) for container in spec[field]] for field in fields}
     return context({**spec, **containers}, POD)

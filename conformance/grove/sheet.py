@@ -172,43 +172,43 @@ def page() -> str:
 
 def _objects(workload: Document, objects: expected.ExpectedObjects) -> Iterable[tuple[str, ...]]:
     rows: list[tuple[str, str, Mapping[str, str], expected.Owner]] = []
-    of_set = (expected_secondary.OWNER, SET_NAME)
-    rows += [(KINDS[a.resource], a.name, a.labels, of_set) for a in expected_secondary.secondary_resources(workload)]
+    set_owner = (expected_secondary.OWNER, SET_NAME)
+    rows += [(KINDS[a.resource], a.name, a.labels, set_owner) for a in expected_secondary.secondary_resources(workload)]
     rows += [("Service", s.name, s.labels, s.owner) for s in objects.services.values()]
     rows += [("PodCliqueScalingGroup", g.name, g.labels, g.owner) for g in objects.groups.values()]
     rows += [("PodClique", c.name, c.labels, c.owner) for c in objects.cliques.values()]
     rows += [("PodGang", g.name, g.labels, g.owner) for g in objects.gangs.values()]
     common = {labels.MANAGED_BY, labels.PART_OF, labels.NAME, labels.COMPONENT}
     for kind, name, tags, owner in rows:
-        further = ", ".join(f"`{key}: {value}`" for key, value in tags.items() if key not in common)
-        yield kind, f"`{name}`", f"`{tags[labels.COMPONENT]}`", f"{owner[0]} `{owner[1]}`", further
+        other_labels = ", ".join(f"`{key}: {value}`" for key, value in tags.items() if key not in common)
+        yield kind, f"`{name}`", f"`{tags[labels.COMPONENT]}`", f"{owner[0]} `{owner[1]}`", other_labels
 
 
 def _names() -> Iterable[tuple[str, str]]:
-    of_set, group, clique = "<set>", "<set>-<i>-<group>", "<clique>"
-    i, j, min_available, further = 7, 8, 3, 5
-    words = {i: "<i>", j: "<j>", further: "<j - minAvailable>"}  # Numbers stand for words while names are built.
+    set_name, group, clique = "<set>", "<set>-<i>-<group>", "<clique>"
+    i, j, min_available, scaled_index = 7, 8, 3, 5
+    words = {i: "<i>", j: "<j>", scaled_index: "<j - minAvailable>"}  # Numbers stand for words while names are built.
     for description, name in (
-        ("Service of a replica of the set", names.service(of_set, i)),
-        ("PodGangMap of a replica of the set (line `maps`)", names.gang_map(of_set, i)),
-        ("PodGang of an Anchor entry (line `maps`)", names.anchor_gang(of_set, i, "<epoch>")),
+        ("Service of a replica of the set", names.service(set_name, i)),
+        ("PodGangMap of a replica of the set (line `maps`)", names.gang_map(set_name, i)),
+        ("PodGang of an Anchor entry (line `maps`)", names.anchor_gang(set_name, i, "<epoch>")),
         (
             "PodGang of another entry, for replica j of a scaling group (line `maps`)",
-            names.member_gang(of_set, i, "<epoch>", "<group>", j),
+            names.member_gang(set_name, i, "<epoch>", "<group>", j),
         ),
-        ("base PodGang of a replica of the set (line `names`)", names.base_gang(of_set, i)),
+        ("base PodGang of a replica of the set (line `names`)", names.base_gang(set_name, i)),
         ("scaled PodGang of replica j of a scaling group (line `names`)", names.scaled_gang(group, j, min_available)),
-        ("PodClique, standalone", names.clique(of_set, i, clique)),
+        ("PodClique, standalone", names.clique(set_name, i, clique)),
         ("PodClique of replica j of a scaling group", names.member_clique(group, j, clique)),
-        ("PodCliqueScalingGroup", names.scaling_group(of_set, i, "<group>")),
+        ("PodCliqueScalingGroup", names.scaling_group(set_name, i, "<group>")),
         ("Pod", "<its clique>-<five characters that the API server chooses>"),
-        ("ServiceAccount", names.service_account(of_set)),
-        ("Role, RoleBinding", names.role(of_set)),
-        ("token Secret", names.token_secret(of_set)),
+        ("ServiceAccount", names.service_account(set_name)),
+        ("Role, RoleBinding", names.role(set_name)),
+        ("token Secret", names.token_secret(set_name)),
         ("HorizontalPodAutoscaler", "<its target>"),
         ("ResourceClaim of all replicas of an owner", names.shared_claim("<owner>", "<template>")),
         ("ResourceClaim of one replica", names.replica_claim("<owner>", i, "<template>")),
-        ("ComputeDomain and its ResourceClaimTemplate", names.compute_domain(of_set, i, "<mnnvl group>")),
+        ("ComputeDomain and its ResourceClaimTemplate", names.compute_domain(set_name, i, "<mnnvl group>")),
     ):
         for number, word in words.items():
             name = name.replace(f"-{number}", f"-{word}")

@@ -56,18 +56,18 @@ def parents(set_template: SetTemplate, place: Seat) -> dict[str, int] | None:
     predecessor is not in the gang but an earlier clique is (OBJ-605).
     """
     if set_template.startup == EXPLICIT:
-        before = list(set_template.clique(place.clique).starts_after)
+        predecessors = list(set_template.clique(place.clique).starts_after)
     elif set_template.startup == IN_ORDER:
-        every = [template.name for template in set_template.cliques]
-        before = every[: every.index(place.clique)][-1:]
-        if place.scaled and place.group is not None and before:
-            open_ = set(every[: every.index(place.clique)]) & set(place.group.cliques)
-            if before[0] not in place.group.cliques and open_:
+        clique_names = [template.name for template in set_template.cliques]
+        predecessors = clique_names[: clique_names.index(place.clique)][-1:]
+        if place.scaled and place.group is not None and predecessors:
+            earlier_members = set(clique_names[: clique_names.index(place.clique)]) & set(place.group.cliques)
+            if predecessors[0] not in place.group.cliques and earlier_members:
                 return None
     else:
-        before = []
+        predecessors = []
     minimums: dict[str, int] = {}
-    for name in before:
+    for name in predecessors:
         for full_name in _in_gang(set_template, place, name):
             minimums[full_name] = set_template.clique(name).min_available
     return minimums
@@ -80,14 +80,16 @@ def _in_gang(set_template: SetTemplate, place: Seat, name: str) -> list[str]:
         return [] if place.scaled else [names.clique(set_template.name, place.index, name)]
     full = names.scaling_group(set_template.name, place.index, group.name)
     if place.scaled:
-        same = place.group is not None and place.group.name == group.name
-        return [names.member_clique(full, place.group_index, name)] if same else []
+        same_group = place.group is not None and place.group.name == group.name
+        return [names.member_clique(full, place.group_index, name)] if same_group else []
     return [names.member_clique(full, j, name) for j in range(group.min_available)]
 
 
 def waiter(pod: Document) -> Document:
     """Return the waiting init container of a pod; an empty mapping if there is none."""
-    return next((one for one in items(pod, "spec", "initContainers") if text(one, "name") == WAITER), {})
+    return next(
+        (container for container in items(pod, "spec", "initContainers") if text(container, "name") == WAITER), {}
+    )
 
 
 MOUNTS = {

@@ -118,19 +118,19 @@ def _struct(name: str, value: Document, library: str) -> str:
     return "{" + " ".join(texts) + "}"
 
 
-def _value(kind: str, value: Any, library: str) -> str:
+def _value(type_name: str, value: Any, library: str) -> str:
     types = pod_template_types()
-    kind = types.kinds.get(kind, kind)
-    if kind.startswith("*"):
-        return "<nil>" if value is None else _value(kind[1:], value, library)
-    if kind.startswith("[]"):
-        return "<nil>" if value is None else f"[{' '.join(_value(kind[2:], item, library) for item in value)}]"
-    if kind.startswith("map["):
-        element = kind.partition("]")[2]
+    type_name = types.kinds.get(type_name, type_name)
+    if type_name.startswith("*"):
+        return "<nil>" if value is None else _value(type_name[1:], value, library)
+    if type_name.startswith("[]"):
+        return "<nil>" if value is None else f"[{' '.join(_value(type_name[2:], item, library) for item in value)}]"
+    if type_name.startswith("map["):
+        element = type_name.partition("]")[2]
         if value is None:
             return "<nil>"
         return f"map[{' '.join(f'{key}:{_value(element, value[key], library)}' for key in sorted(value))}]"
-    match kind:
+    match type_name:
         case "resource.Quantity":
             return _quantity(value)
         case "intstr.IntOrString":
@@ -142,7 +142,7 @@ def _value(kind: str, value: Any, library: str) -> str:
             return value or ""
         case "bool":
             return "true" if value else "false"
-    return _struct(kind, value or {}, library) if kind in types.structs else str(value or 0)
+    return _struct(type_name, value or {}, library) if type_name in types.structs else str(value or 0)
 
 
 _UNITS = {"": 0, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40}

@@ -52,8 +52,10 @@ def folder() -> Path:
 def read(path: Path | None = None) -> Pairs:
     """Read a file of pairs. Raises UsageError with file, line and field."""
     content = documents.read(path or folder() / "templates.yaml", folder() / "templates.schema.json").value
-    notations = (list(_notations(content["base"], content[kind])) for kind in ("notations", "foreignNotations"))
-    pairs = (list(_pairs(content["base"], content[kind])) for kind in ("keyed", "ordered", "open", "changed", "beside"))
+    notations = (list(_notations(content["base"], content[section])) for section in ("notations", "foreignNotations"))
+    pairs = (
+        list(_pairs(content["base"], content[section])) for section in ("keyed", "ordered", "open", "changed", "beside")
+    )
     return Pairs(content["base"], *pairs, *notations)
 
 
@@ -81,8 +83,8 @@ def notations_by_chance(chance: random.Random, base: Spec, name: str) -> Templat
     """Return a pair of templates that request the same random amount of CPU, once as Kubernetes' library writes it and
     once as a decimal number (HASH-069)."""
     hundredths = chance.randint(1, 250)
-    written = str(hundredths // 100) if hundredths % 100 == 0 else f"{hundredths * 10}m"
-    sides = (template(name, _requesting(base, "cpu", quantity)) for quantity in (written, f"{hundredths / 100:.2f}"))
+    canonical = str(hundredths // 100) if hundredths % 100 == 0 else f"{hundredths * 10}m"
+    sides = (template(name, _requesting(base, "cpu", quantity)) for quantity in (canonical, f"{hundredths / 100:.2f}"))
     return TemplatePair(name, *sides)
 
 
@@ -107,18 +109,18 @@ def _place(clique: Spec, path: str) -> tuple[Any, Any]:
     """Return the object or list that contains the value at a path, and the value's key or index in it."""
     steps = path.strip("/").split("/")
     holder: Any = clique if steps[0] == "template" else clique["spec"]["podSpec"]
-    *way, last = steps[1:] if steps[0] == "template" else steps
+    *way, last_step = steps[1:] if steps[0] == "template" else steps
     for step in way:
         holder = holder[int(step)] if isinstance(holder, list) else holder[step]
-    return holder, int(last) if isinstance(holder, list) else last
+    return holder, int(last_step) if isinstance(holder, list) else last_step
 
 
 def reordered(chance: random.Random, pod_spec: Spec) -> Spec:
     """Return the pod spec with all lists whose order has no meaning reordered, if they have two or more items."""
     result = copy.deepcopy(pod_spec)
     _shuffle(chance, result, KEYED)
-    for kind in ("containers", "initContainers", "ephemeralContainers"):
-        for container in result.get(kind, ()):
+    for field in ("containers", "initContainers", "ephemeralContainers"):
+        for container in result.get(field, ()):
             _shuffle(chance, container, KEYED_INSIDE)
             _shuffle(chance, container.get("resources", {}), ("claims",))
     return result
@@ -137,13 +139,13 @@ def by_chance(chance: random.Random) -> Spec:
     volumes = [{"name": name, "emptyDir": {}} for name in _names(chance, 2, 4)]
 
     def container(name: str) -> Spec:
-        ports = chance.sample([(port, kind) for port in (80, 443, 8000, 9000) for kind in ("TCP", "UDP")], 3)
+        ports = chance.sample([(port, protocol) for port in (80, 443, 8000, 9000) for protocol in ("TCP", "UDP")], 3)
         return {
             "name": name,
             "image": f"registry.example/{chance.choice(('engine', 'router'))}:{chance.randint(1, 9)}",
             "args": _names(chance, 0, 3),
             "env": [{"name": name.upper(), "value": str(chance.randint(0, 99))} for name in _names(chance, 1, 4)],
-            "ports": [{"containerPort": port, "protocol": kind} for port, kind in ports],
+            "ports": [{"containerPort": port, "protocol": protocol} for port, protocol in ports],
             "volumeMounts": [{"name": volume["name"], "mountPath": f"/{volume['name']}"} for volume in volumes],
         }
 

@@ -88,7 +88,7 @@ def targets(part: Document | None) -> dict[str, str]:
         "podCliqueSetGenerationHash": "currentPodCliqueSetGenerationHash",
         "podTemplateHash": "currentPodTemplateHash",
     }
-    return {reached: value for field, reached in fields.items() if (value := text(progress(part), field))}
+    return {status_field: value for field, status_field in fields.items() if (value := text(progress(part), field))}
 
 
 def reached(part: Document | None) -> dict[str, str]:

@@ -109,11 +109,11 @@ def check(path: Path) -> None:
 
 def _manifest(document: Document, values: Mapping[str, object]) -> dict[str, Any]:
     """Return the manifest with its parameters filled in, from `values` or the defaults."""
-    chosen = {}
+    arguments = {}
     for key, entry in document.value["parameters"].items():
         value = values.get(key, entry["default"])
-        chosen[key] = str(value) if entry["type"] == "quantity" else value
-    filled: dict[str, Any] = _filled(document.value["manifest"], chosen)
+        arguments[key] = str(value) if entry["type"] == "quantity" else value
+    filled: dict[str, Any] = _filled(document.value["manifest"], arguments)
     return filled
 
 
@@ -125,14 +125,14 @@ def _check_value(name: str, document: Document, key: str, value: object) -> None
         raise UsageError(f"parameter {key} of workload {name} got {value!r}", hint=f"give {parameters[key]['type']}")
 
 
-def _filled(value: Any, chosen: Mapping[str, object]) -> Any:
+def _filled(value: Any, arguments: Mapping[str, object]) -> Any:
     if isinstance(value, Mapping):
-        return {key: _filled(item, chosen) for key, item in value.items()}
+        return {key: _filled(item, arguments) for key, item in value.items()}
     if isinstance(value, list):
-        return [_filled(item, chosen) for item in value]
+        return [_filled(item, arguments) for item in value]
     if not isinstance(value, str):
         return value
-    whole = _PLACEHOLDER.fullmatch(value)
-    if whole is not None:
-        return chosen[whole[1]]
-    return _PLACEHOLDER.sub(lambda match: str(chosen[match[1]]), value)
+    placeholder = _PLACEHOLDER.fullmatch(value)
+    if placeholder is not None:
+        return arguments[placeholder[1]]
+    return _PLACEHOLDER.sub(lambda match: str(arguments[match[1]]), value)

@@ -27,9 +27,9 @@ class Arrivals:
             self._missing.extend(range((self._last or revision) + 1, revision))
             self._last = revision
             return
-        place = bisect_left(self._missing, revision)
-        if self._missing[place : place + 1] == [revision]:
-            del self._missing[place]
+        index = bisect_left(self._missing, revision)
+        if self._missing[index : index + 1] == [revision]:
+            del self._missing[index]
 
     def complete(self, begin: int, end: int) -> bool:
         """Return whether the event of each revision after `begin` and up to `end` is known to have arrived. Nothing is
@@ -38,5 +38,5 @@ class Arrivals:
             return True
         if not self._first or begin < self._first or end > self._last:
             return False
-        place = bisect_right(self._missing, end)
-        return not place or self._missing[place - 1] <= begin
+        index = bisect_right(self._missing, end)
+        return not index or self._missing[index - 1] <= begin

@@ -36,12 +36,12 @@ class ObservedGang:
 
     def missing(self) -> str:
         """Return a description of the PodGroups that are below their minimum."""
-        below = [
+        shortfalls = [
             f"{group} has {len(self.bound.get(group, ()))} of {minimum} bound"
             for group, minimum in sorted(self.minimums.items())
             if len(self.bound.get(group, ())) < minimum
         ]
-        return ", ".join(below) or ("the gang has no podgroups" if self.exists else "the gang does not exist")
+        return ", ".join(shortfalls) or ("the gang has no podgroups" if self.exists else "the gang does not exist")
 
 
 class Gangs:
@@ -83,20 +83,20 @@ class Gangs:
         return record.name
 
     def _take_pod(self, record: Record) -> str:
-        before = self._places.pop(record.uid, None)
-        if before is not None:
-            self[before[0]].bound.get(before[1], set()).discard(record.uid)
-            self[before[0]].staying.discard(record.uid)
+        previous_place = self._places.pop(record.uid, None)
+        if previous_place is not None:
+            self[previous_place[0]].bound.get(previous_place[1], set()).discard(record.uid)
+            self[previous_place[0]].staying.discard(record.uid)
         name, clique = label(record.object, labels.GANG), label(record.object, labels.CLIQUE)
         if not name:
-            return before[0] if before is not None else ""
+            return previous_place[0] if previous_place is not None else ""
         gang = self[name]
         if record.kind != DELETED and pods.bound(record.object):
             self._places[record.uid] = (name, clique)
             gang.bound.setdefault(clique, set()).add(record.uid)
             if not terminating(record.object):
                 gang.staying.add(record.uid)
-            if before is None:
+            if previous_place is None:
                 gang.stirred = record.at
         if record.kind == DELETED or terminating(record.object):
             gang.stirred = record.at

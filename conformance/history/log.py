@@ -238,9 +238,9 @@ class Log:
         seconds before the arrival, the record is not late but may belong to another etcd, which order.py must notice;
         then return `arrival`."""
         revision = int(version) if version.isdigit() else 0
-        place = bisect_left(self._clock, revision, key=lambda tick: tick[0])
-        passed = self._clock[place][1] if place < len(self._clock) else arrival
-        return passed if arrival - LAG < passed < arrival else arrival
+        index = bisect_left(self._clock, revision, key=lambda tick: tick[0])
+        reached_at = self._clock[index][1] if index < len(self._clock) else arrival
+        return reached_at if arrival - LAG < reached_at < arrival else arrival
 
     def _after(self, namespace: str, seq: int) -> list[Record]:
         records = self._records.get(namespace, [])
@@ -249,5 +249,5 @@ class Log:
 
 def _last_states(records: Iterable[Record]) -> list[Record]:
     """Return the last record of each object that still exists, in order. All records must be of one namespace."""
-    last = {(record.resource, record.name): record for record in records}
-    return sorted((record for record in last.values() if record.kind != DELETED), key=lambda record: record.seq)
+    latest = {(record.resource, record.name): record for record in records}
+    return sorted((record for record in latest.values() if record.kind != DELETED), key=lambda record: record.seq)

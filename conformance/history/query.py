@@ -149,11 +149,11 @@ class History:
     def present(self) -> Completeness:
         """Wait until the streams of all resources have reached the current revision, so that their objects can be
         compared. If `lagging` of the result names resources, the current state is not known."""
-        last = self.log.last_seq()
+        last_seq = self.log.last_seq()
         completed, at, _ = self._whole
-        if not self._asking and not self._ended and (completed != last or self.now() - at > FRESH):
+        if not self._asking and not self._ended and (completed != last_seq or self.now() - at > FRESH):
             present = self.log.complete(self.namespace, COMPLETE)
-            self._whole = last, self.now(), present
+            self._whole = last_seq, self.now(), present
         return self._whole[2]
 
     def mark(self) -> int:
@@ -209,30 +209,30 @@ class History:
         Raises WaitTimeout after `timeout` seconds or if the wait is hopeless, and HarnessError if the recorder has
         died.
         """
-        begin = looked = self.now()
-        deadline: float | None = begin + timeout
-        last: int | None = None
+        start = checked_at = self.now()
+        deadline: float | None = start + timeout
+        last_seq: int | None = None
         self._catch_up()
         unmet = ""
         while True:
-            answer = self._ask(predicate)
-            if isinstance(answer, Unmet):
-                unmet = answer.reason
-            elif answer is not None and answer is not False:
-                return answer
+            result = self._ask(predicate)
+            if isinstance(result, Unmet):
+                unmet = result.reason
+            elif result is not None and result is not False:
+                return result
             while True:
-                record = self._next(self._look(deadline, hopeless), resources, last)
+                record = self._next(self._look(deadline, hopeless), resources, last_seq)
                 if record is None and deadline is None:
-                    raise WaitTimeout(description, self.now() - begin, unmet, self._live.copy(), list(self._latest))
-                if deadline is not None and (record is None or self.now() >= looked + LOOK_EVERY):
-                    looked = self.now()
-                    if looked >= deadline:
-                        deadline = max(deadline, min(begin + longest, self._moved + LULL))
-                    if looked >= deadline or (hopeless and hopeless()):
+                    raise WaitTimeout(description, self.now() - start, unmet, self._live.copy(), list(self._latest))
+                if deadline is not None and (record is None or self.now() >= checked_at + LOOK_EVERY):
+                    checked_at = self.now()
+                    if checked_at >= deadline:
+                        deadline = max(deadline, min(start + longest, self._moved + LULL))
+                    if checked_at >= deadline or (hopeless and hopeless()):
                         self._arrive()
                         # Records up to now still count, but later ones do not: otherwise the wait would never end if an
                         # implementation writes faster than the predicate is evaluated.
-                        deadline, last = None, self.log.last_seq()
+                        deadline, last_seq = None, self.log.last_seq()
                 if record is not None:
                     break
 

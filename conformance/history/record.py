@@ -26,9 +26,9 @@ class SpillFile:
 
     def append(self, raw: bytes) -> Spilled:
         """Append an object to the file and return its place."""
-        begin = os.lseek(self._descriptor, 0, os.SEEK_END)
+        offset = os.lseek(self._descriptor, 0, os.SEEK_END)
         os.write(self._descriptor, raw)
-        return Spilled(self, begin, len(raw))
+        return Spilled(self, offset, len(raw))
 
     def read(self, begin: int, size: int) -> bytes:
         """Return `size` bytes, starting at the offset `begin`."""

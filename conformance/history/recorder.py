@@ -164,13 +164,13 @@ class Recorder(Log):
             feeds = [feed for feed in self._feeds if feed.resource != EVENTS]
             lists = (feed.pass_list(client, None if one_etcd else namespace) for feed in feeds)
             passing = dict(zip(map(asyncio.create_task, lists), feeds, strict=True))
-            passed, pending = await asyncio.wait(passing, timeout=timeout)
+            completed, pending = await asyncio.wait(passing, timeout=timeout)
             if pending and not any(passing[task].refused for task in pending):
-                done, pending = await asyncio.wait(pending, timeout=(SLOW - 1) * timeout)
-                passed |= done
+                late_tasks, pending = await asyncio.wait(pending, timeout=(SLOW - 1) * timeout)
+                completed |= late_tasks
             for task in pending:
                 task.cancel()
-            revision = min((task.result() for task in passed), default=0)
+            revision = min((task.result() for task in completed), default=0)
             if not pending and revision < UNLIMITED:
                 self._whole = revision
             return Completeness(revision, ", ".join(sorted(passing[task].lagging for task in pending)))
@@ -195,13 +195,13 @@ class Recorder(Log):
     async def _arrive(self, client: Client) -> int | None:
         """Return the current revision once the events of all revisions up to it have arrived. Return None if some do
         not arrive, or if lists have never been compared."""
-        begin = self._whole
-        if begin is None:
+        start_revision = self._whole
+        if start_revision is None:
             return None
         try:
             revision = (await self._feeds[0].read(client, limit=1)).revision
             async with asyncio.timeout(ARRIVE / 2**self._in_vain):
-                while not self._arrivals.complete(begin, revision):
+                while not self._arrivals.complete(start_revision, revision):
                     self._arrived.clear()
                     await self._arrived.wait()
         except UNANSWERED:
@@ -320,8 +320,8 @@ class _Feed:
 
     async def read(self, client: Client, namespace: str | None = None, limit: int = 0) -> _Metadata:
         """Read the metadata of the resource's list, without contents."""
-        chosen = {**self._selectors, "limit": str(limit) if limit else None}
-        params = {key: value for key, value in chosen.items() if value}
+        options = {**self._selectors, "limit": str(limit) if limit else None}
+        params = {key: value for key, value in options.items() if value}
         path = self.resource.path(namespace)
         return _listed.decode(await client.request("GET", path, params=params, headers={"Accept": METADATA}))
 
@@ -330,7 +330,7 @@ class _Feed:
         list's revision."""
         while True:
             try:
-                now = await self.read(client, namespace)
+                current_list = await self.read(client, namespace)
                 break
             except UNANSWERED as error:
                 if isinstance(error, ApiError) and error.status == 404:
@@ -338,32 +338,34 @@ class _Feed:
                 self._answer = credentials.text(str(error)) if isinstance(error, ApiError) else ""
                 await asyncio.sleep(TICK)
         self._answer = ""
-        versions = {item.metadata.key: item.metadata.resource_version for item in now.items or ()}
-        while self.reflector is not None and self.reflector.version < now.revision:
+        versions = {item.metadata.key: item.metadata.resource_version for item in current_list.items or ()}
+        while self.reflector is not None and self.reflector.version < current_list.revision:
             stored = self._stored.items()
             spaces = None if namespace is None else ("", namespace)
             if versions == {key: version for key, (_, version) in stored if spaces is None or key[0] in spaces}:
                 break
             self._news.clear()
             await self._news.wait()
-        return now.revision
+        return current_list.revision
 
     def replaced(self, items: list[Envelope]) -> None:
         """Handle a complete list from the reflector: record its objects, and the deletion of all objects that are not
         in it."""
         present = {item.metadata.key: item.metadata.uid for item in items}
         deleted = [key for key, (uid, _) in self._stored.items() if present.get(key) != uid]
-        last = self._log.last_of(self.resource.plural, deleted)
+        last_records = self._log.last_of(self.resource.plural, deleted)
         for key in deleted:
             if key not in present:
                 # The exact time of the deletion is not known; at the version of the list, the object was gone.
                 _, version = self._stored[key]
-                self._record_deletion(key, str(self.reflector.version) if self.reflector else version, last.get(key))
+                self._record_deletion(
+                    key, str(self.reflector.version) if self.reflector else version, last_records.get(key)
+                )
         for item in items:
             key = item.metadata.key
             stored = self._stored.get(key)
             if stored is not None and stored[0] != item.metadata.uid:
-                self._record_deletion(key, stored[1], last.get(key))
+                self._record_deletion(key, stored[1], last_records.get(key))
                 stored = None
             if stored is None or stored[1] != item.metadata.resource_version:
                 self._take(ADDED if stored is None else MODIFIED, item, listed=True)

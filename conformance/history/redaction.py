@@ -52,10 +52,10 @@ def placement(raw: bytes) -> bytes:
     environment variables or volumes."""
     pod = orjson.loads(raw)
     reduced = {part: {key: pod[part][key] for key in keys if key in pod.get(part, {})} for part, keys in _POD.items()}
-    for kind in ("containers", "initContainers"):
-        if containers := pod.get("spec", {}).get(kind):
+    for field in ("containers", "initContainers"):
+        if containers := pod.get("spec", {}).get(field):
             fields = ("name", "resources", "restartPolicy")
-            reduced["spec"][kind] = [
+            reduced["spec"][field] = [
                 {key: container[key] for key in fields if key in container} for container in containers
             ]
     return orjson.dumps(reduced)

@@ -119,10 +119,10 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
     with _opened(path) as file:
         header = _header(file, path)
         decoder, records, now = msgspec.json.Decoder(_Line), list[Record](), header.now
-        for number, text in enumerate(_lines(file, path), 2):
+        for line_number, text in enumerate(_lines(file, path), 2):
             if not header.now and not text.endswith(b"\n"):
                 break  # a recording whose recorder was killed in the middle of this line
-            place, cut = f"{path}:{number}", "was the file cut?"
+            place, cut = f"{path}:{line_number}", "was the file cut?"
             if text.startswith(_ENDED):
                 now = bounded.decoded(_end.decode, text, place, problem="no record", hint=cut).ended
                 continue
@@ -182,5 +182,5 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(f"no saved history: {error}", where=str(path), hint="was the file cut?") from error
     except OSError as error:
-        problem, near = unreadable(path, error)
-        raise UsageError(problem, where=str(path), hint=near) from error
+        problem, near_hint = unreadable(path, error)
+        raise UsageError(problem, where=str(path), hint=near_hint) from error

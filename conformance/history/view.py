@@ -38,18 +38,18 @@ class View:
     def apply(self, record: Record) -> None:
         """Apply a record."""
         self.seq, self.at, self.last = record.seq, record.at, record
-        present = self._objects.setdefault(record.resource, {})
-        old = present.get(record.name)
+        existing = self._objects.setdefault(record.resource, {})
+        previous = existing.get(record.name)
         if record.kind == DELETED:
-            if old is None or (old.uid and old.uid != record.uid):
+            if previous is None or (previous.uid and previous.uid != record.uid):
                 return
-            del present[record.name]
+            del existing[record.name]
         else:
-            present[record.name] = record
+            existing[record.name] = record
         for (resource, group), index in self._indices.items():
             if resource == record.resource:
-                if old is not None:
-                    index.get(group(old), {}).pop(old.name, None)
+                if previous is not None:
+                    index.get(group(previous), {}).pop(previous.name, None)
                 if record.kind != DELETED:
                     index.setdefault(group(record), {})[record.name] = record
 
@@ -70,8 +70,8 @@ class View:
         """Return the records of the objects with all these labels, sorted by name."""
         matches = self._objects.get(resource, {})
         for key, value in (labels or {}).items():
-            chosen = self._index(resource, _label(key)).get(value, {})
-            smaller, larger = sorted((matches, chosen), key=len)
+            labelled = self._index(resource, _label(key)).get(value, {})
+            smaller, larger = sorted((matches, labelled), key=len)
             matches = {name: record for name, record in smaller.items() if name in larger}
         return [matches[name] for name in sorted(matches)]
 

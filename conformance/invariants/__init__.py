@@ -95,19 +95,19 @@ def judge(
     """Return the results of all rules, or of those in `only`, sorted by id. For `settle`, see `rules`; `foreign_spans`
     are the spans, by record numbers, in which an operator other than the judged one ran. Raises HarnessError if a
     stream lags."""
-    chosen = [rule for rule in rules(history.unrest, settle, history.origins) if not only or rule.id in only]
+    chosen_rules = [rule for rule in rules(history.unrest, settle, history.origins) if not only or rule.id in only]
     by_hand = history.origins.by_hand
     records = [record for record in history.records() if record.resource in RELEVANT and record.uid not in by_hand]
     ordered = server_order(membership.whole(records, foreign_spans))
     if ordered is None:
         reason = "the resource versions of this cluster's resources don't compare"
-        return [RuleResult(rule.id, rule.statement, None, reason) for rule in chosen]
+        return [RuleResult(rule.id, rule.statement, None, reason) for rule in chosen_rules]
     gangs = Gangs()
     for record in ordered:
-        muted = any(begin < record.seq and (until is None or record.seq <= until) for begin, until in foreign_spans)
-        for rule in chosen:
+        muted = any(start < record.seq and (until is None or record.seq <= until) for start, until in foreign_spans)
+        for rule in chosen_rules:
             rule.muted = muted and not rule.of_scheduler
             rule.see(record, gangs)
         gangs.apply(record)
     now = history.now()
-    return sorted((rule.result(gangs, now) for rule in chosen), key=lambda verdict: verdict.id)
+    return sorted((rule.result(gangs, now) for rule in chosen_rules), key=lambda verdict: verdict.id)

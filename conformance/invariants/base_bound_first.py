@@ -47,25 +47,27 @@ class Bases:
         The base gang is read from the label or, if an implementation omits the label, from the replica's pods that are
         not scaled.
         """
-        of_set, index = _replica(pod)
-        name = names.base_gang(of_set, int(index)) if index.isdigit() else ""
+        set_name, index = _replica(pod)
+        name = names.base_gang(set_name, int(index)) if index.isdigit() else ""
         if name in self._mapped:
             return self._anchor(pod)
-        if named := label(pod, labels.BASE_GANG):
-            return named
-        return (self._based.get((of_set, index)) or name) if self._scaled(pod) else ""
+        if labelled_base := label(pod, labels.BASE_GANG):
+            return labelled_base
+        return (self._based.get((set_name, index)) or name) if self._scaled(pod) else ""
 
     def _anchor(self, pod: Document) -> str:
         """Return the anchor that a pod in a gang other than an anchor waits for (GM-64); empty if the replica does not
         have exactly one anchor."""
         anchors = self._anchors.get(_replica(pod), set())
-        further = self._roles.get(label(pod, labels.GANG), labels.ANCHOR_ROLE) != labels.ANCHOR_ROLE
-        return next(iter(anchors)) if further and len(anchors) == 1 and _replica(pod)[0] not in self._coherent else ""
+        is_dependent = self._roles.get(label(pod, labels.GANG), labels.ANCHOR_ROLE) != labels.ANCHOR_ROLE
+        return (
+            next(iter(anchors)) if is_dependent and len(anchors) == 1 and _replica(pod)[0] not in self._coherent else ""
+        )
 
     def _scaled(self, pod: Document) -> bool:
         index, minimum = label(pod, labels.GROUP_INDEX), self._minimums.get(label(pod, labels.GROUP))
-        above = minimum is not None and index.isdigit() and int(index) >= minimum
-        return above or label(pod, labels.BASE_GANG) != ""
+        is_above_minimum = minimum is not None and index.isdigit() and int(index) >= minimum
+        return is_above_minimum or label(pod, labels.BASE_GANG) != ""
 
 
 def _replica(pod: Document) -> tuple[str, str]:

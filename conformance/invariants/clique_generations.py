@@ -38,15 +38,17 @@ class OneGenerationBound(Invariant):
             return
         clique, owner = pods.clique(record.object), self._owners.now(record)
         self._bound[self._clique.pop(record.uid, "")].pop(record.uid, None)
-        going = record.kind == DELETED or terminating(record.object) or pods.ended(record.object)
-        if going or not pods.bound(record.object) or not owner:
+        is_gone = record.kind == DELETED or terminating(record.object) or pods.ended(record.object)
+        if is_gone or not pods.bound(record.object) or not owner:
             return
         self._judged |= self._first.setdefault(clique, owner) != owner
         bound_pods = self._bound[clique]
-        old = next((earlier for earlier, generation in bound_pods.values() if generation != owner), None)
-        if old is not None:
+        other_pod = next((earlier for earlier, generation in bound_pods.values() if generation != owner), None)
+        if other_pod is not None:
             self._violate(
-                f"pod {record.name} is bound, and so is {old.name} of the clique {clique} before", old, record
+                f"pod {record.name} is bound, and so is {other_pod.name} of the clique {clique} before",
+                other_pod,
+                record,
             )
         bound_pods[record.uid], self._clique[record.uid] = (record, owner), clique
 

@@ -35,16 +35,16 @@ class RecreatedSizes(Invariant):
                 sizes.add(count(clique, "spec", "replicas") or 1)  # DEF-10
         if record.resource != "podcliques":
             return
-        before, self._before[record.name] = self._before.get(record.name), record
+        previous, self._before[record.name] = self._before.get(record.name), record
         template_sizes = self._sizes.get((label(record.object, labels.PART_OF), _template(record)))
-        if not self._creations.shows(record) or before is None or template_sizes is None:
+        if not self._creations.shows(record) or previous is None or template_sizes is None:
             return
         self._judged += 1
-        size, previous_size = count(record.object, "spec", "replicas"), count(before.object, "spec", "replicas")
+        size, previous_size = count(record.object, "spec", "replicas"), count(previous.object, "spec", "replicas")
         if size not in {*template_sizes, previous_size}:
             expected = " or ".join(map(str, sorted({*template_sizes, previous_size})))
             reason = f"clique {record.name} was recreated with {size} replicas instead of {expected}"
-            self._violate(reason, before, record)
+            self._violate(reason, previous, record)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no clique was recreated"

@@ -197,9 +197,9 @@ class DeletionHasCause(Invariant):
         disrupted = text(condition(record.object, "DisruptionTarget"), "reason")
         if disrupted not in ("", "PreemptionByScheduler") and self._origins.disrupted(record.name):
             return True
-        until, smaller = self._smaller.get(pod.owner, (float("-inf"), 0))
+        resized_at, previous_size = self._smaller.get(pod.owner, (float("-inf"), 0))
         size = self._sizes.get(pod.owner, 0)
-        if len(self._members[pod.owner]) > (min(size, smaller) if record.at - until <= GRACE else size):
+        if len(self._members[pod.owner]) > (min(size, previous_size) if record.at - resized_at <= GRACE else size):
             return True
         return any(
             waiting or record.at - self._waited.get(priority, float("-inf")) <= GRACE

@@ -32,8 +32,10 @@ class ReferencesToPods(Invariant):
             if text(reference, "namespace") == record.namespace
         }
         self._judged += len(referenced)
-        if early := sorted(referenced - self._pods):
-            self._violate(f"gang {record.name} refers to pods that have not been created: {', '.join(early)}", record)
+        if unknown_pods := sorted(referenced - self._pods):
+            self._violate(
+                f"gang {record.name} refers to pods that have not been created: {', '.join(unknown_pods)}", record
+            )
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no gang refers to a pod"

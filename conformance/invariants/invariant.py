@@ -38,7 +38,7 @@ class Invariant:
     def result(self, gangs: Gangs, now: float) -> RuleResult:
         """Return the result for a history that ends at `now` (seconds since the recorder started); `gangs` is the state
         at its end."""
-        suspicion = next((candidate for of_gang in self._suspicions.values() for candidate in of_gang), None)
+        suspicion = next((candidate for suspicions in self._suspicions.values() for candidate in suspicions), None)
         violation = self._violation or suspicion or self._violated_at_end(gangs, now)
         if violation is not None:
             return RuleResult(self.id, self.statement, False, *violation)

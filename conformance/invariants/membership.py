@@ -29,7 +29,7 @@ def whole(records: Sequence[Record], foreign_spans: Iterable[tuple[int, int | No
     """UID of an object → its labels when it last had the identifying label."""
     lacking: dict[str, list[int]] = {}
     """UID of an object that was created without its identifying label → indices of its records."""
-    for number, record in enumerate(records):
+    for index, record in enumerate(records):
         key = _KEYS.get(record.resource)
         if key is None:
             continue
@@ -41,14 +41,14 @@ def whole(records: Sequence[Record], foreign_spans: Iterable[tuple[int, int | No
                 completed[earlier] = _with(records[earlier], own_labels)
             identified[record.uid] = own_labels
         elif record.uid in identified:
-            completed[number] = _with(record, identified[record.uid])
+            completed[index] = _with(record, identified[record.uid])
         elif record.uid in lacking or (record.kind == ADDED and not record.listed and not _within(record, spans)):
-            lacking.setdefault(record.uid, []).append(number)
+            lacking.setdefault(record.uid, []).append(index)
     return completed
 
 
 def _within(record: Record, spans: Iterable[tuple[int, int | None]]) -> bool:
-    return any(begin < record.seq and (until is None or record.seq <= until) for begin, until in spans)
+    return any(start < record.seq and (until is None or record.seq <= until) for start, until in spans)
 
 
 def _with(record: Record, known_labels: Mapping[str, str]) -> Record:

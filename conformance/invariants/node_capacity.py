@@ -45,13 +45,13 @@ class WithinNodeCapacity(Invariant):
         return "" if self._judged else "no pod was bound"
 
     def _see_node(self, record: Record) -> None:
-        previous, now = self._nodes.get(record.name), quantities.allocatable(record.object)
+        previous, current = self._nodes.get(record.name), quantities.allocatable(record.object)
         if record.kind == DELETED:
             self._nodes.pop(record.name, None)
-        elif previous != now:
+        elif previous != current:
             if previous is not None:
                 self._before[record.name] = (record.at, previous)
-            self._nodes[record.name] = now
+            self._nodes[record.name] = current
 
     def _see_pod(self, record: Record) -> None:
         node, previous = pods.node(record.object), self._place.get(record.uid)
@@ -71,15 +71,18 @@ class WithinNodeCapacity(Invariant):
             self._violate(f"pod {record.name} was bound to {node}, whose pods then asked for {excess}", record)
 
     def _excess(self, node: str, moment: float) -> str:
-        has = self._nodes[node]
-        until, earlier = self._before.get(node, (float("-inf"), has))
-        if moment - until <= STALE:
-            has = {name: max(has.get(name, Decimal(0)), earlier.get(name, Decimal(0))) for name in {**has, **earlier}}
+        capacity = self._nodes[node]
+        changed_at, earlier_capacity = self._before.get(node, (float("-inf"), capacity))
+        if moment - changed_at <= STALE:
+            capacity = {
+                name: max(capacity.get(name, Decimal(0)), earlier_capacity.get(name, Decimal(0)))
+                for name in {**capacity, **earlier_capacity}
+            }
         requested: defaultdict[str, Decimal] = defaultdict(Decimal)
         for amounts in self._requests[node].values():
             for name, value in amounts.items():
                 requested[name] += value
-        return _too_much(requested, has)
+        return _too_much(requested, capacity)
 
 
 def _too_much(requested: Mapping[str, Decimal], has: Amounts) -> str:

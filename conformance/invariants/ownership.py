@@ -46,11 +46,13 @@ class Ownership(Invariant):
         if record.kind == DELETED or terminating(record.object):
             self._ending.add(record.uid)
         if record.resource in CONTROLLERS and record.kind != DELETED and self._made_by_operator(record):
-            had = self._owners.setdefault(record.uid, {})
+            known_owners = self._owners.setdefault(record.uid, {})
             owner = text(controller(record.object), "uid")
-            lost = owner == "" and (record.uid in self._origins.stripped or any(uid in self._ending for uid in had))
-            if owner not in had and not lost:
-                had[owner] = record
+            was_removed = owner == "" and (
+                record.uid in self._origins.stripped or any(uid in self._ending for uid in known_owners)
+            )
+            if owner not in known_owners and not was_removed:
+                known_owners[owner] = record
 
     def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
         for uid in self._owners:
@@ -73,15 +75,15 @@ class Ownership(Invariant):
             return "has no controller reference"
         if owner not in self._places:
             return f"is controlled by an object that never existed here (uid {owner})"
-        kind, name = self._places[owner]
-        if kind not in CONTROLLERS[resource]:
-            return f"is controlled by {kind}/{name}"
-        if kind == "podcliquesets":
+        owner_resource, name = self._places[owner]
+        if owner_resource not in CONTROLLERS[resource]:
+            return f"is controlled by {owner_resource}/{name}"
+        if owner_resource == "podcliquesets":
             return ""
         for above in self._owners.get(owner, {"": None}):
-            lack = self._lack(kind, above)
+            lack = self._lack(owner_resource, above)
             if lack:
-                return f"is controlled by {kind}/{name}, which {lack}"
+                return f"is controlled by {owner_resource}/{name}, which {lack}"
         return ""
 
     def _made_by_operator(self, record: Record) -> bool:

@@ -89,11 +89,11 @@ def judge(records: Sequence[Record], now: float, settle: float = 0) -> Placement
         fates += _fates(space, judged if ordered is None else ordered)
         fates += [Fate(space, gang, GangState.OLDER) for gang in sorted(older)]
     placed = [record for record in records if record.resource in ("pods", "nodes")]
-    results += [("", result) for result in _results(_of_nodes(), server_order(placed), now)]
+    results += [("", result) for result in _results(_node_rules(), server_order(placed), now)]
     return Placements(tuple(fates), tuple(results))
 
 
-def _of_nodes() -> list[Invariant]:
+def _node_rules() -> list[Invariant]:
     """Return the rules about the pods of all namespaces together."""
     return [WithinNodeCapacity(), HostPortsOnce(), PodsKeptApart()]
 
@@ -147,8 +147,8 @@ def _fates(space: str, ordered: Sequence[Record]) -> list[Fate]:
             bound.setdefault(name, record.at)
         if gangs[name].admitted:
             admitted.setdefault(name, record.at)
-    named = sorted({record.name for record in ordered if record.resource == "podgangs"})
-    return [_fate(space, name, gangs, bound.get(name), admitted.get(name), name in deleted) for name in named]
+    gang_names = sorted({record.name for record in ordered if record.resource == "podgangs"})
+    return [_fate(space, name, gangs, bound.get(name), admitted.get(name), name in deleted) for name in gang_names]
 
 
 def _fate(space: str, name: str, gangs: Gangs, bound: float | None, admitted: float | None, deleted: bool) -> Fate:

@@ -34,14 +34,14 @@ class PodNames(Invariant):
             return
         clique = pods.clique(record.object)
         index, host = expected_pods.index(record.object), text(record.object, "spec", "hostname")
-        of_set = label(record.object, labels.PART_OF)
-        service = f"{of_set}-{label(record.object, labels.SET_INDEX)}"
+        set_name = label(record.object, labels.PART_OF)
+        service = f"{set_name}-{label(record.object, labels.SET_INDEX)}"
         self._judged += 1
         if not record.name.startswith(f"{clique}-"):
             self._violate(f"pod {record.name} is not named after its clique {clique}", record)
         if index is None or host != f"{clique}-{index}":
             self._violate(f"pod {record.name} of {clique} has the hostname {host!r}", record)
-        if of_set not in self._serviceless and text(record.object, "spec", "subdomain") != service:
+        if set_name not in self._serviceless and text(record.object, "spec", "subdomain") != service:
             deviation = f"the subdomain {text(record.object, 'spec', 'subdomain')!r} instead of {service!r}"
             self._violate(f"pod {record.name} has {deviation}", record)
 

@@ -101,10 +101,12 @@ def _status_written(before: Record, record: Record) -> bool:
     """Return whether a record is a write that changes a status and no field that users write."""
     if record.resource not in ORDER or record.kind != MODIFIED or record.listed or terminating(record.object):
         return False
-    return _given(before.object) == _given(record.object) and before.object.get("status") != record.object.get("status")
+    return _user_fields(before.object) == _user_fields(record.object) and before.object.get(
+        "status"
+    ) != record.object.get("status")
 
 
-def _given(document: Mapping[str, object]) -> tuple[object, ...]:
+def _user_fields(document: Mapping[str, object]) -> tuple[object, ...]:
     """Return the parts of an object that change when users write it: if they are unchanged, the operator wrote the
     object."""
     metadata = at(document, "metadata")

@@ -42,17 +42,24 @@ class TransitionTimes(Invariant):
         if record.resource not in JUDGED or record.kind == DELETED:
             return
         before, conditions = self._before.get(record.uid, (record, {}))
-        now: dict[str, _Condition] = {}
+        current: dict[str, _Condition] = {}
         for condition in items(record.object, "status", "conditions"):
-            kind, status, moment = (text(condition, key) for key in ("type", "status", "lastTransitionTime"))
-            previous = conditions.get(kind)
-            same = previous is not None and previous.status == status
-            now[kind] = _Condition(status, previous.begin if previous is not None and same else record.at, moment)
-            self._judged += same
-            if previous is not None and same and moment != previous.moment and record.at - previous.begin > STALE:
-                subject = f"{kind}={status} of {record.resource}/{record.name}"
+            condition_type, status, moment = (text(condition, key) for key in ("type", "status", "lastTransitionTime"))
+            previous = conditions.get(condition_type)
+            status_unchanged = previous is not None and previous.status == status
+            current[condition_type] = _Condition(
+                status, previous.begin if previous is not None and status_unchanged else record.at, moment
+            )
+            self._judged += status_unchanged
+            if (
+                previous is not None
+                and status_unchanged
+                and moment != previous.moment
+                and record.at - previous.begin > STALE
+            ):
+                subject = f"{condition_type}={status} of {record.resource}/{record.name}"
                 self._violate(f"the lastTransitionTime of {subject}: {previous.moment} → {moment}", before, record)
-        self._before[record.uid] = (record, now)
+        self._before[record.uid] = (record, current)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no object with conditions was written twice"

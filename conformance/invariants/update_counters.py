@@ -37,9 +37,9 @@ class UpdateCounters(Invariant):
             return
         self._judged += 1
         counts = updates.counts(record.object)
-        for one, total in updates.COUNTERS:
-            if counts[one] > counts[total]:
-                excess = f"{one} is {counts[one]} and {total} is {counts[total]}"
+        for counter, total in updates.COUNTERS:
+            if counts[counter] > counts[total]:
+                excess = f"{counter} is {counts[counter]} and {total} is {counts[total]}"
                 self._violate(f"in the progress of {record.resource}/{record.name} {excess}", record)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:

@@ -18,9 +18,9 @@ def without_coherent(pcs: Document, stored: Document) -> dict[str, Any]:
     """Return the spec of an accepted set without the defaults that implementations of coherent updates add: the
     strategy Coherent if no strategy was given (COH-060), and maxUnavailable (COH-062)."""
     spec: dict[str, Any] = copy.deepcopy(dict(stored))
-    given = pcs["spec"].get("updateStrategy")
-    if _strategy(spec) == COHERENT and not (isinstance(given, dict) and given.get("type")):
-        if given is None:
+    submitted_strategy = pcs["spec"].get("updateStrategy")
+    if _strategy(spec) == COHERENT and not (isinstance(submitted_strategy, dict) and submitted_strategy.get("type")):
+        if submitted_strategy is None:
             del spec["updateStrategy"]
         else:
             spec["updateStrategy"]["type"] = "RollingRecreate"
@@ -40,8 +40,8 @@ def _strategy(spec: Mapping[str, Any]) -> object:
 
 def defaulted(pcs: Document) -> dict[str, Any]:
     """Return a copy of a set with all defaults filled in. The set must be well-formed."""
-    whole = copy.deepcopy(dict(pcs))
-    spec: MutableMapping[str, Any] = whole["spec"]
+    result = copy.deepcopy(dict(pcs))
+    spec: MutableMapping[str, Any] = result["spec"]
     _fill(spec, "replicas", 0)  # DEF-01
     if isinstance(spec.get("updateStrategy"), dict):
         _fill(spec["updateStrategy"], "type", "RollingRecreate")  # DEF-02
@@ -52,19 +52,19 @@ def defaulted(pcs: Document) -> dict[str, Any]:
     _fill(template, "terminationDelay", "4h0m0s")  # DEF-08
     template["terminationDelay"] = durations.normal(template["terminationDelay"]) or template["terminationDelay"]
     for clique in template.get("cliques") or []:
-        of_clique = clique["spec"]
-        replicas = of_clique["replicas"] = of_clique.get("replicas") or 1  # DEF-10
-        _fill(of_clique, "minAvailable", replicas)  # DEF-11, DFT-02
-        _fill(of_clique, "roleName", "")
-        _autoscaling(of_clique.get("autoScalingConfig"), replicas)  # DEF-12
-        pod = of_clique["podSpec"]
+        clique_spec = clique["spec"]
+        replicas = clique_spec["replicas"] = clique_spec.get("replicas") or 1  # DEF-10
+        _fill(clique_spec, "minAvailable", replicas)  # DEF-11, DFT-02
+        _fill(clique_spec, "roleName", "")
+        _autoscaling(clique_spec.get("autoScalingConfig"), replicas)  # DEF-12
+        pod = clique_spec["podSpec"]
         pod["restartPolicy"] = pod.get("restartPolicy") or "Always"  # DEF-14
         _fill(pod, "terminationGracePeriodSeconds", 30)  # DEF-15
     for group in template.get("podCliqueScalingGroups") or []:
         _fill(group, "replicas", 1)  # DEF-05
         _fill(group, "minAvailable", 1)
         _autoscaling(group.get("scaleConfig"), group["replicas"])  # DEF-13
-    return whole
+    return result
 
 
 def differences(expected: Any, observed: Any, at: str = "") -> dict[str, Any]:
@@ -87,22 +87,24 @@ def differences(expected: Any, observed: Any, at: str = "") -> dict[str, Any]:
 
 def documented(pcs: Document) -> dict[str, Any]:
     """Return a copy of a set with only the defaults that documents name. The set must be well-formed."""
-    whole = defaulted(pcs)
+    result = defaulted(pcs)
     if pcs["spec"]["template"].get("headlessServiceConfig") is None:
-        del whole["spec"]["template"]["headlessServiceConfig"]
+        del result["spec"]["template"]["headlessServiceConfig"]
     submitted = pcs["spec"]["template"]
     for part, at in (("cliques", ("spec", "autoScalingConfig")), ("podCliqueScalingGroups", ("scaleConfig",))):
-        for given, entry in zip(submitted.get(part) or [], whole["spec"]["template"].get(part) or [], strict=True):
-            ways = (at, ("spec",), ("spec", "podSpec"))
-            for way in ways:
-                before, after = _inside(given, way), _inside(entry, way)
+        for submitted_entry, entry in zip(
+            submitted.get(part) or [], result["spec"]["template"].get(part) or [], strict=True
+        ):
+            paths = (at, ("spec",), ("spec", "podSpec"))
+            for path in paths:
+                before, after = _inside(submitted_entry, path), _inside(entry, path)
                 for field in set(BY_CODE) & set(after) - set(before):
                     del after[field]
-    return whole
+    return result
 
 
-def _inside(entry: Any, way: tuple[str, ...]) -> Any:
-    for step in way:
+def _inside(entry: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
         entry = entry.get(step) if isinstance(entry, dict) else None
     return entry if isinstance(entry, dict) else {}
 

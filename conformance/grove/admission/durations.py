@@ -39,12 +39,12 @@ def normal(text: str) -> str | None:
     value = seconds(text)
     if value is None or value.denominator != 1:
         return None
-    whole = abs(value.numerator)
-    parts = [f"{whole % 60}s"]
-    if whole >= 60:
-        parts.insert(0, f"{whole // 60 % 60}m")
-    if whole >= 3600:
-        parts.insert(0, f"{whole // 3600}h")
+    total_seconds = abs(value.numerator)
+    parts = [f"{total_seconds % 60}s"]
+    if total_seconds >= 60:
+        parts.insert(0, f"{total_seconds // 60 % 60}m")
+    if total_seconds >= 3600:
+        parts.insert(0, f"{total_seconds // 3600}h")
     return ("-" if value < 0 else "") + "".join(parts)
 
 

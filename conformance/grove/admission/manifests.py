@@ -150,8 +150,8 @@ def _object(document: Document, field: Field, entry: Mapping[str, Any]) -> dict[
         for path, value in entry.get("set", {}).items():
             _put(manifest, list(_steps(path)), value)
         for path in entry.get("drop", ()):
-            *way, last = _steps(path)
-            del _walk(manifest, way)[last]
+            *parents, last_step = _steps(path)
+            del _walk(manifest, parents)[last_step]
     except (KeyError, IndexError, TypeError):
         hint = "give paths into the base"
         raise UsageError("a path of set or drop does not fit", where=document.location(*field), hint=hint) from None
@@ -168,20 +168,20 @@ def _steps(path: str) -> Iterator[str | int]:
         yield int(index) if index else quoted or name
 
 
-def _walk(value: Any, way: Sequence[str | int]) -> Any:
-    for step in way:
+def _walk(value: Any, path: Sequence[str | int]) -> Any:
+    for step in path:
         value = value[step]
     return value
 
 
-def _put(target: Any, way: list[str | int], value: Any) -> None:
+def _put(target: Any, path: list[str | int], value: Any) -> None:
     """Set a field. An index one past the end of a list appends; missing objects on the way are created."""
-    *before, last = way
-    for step in before:
+    *parents, last_step = path
+    for step in parents:
         if isinstance(target, dict) and step not in target:
             target[step] = {}
         target = target[step]
-    if isinstance(target, list) and last == len(target):
+    if isinstance(target, list) and last_step == len(target):
         target.append(value)
     else:
-        target[last] = _copied(value)
+        target[last_step] = _copied(value)

@@ -26,26 +26,26 @@ MAX_COMBINED_LENGTH = 45
 
 def create(pcs: Document, facts: AdmissionFacts) -> list[Violation]:
     """Return the violations of a new set."""
-    whole = defaulted(pcs)
+    defaulted_set = defaulted(pcs)
     return [
-        *always(whole, facts),
-        *_pods_of_new_sets(whole),
-        *_mnnvl(whole, facts),
-        *topology.create(whole, facts),
+        *always(defaulted_set, facts),
+        *_pods_of_new_sets(defaulted_set),
+        *_mnnvl(defaulted_set, facts),
+        *topology.create(defaulted_set, facts),
     ]
 
 
 def left_open(pcs: Document) -> list[str]:
     """Return the reasons why a set may be rejected although it breaks no rule: upstream's code accepts it, but
     documents reject it or do not mention it."""
-    listed = [clique["spec"] for clique in cliques(pcs)]
+    clique_specs = [clique["spec"] for clique in cliques(pcs)]
     reasons = []
-    if not all(spec.get("replicas") for spec in listed):
+    if not all(spec.get("replicas") for spec in clique_specs):
         reasons.append("a clique without replicas (DEF-10)")
     explicit = pcs["spec"]["template"].get("cliqueStartupType") == "CliqueStartupTypeExplicit"
-    if not explicit and any(spec.get("startsAfter") for spec in listed):
+    if not explicit and any(spec.get("startsAfter") for spec in clique_specs):
         reasons.append("startsAfter without explicit order (VAL-23)")
-    sizes = [(spec.get("autoScalingConfig"), spec.get("replicas")) for spec in listed]
+    sizes = [(spec.get("autoScalingConfig"), spec.get("replicas")) for spec in clique_specs]
     sizes += [(group.get("scaleConfig"), group.get("replicas")) for group in groups(pcs)]
     if any(scale and (scale.get("minReplicas") or 0) > (replicas or 1) for scale, replicas in sizes):
         reasons.append("fewer replicas than the minReplicas of autoscaling (VAL-37)")
@@ -54,28 +54,28 @@ def left_open(pcs: Document) -> list[str]:
     return reasons
 
 
-def always(whole: Document, facts: AdmissionFacts) -> Iterator[Violation]:
+def always(defaulted_set: Document, facts: AdmissionFacts) -> Iterator[Violation]:
     """Yield the violations of a defaulted set by the rules that apply on create and on every update."""
-    if whole["spec"]["replicas"] < 0:
+    if defaulted_set["spec"]["replicas"] < 0:
         yield Violation("SCH-20", "spec.replicas")
-    if not cliques(whole):
+    if not cliques(defaulted_set):
         yield Violation("VAL-06", "cliques")
-    yield from _names(whole)
-    for clique in cliques(whole):
+    yield from _names(defaulted_set)
+    for clique in cliques(defaulted_set):
         yield from _clique(clique)
-    yield from _groups(whole)
-    yield from _startup(whole)
-    yield from _sharing(whole)
-    yield from _schedulers(whole, facts)
-    delay = durations.seconds(whole["spec"]["template"]["terminationDelay"])
+    yield from _groups(defaulted_set)
+    yield from _startup(defaulted_set)
+    yield from _sharing(defaulted_set)
+    yield from _schedulers(defaulted_set, facts)
+    delay = durations.seconds(defaulted_set["spec"]["template"]["terminationDelay"])
     if delay is None or delay <= 0:
         yield Violation("VAL-45", "terminationDelay")
 
 
-def _names(whole: Document) -> Iterator[Violation]:
-    name = whole["metadata"]["name"]
-    clique_names = [clique["name"] for clique in cliques(whole)]
-    members = {member for group in groups(whole) for member in group["cliqueNames"]}
+def _names(defaulted_set: Document) -> Iterator[Violation]:
+    name = defaulted_set["metadata"]["name"]
+    clique_names = [clique["name"] for clique in cliques(defaulted_set)]
+    members = {member for group in groups(defaulted_set) for member in group["cliqueNames"]}
     for clique in clique_names:
         if not clique:
             yield Violation("VAL-07", "name")
@@ -85,14 +85,14 @@ def _names(whole: Document) -> Iterator[Violation]:
             yield Violation("VAL-09", "name")
     if _twice(clique_names):
         yield Violation("SCH-02", "cliques")
-    if _twice(clique["spec"]["roleName"] for clique in cliques(whole)):
+    if _twice(clique["spec"]["roleName"] for clique in cliques(defaulted_set)):
         yield Violation("VAL-12", "roleName")
-    for group in groups(whole):
+    for group in groups(defaulted_set):
         if not _NAME.fullmatch(group["name"]):
             yield Violation("VAL-50", "name")
         if any(len(name + group["name"] + member) > MAX_COMBINED_LENGTH for member in group["cliqueNames"]):
             yield Violation("VAL-10", "name")
-    if _twice(group["name"] for group in groups(whole)):
+    if _twice(group["name"] for group in groups(defaulted_set)):
         yield Violation("VAL-58", "podCliqueScalingGroups.name")
 
 
@@ -117,8 +117,8 @@ def _clique(clique: Document) -> Iterator[Violation]:
             yield Violation("VAL-35", "autoScalingConfig.maxReplicas")
         if scale["maxReplicas"] < replicas:
             yield Violation("VAL-36", "autoScalingConfig.maxReplicas")
-    for kind in ("containers", "initContainers"):
-        for container in spec["podSpec"].get(kind) or []:
+    for field in ("containers", "initContainers"):
+        for container in spec["podSpec"].get(field) or []:
             names = [variable["name"] for variable in container.get("env") or []]
             if not all(map(_VARIABLE.fullmatch, names)):
                 yield Violation("VAL-42", "name")
@@ -126,8 +126,8 @@ def _clique(clique: Document) -> Iterator[Violation]:
                 yield Violation("VAL-43", "env")
 
 
-def _pods_of_new_sets(whole: Document) -> Iterator[Violation]:
-    for clique in cliques(whole):
+def _pods_of_new_sets(defaulted_set: Document) -> Iterator[Violation]:
+    for clique in cliques(defaulted_set):
         pod = clique["spec"]["podSpec"]
         if "topologySpreadConstraints" in pod:
             yield Violation("VAL-40", "topologySpreadConstraints")
@@ -135,15 +135,15 @@ def _pods_of_new_sets(whole: Document) -> Iterator[Violation]:
             yield Violation("VAL-41", "nodeName")
 
 
-def _groups(whole: Document) -> Iterator[Violation]:
-    clique_names = {clique["name"] for clique in cliques(whole)}
-    members = [member for group in groups(whole) for member in group["cliqueNames"]]
+def _groups(defaulted_set: Document) -> Iterator[Violation]:
+    clique_names = {clique["name"] for clique in cliques(defaulted_set)}
+    members = [member for group in groups(defaulted_set) for member in group["cliqueNames"]]
     if _twice(members):
         yield Violation("VAL-59", "cliqueNames")
-    for clique in cliques(whole):
+    for clique in cliques(defaulted_set):
         if clique["name"] in members and clique["spec"].get("autoScalingConfig") is not None:
             yield Violation("VAL-38", "podCliqueScalingGroups")
-    for group in groups(whole):
+    for group in groups(defaulted_set):
         if not clique_names.issuperset(group["cliqueNames"]):
             yield Violation("VAL-51", "cliqueNames")
         replicas, min_available, scale = group["replicas"], group["minAvailable"], group.get("scaleConfig")
@@ -160,11 +160,11 @@ def _groups(whole: Document) -> Iterator[Violation]:
                 yield Violation("DFT-04", "scaleConfig.maxReplicas")
 
 
-def _startup(whole: Document) -> Iterator[Violation]:
-    if whole["spec"]["template"]["cliqueStartupType"] != "CliqueStartupTypeExplicit":
+def _startup(defaulted_set: Document) -> Iterator[Violation]:
+    if defaulted_set["spec"]["template"]["cliqueStartupType"] != "CliqueStartupTypeExplicit":
         return
-    parents = {clique["name"]: set(clique["spec"].get("startsAfter") or []) for clique in cliques(whole)}
-    for clique in cliques(whole):
+    parents = {clique["name"]: set(clique["spec"].get("startsAfter") or []) for clique in cliques(defaulted_set)}
+    for clique in cliques(defaulted_set):
         listed = clique["spec"].get("startsAfter") or []
         if "" in listed:
             yield Violation("VAL-18", "startsAfter")
@@ -175,17 +175,17 @@ def _startup(whole: Document) -> Iterator[Violation]:
         if not set(listed) <= parents.keys():
             yield Violation("VAL-21", "startsAfter")
     # Repeatedly remove all cliques that do not wait for a remaining clique: the rest form a cycle or wait for one.
-    waiting = {name: (of & parents.keys()) - {name} for name, of in parents.items()}
-    while free := [name for name, of in waiting.items() if not of]:
-        for name in free:
+    waiting = {name: (predecessors & parents.keys()) - {name} for name, predecessors in parents.items()}
+    while unblocked := [name for name, predecessors in waiting.items() if not predecessors]:
+        for name in unblocked:
             del waiting[name]
-        waiting = {name: of - set(free) for name, of in waiting.items()}
+        waiting = {name: predecessors - set(unblocked) for name, predecessors in waiting.items()}
     if waiting:
         yield Violation("VAL-22", "cliques")
 
 
-def _sharing(whole: Document) -> Iterator[Violation]:
-    template = whole["spec"]["template"]
+def _sharing(defaulted_set: Document) -> Iterator[Violation]:
+    template = defaulted_set["spec"]["template"]
     claims = template.get("resourceClaimTemplates") or []
     internal = [claim.get("name") or "" for claim in claims]
     for claim in claims:
@@ -196,12 +196,12 @@ def _sharing(whole: Document) -> Iterator[Violation]:
             yield Violation("VAL-05", "requests")
     if _twice(internal):
         yield Violation("VAL-05b", "name")
-    clique_names = {clique["name"] for clique in cliques(whole)}
-    group_names = {group["name"] for group in groups(whole)}
+    clique_names = {clique["name"] for clique in cliques(defaulted_set)}
+    group_names = {group["name"] for group in groups(defaulted_set)}
     lists = [(template.get("resourceSharing") or [], clique_names, group_names)]
-    lists += [(group.get("resourceSharing") or [], set(group["cliqueNames"]), set()) for group in groups(whole)]
-    lists += [(clique.get("resourceSharing") or [], set(), set()) for clique in cliques(whole)]
-    for entries, of_cliques, of_groups in lists:
+    lists += [(group.get("resourceSharing") or [], set(group["cliqueNames"]), set()) for group in groups(defaulted_set)]
+    lists += [(clique.get("resourceSharing") or [], set(), set()) for clique in cliques(defaulted_set)]
+    for entries, clique_choices, group_choices in lists:
         names = [entry.get("name") or "" for entry in entries]
         if not all(names):
             yield Violation("VAL-60", "name")
@@ -210,28 +210,28 @@ def _sharing(whole: Document) -> Iterator[Violation]:
         for entry in entries:
             if entry.get("namespace") and entry.get("name") in internal:
                 yield Violation("VAL-62", "namespace")
-            if (chosen := entry.get("filter")) is None:
+            if (entry_filter := entry.get("filter")) is None:
                 continue
-            by_clique = chosen.get("childCliqueNames") or []
-            by_group = chosen.get("childScalingGroupNames") or []
+            by_clique = entry_filter.get("childCliqueNames") or []
+            by_group = entry_filter.get("childScalingGroupNames") or []
             if not by_clique and not by_group:
                 yield Violation("VAL-64", "filter")
-            if not of_cliques.issuperset(by_clique):
+            if not clique_choices.issuperset(by_clique):
                 yield Violation("VAL-65", "childCliqueNames")
-            if not of_groups.issuperset(by_group):
+            if not group_choices.issuperset(by_group):
                 yield Violation("VAL-65", "childScalingGroupNames")
 
 
-def _schedulers(whole: Document, facts: AdmissionFacts) -> Iterator[Violation]:
-    names = {clique["spec"]["podSpec"].get("schedulerName") or "" for clique in cliques(whole)}
+def _schedulers(defaulted_set: Document, facts: AdmissionFacts) -> Iterator[Violation]:
+    names = {clique["spec"]["podSpec"].get("schedulerName") or "" for clique in cliques(defaulted_set)}
     if len(names - {""}) > 1:
         yield Violation("VAL-16", "schedulerName")
     if names - {"", *facts.schedulers}:
         yield Violation("VAL-17", "schedulerName")
 
 
-def _mnnvl(whole: Document, facts: AdmissionFacts) -> Iterator[Violation]:
-    for holder in (whole["metadata"], *cliques(whole), *groups(whole)):
+def _mnnvl(defaulted_set: Document, facts: AdmissionFacts) -> Iterator[Violation]:
+    for holder in (defaulted_set["metadata"], *cliques(defaulted_set), *groups(defaulted_set)):
         value = (holder.get("annotations") or {}).get(MNNVL)
         if value is None or value == "none":
             continue

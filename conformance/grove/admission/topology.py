@@ -10,37 +10,41 @@ from conformance.grove.admission.violation import AdmissionFacts, Document, Viol
 LEAF = "topologyConstraint"
 
 
-def create(whole: Document, facts: AdmissionFacts) -> list[Violation]:
+def create(defaulted_set: Document, facts: AdmissionFacts) -> list[Violation]:
     """Return the violations of a new set. The rules are checked in steps, and the first step that finds violations ends
     the check (VTC-01)."""
-    scopes = _scopes(whole)
+    scopes = _scopes(defaulted_set)
     if not scopes:
         return []
-    if wrong := list(shape(whole)):
+    if wrong := list(shape(defaulted_set)):
         return wrong
     if not facts.topology:
         return [Violation("VTC-02", LEAF)]
-    return _names(whole, scopes, facts) or _domains(scopes, facts) or list(_hierarchy(whole, scopes, facts))
+    return (
+        _names(defaulted_set, scopes, facts)
+        or _domains(scopes, facts)
+        or list(_hierarchy(defaulted_set, scopes, facts))
+    )
 
 
-def update(whole: Document, stored: Document) -> Iterator[Violation]:
+def update(defaulted_set: Document, stored: Document) -> Iterator[Violation]:
     """Yield a violation for each changed constraint (VTC-20 to VTC-25). Sets with `packDomain` are not modelled."""
-    before = _scopes(stored)
-    now = _scopes(whole)
+    previous_scopes = _scopes(stored)
+    current_scopes = _scopes(defaulted_set)
     stored_scopes = {"", *(f"c:{c['name']}" for c in cliques(stored)), *(f"g:{g['name']}" for g in groups(stored))}
-    for scope in sorted({*before, *now} & stored_scopes):
-        previous, current = _asks(before.get(scope)), _asks(now.get(scope))
+    for scope in sorted({*previous_scopes, *current_scopes} & stored_scopes):
+        previous, current = _request_of(previous_scopes.get(scope)), _request_of(current_scopes.get(scope))
         if previous.name != current.name and scope == "":
             yield Violation("VTC-20", "topologyName")
         elif previous != current:
             yield Violation("VTC-21" if scope == "" else "VTC-22", LEAF)
 
 
-def _scopes(whole: Document) -> dict[str, Document]:
+def _scopes(defaulted_set: Document) -> dict[str, Document]:
     """Return the constraints by scope: "" is the set, `g:NAME` a group, `c:NAME` a clique."""
-    constraints = {"": whole["spec"]["template"].get("topologyConstraint")}
-    constraints |= {f"g:{group['name']}": group.get("topologyConstraint") for group in groups(whole)}
-    constraints |= {f"c:{clique['name']}": clique.get("topologyConstraint") for clique in cliques(whole)}
+    constraints = {"": defaulted_set["spec"]["template"].get("topologyConstraint")}
+    constraints |= {f"g:{group['name']}": group.get("topologyConstraint") for group in groups(defaulted_set)}
+    constraints |= {f"c:{clique['name']}": clique.get("topologyConstraint") for clique in cliques(defaulted_set)}
     return {scope: constraint for scope, constraint in constraints.items() if constraint is not None}
 
 
@@ -51,17 +55,17 @@ class _Request(NamedTuple):
     preferred: str
 
 
-def _asks(constraint: Document | None) -> _Request:
-    given = constraint or {}
-    pack = given.get("pack") or {}
+def _request_of(constraint: Document | None) -> _Request:
+    fields = constraint or {}
+    pack = fields.get("pack") or {}
     return _Request(
-        constraint is not None, given.get("topologyName") or "", pack.get("required", ""), pack.get("preferred", "")
+        constraint is not None, fields.get("topologyName") or "", pack.get("required", ""), pack.get("preferred", "")
     )
 
 
-def shape(whole: Document) -> Iterator[Violation]:
+def shape(defaulted_set: Document) -> Iterator[Violation]:
     """Yield violations of the schema of constraints, which is checked before all other rules (ADM-04)."""
-    for constraint in _scopes(whole).values():
+    for constraint in _scopes(defaulted_set).values():
         if constraint.get("pack") is None and not constraint.get("packDomain"):
             yield Violation("SCH-07", "pack")
         elif constraint.get("pack") == {}:
@@ -70,26 +74,28 @@ def shape(whole: Document) -> Iterator[Violation]:
             yield Violation("SCH-10", "packDomain")
 
 
-def _above(whole: Document, scope: str) -> list[str]:
+def _enclosing_scopes(defaulted_set: Document, scope: str) -> list[str]:
     """Return the scopes that enclose a scope, innermost first."""
     if scope == "":
         return []
-    around = [f"g:{g['name']}" for g in groups(whole) if scope.startswith("c:") and scope[2:] in g["cliqueNames"]]
-    return [*around[:1], ""]
+    enclosing = [
+        f"g:{g['name']}" for g in groups(defaulted_set) if scope.startswith("c:") and scope[2:] in g["cliqueNames"]
+    ]
+    return [*enclosing[:1], ""]
 
 
-def _names(whole: Document, scopes: dict[str, Document], facts: AdmissionFacts) -> list[Violation]:
+def _names(defaulted_set: Document, scopes: dict[str, Document], facts: AdmissionFacts) -> list[Violation]:
     topologies = {scope: str(constraint.get("topologyName") or "") for scope, constraint in scopes.items()}
-    named = {name for name in topologies.values() if name}
+    used_names = {name for name in topologies.values() if name}
     violations = []
-    if len(named) > 1:
+    if len(used_names) > 1:
         violations.append(Violation("VTC-04", "topologyName"))
     if any(
-        not name and not any(topologies.get(outer) for outer in _above(whole, scope))
+        not name and not any(topologies.get(outer) for outer in _enclosing_scopes(defaulted_set, scope))
         for scope, name in topologies.items()
     ):
         violations.append(Violation("VTC-03", "topologyName"))
-    if not violations and not named <= facts.bindings.keys():
+    if not violations and not used_names <= facts.bindings.keys():
         violations.append(Violation("VTC-06", "topologyName"))
     return violations
 
@@ -104,13 +110,16 @@ def _domains(scopes: dict[str, Document], facts: AdmissionFacts) -> list[Violati
     ]
 
 
-def _hierarchy(whole: Document, scopes: dict[str, Document], facts: AdmissionFacts) -> Iterator[Violation]:
+def _hierarchy(defaulted_set: Document, scopes: dict[str, Document], facts: AdmissionFacts) -> Iterator[Violation]:
     levels = _levels(scopes, facts)
     for inner, constraint in scopes.items():
-        for outer in _above(whole, inner):
+        for outer in _enclosing_scopes(defaulted_set, inner):
             for field in ("required", "preferred"):
-                narrow, wide = constraint["pack"].get(field), scopes.get(outer, {"pack": {}})["pack"].get(field)
-                if narrow and wide and levels.index(wide) > levels.index(narrow):
+                inner_domain, outer_domain = (
+                    constraint["pack"].get(field),
+                    scopes.get(outer, {"pack": {}})["pack"].get(field),
+                )
+                if inner_domain and outer_domain and levels.index(outer_domain) > levels.index(inner_domain):
                     rule, leaf = ("VTC-08", LEAF) if field == "required" else ("VTC-09", f"{LEAF}.pack.preferred")
                     yield Violation(rule, leaf)
 

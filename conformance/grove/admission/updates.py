@@ -9,19 +9,19 @@ from conformance.grove.admission import model, topology
 from conformance.grove.admission.defaults import defaulted
 from conformance.grove.admission.violation import AdmissionFacts, Document, Violation, cliques, groups
 
-_OF_CLIQUES = {
+_CLIQUE_FIELDS = {
     "UPD-05": ("spec", "roleName"),
     "UPD-06": ("spec", "minAvailable"),
     "UPD-07": ("spec", "startsAfter"),
     "UPD-08": ("spec", "podSpec", "schedulerName"),
     "UPD-09": ("resourceSharing",),
 }
-_OF_GROUPS = {
+_GROUP_FIELDS = {
     "UPD-17": ("minAvailable",),
     "UPD-18": ("cliqueNames",),
     "UPD-19": ("resourceSharing",),
 }
-_OF_SETS = {
+_SET_FIELDS = {
     "UPD-12": ("cliqueStartupType",),
     "UPD-13": ("resourceClaimTemplates",),
     "UPD-14": ("resourceSharing",),
@@ -31,18 +31,22 @@ _OF_SETS = {
 def update(pcs: Document, stored: Document, facts: AdmissionFacts) -> list[Violation]:
     """Return the violations of replacing `stored` with `pcs`. Changes are judged only if the new set itself is valid
     (ADM-10)."""
-    whole, before = defaulted(pcs), defaulted(stored)
-    wrong = [*model.always(whole, facts), *topology.shape(whole), *_added_to_pods(whole, before)]
-    wrong += _mnnvl(whole, before)
-    return wrong or [*_changes(whole, before), *topology.update(whole, before)]
+    defaulted_set, previous_set = defaulted(pcs), defaulted(stored)
+    violations = [
+        *model.always(defaulted_set, facts),
+        *topology.shape(defaulted_set),
+        *_added_to_pods(defaulted_set, previous_set),
+    ]
+    violations += _mnnvl(defaulted_set, previous_set)
+    return violations or [*_changes(defaulted_set, previous_set), *topology.update(defaulted_set, previous_set)]
 
 
-def _changes(whole: Document, before: Document) -> Iterator[Violation]:
-    template, old = whole["spec"]["template"], before["spec"]["template"]
-    for rule, way in _OF_SETS.items():
-        if _at(template, way) != _at(old, way):
-            yield Violation(rule, way[-1])
-    names, old_names = [c["name"] for c in cliques(whole)], [c["name"] for c in cliques(before)]
+def _changes(defaulted_set: Document, previous_set: Document) -> Iterator[Violation]:
+    template, previous_template = defaulted_set["spec"]["template"], previous_set["spec"]["template"]
+    for rule, path in _SET_FIELDS.items():
+        if _at(template, path) != _at(previous_template, path):
+            yield Violation(rule, path[-1])
+    names, old_names = [c["name"] for c in cliques(defaulted_set)], [c["name"] for c in cliques(previous_set)]
     if len(names) != len(old_names):
         yield Violation("UPD-02", "cliques")
     if set(names) - set(old_names):
@@ -50,48 +54,54 @@ def _changes(whole: Document, before: Document) -> Iterator[Violation]:
     ordered = template["cliqueStartupType"] != "CliqueStartupTypeAnyOrder"
     if ordered and any(name in old_names and old_names.index(name) != i for i, name in enumerate(names)):
         yield Violation("UPD-04", "cliques")
-    yield from _same(cliques(whole), cliques(before), _OF_CLIQUES)
-    if len(groups(whole)) != len(groups(before)):
+    yield from _changed_fields(cliques(defaulted_set), cliques(previous_set), _CLIQUE_FIELDS)
+    if len(groups(defaulted_set)) != len(groups(previous_set)):
         yield Violation("UPD-15", "podCliqueScalingGroups")
         return
-    if {g["name"] for g in groups(whole)} - {g["name"] for g in groups(before)}:
+    if {g["name"] for g in groups(defaulted_set)} - {g["name"] for g in groups(previous_set)}:
         yield Violation("UPD-16", "name")
-    yield from _same(groups(whole), groups(before), _OF_GROUPS)
+    yield from _changed_fields(groups(defaulted_set), groups(previous_set), _GROUP_FIELDS)
 
 
-def _same(now: list[Document], before: list[Document], rules: Mapping[str, tuple[str, ...]]) -> Iterator[Violation]:
-    had = {entry["name"]: entry for entry in before}
-    for entry in now:
-        for rule, way in rules.items():
-            if entry["name"] in had and _at(entry, way) != _at(had[entry["name"]], way):
-                yield Violation(rule, way[-1])
+def _changed_fields(
+    current_entries: list[Document], previous_entries: list[Document], rules: Mapping[str, tuple[str, ...]]
+) -> Iterator[Violation]:
+    previous_by_name = {entry["name"]: entry for entry in previous_entries}
+    for entry in current_entries:
+        for rule, path in rules.items():
+            if entry["name"] in previous_by_name and _at(entry, path) != _at(previous_by_name[entry["name"]], path):
+                yield Violation(rule, path[-1])
 
 
-def _added_to_pods(whole: Document, before: Document) -> Iterator[Violation]:
+def _added_to_pods(defaulted_set: Document, previous_set: Document) -> Iterator[Violation]:
     """Yield violations of the rule that upstream fails to enforce on updates (DFT-06)."""
-    had = {clique["name"]: clique["spec"]["podSpec"] for clique in cliques(before)}
-    for clique in cliques(whole):
-        pod, old = clique["spec"]["podSpec"], had.get(clique["name"], {})
+    previous_pods = {clique["name"]: clique["spec"]["podSpec"] for clique in cliques(previous_set)}
+    for clique in cliques(defaulted_set):
+        pod, previous_pod = clique["spec"]["podSpec"], previous_pods.get(clique["name"], {})
         for rule, field in (("VAL-40", "topologySpreadConstraints"), ("VAL-41", "nodeName")):
-            if pod.get(field) and not old.get(field):
+            if pod.get(field) and not previous_pod.get(field):
                 yield Violation(rule, field)
 
 
-def _mnnvl(whole: Document, before: Document) -> Iterator[Violation]:
-    had = dict(_holders(before))
-    for key, value in _holders(whole):
-        if key in had and had[key] != value:
+def _mnnvl(defaulted_set: Document, previous_set: Document) -> Iterator[Violation]:
+    previous_values = dict(_holders(previous_set))
+    for key, value in _holders(defaulted_set):
+        if key in previous_values and previous_values[key] != value:
             yield Violation("MNV-04", model.MNNVL)
 
 
-def _holders(whole: Document) -> Iterator[tuple[str, str | None]]:
-    for kind, entries in (("", [{**whole["metadata"], "name": ""}]), ("c", cliques(whole)), ("g", groups(whole))):
+def _holders(defaulted_set: Document) -> Iterator[tuple[str, str | None]]:
+    for prefix, entries in (
+        ("", [{**defaulted_set["metadata"], "name": ""}]),
+        ("c", cliques(defaulted_set)),
+        ("g", groups(defaulted_set)),
+    ):
         for entry in entries:
-            yield f"{kind}:{entry['name']}", (entry.get("annotations") or {}).get(model.MNNVL)
+            yield f"{prefix}:{entry['name']}", (entry.get("annotations") or {}).get(model.MNNVL)
 
 
-def _at(value: Any, way: tuple[str, ...]) -> Any:
+def _at(value: Any, path: tuple[str, ...]) -> Any:
     """Return the value of a field; None if it is absent, null or empty."""
-    for step in way:
+    for step in path:
         value = value.get(step) if value else None
     return value or None

@@ -58,14 +58,14 @@ class LayoutChange:
         return [entry for entry in self.after if entry.key not in old_keys]
 
     def _differences(self, sign: int) -> dict[str, dict[Key, int]]:
-        later = {entry.key: entry for entry in self.after}
+        later_entries = {entry.key: entry for entry in self.after}
         by_gang: dict[str, dict[Key, int]] = {}
         for entry in self.before:
-            then = later.get(entry.key)
-            if then is None and sign > 0:
+            later_entry = later_entries.get(entry.key)
+            if later_entry is None and sign > 0:
                 continue
-            keys = entry.components() | (then.components() if then else set())
-            differences = {key: sign * _difference(entry, then, key, sign) for key in keys}
+            keys = entry.components() | (later_entry.components() if later_entry else set())
+            differences = {key: sign * _difference(entry, later_entry, key, sign) for key in keys}
             by_gang[entry.key] = {key: count for key, count in differences.items() if count > 0}
         return by_gang
 
@@ -74,9 +74,9 @@ def _difference(before: Entry, after: Entry | None, key: Key, sign: int) -> int:
     """Return the number of members that were added (sign 1) or removed (sign -1), the latter as a negative number."""
     if key.kind == "clique":
         return (after.size(key) if after else 0) - before.size(key)
-    then = set(after.groups.get(key.name, ())) if after else set()
-    now = set(before.groups.get(key.name, ()))
-    return len(then - now) if sign > 0 else -len(now - then)
+    later_indices = set(after.groups.get(key.name, ())) if after else set()
+    earlier_indices = set(before.groups.get(key.name, ()))
+    return len(later_indices - earlier_indices) if sign > 0 else -len(earlier_indices - later_indices)
 
 
 def changes(layouts: Iterable[Layout]) -> list[LayoutChange]:
@@ -107,21 +107,21 @@ def problems(
     returns whether a gang's members of a component are of the current template, if more is known about the gang than
     its generation (COH-197); `single_anchor`: whether only one anchor may be opened."""
     in_scope = {component.key: component for component in components}
-    old = set(before)
-    errors = [*unmoved(change, generation, old), *_replicas_that_join(change)]
-    strange = sorted(change.batch.counts.keys() - in_scope.keys())
-    errors += [f"{key.name} is not in the scope of the update, and {change.batch} moves it" for key in strange]
+    earlier_keys = set(before)
+    errors = [*unmoved(change, generation, earlier_keys), *_joining_replicas(change)]
+    out_of_scope = sorted(change.batch.counts.keys() - in_scope.keys())
+    errors += [f"{key.name} is not in the scope of the update, and {change.batch} moves it" for key in out_of_scope]
     if change.opened:
-        done = settled or (lambda entry, key: entry.generation == generation)
-        ahead = any(
-            entry.size(key) and done(entry, key) and (entry.generation != generation or entry.key in old)
+        is_settled = settled or (lambda entry, key: entry.generation == generation)
+        is_ahead = any(
+            entry.size(key) and is_settled(entry, key) and (entry.generation != generation or entry.key in earlier_keys)
             for entry in change.before
             for key in in_scope
         )
-        errors += _opened(change, in_scope, done, unavailable or {}, ahead=ahead)
+        errors += _anchor_problems(change, in_scope, is_settled, unavailable or {}, ahead=is_ahead)
     else:
-        errors += _followed(change, generation)
-    if change.opened and single_anchor and any(e.anchor and e.key not in old for e in change.before):
+        errors += _tail_problems(change, generation)
+    if change.opened and single_anchor and any(e.anchor and e.key not in earlier_keys for e in change.before):
         errors.append("a second anchor is opened")
     errors += _over_budget(change, in_scope, unavailable or {})
     return errors
@@ -131,23 +131,23 @@ def unmoved(change: LayoutChange, generation: str, old: Collection[str]) -> Iter
     """Yield errors if the removed members of a change are not the added ones, or if members do not move from gangs of
     other generations to gangs of this generation. `old`: keys of the gangs that existed at the start of the update."""
     removed: dict[Key, int] = {}
-    of = {entry.key: entry for entry in (*change.after, *change.before)}
-    for gang, lost in change.shrunk.items():
-        for key, count in lost.items():
+    entries = {entry.key: entry for entry in (*change.after, *change.before)}
+    for gang, lost_members in change.shrunk.items():
+        for key, count in lost_members.items():
             removed[key] = removed.get(key, 0) + count
-        if of[gang].generation == generation and gang not in old:
+        if entries[gang].generation == generation and gang not in old:
             yield f"gang {gang} of the new generation loses members"
     for gang in change.grown:
-        if of[gang].generation != generation:
+        if entries[gang].generation != generation:
             yield f"gang {gang} of an old generation gains members (COH-164)"
     for entry in (*change.opened, *change.tails):
         if entry.generation != generation:
             yield f"gang {entry.key} is new and of another generation than the update"
     if removed != dict(change.batch.counts):
-        yield f"the write takes {_words(removed)} and adds {_words(change.batch.counts)}"
+        yield f"the write takes {_described(removed)} and adds {_described(change.batch.counts)}"
 
 
-def _replicas_that_join(change: LayoutChange) -> Iterator[str]:
+def _joining_replicas(change: LayoutChange) -> Iterator[str]:
     """Yield errors for replicas of scaling groups that join an existing gang."""
     for gang, gained in change.grown.items():
         for key in gained:
@@ -155,7 +155,7 @@ def _replicas_that_join(change: LayoutChange) -> Iterator[str]:
                 yield f"gang {gang} gains replicas of {key.name} after it was created"
 
 
-def _opened(
+def _anchor_problems(
     change: LayoutChange,
     in_scope: Mapping[Key, Component],
     settled: Callable[[Entry, Key], bool],
@@ -180,7 +180,7 @@ def _opened(
                 yield f"anchor {entry.key} holds {entry.size(key)} of {key.name}, whose minimum is {component.minimum}"
 
 
-def _followed(change: LayoutChange, generation: str) -> Iterator[str]:
+def _tail_problems(change: LayoutChange, generation: str) -> Iterator[str]:
     """Yield the errors of a sub-step without a new anchor: each tail must hold one replica, and pods must join the
     newest anchor of the update."""
     for entry in change.tails:
@@ -215,5 +215,5 @@ def _newest(anchors: Sequence[str]) -> str:
     return anchors[-1]
 
 
-def _words(counts: Mapping[Key, int]) -> str:
+def _described(counts: Mapping[Key, int]) -> str:
     return "{" + ", ".join(f"{count} {key.name}" for key, count in sorted(counts.items()) if count) + "}"

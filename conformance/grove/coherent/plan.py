@@ -65,13 +65,15 @@ def from_remainder(components: Sequence[Component]) -> list[Batch]:
     remaining = {component.key: component.replicas for component in components if component.replicas > 0}
     batches: list[Batch] = []
     while any(remaining.values()):
-        rest = [
+        remaining_components = [
             Component(e.key, remaining[e.key], e.minimum, e.unavailable) for e in components if remaining.get(e.key)
         ]
-        if len(rest) < len(remaining) or any(component.replicas < component.minimum for component in rest):
+        if len(remaining_components) < len(remaining) or any(
+            component.replicas < component.minimum for component in remaining_components
+        ):
             return batches + list(_tails(components, remaining)) if batches else from_totals(components)
-        target = steps(rest).target
-        batches += _step(rest, target)
+        target = steps(remaining_components).target
+        batches += _step(remaining_components, target)
         remaining = {key: count - target.get(key, 0) for key, count in remaining.items()}
     return batches
 
@@ -92,8 +94,10 @@ def follows(observed: Sequence[Batch], reading: Sequence[Batch], components: Seq
     "at most" (COH-121)."""
     budgets = {component.key: max(1, component.unavailable) for component in components}
     tails = [batch for batch in observed if not batch.opens]
-    within = all(count <= budgets.get(key, 0) for batch in tails for key, count in batch.counts.items() if count)
-    return within and _stages(observed) == _stages(reading)
+    within_budgets = all(
+        count <= budgets.get(key, 0) for batch in tails for key, count in batch.counts.items() if count
+    )
+    return within_budgets and _stages(observed) == _stages(reading)
 
 
 def _stages(batches: Sequence[Batch]) -> list[tuple[dict[Key, int], dict[Key, int]]]:

@@ -40,8 +40,8 @@ def replica(gang_map: Document | None) -> int | None:
 
 def entries(gang_map: Document | None) -> Layout:
     """Return the gangs that a map requests, in its order; entries without members are left out."""
-    every = (gang for entry in gang_maps.entry_documents(gang_map) for gang in _gangs(entry))
-    return tuple(entry for entry in every if not entry.empty)
+    gangs = (gang for entry in gang_maps.entry_documents(gang_map) for gang in _gangs(entry))
+    return tuple(entry for entry in gangs if not entry.empty)
 
 
 def by_epoch(gang_map: Document | None) -> bool:
@@ -52,17 +52,17 @@ def by_epoch(gang_map: Document | None) -> bool:
 
 def empty_entries(gang_map: Document | None) -> list[str]:
     """Return the keys of a map's entries that have no members."""
-    listed = items(gang_map, "spec", "entries")
-    return [_key(entry) for entry in listed if all(gang.empty for gang in _gangs(entry))]
+    all_entries = items(gang_map, "spec", "entries")
+    return [_key(entry) for entry in all_entries if all(gang.empty for gang in _gangs(entry))]
 
 
 def without_last(gang_map: Document | None) -> list[Mapping[str, Any]]:
     """Return the entries of a map except the last one that has members."""
-    listed = items(gang_map, "spec", "entries")
-    last = max(
-        (place for place, entry in enumerate(listed) if not all(gang.empty for gang in _gangs(entry))), default=-1
+    all_entries = items(gang_map, "spec", "entries")
+    last_filled = max(
+        (place for place, entry in enumerate(all_entries) if not all(gang.empty for gang in _gangs(entry))), default=-1
     )
-    return [entry for place, entry in enumerate(listed) if place != last]
+    return [entry for place, entry in enumerate(all_entries) if place != last_filled]
 
 
 def generations(gang_map: Document | None) -> set[str]:
@@ -104,8 +104,8 @@ def gang_scheduled(gang: Document | None) -> bool:
 def scopes(states: Iterable[Document]) -> list[tuple[str, ...]]:
     """Return the different scopes, as names, that these states of a set list. States before the first scope are
     skipped, because the start of an update may be written before its scope."""
-    listed = (tuple(sorted(name for _, name in scope(state))) for state in states)
-    return sorted(set(dropwhile(operator.not_, listed)))
+    scope_names = (tuple(sorted(name for _, name in scope(state))) for state in states)
+    return sorted(set(dropwhile(operator.not_, scope_names)))
 
 
 def scope(pcs: Document | None) -> set[tuple[str, str]]:
@@ -132,8 +132,8 @@ def clique_mapping(clique: Document | None) -> dict[str, int]:
     """Return the numbers of pods of a standalone clique by gang name, from its status (COH-013)."""
     value = at(clique, "status", "podGangMapping")
     if isinstance(value, list):
-        listed = items(clique, "status", "podGangMapping")
-        return {text(entry, "podGangName"): number(entry, "podCount") or 0 for entry in listed}
+        mapped_pods = items(clique, "status", "podGangMapping")
+        return {text(entry, "podGangName"): number(entry, "podCount") or 0 for entry in mapped_pods}
     return _numbers(value)
 
 
@@ -169,7 +169,7 @@ def _gangs(entry: Document) -> Iterator[Entry]:
     dependent = _depends(entry)
     role = text(entry, "role")
     if role in ("", ANCHOR_ROLE):
-        yield Entry(key, generation, cliques, groups, _anchor(entry, cliques, dependent), dependent)
+        yield Entry(key, generation, cliques, groups, _entry_is_anchor(entry, cliques, dependent), dependent)
         return
     for group, group_indices in groups.items():
         for index in group_indices:
@@ -180,7 +180,7 @@ def _key(entry: Document) -> str:
     return text(entry, "name") or text(entry, "epoch")
 
 
-def _anchor(entry: Document, cliques: Mapping[str, int], dependent: bool) -> bool:
+def _entry_is_anchor(entry: Document, cliques: Mapping[str, int], dependent: bool) -> bool:
     """Return whether an entry is an anchor: by its role, by the labels of its gang or, without both, if it depends on
     nothing or holds standalone pods (COH-009)."""
     if role := text(entry, "role"):
@@ -220,7 +220,7 @@ def _in_flight(entry: Document) -> list[str]:
 
 
 def _first(document: Document, *fields: str) -> list[str]:
-    return next((listed for field in fields if (listed := texts(document, field))), [])
+    return next((values for field in fields if (values := texts(document, field))), [])
 
 
 def _numbers(value: object) -> dict[str, int]:

@@ -12,10 +12,10 @@ def problems(change: LayoutChange, sizes: Mapping[Key, int]) -> list[str]:
     """Return the reasons why scaling to `sizes` may not make a change; empty if it may. Implementations may choose
     which pods of a standalone clique are removed, and the order in which gangs lose replicas, as long as the replicas
     with the highest indices are removed."""
-    return [*_grown(change), *_new(change), *_replicas(change, sizes)]
+    return [*_growth_problems(change), *_new_gang_problems(change), *_replica_problems(change, sizes)]
 
 
-def _grown(change: LayoutChange) -> Iterator[str]:
+def _growth_problems(change: LayoutChange) -> Iterator[str]:
     """Yield errors unless only pods of standalone cliques join existing gangs, and each joins the newest gang that
     holds its clique (COH-245)."""
     for gang, gained in change.grown.items():
@@ -26,7 +26,7 @@ def _grown(change: LayoutChange) -> Iterator[str]:
                 yield f"pods of {key.name} join {gang}, and not {newest}, the newest gang that holds the clique"
 
 
-def _new(change: LayoutChange) -> Iterator[str]:
+def _new_gang_problems(change: LayoutChange) -> Iterator[str]:
     for entry in (*change.opened, *change.tails):
         if entry.anchor:
             yield f"gang {entry.key} is new and an anchor"
@@ -36,26 +36,26 @@ def _new(change: LayoutChange) -> Iterator[str]:
             yield f"gang {entry.key} is new and holds {entry.content()}, not one replica"
 
 
-def _replicas(change: LayoutChange, sizes: Mapping[Key, int]) -> Iterator[str]:
+def _replica_problems(change: LayoutChange, sizes: Mapping[Key, int]) -> Iterator[str]:
     yield from broken_partition(change.after, sizes)
     for key, size in sorted(sizes.items()):
         if key.kind != "group":
             continue
-        before, after = set(indices(change.before, key.name)), set(indices(change.after, key.name))
-        moved = [index for index in sorted(before & after) if _holder(change, key.name, index)]
-        if moved:
-            yield f"replicas {moved} of {key.name} are in another gang than before"
-        if size > len(before) and (lost := sorted(before - after)):
-            yield f"replicas {lost} of {key.name} are removed by a scale-out"
+        old_indices, new_indices = set(indices(change.before, key.name)), set(indices(change.after, key.name))
+        moved_indices = [index for index in sorted(old_indices & new_indices) if _has_moved(change, key.name, index)]
+        if moved_indices:
+            yield f"replicas {moved_indices} of {key.name} are in another gang than before"
+        if size > len(old_indices) and (lost_indices := sorted(old_indices - new_indices)):
+            yield f"replicas {lost_indices} of {key.name} are removed by a scale-out"
 
 
-def _holder(change: LayoutChange, group: str, index: int) -> bool:
+def _has_moved(change: LayoutChange, group: str, index: int) -> bool:
     """Return whether a replica of a scaling group is in a different gang than before."""
-    one, other = (
+    old_holders, new_holders = (
         {entry.key for entry in layout if index in entry.groups.get(group, ())}
         for layout in (change.before, change.after)
     )
-    return one != other
+    return old_holders != new_holders
 
 
 def _newest_with(change: LayoutChange, key: Key) -> str:

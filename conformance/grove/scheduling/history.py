@@ -39,17 +39,17 @@ def judged(instance: Instance, steps: Iterable[Bound | PodGone], *, recreated: b
     alive: dict[str, Bound] = {}
     evicted: set[str] = set()
     breaches: dict[Breach, None] = {}
-    whole: set[str] = set()
+    admitted_gangs: set[str] = set()
     for step in steps:
         if isinstance(step, Bound):
             alive[step.pod] = step
         elif alive.pop(step.pod, None) is None:
             evicted.add(step.pod)
-        now = outcome(alive.values(), evicted, recreated=recreated)
-        whole |= {gang.name for gang in instance.gangs if admitted(instance, now, gang)}
-        breaches |= dict.fromkeys(safety(instance, now))
+        current = outcome(alive.values(), evicted, recreated=recreated)
+        admitted_gangs |= {gang.name for gang in instance.gangs if admitted(instance, current, gang)}
+        breaches |= dict.fromkeys(safety(instance, current))
     end = verdict(instance, outcome(alive.values(), evicted, recreated=recreated))
-    breaches |= dict.fromkeys(_lost(breach) if breach.gang in whole else breach for breach in end)
+    breaches |= dict.fromkeys(_lost(breach) if breach.gang in admitted_gangs else breach for breach in end)
     return list(breaches)
 
 

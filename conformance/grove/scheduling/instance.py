@@ -81,9 +81,9 @@ class Gang:
     @property
     def scopes(self) -> tuple[Scope, ...]:
         """Return the constraints of all three levels, widest first."""
-        of_gang = Scope(tuple(group.name for group in self.groups), self.required, self.preferred)
-        of_groups = (Scope((group.name,), group.required, group.preferred) for group in self.groups)
-        return tuple(scope for scope in (of_gang, *self.configs, *of_groups) if scope.required or scope.preferred)
+        gang_scope = Scope(tuple(group.name for group in self.groups), self.required, self.preferred)
+        group_scopes = (Scope((group.name,), group.required, group.preferred) for group in self.groups)
+        return tuple(scope for scope in (gang_scope, *self.configs, *group_scopes) if scope.required or scope.preferred)
 
     def group(self, name: str) -> Group:
         """Return a group by name. Raises StopIteration if there is none."""
@@ -174,8 +174,8 @@ class Instance:
 
     def after(self, outcome: SchedulingOutcome, change: InstanceChange) -> Instance:
         """Return the instance that starts from the result of `outcome`, with `change` applied."""
-        fresh = {node.name: node for node in change.nodes}
-        nodes = [fresh.pop(node.name, node) for node in self.nodes] + list(fresh.values())
+        new_nodes = {node.name: node for node in change.nodes}
+        nodes = [new_nodes.pop(node.name, node) for node in self.nodes] + list(new_nodes.values())
         running = [pod for pod in self.running if pod.name not in outcome.evicted] + list(bound(self, outcome))
         return replace(
             self,

@@ -144,11 +144,11 @@ def pods(instance: Instance, testbed: Testbed) -> list[Manifest]:
         for group in gang.groups:
             pod_labels = _pod_labels(gang, group, testbed)
             gates = (labels.GATE,) if testbed.gates and gang.base else ()
-            names = [(name, gates) for name in _waiting(instance, gang, group, testbed)]
-            names += [(name, (*gates, FOREIGN_GATE)) for name in _foreign_gated(gang, group, testbed)]
-            for name, of_pod in names:
+            names = [(name, gates) for name in _pending_names(instance, gang, group, testbed)]
+            names += [(name, (*gates, FOREIGN_GATE)) for name in _gated_names(gang, group, testbed)]
+            for name, pod_gates in names:
                 pod = _pod(name, group.asks, gang.priority, testbed, group.demands, pod_labels)
-                manifests.append(_gated(pod, of_pod))
+                manifests.append(_with_gates(pod, pod_gates))
     return manifests
 
 
@@ -181,10 +181,10 @@ def recreated(instance: Instance, pod: RunningPod, testbed: Testbed) -> Manifest
 
 def recreated_references(podgroups: Iterable[Mapping[str, Any]], pod: RunningPod, testbed: Testbed) -> list[Manifest]:
     """Return the pod groups of a gang with a reference to the recreated pod instead of the evicted one."""
-    old, new = testbed.name(pod.name), recreated_name(pod, testbed)
+    old_name, new_name = testbed.name(pod.name), recreated_name(pod, testbed)
 
     def references(group: Mapping[str, Any]) -> list[Manifest]:
-        return [{**ref, "name": new if ref["name"] == old else ref["name"]} for ref in group["podReferences"]]
+        return [{**ref, "name": new_name if ref["name"] == old_name else ref["name"]} for ref in group["podReferences"]]
 
     return [{**group, "podReferences": references(group)} for group in podgroups]
 
@@ -201,19 +201,19 @@ def outcome(instance: Instance, observed: Iterable[Mapping[str, Any]], testbed: 
     nodes_of = {testbed.node(node.name): node.name for node in instance.nodes}
     groups = {testbed.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
     alive = {pod["metadata"]["name"]: pod for pod in observed if not pod["metadata"].get("deletionTimestamp")}
-    before = {testbed.name(pod.name): pod for pod in instance.running}
+    running_pods = {testbed.name(pod.name): pod for pod in instance.running}
     recreated = {recreated_name(pod, testbed): pod.name for pod in instance.running}
     placed: dict[str, dict[str, Counter[str]]] = {}
     for name, pod in alive.items():
         node, clique = pod["spec"].get("nodeName"), pod["metadata"].get("labels", {}).get(labels.CLIQUE)
-        if node and name not in before and clique in groups:
+        if node and name not in running_pods and clique in groups:
             gang, group = groups[clique]
             placed.setdefault(gang, {}).setdefault(group, Counter())[nodes_of.get(node, node)] += 1
-    evicted = {pod.name for name, pod in before.items() if pod.state == "running" and name not in alive}
+    evicted = {pod.name for name, pod in running_pods.items() if pod.state == "running" and name not in alive}
     replacements = {old: alive[new] for new, old in recreated.items() if new in alive and old in evicted}
     moved = frozenset(old for old, pod in replacements.items() if pod["spec"].get("nodeName"))
-    of_gangs = any(pod.gang for pod in instance.running if pod.name in replacements)
-    return SchedulingOutcome(placed, frozenset(evicted), of_gangs, moved)
+    gang_pods_recreated = any(pod.gang for pod in instance.running if pod.name in replacements)
+    return SchedulingOutcome(placed, frozenset(evicted), gang_pods_recreated, moved)
 
 
 def _node(node: Node, testbed: Testbed) -> Manifest:
@@ -257,37 +257,42 @@ def _gang(instance: Instance, gang: Gang, testbed: Testbed) -> Manifest:
 
 
 def _podgroup(instance: Instance, gang: Gang, group: Group, testbed: Testbed) -> Manifest:
-    old = [
+    running_names = [
         testbed.name(pod.name)
         for pod in instance.running
         if (pod.gang, pod.group) == (gang.name, group.name) and pod.counts
     ]
     missing = [testbed.name(gang.name, group.name, "missing", str(i)) for i in range(group.missing or 0)]
-    all_of_them = [*old, *_waiting(instance, gang, group, testbed), *_foreign_gated(gang, group, testbed), *missing]
+    all_names = [
+        *running_names,
+        *_pending_names(instance, gang, group, testbed),
+        *_gated_names(gang, group, testbed),
+        *missing,
+    ]
     return {
         "name": testbed.name(gang.name, group.name),
         "minReplicas": group.minimum,
-        "podReferences": [{"namespace": testbed.namespace, "name": name} for name in sorted(all_of_them)],
+        "podReferences": [{"namespace": testbed.namespace, "name": name} for name in sorted(all_names)],
         **_constraint(group, testbed),
     }
 
 
 def _constraint(constrained: Gang | Group | Scope, testbed: Testbed) -> Manifest:
-    named = {"required": constrained.required, "preferred": constrained.preferred}
-    pack = {kind: testbed.key(key) for kind, key in named.items() if key}
+    keys = {"required": constrained.required, "preferred": constrained.preferred}
+    pack = {strength: testbed.key(key) for strength, key in keys.items() if key}
     return {"topologyConstraint": {"packConstraint": pack}} if pack else {}
 
 
-def _waiting(instance: Instance, gang: Gang, group: Group, testbed: Testbed) -> list[str]:
-    old = sum((pod.gang, pod.group) == (gang.name, group.name) and pod.counts for pod in instance.running)
-    return [testbed.name(gang.name, group.name, str(number)) for number in range(max(0, group.desired - old))]
+def _pending_names(instance: Instance, gang: Gang, group: Group, testbed: Testbed) -> list[str]:
+    running_count = sum((pod.gang, pod.group) == (gang.name, group.name) and pod.counts for pod in instance.running)
+    return [testbed.name(gang.name, group.name, str(number)) for number in range(max(0, group.desired - running_count))]
 
 
-def _foreign_gated(gang: Gang, group: Group, testbed: Testbed) -> list[str]:
+def _gated_names(gang: Gang, group: Group, testbed: Testbed) -> list[str]:
     return [testbed.name(gang.name, group.name, "gated", str(number)) for number in range(group.gated or 0)]
 
 
-def _gated(pod: Manifest, gates: Sequence[str]) -> Manifest:
+def _with_gates(pod: Manifest, gates: Sequence[str]) -> Manifest:
     return {**pod, "spec": {**pod["spec"], "schedulingGates": [{"name": gate} for gate in gates]}} if gates else pod
 
 
@@ -334,37 +339,42 @@ def _containers(amounts: Mapping[str, str], demands: Mapping[str, Any]) -> Manif
         main["ports"] = [{"containerPort": port, "hostPort": port} for port in ports]
     devices = {name: amount for name, amount in amounts.items() if "/" in name}
     shared = {name: amount for name, amount in amounts.items() if "/" not in name}
-    by = demands.get("requestedBy", "containers")
-    if by == "containers":
+    requested_by = demands.get("requestedBy", "containers")
+    if requested_by == "containers":
         return {"containers": [{**main, "resources": {"limits": dict(amounts)}}]}
     containers = [{**main, "resources": {"limits": devices}}]
-    if by == "pod":
+    if requested_by == "pod":
         second = {"name": "beside", "image": "registry.example/x:1"}
         return {"containers": [*containers, second], "resources": {"requests": shared, "limits": shared}}
-    first: Manifest = {"name": "first", "image": "registry.example/x:1", "resources": {"limits": shared}}
-    if by == "sidecar":
-        first["restartPolicy"] = "Always"
-    return {"initContainers": [first], "containers": containers}
+    init_container: Manifest = {"name": "first", "image": "registry.example/x:1", "resources": {"limits": shared}}
+    if requested_by == "sidecar":
+        init_container["restartPolicy"] = "Always"
+    return {"initContainers": [init_container], "containers": containers}
 
 
 def _affinity(demands: Mapping[str, Any], testbed: Testbed, pod_labels: Mapping[str, str]) -> Manifest:
     required: Manifest = {}
     if "nodeAffinity" in demands:
         required["nodeAffinity"] = {"nodeSelectorTerms": [_term(term, testbed) for term in demands["nodeAffinity"]]}
-    for demand, kind in (("together", "podAffinity"), ("apart", "podAntiAffinity")):
+    for demand, affinity_type in (("together", "podAffinity"), ("apart", "podAntiAffinity")):
         if demand in demands:
-            required[kind] = [
+            required[affinity_type] = [
                 {"topologyKey": testbed.key(term["key"]), "labelSelector": _selector(term, testbed, pod_labels)}
                 for term in demands[demand]
             ]
-    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms} for kind, terms in required.items()}
+    return {
+        affinity_type: {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        for affinity_type, terms in required.items()
+    }
 
 
 def _selector(term: Mapping[str, Any], testbed: Testbed, pod_labels: Mapping[str, str]) -> Manifest:
     """Return the label selector for the groups that a term names, or for the pod's own group."""
-    named = [testbed.name(*group.split("/")) for group in term.get("groups", ())]
+    group_names = [testbed.name(*group.split("/")) for group in term.get("groups", ())]
     return {
-        "matchExpressions": [{"key": labels.CLIQUE, "operator": "In", "values": named or [pod_labels[labels.CLIQUE]]}]
+        "matchExpressions": [
+            {"key": labels.CLIQUE, "operator": "In", "values": group_names or [pod_labels[labels.CLIQUE]]}
+        ]
     }
 
 

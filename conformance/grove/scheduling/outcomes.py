@@ -58,21 +58,24 @@ def _placements(instance: Instance, gangs: list[Gang], so_far: SchedulingOutcome
     if not gangs:
         yield so_far.placed
         return
-    gang, rest = gangs[0], gangs[1:]
-    yield from _placements(instance, rest, so_far)
+    gang, later_gangs = gangs[0], gangs[1:]
+    yield from _placements(instance, later_gangs, so_far)
     evicted = any(pod.gang == gang.name and pod.name in so_far.evicted for pod in instance.running)
     if evicted:
         return
-    for spreads in _of_gang(instance, gang, so_far):
+    for spreads in _gang_placements(instance, gang, so_far):
         extended = SchedulingOutcome({**so_far.placed, gang.name: spreads}, so_far.evicted)
-        yield from _placements(instance, rest, extended)
+        yield from _placements(instance, later_gangs, extended)
 
 
-def _of_gang(instance: Instance, gang: Gang, so_far: SchedulingOutcome) -> Iterator[Mapping[str, Spread]]:
-    old = {group.name: survivors(instance, so_far, gang.name, group.name).total() for group in gang.groups}
-    ranges = [range(max(0, g.minimum - old[g.name]), max(0, g.desired - old[g.name]) + 1) for g in gang.groups]
+def _gang_placements(instance: Instance, gang: Gang, so_far: SchedulingOutcome) -> Iterator[Mapping[str, Spread]]:
+    bound_counts = {group.name: survivors(instance, so_far, gang.name, group.name).total() for group in gang.groups}
+    ranges = [
+        range(max(0, g.minimum - bound_counts[g.name]), max(0, g.desired - bound_counts[g.name]) + 1)
+        for g in gang.groups
+    ]
     capacity, domains = free_capacity(instance, so_far), settled_domains(instance, so_far, gang)
     for counts in product(*ranges):
-        named = {group.name: count for group, count in zip(gang.groups, counts, strict=True) if count}
-        if named:
-            yield from distributions(instance, gang, named, capacity, domains)
+        counts_by_group = {group.name: count for group, count in zip(gang.groups, counts, strict=True) if count}
+        if counts_by_group:
+            yield from distributions(instance, gang, counts_by_group, capacity, domains)

@@ -93,9 +93,9 @@ def _host_ports(pods: Sequence[BoundPod]) -> Iterator[Clash]:
     for pod in pods:
         for port in pod.group.demands.get("hostPorts", ()):
             users[(pod.node.name, port)].append(pod)
-    for (node, port), of_port in users.items():
-        if len(of_port) > 1 and of_port[-1].new:
-            yield Clash("OR-10", of_port[-1].gang, f"{len(of_port)} pods on {node} use host port {port}")
+    for (node, port), port_users in users.items():
+        if len(port_users) > 1 and port_users[-1].new:
+            yield Clash("OR-10", port_users[-1].gang, f"{len(port_users)} pods on {node} use host port {port}")
 
 
 def _apart(pods: Sequence[BoundPod]) -> Iterator[Clash]:

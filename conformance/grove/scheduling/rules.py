@@ -78,10 +78,10 @@ def safety(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
 
 
 def _capacity(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
-    before = free(instance, SchedulingOutcome(evicted=outcome.evicted))
+    free_before = free(instance, SchedulingOutcome(evicted=outcome.evicted))
     for node, free_amounts in free(instance, outcome).items():
         for resource, amount in free_amounts.items():
-            if amount < min(0, before[node][resource]):
+            if amount < min(0, free_before[node][resource]):
                 yield Breach("OR-1", "", f"node {node} exceeds its {resource} by {-amount}")
 
 
@@ -107,14 +107,18 @@ def _domains(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> Iter
         def domains(nodes: Iterable[str], key: str = scope.key) -> set[str]:
             return {labels.get(node, {}).get(key, NO_DOMAIN) for node in nodes}
 
-        old = domains(node for group in scope.groups for node in survivors(instance, outcome, gang.name, group))
-        new = domains(node for group in scope.groups for node in outcome.of(gang.name, group))
+        old_domains = domains(node for group in scope.groups for node in survivors(instance, outcome, gang.name, group))
+        new_domains = domains(node for group in scope.groups for node in outcome.of(gang.name, group))
         about = f"{scope.key} of {', '.join(scope.groups)}"
-        if NO_DOMAIN in new:
+        if NO_DOMAIN in new_domains:
             yield Breach("GS-34", gang.name, f"{about}: a node without the label is used")
-        elif new and len(old | new) > 1:
-            rule = "GS-35" if old else "GS-34"
-            yield Breach(rule, gang.name, f"{about}: pods are in {', '.join(sorted(old | new))}, not in one domain")
+        elif new_domains and len(old_domains | new_domains) > 1:
+            rule = "GS-35" if old_domains else "GS-34"
+            yield Breach(
+                rule,
+                gang.name,
+                f"{about}: pods are in {', '.join(sorted(old_domains | new_domains))}, not in one domain",
+            )
 
 
 def _base(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> Iterator[Breach]:
@@ -154,8 +158,8 @@ def whole(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
 def _victims(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
     """Yield breaches about evicted pods and the gangs for which they were evicted (GS-30 to GS-32)."""
     victims = [pod for pod in instance.running if pod.name in outcome.victims]
-    if strange := outcome.victims - {pod.name for pod in victims}:
-        yield Breach("OR-8", "", f"evicted {', '.join(sorted(strange))}, which were not running")
+    if unknown_victims := outcome.victims - {pod.name for pod in victims}:
+        yield Breach("OR-8", "", f"evicted {', '.join(sorted(unknown_victims))}, which were not running")
     if not victims:
         return
     yield from _torn(instance, victims)
@@ -183,13 +187,15 @@ def _torn(instance: Instance, victims: list[RunningPod]) -> Iterator[Breach]:
         evicted = {pod.name for pod in victims if pod.gang == gang.name}
         if not evicted or evicted == {pod.name for pod in gang_pods}:
             continue
-        before, after = (
+        counts_before, counts_after = (
             Counter(p.group for p in gang_pods),
             Counter(p.group for p in gang_pods if p.name not in evicted),
         )
-        torn = [g for g in gang.groups if after[g.name] < min(g.minimum, before[g.name])]
+        torn = [g for g in gang.groups if counts_after[g.name] < min(g.minimum, counts_before[g.name])]
         if torn:
-            yield Breach("GS-31", gang.name, f"was evicted in part: {torn[0].name} is left with {after[torn[0].name]}")
+            yield Breach(
+                "GS-31", gang.name, f"was evicted in part: {torn[0].name} is left with {counts_after[torn[0].name]}"
+            )
 
 
 def _needless(
@@ -209,13 +215,15 @@ def _needless(
     }
     # An evicted gang may have been placed again and have evicted other pods; then only these later victims are tried.
     returned = [gang.priority for gang in bound if gang.name in evicted_gangs]
-    later = [pod for pod in needed if instance.priority(pod) < max(returned, default=0)]
-    parts: Iterable[Sequence[RunningPod]] = (
-        [later] if later else chain.from_iterable(combinations(needed, size) for size in range(len(needed)))
+    later_victims = [pod for pod in needed if instance.priority(pod) < max(returned, default=0)]
+    subsets: Iterable[Sequence[RunningPod]] = (
+        [later_victims]
+        if later_victims
+        else chain.from_iterable(combinations(needed, size) for size in range(len(needed)))
     )
-    for part in parts:
-        smaller = SchedulingOutcome({}, frozenset(pod.name for pod in part))
-        if any(_torn(instance, [pod for pod in victims if pod in part])):
+    for subset in subsets:
+        smaller = SchedulingOutcome({}, frozenset(pod.name for pod in subset))
+        if any(_torn(instance, [pod for pod in victims if pod in subset])):
             continue
         if _minimum_fits(instance, replace(smaller, placed=remaining), preemptor):
             names = ", ".join(sorted(smaller.evicted)) or "none"
@@ -284,8 +292,8 @@ def _pending(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool
     """Return whether the pods that a gang lacks exist. Pods of evicted gangs exist only if they were recreated."""
     if any(group.minimum > group.desired for group in gang.groups):
         return False
-    lost = any(pod.gang == gang.name and pod.name in outcome.evicted for pod in instance.running)
-    return (outcome.recreated or not lost) and _base_stands(instance, outcome, gang)
+    has_lost_pods = any(pod.gang == gang.name and pod.name in outcome.evicted for pod in instance.running)
+    return (outcome.recreated or not has_lost_pods) and _base_stands(instance, outcome, gang)
 
 
 def _thrift(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
@@ -297,15 +305,21 @@ def _thrift(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
     if not victims or len(pending) != 1 or outcome.recreated:
         return
     gang = pending[0]
-    ended = [pod for pod in victims if not _above_its_minimum(instance, outcome, pod)]
-    highest = max(instance.priority(pod) for pod in ended or victims)
-    if ended and any(_minimum_fits(instance, spared, gang) for spared in _without_spares(instance, gang.priority)):
+    essential_victims = [pod for pod in victims if not _above_its_minimum(instance, outcome, pod)]
+    highest = max(instance.priority(pod) for pod in essential_victims or victims)
+    if essential_victims and any(
+        _minimum_fits(instance, spared, gang) for spared in _without_spares(instance, gang.priority)
+    ):
         yield Breach("GS-32", gang.name, "evicted a gang where pods above minimums would have sufficed", "SHOULD")
     cheaper = _without_spares(instance, highest)
-    if ended:
+    if essential_victims:
         lower = {pod.name for pod in instance.running if instance.priority(pod) < highest and pod.state == "running"}
         cheaper = iter(
-            [SchedulingOutcome(evicted=frozenset(lower | {pod.name for pod in victims if pod not in ended}))]
+            [
+                SchedulingOutcome(
+                    evicted=frozenset(lower | {pod.name for pod in victims if pod not in essential_victims})
+                )
+            ]
         )
     if any(candidate.evicted and _minimum_fits(instance, candidate, gang) for candidate in cheaper):
         yield Breach("GS-32", gang.name, "evicted pods of a higher priority than necessary", "SHOULD")
@@ -327,8 +341,8 @@ def _without_spares(instance: Instance, priority: int) -> Iterator[SchedulingOut
             group_pods = [p.name for p in instance.running if (p.gang, p.group) == (gang.name, group.name) and p.counts]
             if len(group_pods) > group.minimum:
                 choices.append(list(combinations(group_pods, len(group_pods) - group.minimum)))
-    for chosen in product(*choices) if choices else ():
-        yield SchedulingOutcome(evicted=frozenset(chain.from_iterable(chosen)))
+    for chosen_pods in product(*choices) if choices else ():
+        yield SchedulingOutcome(evicted=frozenset(chain.from_iterable(chosen_pods)))
 
 
 def _fits_without_extras(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool:
@@ -338,10 +352,10 @@ def _fits_without_extras(instance: Instance, outcome: SchedulingOutcome, gang: G
         if other.priority <= gang.priority and admitted(instance, outcome, other):
             for group in other.groups:
                 spread = outcome.of(other.name, group.name)
-                old = survivors(instance, outcome, other.name, group.name).total()
-                surplus = min(sum(spread.values()), old + sum(spread.values()) - group.minimum)
+                bound_before = survivors(instance, outcome, other.name, group.name).total()
+                surplus = min(sum(spread.values()), bound_before + sum(spread.values()) - group.minimum)
                 if surplus > 0:
-                    reductions = {tuple(sorted(part)) for part in _parts(spread, sum(spread.values()) - surplus)}
+                    reductions = {tuple(sorted(part)) for part in _subsets(spread, sum(spread.values()) - surplus)}
                     choices.append([(other.name, group.name, dict(Counter(part))) for part in sorted(reductions)])
     for choice in product(*choices) if choices else ():
         placed = {name: dict(groups) for name, groups in outcome.placed.items()}
@@ -352,7 +366,7 @@ def _fits_without_extras(instance: Instance, outcome: SchedulingOutcome, gang: G
     return False
 
 
-def _parts(spread: Mapping[str, int], size: int) -> Iterator[tuple[str, ...]]:
+def _subsets(spread: Mapping[str, int], size: int) -> Iterator[tuple[str, ...]]:
     return combinations(chain.from_iterable([node] * count for node, count in spread.items()), size)
 
 

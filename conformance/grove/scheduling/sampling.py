@@ -26,7 +26,7 @@ def scenarios(number: int, count: int, checks: tuple[str, ...], features: Collec
 
     from conformance.grove.scheduling.strategies import instances
 
-    drawn: list[Instance] = []
+    chosen_instances: list[Instance] = []
 
     @seed(number)
     @settings(
@@ -41,20 +41,25 @@ def scenarios(number: int, count: int, checks: tuple[str, ...], features: Collec
     )
     @given(instances())
     def draw(instance: Instance) -> None:
-        if len(drawn) == count:
+        if len(chosen_instances) == count:
             raise _Enough
-        if instance not in drawn and playable(instance) and contended(instance) and expressible(instance, features):
-            drawn.append(instance)
+        if (
+            instance not in chosen_instances
+            and playable(instance)
+            and contended(instance)
+            and expressible(instance, features)
+        ):
+            chosen_instances.append(instance)
 
     with contextlib.suppress(_Enough):
         draw()
     about = f"drawn with seed {number}"
-    return [_scenario(f"drawn-{i}", about, instance, checks) for i, instance in enumerate(drawn)]
+    return [_scenario(f"drawn-{i}", about, instance, checks) for i, instance in enumerate(chosen_instances)]
 
 
 def _scenario(name: str, about: str, instance: Instance, checks: tuple[str, ...]) -> Scenario:
-    named = Instance(instance.nodes, instance.gangs, instance.running, name)
-    return Scenario(name, about, named, Expectation(), checks=checks)
+    named_instance = Instance(instance.nodes, instance.gangs, instance.running, name)
+    return Scenario(name, about, named_instance, Expectation(), checks=checks)
 
 
 def playable(instance: Instance) -> bool:

@@ -114,11 +114,11 @@ def _scenario(entry: Mapping[str, Any]) -> Scenario:
     )
     running = tuple(_running(item, instance) for item in entry.get("running", ()))
     instance = Instance(instance.nodes, instance.gangs, running, instance.name)
-    then = entry.get("then")
-    change = then and InstanceChange(
-        nodes=tuple(node for item in then.get("nodes", ()) for node in _nodes(item)),
-        deleted=tuple(then.get("deleted", ())),
-        gangs=tuple(_gang(item) for item in then.get("gangs", ())),
+    change_entry = entry.get("then")
+    change = change_entry and InstanceChange(
+        nodes=tuple(node for item in change_entry.get("nodes", ()) for node in _nodes(item)),
+        deleted=tuple(change_entry.get("deleted", ())),
+        gangs=tuple(_gang(item) for item in change_entry.get("gangs", ())),
     )
     return Scenario(
         entry["id"],
@@ -127,7 +127,7 @@ def _scenario(entry: Mapping[str, Any]) -> Scenario:
         _expectation(entry),
         entry.get("enumerable", True),
         change,
-        _expectation(then or {}),
+        _expectation(change_entry or {}),
         tuple(entry.get("checks", ())),
     )
 

@@ -87,8 +87,10 @@ def _sure(
             return False
         for group in (group for group in gang.groups if unplaced.get(group.name)):
             nodes = [node for node in usable[group.name] if _holds(capacity[node.name], group.asks, 1)]
-            fewer = {**unplaced, group.name: unplaced[group.name] - 1}
-            if not nodes or not all(sure(fewer, without(capacity, group.asks, {node.name: 1})) for node in nodes):
+            next_unplaced = {**unplaced, group.name: unplaced[group.name] - 1}
+            if not nodes or not all(
+                sure(next_unplaced, without(capacity, group.asks, {node.name: 1})) for node in nodes
+            ):
                 return False
         visited.add(state)
         return True
@@ -147,16 +149,16 @@ def _choices(
 
 def _spreads(nodes: list[Node], asks: Resources, count: int, capacity: FreeCapacity) -> Iterator[dict[str, int]]:
     """Yield every way to put `count` pods on `nodes`."""
-    hold = [_holds(capacity[node.name], asks, count) for node in nodes]
-    behind = [sum(hold[i:]) for i in range(len(hold) + 1)]
+    capacities = [_holds(capacity[node.name], asks, count) for node in nodes]
+    capacity_after = [sum(capacities[i:]) for i in range(len(capacities) + 1)]
 
     def spread(index: int, unplaced: int) -> Iterator[dict[str, int]]:
         if not unplaced:
             yield {}
             return
-        if behind[index] < unplaced:
+        if capacity_after[index] < unplaced:
             return
-        for here in range(min(hold[index], unplaced), -1, -1):
+        for here in range(min(capacities[index], unplaced), -1, -1):
             for rest in spread(index + 1, unplaced - here):
                 yield {nodes[index].name: here, **rest} if here else rest
 

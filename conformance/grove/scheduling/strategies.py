@@ -30,7 +30,7 @@ RACK, BLOCK = "rack", "block"
 LEVELS = (BLOCK, RACK, HOST)
 """The label keys of generated nodes, widest first. The domains are nested."""
 POOL = "pool"
-MOST_PODS = 9
+MAX_PODS = 9
 """Maximum number of pods of all pending gangs together: beyond it, brute force takes too long."""
 
 _keys = st.sampled_from(("", "", RACK, BLOCK, HOST))
@@ -70,7 +70,7 @@ def _plain_node(draw: DrawFn, number: int) -> Node:
 def _instances(draw: DrawFn, *, crowded: bool) -> Instance:
     nodes = tuple(draw(_node(i)) for i in range(draw(st.sampled_from((1, 2, 3, 3, 4, 4, 5)))))
     gangs: list[Gang] = []
-    spare_pods = MOST_PODS // 2 if crowded else MOST_PODS
+    spare_pods = MAX_PODS // 2 if crowded else MAX_PODS
     for number in range(draw(st.sampled_from((1, 2) if crowded else (1, 2, 2, 3, 3)))):
         gang = draw(_gang(f"g{number}", gangs))
         pods = sum(group.desired for group in gang.groups)
@@ -105,8 +105,8 @@ def _gang(draw: DrawFn, name: str, earlier: list[Gang]) -> Gang:
     groups = tuple(draw(_group(letter)) for letter in "pqr"[: draw(st.sampled_from((1, 2, 1, 2, 3)))])
     configs: tuple[Scope, ...] = ()
     if len(groups) > 1 and draw(st.booleans()):
-        some = tuple(group.name for group in groups[: draw(st.integers(1, len(groups) - 1))])
-        configs = (Scope(some, draw(_keys), draw(_soft_keys)),)
+        some_groups = tuple(group.name for group in groups[: draw(st.integers(1, len(groups) - 1))])
+        configs = (Scope(some_groups, draw(_keys), draw(_soft_keys)),)
     bases = [gang for gang in earlier if not gang.base]
     base = draw(st.sampled_from([None, None, *bases])) if bases else None
     # A scaled gang has the priority of its base gang, because both belong to the same set.
@@ -121,10 +121,10 @@ def _group(draw: DrawFn, name: str) -> Group:
     if draw(st.integers(0, 3)) == 3:
         asks["cpu"] = draw(st.integers(1, 2))
     demands: dict[str, Any] = {}
-    kind = draw(st.integers(0, 15))
-    if kind == 15:
+    choice = draw(st.integers(0, 15))
+    if choice == 15:
         demands["nodeSelector"] = {POOL: "x"}
-    if kind == 14:
+    if choice == 14:
         demands["nodeAffinity"] = [{"matchExpressions": [{"key": POOL, "operator": "DoesNotExist"}]}]
     if draw(st.integers(0, 3)) == 3:
         demands["tolerations"] = [{"key": POOL, "operator": "Exists"}]
@@ -138,10 +138,12 @@ def _with_running_gang(draw: DrawFn, instance: Instance, name: str) -> Instance:
     """Add a gang that is already running, placed in any way that fits. It may have lost a pod."""
     gang = replace(draw(_gang(name, [])), priority=draw(st.sampled_from((0, 0, 3, 5))))
     counts = {group.name: draw(st.integers(group.minimum, group.desired)) for group in gang.groups}
-    ways = list(islice(distributions(instance, gang, counts, free_capacity(instance, SchedulingOutcome()), {}), 20))
-    if not ways or not 0 < sum(counts.values()) < 6:
+    placements = list(
+        islice(distributions(instance, gang, counts, free_capacity(instance, SchedulingOutcome()), {}), 20)
+    )
+    if not placements or not 0 < sum(counts.values()) < 6:
         return instance
-    chosen = draw(st.sampled_from(ways))
+    chosen = draw(st.sampled_from(placements))
     pods = [
         (group, node)
         for group in gang.groups
@@ -161,10 +163,10 @@ def _with_single_pods(draw: DrawFn, instance: Instance) -> Instance:
     """Add one or two pods without a gang where they fit."""
     for number in range(draw(st.integers(1, 2))):
         capacity = free_capacity(instance, SchedulingOutcome())
-        roomy = [node.name for node in instance.nodes if capacity[node.name]["gpus"] > 0]
-        if roomy:
+        nodes_with_room = [node.name for node in instance.nodes if capacity[node.name]["gpus"] > 0]
+        if nodes_with_room:
             state = draw(_states)
-            chosen, priority = draw(st.sampled_from(roomy)), draw(st.sampled_from((0, 5)))
+            chosen, priority = draw(st.sampled_from(nodes_with_room)), draw(st.sampled_from((0, 5)))
             pod = RunningPod(f"plain-{number}", chosen, {"gpus": 1}, priority, state=state)
             instance = replace(instance, running=(*instance.running, pod))
     return instance

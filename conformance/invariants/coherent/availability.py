@@ -108,9 +108,9 @@ class ServingUnit(_WhileUpdating):
             return  # then a text that waits only for scheduling does not guarantee it
         self.judged += 1
         generation = self.state.sets[pcs].generation
-        of = {other.gang for other in self.state.pods.values() if other.place.set == pcs}
-        new = {gang for gang in of if self._generation(gang) == generation}
-        versions = {"new": new, "old": of - new}
+        set_gangs = {candidate.gang for candidate in self.state.pods.values() if candidate.place.set == pcs}
+        new_gangs = {gang for gang in set_gangs if self._generation(gang) == generation}
+        versions = {"new": new_gangs, "old": set_gangs - new_gangs}
         lacks = {
             version: [component.key.name for component in components
                       if self.state.available(places[component.key], gangs) < component.minimum]

@@ -46,21 +46,21 @@ class OneBatchAtATime(CoherentRule):
         change = LayoutChange(self.state.previous, self.state.maps[pcs, replica])
         if not (change.shrunk and change.batch.counts):
             return  # scaling that was admitted just before the update moves no members
-        coherent_set, done = self.state.sets[pcs], {self.state.key_of_gang(gang) for gang in self._gangs()}
+        coherent_set, done_keys = self.state.sets[pcs], {self.state.key_of_gang(gang) for gang in self._gangs()}
         for entry in self.state.previous:
             if entry.generation == coherent_set.generation and entry.key not in coherent_set.old:
                 self.judged += 1
-                self._judge(record, f"{pcs}-{replica}", entry, done)
+                self._judge(record, f"{pcs}-{replica}", entry, done_keys)
 
-    def _judge(self, record: Record, prefix: str, entry: Entry, done: set[str]) -> None:
-        if entry.key not in done:
+    def _judge(self, record: Record, prefix: str, entry: Entry, done_keys: set[str]) -> None:
+        if entry.key not in done_keys:
             self._violate(f"the next sub-step begins, and gang {entry.key} was never {self.reached}", record)
         gangs = {gang for gang in self.state.gangs if self.state.key_of_gang(gang) == entry.key}
         for clique, replicas in entry.cliques.items():
             peak = max((self._peaks.get((gang, f"{prefix}-{clique}"), 0) for gang in gangs), default=0)
             if peak < replicas:
-                so_far = f"{peak} of {replicas} pods of {clique} in gang {entry.key} were {self.reached}"
-                self._violate(f"the next sub-step begins, and {so_far}", record)
+                progress = f"{peak} of {replicas} pods of {clique} in gang {entry.key} were {self.reached}"
+                self._violate(f"the next sub-step begins, and {progress}", record)
 
 
 class OneReadyBatchAtATime(OneBatchAtATime):

@@ -31,10 +31,10 @@ class FirstText(CoherentRule):
         pod = deleted_in_update(self.state, record)
         if pod is None or pod.place in self._losses or self.state.budgeted(pod.place.set):
             return
-        of_set = self.state.sets[pod.place.set]
-        if of_set.interrupted:
+        coherent_set = self.state.sets[pod.place.set]
+        if coherent_set.interrupted:
             return
-        components = self.state.components(pod.place.set, pod.place.replica, of_set.scope)
+        components = self.state.components(pod.place.set, pod.place.replica, coherent_set.scope)
         component = next((candidate for candidate in components if candidate.key == pod.place.key), None)
         if component is None:
             return
@@ -60,5 +60,5 @@ class FirstText(CoherentRule):
             return component.minimum
         if component.key.kind == "clique":
             return component.replicas - (steps - 1) * component.minimum
-        done = all(self.state.gang_was_ready(entry.key) for entry in opened)
-        return component.replicas - steps * component.minimum if done else component.minimum
+        all_were_ready = all(self.state.gang_was_ready(entry.key) for entry in opened)
+        return component.replicas - steps * component.minimum if all_were_ready else component.minimum

@@ -21,8 +21,8 @@ class Partition(CoherentRule):
             return
         self.judged += 1
         sizes = {component.key: component.replicas for component in self.state.components(*self.state.written)}
-        if wrong := broken_partition(self.state.maps[self.state.written], sizes):
-            self._violate(f"map {record.name}: {'; '.join(wrong)}", record)
+        if errors := broken_partition(self.state.maps[self.state.written], sizes):
+            self._violate(f"map {record.name}: {'; '.join(errors)}", record)
 
 
 class OneGangForAReplica(CoherentRule):

@@ -52,28 +52,28 @@ class SteadyState(CoherentRule):
     def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
         for pcs, replica in self._at_rest(now):
             self.judged += 1
-            if wrong := self._wrong(pcs, replica):
-                return f"replica {replica} of {pcs}: {'; '.join(wrong)}", ()
+            if errors := self._wrong(pcs, replica):
+                return f"replica {replica} of {pcs}: {'; '.join(errors)}", ()
         return None
 
     def _wrong(self, pcs: str, replica: int) -> list[str]:
         coherent_set, layout = self.state.sets[pcs], self.state.maps[pcs, replica]
         sizes = {component.key: component.replicas for component in self.state.components(pcs, replica)}
-        wrong = broken_partition(layout, sizes)
-        named = {entry.key for entry in layout}
+        errors = broken_partition(layout, sizes)
+        entry_keys = {entry.key for entry in layout}
         existing = {
             shapes.key_of(record.object, self.state.members)
             for record in self._gangs.values()
             if label(record.object, PART_OF) == pcs and _replica(record, pcs) == replica
         }
-        wrong += [f"there is no gang of entry {key}" for key in sorted(named - existing)]
-        wrong += [f"gang {key} is in no entry" for key in sorted(existing - named)]
+        errors += [f"there is no gang of entry {key}" for key in sorted(entry_keys - existing)]
+        errors += [f"gang {key} is in no entry" for key in sorted(existing - entry_keys)]
         for entry in layout:
             outdated = [key for key in entry.components() & coherent_set.scope if self._outdated(pcs, entry, key)]
             if outdated:
                 names = ", ".join(sorted(key.name for key in outdated))
-                wrong.append(f"gang {entry.key} of an old generation holds {names}, which the last update changed")
-        return wrong
+                errors.append(f"gang {entry.key} of an old generation holds {names}, which the last update changed")
+        return errors
 
     def _outdated(self, pcs: str, entry: Entry, key: Key) -> bool:
         """Return whether a gang holds a different version of a component than the gangs of the set's generation.
@@ -82,18 +82,18 @@ class SteadyState(CoherentRule):
         generation = self.state.sets[pcs].generation
         if entry.generation == generation:
             return False
-        of_entry: set[tuple[str, str]] = set()
-        present: set[tuple[str, str]] = set()
+        entry_versions: set[tuple[str, str]] = set()
+        current_versions: set[tuple[str, str]] = set()
         for pod in self.state.pods.values():
             if pod.going or (pod.place.set, pod.place.key) != (pcs, key):
                 continue
             gang = self.state.key_of_gang(pod.gang)
             template = pod.clique.rpartition("-")[2] if pod.index >= 0 else key.name
             if gang == entry.key:
-                of_entry.add((template, pod.hash))
+                entry_versions.add((template, pod.hash))
             elif self.state.generations.get(gang) == generation:
-                present.add((template, pod.hash))
-        return not of_entry or not of_entry <= present
+                current_versions.add((template, pod.hash))
+        return not entry_versions or not entry_versions <= current_versions
 
 
 def _replica(record: Record, pcs: str) -> int | None:

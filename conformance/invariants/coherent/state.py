@@ -256,8 +256,8 @@ class CoherentState:
         scope = shapes.scope(record.object)
         current.scope = frozenset(Key("clique" if kind == "clique" else "group", name) for kind, name in scope)
         if previous is None:
-            joined = [uid for uid, pod in self._other_pods.items() if pod.place.set == record.name]
-            self.pods |= {uid: self._other_pods.pop(uid) for uid in joined}
+            joined_uids = [uid for uid, pod in self._other_pods.items() if pod.place.set == record.name]
+            self.pods |= {uid: self._other_pods.pop(uid) for uid in joined_uids}
             return
         current.interrupted, current.ended_at, current.old = previous.interrupted, previous.ended_at, previous.old
         changed = previous.generation not in ("", current.generation)
@@ -286,8 +286,8 @@ class CoherentState:
                 return
         if not replica.isdigit():
             return
-        kind = "group" if record.resource == "podcliquescalinggroups" else "clique"
-        key = Key("group" if kind == "group" else "clique", record.name.removeprefix(f"{pcs}-{replica}-"))
+        component_kind = "group" if record.resource == "podcliquescalinggroups" else "clique"
+        key = Key("group" if component_kind == "group" else "clique", record.name.removeprefix(f"{pcs}-{replica}-"))
         if record.kind == DELETED:
             self.sizes.pop(ReplicaComponent(pcs, int(replica), key), None)
         else:
