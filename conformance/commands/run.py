@@ -295,7 +295,7 @@ def run(
         settings = changed(settings, unplayed=dict(occupation.unplayed), simulator=occupation.simulator)
     with launch.without_trace(settings):
         plan = launch.collect(settings)
-        settings = changed(settings, ids=_judged_ids(settings, plan, prepared.chosen))
+        settings = changed(settings, ids=_of_tests(settings, plan, prepared.chosen))
         if part is not None:
             plan = plan.part(shards.part(plan.groups, part, settings.repeat))
             settings = changed(settings, part=tuple(sorted(plan.selected)))
@@ -303,7 +303,7 @@ def run(
             preparation.get_programs(settings)
     # Bound to the stream itself, because sys.stderr is pytest's log file while pytest runs.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
-    worker_count = 1 if existing_kubeconfig and count is None else _worker_count(count, len(set(plan.groups.values())))
+    worker_count = 1 if existing_kubeconfig and count is None else _how_many(count, len(set(plan.groups.values())))
     workers_of_run = 0 if pytest_options.interactive(for_pytest) else worker_count
     settings = changed(settings, workers=workers_of_run, shared=settings.shared and workers_of_run > 1)
     predecessor = f" after {judged.upgrades[0].about}" if settings.earlier else ""
@@ -361,7 +361,7 @@ def _workers(text: str) -> int | None:
     return int(text)
 
 
-def _worker_count(count: int | None, tests: int) -> int:
+def _how_many(count: int | None, tests: int) -> int:
     """Return the number of workers. The default is three for two cores, because a worker mostly waits."""
     cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
     default_count = min(cores + cores // 2, memory // WORKER_MEMORY)
@@ -392,7 +392,7 @@ def _occupy(
     return ctx.with_resource(occupied(Path(settings.kubeconfig), terms, progress.notice))
 
 
-def _judged_ids(settings: RunSettings, plan: launch.LaunchPlan, chosen: Selection) -> tuple[str, ...]:
+def _of_tests(settings: RunSettings, plan: launch.LaunchPlan, chosen: Selection) -> tuple[str, ...]:
     """Return the judged ids. With --test or options for pytest, these are the selected ids that the chosen tests
     declare."""
     if not settings.only and not settings.pytest_options:
