@@ -156,18 +156,18 @@ class Informer(Generic[T]):
             stored = None
         self._set("ADDED" if stored is None else "MODIFIED", key, stored, item)
 
-    def _set(self, kind: str, key: Key, old: T | None, item: T) -> None:
+    def _set(self, event_type: str, key: Key, old: T | None, item: T) -> None:
         if item.metadata.uid in self._leaving:
             _mark_deleted(item)
-            if kind == "DELETED":
+            if event_type == "DELETED":
                 self._leaving.discard(item.metadata.uid)
-        self._index(item, deleted=kind == "DELETED")
-        if kind == "DELETED":
+        self._index(item, deleted=event_type == "DELETED")
+        if event_type == "DELETED":
             self._items.pop(key, None)
         else:
             self._items[key] = item
         for handler in self._handlers:
-            handler(kind, old, item)
+            handler(event_type, old, item)
 
     def _index(self, item: T, *, deleted: bool = False) -> None:
         """Index an object under its current values. The former values are remembered and not computed from the former

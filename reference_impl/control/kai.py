@@ -50,11 +50,11 @@ class KaiBackend:
         self._of_pods: WorkQueue[Key] = WorkQueue()
         self._of_bindings: WorkQueue[Key] = WorkQueue()
         self._gangs.add_handler(self._on_gang)
-        self._pod_groups.add_handler(lambda kind, old, item: self._of_gangs.add(item.metadata.key))
-        self._pods.add_handler(lambda kind, old, item: self._of_pods.add(item.metadata.key))
+        self._pod_groups.add_handler(lambda event_type, old, item: self._of_gangs.add(item.metadata.key))
+        self._pods.add_handler(lambda event_type, old, item: self._of_pods.add(item.metadata.key))
         self._topologies.add_handler(self._on_topology)
         if bindings is not None:
-            bindings.add_handler(lambda kind, old, item: self._of_bindings.add(item.metadata.key))
+            bindings.add_handler(lambda event_type, old, item: self._of_bindings.add(item.metadata.key))
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
@@ -71,12 +71,12 @@ class KaiBackend:
             ("kai-topology", self._of_bindings, self.reconcile_binding, 1),
         )
 
-    def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
+    def _on_gang(self, event_type: str, old: PodGang | None, item: PodGang) -> None:
         """Trigger the reconciler of a gang, but not for changes of its status (GS-09)."""
         if old is None or old.spec != item.spec or old.metadata.annotations != item.metadata.annotations:
             self._of_gangs.add(item.metadata.key)
 
-    def _on_topology(self, kind: str, old: KaiTopology | None, item: KaiTopology) -> None:
+    def _on_topology(self, event_type: str, old: KaiTopology | None, item: KaiTopology) -> None:
         """Trigger the binding of a Topology and the bindings that name it."""
         self._of_bindings.add(item.metadata.key)
         for binding in self._bindings or ():

@@ -69,8 +69,10 @@ class LastErrors:
 
 def errors_changed(old: Any, item: Any) -> bool:
     """Return whether two states of an object differ in `lastErrors`. None stands for an object that does not exist."""
-    before, after = (state.status and state.status.last_errors if state is not None else None for state in (old, item))
-    return (before or None) != (after or None)
+    old_errors, new_errors = (
+        state.status and state.status.last_errors if state is not None else None for state in (old, item)
+    )
+    return (old_errors or None) != (new_errors or None)
 
 
 def only_errors(old: Any, item: Any) -> bool:

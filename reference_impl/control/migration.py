@@ -68,8 +68,8 @@ class HashMigration:
         self._windows[key] = uid, generation, window
         return window
 
-    def _on_set(self, kind: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
-        if kind == "DELETED":
+    def _on_set(self, event_type: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
+        if event_type == "DELETED":
             self._windows.pop(item.metadata.key, None)
             self._done.pop(item.metadata.key, None)
 

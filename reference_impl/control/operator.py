@@ -194,8 +194,8 @@ class Operator:
         """Return the settle time in seconds for a set that is reconciled because of a change outside its spec."""
         return max(SET_SETTLE_SECONDS, SET_SETTLE_PER_REPLICA * (pcs.spec.replicas if pcs is not None else 0))
 
-    def _on_set(self, kind: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
-        if kind == "MODIFIED" and only_errors(old, item):
+    def _on_set(self, event_type: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
+        if event_type == "MODIFIED" and only_errors(old, item):
             return
         if old is not None and old.metadata.generation == item.metadata.generation:
             self._sets.add_after(item.metadata.key, self._settle(item))
@@ -239,10 +239,10 @@ class Operator:
             for gang in parts(self.cache.gangs):
                 self._gangs.add(gang)
 
-    def _on_secondary(self, kind: str, old: Any, item: Any) -> None:
+    def _on_secondary(self, event_type: str, old: Any, item: Any) -> None:
         """Trigger the owner of an object that another client has deleted or changed. Status changes and our own writes
         trigger nothing."""
-        if kind != "DELETED" and (old is None or _alike(old, item)):
+        if event_type != "DELETED" and (old is None or _alike(old, item)):
             if old is not None and item is not old:
                 self._wake_for_legacy(item)
             return
@@ -260,52 +260,52 @@ class Operator:
         if self.cache.secrets.get(item.metadata.namespace, name) is not None:
             self._wake_set(item)
 
-    def _on_claim_template(self, kind: str, old: Any, item: Object) -> None:
+    def _on_claim_template(self, event_type: str, old: Any, item: Object) -> None:
         """Trigger all objects whose last reconcile failed, because a missing template may have been created
         (OBJ-823)."""
-        if kind == "ADDED":
+        if event_type == "ADDED":
             for queue, last_errors in self._last_errors:
                 for key in last_errors.keys:
                     queue.add(key)
 
-    def _on_topology(self, kind: str, old: Any, item: Object) -> None:
+    def _on_topology(self, event_type: str, old: Any, item: Object) -> None:
         for pcs in self.cache.sets:
             if topology.binding_name(pcs) == item.metadata.name:
                 self._sets.add(pcs.metadata.key)
 
-    def _on_domain(self, kind: str, old: Any, item: Object) -> None:
-        if kind != "DELETED" and item.metadata.deletion_timestamp is not None:
+    def _on_domain(self, event_type: str, old: Any, item: Object) -> None:
+        if event_type != "DELETED" and item.metadata.deletion_timestamp is not None:
             self._domains.add(item.metadata.key)
 
-    def _wake_for_errors(self, kind: str, old: Any, item: Any) -> None:
+    def _wake_for_errors(self, event_type: str, old: Any, item: Any) -> None:
         """Trigger the set of a clique or scaling group whose errors have changed, so that the set reports them."""
-        if errors_changed(old, None if kind == "DELETED" else item):
+        if errors_changed(old, None if event_type == "DELETED" else item):
             self._wake_set(item)
 
-    def _on_group(self, kind: str, old: PodCliqueScalingGroup | None, item: PodCliqueScalingGroup) -> None:
-        self._wake_for_errors(kind, old, item)
-        if kind == "MODIFIED" and only_errors(old, item):
+    def _on_group(self, event_type: str, old: PodCliqueScalingGroup | None, item: PodCliqueScalingGroup) -> None:
+        self._wake_for_errors(event_type, old, item)
+        if event_type == "MODIFIED" and only_errors(old, item):
             return
         self._groups.add(item.metadata.key)
         self._wake_set(item)
 
-    def _on_clique(self, kind: str, old: PodClique | None, item: PodClique) -> None:
-        self._wake_for_errors(kind, old, item)
-        if kind == "MODIFIED" and only_errors(old, item):
+    def _on_clique(self, event_type: str, old: PodClique | None, item: PodClique) -> None:
+        self._wake_for_errors(event_type, old, item)
+        if event_type == "MODIFIED" and only_errors(old, item):
             return
         self._cliques.add(item.metadata.key)
         self._clique_statuses.add(item.metadata.key)
         group = item.metadata.label(labels.SCALING_GROUP)
         if group:
             self._groups.add((item.metadata.namespace, group))
-        elif kind != "ADDED":
+        elif event_type != "ADDED":
             self._wake_set(item)
-        if old is None or kind == "DELETED" or old.metadata.generation != item.metadata.generation:
+        if old is None or event_type == "DELETED" or old.metadata.generation != item.metadata.generation:
             self._gangs.add((item.metadata.namespace, item.metadata.label(labels.PODGANG)))
 
-    def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
+    def _on_gang(self, event_type: str, old: PodGang | None, item: PodGang) -> None:
         self._gangs.add(item.metadata.key)
-        if kind == "DELETED" or item.metadata.controller is None:  # without a controller it can be adopted
+        if event_type == "DELETED" or item.metadata.controller is None:  # without a controller it can be adopted
             self._wake_set(item)
         initialization_unchanged = old is not None and gangs.initialized(old) == gangs.initialized(item)
         if not initialization_unchanged or (old is not None and old.spec != item.spec):
@@ -322,14 +322,14 @@ class Operator:
         if scheduled or ready:  # the next sub-step of a coherent update may wait for this
             self._wake_set(item)
 
-    def _on_map(self, kind: str, old: PodGangMap | None, item: PodGangMap) -> None:
+    def _on_map(self, event_type: str, old: PodGangMap | None, item: PodGangMap) -> None:
         """Trigger everything in the replica of a changed map. A deleted map is restored by the reconciler of its
         set."""
         if item.metadata.controller is None:
             self._wake_set(item)  # the set may adopt it
-        if kind != "DELETED" and old is not None and old.spec == item.spec:
+        if event_type != "DELETED" and old is not None and old.spec == item.spec:
             return
-        if kind != "ADDED":
+        if event_type != "ADDED":
             self._wake_set(item)
         for index in replica_of(item):
             for gang in self.cache.gangs.indexed(REPLICA, index):
@@ -352,7 +352,7 @@ class Operator:
             for group in waiting.spec.podgroups if waiting is not None else ():
                 self._cliques.add((item.metadata.namespace, group.name))
 
-    def _on_pod(self, kind: str, old: Pod | None, item: Pod) -> None:
+    def _on_pod(self, event_type: str, old: Pod | None, item: Pod) -> None:
         controller = item.metadata.controller
         clique = item.metadata.label(labels.PODCLIQUE) or (controller.name if controller is not None else "")
         namespace = item.metadata.namespace
@@ -360,14 +360,14 @@ class Operator:
         if owner is None or owner.metadata.deletion_timestamp is None:  # the pods of a deleted clique no longer matter
             self._cliques.add((namespace, clique))
             self._clique_statuses.add((namespace, clique))
-        if kind == "DELETED":
+        if event_type == "DELETED":
             self._adoption.suspect(item)
             self._wake_for_legacy(item)
-        living = not item.terminating and kind != "DELETED"
+        living = not item.terminating and event_type != "DELETED"
         gang_of = (namespace, item.metadata.label(labels.PODGANG))
         if not living and not self.cache.has_members(*gang_of):
             self._wake_set(item)
-        if old is None or kind == "DELETED" or old.terminating == living:
+        if old is None or event_type == "DELETED" or old.terminating == living:
             self._gangs.add(gang_of)
         elif old.ready != item.ready or old.scheduled != item.scheduled:
             gang, pcs = self.cache.gangs.get(*gang_of), self.cache.set_of(item)

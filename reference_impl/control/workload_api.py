@@ -165,32 +165,32 @@ class WorkloadBackend:
         """The name, queue, reconciler and number of workers."""
         return (("workload", self._queue, self.reconcile, WORKERS),)
 
-    def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
+    def _on_gang(self, event_type: str, old: PodGang | None, item: PodGang) -> None:
         def relevant(gang: PodGang) -> tuple[Any, ...]:
             return gang.spec, gang.metadata.labels, gang.status.last_scheduled if gang.status else None
 
-        if old is None or kind == "DELETED" or relevant(old) != relevant(item):
+        if old is None or event_type == "DELETED" or relevant(old) != relevant(item):
             self._queue.add(item.metadata.key)
 
-    def _on_pod(self, kind: str, old: Pod | None, item: Pod) -> None:
-        if old is not None and kind != "DELETED" and (old.scheduled, old.active) == (item.scheduled, item.active):
+    def _on_pod(self, event_type: str, old: Pod | None, item: Pod) -> None:
+        if old is not None and event_type != "DELETED" and (old.scheduled, old.active) == (item.scheduled, item.active):
             return
         key = item.metadata.namespace, item.metadata.label(labels.PODGANG)
         if self._plans.serves(self._cache.gangs.get(*key)):
             self._queue.add(key)
 
-    def _on_set(self, kind: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
+    def _on_set(self, event_type: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
         """Trigger the gangs of a changed set, because the priority class of its pods may have changed."""
-        if kind == "DELETED" or (old is not None and old.metadata.generation == item.metadata.generation):
+        if event_type == "DELETED" or (old is not None and old.metadata.generation == item.metadata.generation):
             return
         for gang in self._cache.gangs:
             meta = gang.metadata
             if (meta.namespace, meta.label(labels.PART_OF)) == item.metadata.key:
                 self._queue.add(meta.key)
 
-    def _on_object(self, kind: str, old: WorkloadObject | None, item: WorkloadObject) -> None:
+    def _on_object(self, event_type: str, old: WorkloadObject | None, item: WorkloadObject) -> None:
         meta = item.metadata
-        if old is not None and kind != "DELETED" and old.spec == item.spec and _alike(old, item):
+        if old is not None and event_type != "DELETED" and old.spec == item.spec and _alike(old, item):
             return  # only the status has changed, which the scheduler writes
         if (owner := meta.controller) is not None and owner.kind == models.PODGANGS.kind:
             self._queue.add((meta.namespace, owner.name))

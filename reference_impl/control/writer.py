@@ -212,8 +212,10 @@ class Writer:
         before it removes its finalizer, and each deletion applies only to the cached version."""
         if ORPHAN in (item.metadata.finalizers or ()):
             return
-        living = [dependent for dependent in existing if dependent.metadata.deletion_timestamp is None]
-        await together(self._delete(dependents, dependent, dependent.metadata.resource_version) for dependent in living)
+        living_dependents = [dependent for dependent in existing if dependent.metadata.deletion_timestamp is None]
+        await together(
+            self._delete(dependents, dependent, dependent.metadata.resource_version) for dependent in living_dependents
+        )
         await self.remove_finalizer(informer, item, finalizer)
 
     async def _send_patch(
@@ -240,9 +242,9 @@ class Writer:
         `patch`."""
         if item.status == status:
             return False
-        before = msgspec.to_builtins(item.status) if item.status is not None else {}
-        after = msgspec.to_builtins(status)
-        changed = {key: value for key, value in after.items() if key not in before or before[key] != value}
+        old_fields = msgspec.to_builtins(item.status) if item.status is not None else {}
+        new_fields = msgspec.to_builtins(status)
+        changed = {key: value for key, value in new_fields.items() if key not in old_fields or old_fields[key] != value}
         if item.status is None:
             changed = models.wire(status)
         await self.patch(informer, item, {"status": changed}, status=True, guard=guard)

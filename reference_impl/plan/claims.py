@@ -149,7 +149,7 @@ def with_claims(pod_spec: Manifest, claims: Sequence[str]) -> Manifest:
     result = dict(pod_spec)
     own_claims = [{"name": name, "resourceClaimName": name} for name in claims]
     result["resourceClaims"] = [*(pod_spec.get("resourceClaims") or ()), *own_claims]
-    for kind in ("initContainers", "containers"):
-        if pod_spec.get(kind):
-            result[kind] = [container(c) for c in pod_spec[kind]]
+    for container_field in ("initContainers", "containers"):
+        if pod_spec.get(container_field):
+            result[container_field] = [container(c) for c in pod_spec[container_field]]
     return result

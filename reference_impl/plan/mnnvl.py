@@ -77,9 +77,9 @@ def with_channel(pod_spec: Manifest, template_name: str) -> Manifest:
         return {**old, "resources": {**resources, "claims": [*(resources.get("claims") or ()), {"name": CLAIM}]}}
 
     result = {**pod_spec, "resourceClaims": [*claims, {"name": CLAIM, "resourceClaimTemplateName": template_name}]}
-    for kind in ("initContainers", "containers"):
-        if pod_spec.get(kind):
-            result[kind] = [container(c) for c in pod_spec[kind]]
+    for container_field in ("initContainers", "containers"):
+        if pod_spec.get(container_field):
+            result[container_field] = [container(c) for c in pod_spec[container_field]]
     return result
 
 
@@ -89,5 +89,5 @@ def _containers(pod_spec: Manifest) -> list[Manifest]:
 
 def _has_gpu(container: Manifest) -> bool:
     resources: dict[str, Any] = container.get("resources") or {}
-    amounts = [(resources.get(kind) or {}).get(GPU) for kind in ("limits", "requests")]
+    amounts = [(resources.get(resource_field) or {}).get(GPU) for resource_field in ("limits", "requests")]
     return any(str(amount) not in ("None", "", "0") for amount in amounts)

@@ -68,9 +68,9 @@ def _predecessors(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang:
             return list(template.spec.starts_after or ())
         case StartupType.IN_ORDER:
             order = [t.name for t in pcs.spec.template.cliques]
-            before = order[: order.index(template.name)]
+            earlier_names = order[: order.index(template.name)]
             # In a gang with a single scaling group replica, only the order of the gang's own cliques matters.
-            return [name for name in before if _in_gang(pcs, name, index, gang)][-1:]
+            return [name for name in earlier_names if _in_gang(pcs, name, index, gang)][-1:]
     return []
 
 

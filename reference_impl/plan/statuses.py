@@ -34,14 +34,14 @@ def clique_status(
     """Return the status of a clique with these pods (OBJ-730 to OBJ-748). Terminating pods are not counted, so the
     numbers of ready and gated pods never exceed `replicas` (OBJ-731)."""
     old = clique.status or PodCliqueStatus()
-    living = [pod for pod in pods if not pod.terminating]
-    scheduled = sum(pod.scheduled for pod in living)
-    ready = sum(pod.ready for pod in living)
+    living_pods = [pod for pod in pods if not pod.terminating]
+    scheduled = sum(pod.scheduled for pod in living_pods)
+    ready = sum(pod.ready for pod in living_pods)
     current = update_progress.revision(pcs, clique, policy) if pcs is not None else None
     pod_revision = revisions.of_pods(clique, current)
-    updated = sum(pod_revision.has(pod.metadata.label(labels.TEMPLATE_HASH)) for pod in living)
+    updated = sum(pod_revision.has(pod.metadata.label(labels.TEMPLATE_HASH)) for pod in living_pods)
     minimum = idle.minimum(clique)
-    healthy = termination.healthy_pods(living)
+    healthy = termination.healthy_pods(living_pods)
     created = clique.metadata.creation_timestamp
     lacking = idle.reason(clique, SCHEDULED)
     placed = _dated(old.conditions, _scheduled_condition(scheduled, clique.spec.minimum, now, lacking), created)
@@ -53,10 +53,10 @@ def clique_status(
     status = msgspec.structs.replace(
         old,
         observed_generation=clique.metadata.generation,
-        replicas=len(living),
+        replicas=len(living_pods),
         ready_replicas=ready,
         scheduled_replicas=scheduled,
-        schedule_gated_replicas=sum(pod.gated and not pod.scheduled for pod in living),
+        schedule_gated_replicas=sum(pod.gated and not pod.scheduled for pod in living_pods),
         updated_replicas=updated,
         conditions=conditions.put(conditions.put(old.conditions, placed), breach),
     )
@@ -64,7 +64,12 @@ def clique_status(
         status.hpa_pod_selector = _selector(
             clique.metadata.label(labels.PART_OF), labels.PODCLIQUE, clique.metadata.name
         )
-    if pcs is not None and pod_revision is current and updated == len(living) and not update_progress.running(clique):
+    if (
+        pcs is not None
+        and pod_revision is current
+        and updated == len(living_pods)
+        and not update_progress.running(clique)
+    ):
         status.current_pod_template_hash = clique.metadata.label(labels.TEMPLATE_HASH)
         status.current_pod_clique_set_generation_hash = pcs.status.current_generation_hash if pcs.status else None
     return status
@@ -75,8 +80,8 @@ def _dated(old: list[Condition] | None, new: Condition, created: str | None) -> 
     as long as the condition has its initial status, and a later time after any change. Gang termination needs this
     information (CHG-GT-30), and the condition is the only place where it survives a restart of the operator. A change
     to Unknown during an update of an object that has never run does not count."""
-    before = conditions.find(old, new.type)
-    never = before is None or before.last_transition_time == created
+    previous = conditions.find(old, new.type)
+    never = previous is None or previous.last_transition_time == created
     first = never and new.status in (_INITIAL_STATUS[new.type], "Unknown")
     timestamp = created or new.last_transition_time if first else timestamps.after(created, new.last_transition_time)
     return msgspec.structs.replace(new, last_transition_time=timestamp)

@@ -98,13 +98,13 @@ def _advanced(
     active = [pod for pod in clique_pods if pod.active]
     old = [pod for pod in active if outdated(pod, current)]
     forced_pods = forced(old)
-    rest = [pod for pod in old if pod not in forced_pods]
+    ready_old_pods = [pod for pod in old if pod not in forced_pods]
     selection = progress.ready_pods_selected_to_update
     if selection is not None and not replaced(clique, selection, clique_pods):
         return CliqueUpdateStep(
-            progress, forced_pods, next((pod for pod in rest if pod.metadata.name == selection.current), None)
+            progress, forced_pods, next((pod for pod in ready_old_pods if pod.metadata.name == selection.current), None)
         )
-    chosen = chosen_pod(rest)
+    chosen = chosen_pod(ready_old_pods)
     enough = sum(pod.ready for pod in active) >= update_progress.minimum(clique)
     if chosen is not None and enough:
         completed = [*(selection.completed or ()), selection.current] if selection is not None else None

@@ -28,8 +28,10 @@ def of_set(parts: Iterable[PodClique | PodCliqueScalingGroup], now: str, *, runn
     if not running:
         return _condition("False", "No update is in progress", now)
     statuses = [_status(part) for part in parts]
-    if stuck := statuses.count("Unknown"):
-        return _condition("Unknown", f"{stuck}/{len(statuses)} components have not moved within progressDeadline", now)
+    if stuck_count := statuses.count("Unknown"):
+        return _condition(
+            "Unknown", f"{stuck_count}/{len(statuses)} components have not moved within progressDeadline", now
+        )
     return _condition("True", "Update is in progress", now)
 
 

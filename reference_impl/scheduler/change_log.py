@@ -1,17 +1,17 @@
-"""The nodes whose capacity has changed. The cost of a query depends on the number of these nodes, not on the number of
-their changes: while many gangs wait, a reader may have missed thousands of changes of a few nodes."""
+"""A log of the nodes whose capacity has changed. The cost of a query depends on the number of these nodes and not on
+the number of changes: while many gangs wait, a reader may have missed thousands of changes to a few nodes."""
 
 from __future__ import annotations
 
 
 class ChangeLog:
-    """Nodes by their last change. Each reader remembers the `count` up to which it has read."""
+    """Nodes in the order of their last change. Each reader remembers the `count` up to which it has read."""
 
     def __init__(self) -> None:
         self.count = 0
         """The number of changes so far."""
         self._last_changes: dict[int, int] = {}
-        """Node → the number of its last change, in ascending order."""
+        """The number of each node's last change, in ascending order."""
 
     def add(self, node: int) -> None:
         """Record a change of a node."""

@@ -95,7 +95,7 @@ class Cycle:
         self._reserved_room: list[tuple[int, Requests]] = []
         self._positions = {gang.name: position for position, gang in enumerate(gangs)}
         self._occupied = [position for position, gang in enumerate(gangs) if gang.members]
-        """Positions of the gangs that may have bound pods, sorted. With many waiting gangs these are few."""
+        """Sorted positions of the gangs that may have bound pods. There are few of them when most gangs are waiting."""
         self._lowest = min(
             [gangs[position].priority for position in self._occupied]
             + [pod.spec.priority for pod, _ in self._evictable],
@@ -169,9 +169,9 @@ class Cycle:
 
     def _note_occupied(self, gang: Gang) -> None:
         position = self._positions[gang.name]
-        at = bisect_left(self._occupied, position)
-        if self._occupied[at : at + 1] != [position]:
-            self._occupied.insert(at, position)
+        insertion_point = bisect_left(self._occupied, position)
+        if self._occupied[insertion_point : insertion_point + 1] != [position]:
+            self._occupied.insert(insertion_point, position)
 
     def bereft(self) -> list[Gang]:
         """Return the running gangs that are below their minimum and for which no pods are being evicted."""

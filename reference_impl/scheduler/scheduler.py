@@ -120,10 +120,10 @@ class GangScheduler:
         gang = pod.metadata.label(labels.PODGANG)
         return (f"{pod.metadata.namespace}/{gang}",) if gang else ()
 
-    def _on_node(self, kind: str, old: Node | None, item: Node) -> None:
+    def _on_node(self, event_type: str, old: Node | None, item: Node) -> None:
         if (
             old is None
-            or kind == "DELETED"
+            or event_type == "DELETED"
             or old.usable != item.usable
             or old.allocatable != item.allocatable
             or old.spec != item.spec
@@ -131,14 +131,14 @@ class GangScheduler:
         ):
             self._changed.set()
 
-    def _on_pod(self, kind: str, old: Pod | None, item: Pod) -> None:
-        if item.spec.node_name or kind == "DELETED":
+    def _on_pod(self, event_type: str, old: Pod | None, item: Pod) -> None:
+        if item.spec.node_name or event_type == "DELETED":
             self._assumed.pop(item.metadata.uid, None)
-        freed = kind == "DELETED" or (old is not None and old.holds_resources != item.holds_resources)
+        freed = event_type == "DELETED" or (old is not None and old.holds_resources != item.holds_resources)
         if freed or (item.waiting and (old is None or not old.waiting)):
             self._changed.set()
         gang = item.metadata.label(labels.PODGANG)
-        if gang and item.spec.node_name and (old is None or old.ready != item.ready or kind == "DELETED"):
+        if gang and item.spec.node_name and (old is None or old.ready != item.ready or event_type == "DELETED"):
             self._mark((item.metadata.namespace, gang))
 
         if self._sociable and old is not None and _filter_inputs(old) != _filter_inputs(item):
@@ -148,8 +148,8 @@ class GangScheduler:
         if self._pending:
             self._changed.set()
 
-    def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
-        if kind == "DELETED":
+    def _on_gang(self, event_type: str, old: PodGang | None, item: PodGang) -> None:
+        if event_type == "DELETED":
             self._posted_notes.pop(f"{item.metadata.namespace}/{item.metadata.name}", None)
         elif old is None or old.spec != item.spec or not snapshot.served(old, self._name):
             self._changed.set()

@@ -162,11 +162,11 @@ def _no_domain(gang: Gang, needs: Sequence[Need], restriction: Restriction, capa
     sums = [need.shape.sums(restriction.key) for need in restricted_needs]
     best: tuple[float, str] | None = None
     for value in restriction.settled or capacity.domains(restriction.key):
-        part = min(
+        share = min(
             min(1.0, slots.get(value, 0) / need.count) for need, slots in zip(restricted_needs, sums, strict=True)
         )
-        if best is None or part > best[0]:
-            best = (part, value)
+        if best is None or share > best[0]:
+            best = (share, value)
     if best is None:
         return Shortfall("domain", gang.groups[restricted_needs[0].group].name, key=restriction.key)
     if best[0] >= 1:

@@ -131,8 +131,8 @@ class Stepwise:
         self._remaining[self._index[id(need)]] += 1
 
     def _record_obstacle(self) -> None:
-        stuck = [need for need, remaining in zip(self._needs, self._remaining, strict=True) if remaining]
-        need = next((n for n in stuck if n.shape.guard is not None), stuck[0])
+        unplaced_needs = [need for need, remaining in zip(self._needs, self._remaining, strict=True) if remaining]
+        need = next((n for n in unplaced_needs if n.shape.guard is not None), unplaced_needs[0])
         reasons = (
             self._refusal(need, node) if slots else "NodeResourcesFit: Insufficient resources"
             for node, slots in need.shape.slots.items()

@@ -51,7 +51,7 @@ class Surroundings:
         """Watch caches by field of the cluster state."""
         for field, (resource, form) in WATCHED.items():
             informer = self.informers[field] = Informer(client, resource, typed(form))
-            informer.add_handler(lambda kind, old, item: changed())
+            informer.add_handler(lambda event_type, old, item: changed())
 
     def state(self, pods: Iterable[Pod], assumed: Mapping[str, str]) -> ClusterState:
         """Return the cluster state that the filters read. Its indexes are built when they are first used."""

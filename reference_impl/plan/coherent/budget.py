@@ -70,10 +70,10 @@ def _message(component: Component, slots_by_key: Slots) -> str:
 
 
 def _unavailable(batch: Batch) -> Batch:
-    return {key: [slot for slot in chosen if not slot.available] for key, chosen in batch.items()}
+    return {key: [slot for slot in chosen_slots if not slot.available] for key, chosen_slots in batch.items()}
 
 
-def _at_most(chosen: list[Slot], limit: int) -> list[Slot]:
+def _at_most(chosen_slots: list[Slot], limit: int) -> list[Slot]:
     """Return the chosen slots with at most `limit` available ones."""
-    unavailable_slots = [slot for slot in chosen if not slot.available]
-    return unavailable_slots + [slot for slot in chosen if slot.available][:limit]
+    unavailable_slots = [slot for slot in chosen_slots if not slot.available]
+    return unavailable_slots + [slot for slot in chosen_slots if slot.available][:limit]

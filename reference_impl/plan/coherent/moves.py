@@ -28,11 +28,13 @@ def moved(
     each new entry depends on the newest one before it. `update_entries` are the earlier entries of the update.
     """
     drained = _drained(layout, batch)
-    pods = {key.name: len(chosen) for key, chosen in batch.items() if key.kind is Kind.CLIQUE and chosen}
+    pods = {
+        key.name: len(chosen_slots) for key, chosen_slots in batch.items() if key.kind is Kind.CLIQUE and chosen_slots
+    }
     indices = {
-        key.name: tuple(sorted(slot.index for slot in chosen))
-        for key, chosen in batch.items()
-        if key.kind is Kind.GROUP and chosen
+        key.name: tuple(sorted(slot.index for slot in chosen_slots))
+        for key, chosen_slots in batch.items()
+        if key.kind is Kind.GROUP and chosen_slots
     }
     earlier_keys = [entry.key for entry in update_entries if not entry.empty]
     depends_on = tuple(earlier_keys[-1:])
@@ -51,9 +53,9 @@ def moved(
 def _drained(layout: Layout, batch: Batch) -> Layout:
     """Return the layout without the members of the batch."""
     entries = list(layout)
-    for key, chosen in batch.items():
-        lost_counts = Counter(slot.entry for slot in chosen)
-        lost_indices = {slot.index for slot in chosen}
+    for key, chosen_slots in batch.items():
+        lost_counts = Counter(slot.entry for slot in chosen_slots)
+        lost_indices = {slot.index for slot in chosen_slots}
         for position, entry in enumerate(entries):
             if entry.key not in lost_counts:
                 continue

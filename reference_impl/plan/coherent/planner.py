@@ -76,7 +76,9 @@ def next_step(
         return Wait(budget.exhausted(components, slots_by_key, sub_step.counts))
     join = None if opens and gang_layout is GangLayout.PER_STEP else anchor
     result, touched = moved(layout, update_entries, batch, join, generation, epochs, opens=opens and join is None)
-    return Advance(result, touched, sub_step.phase, {key: len(chosen) for key, chosen in batch.items() if chosen})
+    return Advance(
+        result, touched, sub_step.phase, {key: len(chosen_slots) for key, chosen_slots in batch.items() if chosen_slots}
+    )
 
 
 def converged(layout: Layout, scope: Sequence[Component], generation: str, *, complete: bool) -> Layout:
