@@ -23,9 +23,9 @@ from tests.attacks.means import (
     ADMISSION,
     NODES,
     anonymous,
+    existing_nodes,
     for_each_object,
     mode,
-    nodes_of_tests,
     patch,
     send,
     wait_until,
@@ -63,7 +63,7 @@ def bearer(kubeconfig: Path, token: str) -> config.Connection:
 def delete_nodes_of_tests(kubeconfig: Path, component: config.Connection) -> None:
     """Delete nodes of tests again and again, with the credentials of a cluster component."""
     while True:
-        for name in nodes_of_tests(kubeconfig):
+        for name in existing_nodes(kubeconfig):
             with contextlib.suppress(ApiError):
                 send(component, "DELETE", f"{NODES}/{name}", agent="kube-controller-manager/v1")
 

@@ -29,11 +29,11 @@ from tests.attacks.means import (
     ADMISSION,
     MODES,
     NODES,
+    existing_nodes,
     failed,
     for_each_object,
     ledger_contains,
     mode,
-    nodes_of_tests,
     patch,
     send,
     wait_until,
@@ -299,7 +299,7 @@ def delete_nodes(kubeconfig: Path, folder: Path) -> None:
     """Delete nodes of tests with a user agent of the suite, while impersonating a cluster component."""
     component = {"Impersonate-User": "kwok-admin", "Impersonate-Group": "system:masters"}
     while True:
-        for name in nodes_of_tests(kubeconfig):
+        for name in existing_nodes(kubeconfig):
             with contextlib.suppress(ApiError):
                 send(kubeconfig, "DELETE", f"{NODES}/{name}", agent="grove-conformance/suite", headers=component)
 
@@ -310,7 +310,7 @@ def own_nodes(kubeconfig: Path, folder: Path) -> None:
     owner = {"apiVersion": "v1", "kind": "Namespace", "name": "nobody", "uid": "00000000-0000-0000-0000-000000000001"}
     change = {"metadata": {"ownerReferences": [owner]}}
     while True:
-        for name in nodes_of_tests(kubeconfig):
+        for name in existing_nodes(kubeconfig):
             with contextlib.suppress(ApiError):
                 send(kubeconfig, "PATCH", f"{NODES}/{name}", change, content_type=MERGE_PATCH)
 

@@ -57,9 +57,11 @@ def anonymous(kubeconfig: Path) -> ssl.SSLContext:
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 240) -> None:
-    """Block until the condition holds, or for at most `seconds`."""
+    """Block until the condition holds. Raises TimeoutError after `seconds`, since the attack would prove nothing."""
     deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the condition of an attack did not hold within {seconds:g} s")
         time.sleep(0.05)
 
 
@@ -88,7 +90,7 @@ def for_each_object(kubeconfig: Path, path: str, action: Callable[[Any], None]) 
         time.sleep(0.02)
 
 
-def nodes_of_tests(kubeconfig: Path) -> list[str]:
+def existing_nodes(kubeconfig: Path) -> list[str]:
     """Wait until there are nodes, and return the names of all nodes."""
     names: list[str] = []
 
