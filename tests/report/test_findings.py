@@ -17,6 +17,7 @@ from conformance.report import document, findings, model, recorded
 from conformance.report.model import Outcome
 from conformance.report.recorded import Run
 from conformance.suite.outcomes import ledger
+from conformance.suite.registry.requirement import Registry
 
 PAGE = """# Findings
 
@@ -41,7 +42,7 @@ def run(**outcomes: Outcome) -> Run:
     return replace(RUN, outcomes={id.replace("_", "-"): outcome for id, outcome in outcomes.items()})
 
 
-def problems_of(text: str, *runs: Run, registry: model.Registry = REGISTRY) -> list[str]:
+def problems_of(text: str, *runs: Run, registry: Registry = REGISTRY) -> list[str]:
     return findings.problems(list(findings.sections(Path("p.md"), text)), runs, registry)
 
 

@@ -81,7 +81,7 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     assert done.returncode == 0, done.stderr
     [path] = reports.iterdir()
     assert path.name in done.stdout and "pods-ready" in done.stdout
-    binds = {"gang": "grove-reference-scheduler", "kube": "kube-scheduler"}[request.param]
+    binds = "grove-reference-scheduler" if request.param == "gang" else "kube-scheduler"
     return Played(json.loads(path.read_text()), results.read(path), binds)
 
 

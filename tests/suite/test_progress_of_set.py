@@ -12,7 +12,6 @@ from conformance.run import trial
 from conformance.run.progress_of_set import ProgressLine, lines
 from tests.history.story import Story
 
-WANTED = expected(dict(load("frontend")))
 POD: dict[str, Any] = {
     "metadata": {"ownerReferences": [{"kind": "PodClique", "name": "frontend-0-web", "controller": True, "uid": ""}]},
     "spec": {"nodeName": "a"},
