@@ -75,8 +75,8 @@ def _name(constraint: TopologyConstraint | None) -> str:
 
 
 def _same_fields(now: TopologyConstraint | None, before: TopologyConstraint | None) -> bool:
-    """Return whether `packDomain` is unchanged, as a repair that adds a name requires (VTC-30). `pack.preferred` is not
-    compared (DFT-24)."""
+    """Return whether `packDomain` is unchanged, as a repair that adds a name requires (VTC-30). A repair must not add
+    `pack.preferred`, which `_same_domains` checks (DFT-24)."""
     return (now.pack_domain if now else None) == (before.pack_domain if before else None)
 
 
