@@ -98,19 +98,39 @@ class SetReconciler:
         if pcs.metadata.deletion_timestamp is not None:
             await self._writer.remove_finalizer(self._cache.sets, pcs, labels.SET_FINALIZER)
             return None
-        if labels.SET_FINALIZER not in (pcs.metadata.finalizers or ()):
-            finalizers = [*(pcs.metadata.finalizers or ()), labels.SET_FINALIZER]
-            await self._writer.patch(self._cache.sets, pcs, {"metadata": {"finalizers": finalizers}}, guard=True)
-            pcs = self._cache.sets.get(*key) or pcs
+        pcs = await self._add_finalizer(pcs)
+        pcs = await self._take_over(pcs)
+        pcs, generation = await self._observe_generation(pcs)
+        return await self._sync(pcs, generation)
+
+    async def _add_finalizer(self, pcs: PodCliqueSet) -> PodCliqueSet:
+        existing = pcs.metadata.finalizers or ()
+        if labels.SET_FINALIZER in existing:
+            return pcs
+        finalizers = {"metadata": {"finalizers": [*existing, labels.SET_FINALIZER]}}
+        await self._writer.patch(self._cache.sets, pcs, finalizers, guard=True)
+        return self._current(pcs)
+
+    async def _take_over(self, pcs: PodCliqueSet) -> PodCliqueSet:
+        """Migrate and repair what exists: adopt orphans, migrate objects of earlier operators and earlier kinds of
+        gangs, and restore lost PodGangMaps. Each of these does nothing for a set that this operator has created."""
         pcs = await self._adoption.of_set(pcs, revisions.of_set(pcs, self._policy))
         pcs = await self._migration.migrate(pcs)
         pcs = await self._gangs.begin(pcs)
         await self._maps.restore(pcs)
         await self._gangs.assign(pcs)
+        return pcs
+
+    async def _observe_generation(self, pcs: PodCliqueSet) -> tuple[PodCliqueSet, Revision]:
+        """Record a new generation in the status before anything is changed because of it."""
         generation = revisions.of_set(pcs, self._policy)
-        if not generation.has(update_progress.generation(pcs)):
-            await self._write_status(pcs, generation, observed=False)
-            pcs = self._cache.sets.get(*key) or pcs
+        if generation.has(update_progress.generation(pcs)):
+            return pcs, generation
+        await self._write_status(pcs, generation, observed=False)
+        return self._current(pcs), generation
+
+    async def _sync(self, pcs: PodCliqueSet, generation: Revision) -> float | None:
+        """Bring the children of the set to their desired state, and write the status. Return when to repeat it."""
         problem: ReconcileError | None = None
         wait: float | None = None
         step: Step | None = None
@@ -122,10 +142,14 @@ class SetReconciler:
         except ReconcileError as caught:
             problem = caught
         except ApiError as error:
-            await self.last_errors.refused(key, "ERR_SYNC_PODCLIQUESET", error)
+            await self.last_errors.refused(pcs.metadata.key, "ERR_SYNC_PODCLIQUESET", error)
             raise
-        await self._write_status(self._cache.sets.get(*key) or pcs, generation, observed=problem is None, step=step)
-        return earliest(wait, await self.last_errors.report(key, problem))
+        await self._write_status(self._current(pcs), generation, observed=problem is None, step=step)
+        return earliest(wait, await self.last_errors.report(pcs.metadata.key, problem))
+
+    def _current(self, pcs: PodCliqueSet) -> PodCliqueSet:
+        """Return the set as it is in the cache, which contains the operator's own writes."""
+        return self._cache.sets.get(*pcs.metadata.key) or pcs
 
     async def _write_status(
         self, pcs: PodCliqueSet, generation: Revision, *, observed: bool, step: Step | None = None
