@@ -4,6 +4,7 @@ OnDelete."""
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,6 +41,10 @@ from reference_impl.plan import (
 )
 from reference_impl.plan.lines import Line
 from reference_impl.plan.update_group_replicas import Replica
+
+MAX_OLD = 20
+"""How often an object is built from an old template. Its update replaces it each time, so without a limit the machine
+would do nothing else, and no step of the scene would end."""
 
 # -- pods --------------------------------------------------------------------------------------------------------------
 
@@ -117,6 +122,7 @@ def _old_template_comes_back() -> None:
 
 def _built_from_first(is_old: Any) -> None:
     original, make, first = pods.PodBuilder.pod, pods.PodBuilder.__init__, _First()
+    built = Counter[str]()
 
     def init(self: pods.PodBuilder, clique: PodClique, *rest: Any, **options: Any) -> None:
         make(self, clique, *rest, **options)
@@ -125,7 +131,11 @@ def _built_from_first(is_old: Any) -> None:
         make(self.old, self.first, *rest, **options)  # type: ignore[attr-defined]
 
     def pod(self: pods.PodBuilder, index: int, gang: str) -> children.Manifest:
-        return original(self.old if is_old(self.first, index) else self, index, gang)  # type: ignore[attr-defined]
+        builder, clique = self, self.first  # type: ignore[attr-defined]
+        if is_old(clique, index) and built[clique.metadata.uid] < MAX_OLD:
+            built[clique.metadata.uid] += 1
+            builder = self.old  # type: ignore[attr-defined]
+        return original(builder, index, gang)
 
     pods.PodBuilder.__init__ = init  # type: ignore[method-assign]
     replace(pods.PodBuilder, "pod", pod)
@@ -201,13 +211,16 @@ def _unavailable_replicas_wait() -> None:
 @mutant("added-replicas-old", "operator", "creates additional replicas from the first template", "UPD-026", "UPD-031")
 def _added_replicas_old() -> None:
     members, make_standalone, sets, groups = children.member_cliques, children.standalone_clique, _First(), _First()
+    planned = Counter[str]()
 
     def member_cliques(pcs: PodCliqueSet, group: Any, *rest: Any, **options: Any) -> Iterator[children.Manifest]:
         old = list(members(sets.of(pcs), group, *rest, **options))
         size = groups.of(group).spec.replicas
+        planned[group.metadata.uid] += group.spec.replicas > size
         for manifest, before in zip(members(pcs, group, *rest, **options), old, strict=True):
             added = int(manifest["metadata"]["labels"][labels.SCALING_GROUP_REPLICA_INDEX]) >= size
-            yield before if added and not update_progress.on_delete(pcs) else manifest
+            limited = planned[group.metadata.uid] > MAX_OLD or update_progress.on_delete(pcs)
+            yield before if added and not limited else manifest
 
     def standalone_clique(
         pcs: PodCliqueSet, index: int, template: CliqueTemplate, line: Line, **options: Any
