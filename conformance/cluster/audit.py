@@ -220,7 +220,7 @@ class AuditLog:
         """Count the finished writes between two marks, whether accepted or rejected (see the code). If a namespace is
         given, count only the writes in that namespace."""
         return Counter(
-            event.key for event in self._finished(begin, until) if namespace in (None, event.objectRef.namespace)
+            event.key for event in self._finished_writes(begin, until) if namespace in (None, event.objectRef.namespace)
         )
 
     def requests(self, begin: int = 0) -> Counter[AuditKey]:
@@ -237,7 +237,7 @@ class AuditLog:
         would be rejected again."""
         return Counter(
             f"{event.verb} {event.objectRef.path}"
-            for event in self._finished(begin)
+            for event in self._finished_writes(begin)
             if event.objectRef.namespace == namespace and event.responseStatus.code in (403, 422)
         )
 
@@ -245,7 +245,7 @@ class AuditLog:
         """Return the status codes with which writes of a resource in a namespace were rejected since a mark."""
         return {
             event.responseStatus.code
-            for event in self._finished(begin)
+            for event in self._finished_writes(begin)
             if event.objectRef.path == resource
             and event.objectRef.namespace == namespace
             and event.responseStatus.code >= 400
@@ -256,7 +256,7 @@ class AuditLog:
         duplicates."""
         messages = {
             event.responseStatus.message: None
-            for event in self._finished(begin)
+            for event in self._finished_writes(begin)
             if event.objectRef.namespace == namespace
             and event.verb == "create"
             and event.responseStatus.code >= 400
@@ -269,7 +269,7 @@ class AuditLog:
         collection."""
         return [
             Writer(event.user.username, event.userAgent)
-            for event in self._finished(begin)
+            for event in self._finished_writes(begin)
             if event.objectRef.resource == plural
             and event.verb in verbs
             and (event.objectRef.name in names or not event.objectRef.name)
@@ -278,10 +278,10 @@ class AuditLog:
 
     def accepted(self, begin: int = 0) -> Iterator[AuditedRequest]:
         """Yield the accepted writes since a mark, without dry runs."""
-        requests = (event.request for event in self._finished(begin) if event.responseStatus.code < 300)
+        requests = (event.request for event in self._finished_writes(begin) if event.responseStatus.code < 300)
         return (request for request in requests if not request.dry_run)
 
-    def _finished(self, begin: int, until: int | None = None) -> Iterator[_Event]:
+    def _finished_writes(self, begin: int, until: int | None = None) -> Iterator[_Event]:
         for event, _ in self.events(begin, until):
             if event.stage == "ResponseComplete" and event.verb not in READS:
                 yield event

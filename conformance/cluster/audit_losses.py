@@ -24,9 +24,9 @@ class AuditLosses:
     """The log of an API server, read from its current end on. The log is truncated when the API server restarts."""
 
     def __init__(self, log: Path) -> None:
-        self._log, self._rest = log, b""
-        self._at = log.stat().st_size if log.exists() else 0
-        self._first = ""
+        self._log, self._incomplete_line = log, b""
+        self._offset = log.stat().st_size if log.exists() else 0
+        self._first_loss = ""
 
     def first(self) -> str:
         """Return a message about the first lost write of a user who is not a component of the cluster; empty if there
@@ -34,15 +34,15 @@ class AuditLosses:
         try:
             file = regular.OpenFile(self._log)
         except OSError:
-            return self._first
-        if file.size < self._at:
-            self._at, self._rest = 0, b""
-        while not self._first and (piece := file.at(self._at, READ_BYTES)):
-            self._at += len(piece)
-            *lines, self._rest = (self._rest + piece).split(b"\n")
-            self._rest = self._rest[-MAX_LINE_BYTES:]
-            self._first = next((sentence for line in lines if (sentence := _sentence(line))), "")
-        return self._first
+            return self._first_loss
+        if file.size < self._offset:
+            self._offset, self._incomplete_line = 0, b""
+        while not self._first_loss and (piece := file.at(self._offset, READ_BYTES)):
+            self._offset += len(piece)
+            *lines, self._incomplete_line = (self._incomplete_line + piece).split(b"\n")
+            self._incomplete_line = self._incomplete_line[-MAX_LINE_BYTES:]
+            self._first_loss = next((sentence for line in lines if (sentence := _sentence(line))), "")
+        return self._first_loss
 
 
 def _sentence(line: bytes) -> str:

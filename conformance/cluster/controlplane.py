@@ -122,7 +122,7 @@ class Cluster(Facts):
     def kill(self, component: str) -> None:
         """Send SIGKILL to one component and return when it is gone. Raises UsageError if the component is not
         running."""
-        processes.end_one(psutil.Process(self._running(component)[component]))
+        processes.end_one(psutil.Process(self._running_pids(component)[component]))
 
     def start(self, report: ProgressReporter = silent) -> None:
         """Start the dead components and wait until all components are healthy. Data and versions are kept (FC-025)."""
@@ -138,7 +138,7 @@ class Cluster(Facts):
         """Kill components, and start all dead components when the block ends. Raises UsageError if a component is not
         running."""
         assets = self._own_assets(report)  # first, so that an error here kills nothing
-        self._running(*components)
+        self._running_pids(*components)
         try:
             for component in components:
                 self.kill(component)
@@ -187,7 +187,7 @@ class Cluster(Facts):
 
     # -- details -------------------------------------------------------------------------------------------------
 
-    def _running(self, *components: str) -> dict[str, int]:
+    def _running_pids(self, *components: str) -> dict[str, int]:
         """Map all running components to their pids. Raises UsageError if one of `components` is not running."""
         pids = self.monitor.pids()
         for component in components:
@@ -224,7 +224,7 @@ class Cluster(Facts):
                     self._components.home, ignore_errors=True
                 )  # FC-027: otherwise the old configuration is used again
                 raise _PortClash(clash, where=f"cluster {self.name}") from error
-            if settings.features and (mistake := self._mistake()) is not None:
+            if settings.features and (mistake := self._feature_mistake()) is not None:
                 raise mistake from error
             raise
         served_version = self.monitor.version()
@@ -299,7 +299,7 @@ class Cluster(Facts):
 
         asyncio.run(prove())
 
-    def _mistake(self) -> UsageError | None:
+    def _feature_mistake(self) -> UsageError | None:
         """Return the mistake in the features that made a component exit."""
         for component in features.COMPONENTS:
             if self.monitor.process(component) is None and (log := self.monitor.log(component)).exists():

@@ -25,16 +25,16 @@ def write(facts: Facts) -> None:
 
 def suite(facts: Facts) -> Path:
     """Return the kubeconfig of the suite. It is written at the first call."""
-    return _of(facts, SUITE, MASTERS)
+    return _kubeconfig_of(facts, SUITE, MASTERS)
 
 
 def role(facts: Facts, name: str) -> Path:
     """Return the kubeconfig of an implementation's role. The role has no permissions until it is bound to a
     ClusterRole."""
-    return _of(facts, name)
+    return _kubeconfig_of(facts, name)
 
 
-def _of(facts: Facts, user: str, *groups: str) -> Path:
+def _kubeconfig_of(facts: Facts, user: str, *groups: str) -> Path:
     path = facts.directory / "users" / user
     if not path.exists():
         path.parent.mkdir(mode=0o700, exist_ok=True)

@@ -35,32 +35,34 @@ class Lateness:
 
     def __init__(self, limit: float = LIMIT) -> None:
         self._limit = limit
-        self._lasting: dict[str, Delay] = {}
-        self._past: deque[Delay] = deque(maxlen=1000)
+        self._current_delays: dict[str, Delay] = {}
+        self._past_delays: deque[Delay] = deque(maxlen=1000)
         self._lock = threading.Lock()
 
     def answered(self, component: str, begin: float, end: float, well: bool = True) -> None:
         """Record a request that was sent at `begin` and answered at `end`. A complaint does not count as an answer in
         time."""
         with self._lock:
-            current_delay = self._lasting.pop(component, None)
+            current_delay = self._current_delays.pop(component, None)
             if not well or end - begin >= self._limit:
                 delay = end - begin if end - begin >= self._limit else 0.0
                 worst = max(delay, current_delay.worst if current_delay else 0.0)
-                self._lasting[component] = Delay(component, worst, current_delay.begin if current_delay else begin)
+                self._current_delays[component] = Delay(
+                    component, worst, current_delay.begin if current_delay else begin
+                )
             elif current_delay is not None:
-                self._past.append(replace(current_delay, end=begin))
+                self._past_delays.append(replace(current_delay, end=begin))
 
     def woke(self, component: str, begin: float, end: float) -> None:
         """Record a span in which a thread should have run and did not."""
         if end - begin >= self._limit:
             with self._lock:
-                self._past.append(Delay(component, end - begin, begin, end))
+                self._past_delays.append(Delay(component, end - begin, begin, end))
 
     def between(self, begin: float, now: float) -> list[Delay]:
         """Return the delays between `begin` and now, the worst first."""
         with self._lock:
-            spans = [*self._past, *self._lasting.values()]
+            spans = [*self._past_delays, *self._current_delays.values()]
         overlapping = [span for span in spans if span.begin < now and (span.end is None or span.end > begin)]
         return sorted(overlapping, key=lambda span: -span.worst)
 

@@ -101,18 +101,18 @@ class Watcher:
         self._lines = [line for line, _ in (*self._processes, *self._pages)]
         self._lateness = Lateness(LIMIT * max(1.0, time_scale))
         self._past: deque[Outage] = deque(maxlen=1000)
-        self._ran, self._offset = now, wall() - now
-        self._news = threading.Condition(threading.RLock())
-        self._looking = threading.Lock()
+        self._last_run, self._offset = now, wall() - now
+        self._changes = threading.Condition(threading.RLock())
+        self._check_lock = threading.Lock()
         self._stopped = threading.Event()
-        self._hurry = [threading.Event() for _ in self._pages]
+        self._wake_events = [threading.Event() for _ in self._pages]
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
         """Start observing."""
-        self._ran = self._clock()
+        self._last_run = self._clock()
         self._threads = [threading.Thread(target=self._watch_processes, name="outages", daemon=True)]
-        for (line, page), hurry in zip(self._pages, self._hurry, strict=True):
+        for (line, page), hurry in zip(self._pages, self._wake_events, strict=True):
             target = threading.Thread(
                 target=self._watch_page, args=(line, page, hurry), name=f"outages-{line.name}", daemon=True
             )
@@ -130,8 +130,8 @@ class Watcher:
 
         now, hurry = self._clock(), threading.Event()
         line = _Line(name, self._silence, now, now)
-        with self._news:
-            self._lines, self._hurry = [*self._lines, line], [*self._hurry, hurry]
+        with self._changes:
+            self._lines, self._wake_events = [*self._lines, line], [*self._wake_events, hurry]
             self._pages = [*self._pages, (line, page)]
         thread = threading.Thread(
             target=self._watch_page, args=(line, page, hurry), name=f"outages-{name}", daemon=True
@@ -142,7 +142,7 @@ class Watcher:
     def stop(self) -> None:
         """Stop observing. The recorded outages are kept."""
         self._stopped.set()
-        for hurry in self._hurry:
+        for hurry in self._wake_events:
             hurry.set()
         for thread in self._threads:
             thread.join(timeout=5)
@@ -150,7 +150,7 @@ class Watcher:
 
     def overlapping(self, begin: float) -> list[Outage]:
         """Return the outages that overlap the time from `begin` until now, in order."""
-        with self._news:
+        with self._changes:
             outages = [*(line.outage for line in self._lines if line.outage is not None), *self._past]
         overlapping = (outage for outage in outages if outage.end is None or outage.end >= begin)
         return sorted(overlapping, key=lambda outage: outage.begin)
@@ -162,10 +162,10 @@ class Watcher:
         if outages := self.overlapping(begin):
             return outages
         requested_at = self._clock()
-        for hurry in self._hurry:
+        for hurry in self._wake_events:
             hurry.set()
-        with self._news:
-            self._news.wait_for(
+        with self._changes:
+            self._changes.wait_for(
                 lambda: (
                     any(line.outage for line in self._lines)
                     or all(line.good >= requested_at for line, _ in self._pages)
@@ -183,8 +183,8 @@ class Watcher:
             return [line.outage for line in self._lines if line.outage is not None]
 
         self.settled(begin)
-        with self._news:
-            self._news.wait_for(lambda: not lasting() or any(outage.final for outage in lasting()), timeout)
+        with self._changes:
+            self._changes.wait_for(lambda: not lasting() or any(outage.final for outage in lasting()), timeout)
             return lasting()
 
     def slow(self, begin: float) -> tuple[float, list[Delay]]:
@@ -195,24 +195,26 @@ class Watcher:
 
     def look(self) -> None:
         """Check the clocks and the processes."""
-        with self._looking:
-            self._look_at_clocks()
+        with self._check_lock:
+            self._check_clocks()
             for line, process in self._processes:
                 begin = self._clock()
-                self._note(line, _result_of(process), begin)
+                self._record(line, _result_of(process), begin)
 
-    def _look_at_clocks(self) -> None:
+    def _check_clocks(self) -> None:
         now = self._clock()
         offset = self._wall() - now
-        if now - self._ran > CHECK_INTERVAL + self._unnoticed:
-            with self._news:
-                self._past.append(Outage(SUITE, "did not run itself", self._ran, now))
+        if now - self._last_run > CHECK_INTERVAL + self._unnoticed:
+            with self._changes:
+                self._past.append(Outage(SUITE, "did not run itself", self._last_run, now))
         elif abs(offset - self._offset) > self._unnoticed:  # the machine was asleep, or its clock was set
-            with self._news:
-                self._past.append(Outage("the wall clock", f"jumped by {offset - self._offset:+.0f} s", self._ran, now))
-        self._lateness.woke(SUITE, self._ran + CHECK_INTERVAL, now)
+            with self._changes:
+                self._past.append(
+                    Outage("the wall clock", f"jumped by {offset - self._offset:+.0f} s", self._last_run, now)
+                )
+        self._lateness.woke(SUITE, self._last_run + CHECK_INTERVAL, now)
         # Use the time at which this check started: the process may be suspended before the check finishes.
-        self._ran, self._offset = now, offset
+        self._last_run, self._offset = now, offset
 
     def _watch_processes(self) -> None:
         while not self._stopped.wait(CHECK_INTERVAL):
@@ -224,13 +226,13 @@ class Watcher:
             begin = self._clock()
             complaint = _result_of(lambda: _unanswered(page()))
             self._lateness.answered(line.name, begin, self._clock(), not complaint)
-            self._note(line, complaint, begin)
+            self._record(line, complaint, begin)
             # After a complaint, check more often, so that an outage is known as soon as it counts as one.
             hurry.wait(CHECK_INTERVAL if complaint else REQUEST_INTERVAL)
 
-    def _note(self, line: _Line, complaint: str, begin: float) -> None:
+    def _record(self, line: _Line, complaint: str, begin: float) -> None:
         now = self._clock()
-        with self._news:
+        with self._changes:
             line.looked = begin
             if not complaint:
                 if line.outage is not None:
@@ -241,7 +243,7 @@ class Watcher:
                 line.outage = replace(line.outage, problem=complaint)
             elif now - line.good >= line.grace:
                 line.outage = Outage(line.name, complaint, line.good)
-            self._news.notify_all()
+            self._changes.notify_all()
 
 
 def watch(cluster: Cluster, time_scale: float = 1.0) -> Watcher:

@@ -38,7 +38,7 @@ class PodFailure:
     @property
     def drawn(self) -> str:
         """Return the jq expression that is true for a pod with this failure."""
-        return f"({_byte(0)} | . >= {self.first} and . < {self.end})"
+        return f"({_byte_in_jq(0)} | . >= {self.first} and . < {self.end})"
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,20 @@ class Mix:
     def parameters(self) -> dict[str, str]:
         """Return the parameters in the form of jq string contents that compute their random values."""
         return {
-            name: rf"\({low} + ({_byte(index)} | . * {high - low + 1} / {BYTE} | floor))s"
+            name: rf"\({low} + ({_byte_in_jq(index)} | . * {high - low + 1} / {BYTE} | floor))s"
             for index, (name, (low, high)) in enumerate(self.times.items(), 1)
         }
 
     def seconds(self, uid: str) -> dict[str, int]:
         """Return the times of a pod, by parameter."""
         return {
-            name: low + _drawn(uid, index) * (high - low + 1) // BYTE
+            name: low + _random_byte(uid, index) * (high - low + 1) // BYTE
             for index, (name, (low, high)) in enumerate(self.times.items(), 1)
         }
 
     def failure(self, uid: str) -> PodFailure | None:
         """Return the failure of a pod; None if it has none."""
-        first_byte = _drawn(uid, 0)
+        first_byte = _random_byte(uid, 0)
         return next((candidate for candidate in self.failures if candidate.first <= first_byte < candidate.end), None)
 
 
@@ -121,9 +121,9 @@ def _parameters(
     return parameters[behavior]
 
 
-def _byte(index: int) -> str:
+def _byte_in_jq(index: int) -> str:
     return f"(.metadata.uid[{2 * index}:{2 * index + 2}] | {_DIGITS})"
 
 
-def _drawn(uid: str, index: int) -> int:
+def _random_byte(uid: str, index: int) -> int:
     return int(uid[2 * index : 2 * index + 2], 16)

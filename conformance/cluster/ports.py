@@ -49,7 +49,7 @@ class Ports:
         """Return the first port of a free block. The block belongs to `directory` until it is released or the folder is
         gone."""
         with self._lock():
-            claimed_blocks = self._valid()
+            claimed_blocks = self._valid_claims()
             for first in range(FIRST, END - BLOCK + 1, BLOCK):
                 if first not in claimed_blocks and all(is_free(first + offset) for offset in range(BLOCK)):
                     disk.write(self._folder / str(first), str(directory))
@@ -92,7 +92,7 @@ class Ports:
                     raise UsageError(f"cannot be read: {error.strerror}", where=str(file), hint="delete it") from error
         return claims
 
-    def _valid(self) -> dict[int, Path]:
+    def _valid_claims(self) -> dict[int, Path]:
         claims = self._claims()
         for first, directory in list(claims.items()):
             if not directory.is_absolute() or not directory.is_dir():  # a full disk may have left empty claims
@@ -106,7 +106,7 @@ class DriverPorts:
     blocks, which are claimed when they are needed, and released together with the first block."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory, self._further = directory, list[int]()
+        self._directory, self._more_blocks = directory, list[int]()
 
     def port(self, first: int, index: int) -> int:
         """Return the `index`-th port (from 0). `first` is the first port of the first block. Raises HarnessError if
@@ -114,9 +114,9 @@ class DriverPorts:
         if index < FREE_PORTS:
             return first + Port.FREE + index
         block, offset = divmod(index - FREE_PORTS, BLOCK)
-        while len(self._further) <= block:
-            self._further.append(Ports().claim(self._directory))
-        return self._further[block] + offset
+        while len(self._more_blocks) <= block:
+            self._more_blocks.append(Ports().claim(self._directory))
+        return self._more_blocks[block] + offset
 
 
 def is_free(port: int) -> bool:

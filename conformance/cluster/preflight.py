@@ -112,20 +112,20 @@ class _Preflight:
         self, client: Client, expected: ExpectedFeatures, namespace: str, scheduler: str, within: float, last: Last
     ) -> None:
         self._client, self._expected, self._namespace = client, expected, namespace
-        self._scheduler, self._within, self._last = scheduler, within, last
+        self._scheduler, self._within, self._last_error = scheduler, within, last
 
     async def check(self) -> None:
-        await self._service_account()
-        await self._stored_in_pods()
-        await self._served()
-        await self._stored_in_groups()
+        await self._wait_for_service_account()
+        await self._check_pod_fields()
+        await self._check_api()
+        await self._check_group_fields()
         if self._expected.scheduler:
-            await self._scheduled()
-        await self._let_go()
+            await self._check_scheduler()
+        await self._check_controller()
 
     # -- the API server: what it serves and keeps, by requests that change nothing ---------------------------------
 
-    async def _service_account(self) -> None:
+    async def _wait_for_service_account(self) -> None:
         path = f"/api/v1/namespaces/{self._namespace}/serviceaccounts/default"
 
         async def exists() -> bool:
@@ -135,13 +135,13 @@ class _Preflight:
             problem = f"makes no service account within {self._within:g} s"
             raise UsageError(problem, where=CONTROLLER_MANAGER, hint="see its log")
 
-    async def _stored_in_pods(self) -> None:
+    async def _check_pod_fields(self) -> None:
         """If the gate is disabled, the field is dropped, and the pods of a gang are scheduled one by one (WL37-E10)."""
-        stored = await self._dry(PODS, self._pod("kept", "absent"))
+        stored = await self._dry_run(PODS, self._pod("kept", "absent"))
         if "schedulingGroup" not in stored["spec"]:
             raise _gate_off(APISERVER, GENERIC, "it drops schedulingGroup of pods: gangs would be plain pods")
 
-    async def _served(self) -> None:
+    async def _check_api(self) -> None:
         expected = self._expected
         for resource, gate in ((expected.pod_groups, GENERIC), (expected.composites, COMPOSITE)):
             if resource == expected.composites and not expected.tree:
@@ -158,13 +158,13 @@ class _Preflight:
             if resource.plural not in {entry["name"] for entry in orjson.loads(response.content)["resources"]}:
                 raise _gate_off(APISERVER, gate, f"{resource} are not served")
 
-    async def _stored_in_groups(self) -> None:
+    async def _check_group_fields(self) -> None:
         """Fields of gates that are disabled are dropped as well (WL37-E18, E20, WL-F07, WL-F08)."""
         expected = self._expected
         group = self._group("kept", 1, parent="absent" if expected.tree else "", topology=expected.topology)
         if expected.preemption:
             group["spec"]["disruptionMode"] = "PodGroup"
-        stored = await self._dry(expected.pod_groups, group)
+        stored = await self._dry_run(expected.pod_groups, group)
         gates = {
             "schedulingConstraints": TOPOLOGY,
             "parentCompositePodGroupName": COMPOSITE,
@@ -174,7 +174,7 @@ class _Preflight:
             if name in group["spec"] and stored["spec"].get(name) != group["spec"][name]:
                 raise _gate_off(APISERVER, gate, f"it drops {name} of groups without an error")
 
-    async def _dry(self, resource: Resource, body: Manifest) -> Manifest:
+    async def _dry_run(self, resource: Resource, body: Manifest) -> Manifest:
         path = resource.path(self._namespace)
         response = await self._client.request("POST", path, params={"dryRun": "All"}, body=body)
         stored: Manifest = orjson.loads(response)
@@ -182,7 +182,7 @@ class _Preflight:
 
     # -- kube-scheduler: what it reports about pods that fit nowhere -----------------------------------------------
 
-    async def _scheduled(self) -> None:
+    async def _check_scheduler(self) -> None:
         gate = GENERIC if self._expected.version == FLAT[0] else f"{GENERIC} or {GANG}"
         await self._create(self._expected.pod_groups, self._group("flat", 2, topology=self._expected.topology))
         probes = [_Probe(("flat-0",), ("flat-1",), gate, "the pods of a PodGroup are bound one by one")]
@@ -199,8 +199,8 @@ class _Preflight:
         # Pods are processed in the order of their creation: once plain-1 has a condition, all earlier pods have theirs.
         for name in ("plain-0", "plain-1"):
             await self._create(PODS, self._pod(name))
-            if not await self._judged([name]):
-                raise self._dead()
+            if not await self._have_conditions([name]):
+                raise self._scheduler_error()
         for probe in probes:
             if any([_condition(await self._read(name)) for name in probe.first]):
                 raise _gate_off(SCHEDULER, probe.gate, probe.consequence)
@@ -208,7 +208,7 @@ class _Preflight:
             for name in probe.rest:
                 await self._create(PODS, self._pod(name, name.rpartition("-")[0]))
         for probe in probes:
-            if not await self._judged([*probe.first, *probe.rest]):
+            if not await self._have_conditions([*probe.first, *probe.rest]):
                 problem = f"says nothing of a complete group within {self._within:g} s{self._cause(SCHEDULER)}"
                 raise UsageError(problem, where=SCHEDULER, hint=f"start it with --feature-gates={probe.gate}=true")
         if self._expected.topology:
@@ -216,7 +216,7 @@ class _Preflight:
             if "placement" not in str(condition.get("message")):
                 raise _gate_off(SCHEDULER, TOPOLOGY, "it ignores the topology of groups")
 
-    def _dead(self) -> UsageError:
+    def _scheduler_error(self) -> UsageError:
         cause = self._cause(SCHEDULER) or ": one of its APIs may not be served"
         return UsageError(
             f"says nothing of a plain pod within {self._within:g} s{cause}",
@@ -225,9 +225,9 @@ class _Preflight:
         )
 
     def _cause(self, component: str) -> str:
-        return f": {error}" if (error := self._last(component)) else ""
+        return f": {error}" if (error := self._last_error(component)) else ""
 
-    async def _judged(self, names: Sequence[str]) -> bool:
+    async def _have_conditions(self, names: Sequence[str]) -> bool:
         async def reported() -> bool:
             return all([_condition(await self._read(name)) for name in names])
 
@@ -239,7 +239,7 @@ class _Preflight:
 
     # -- the controller manager ------------------------------------------------------------------------------------
 
-    async def _let_go(self) -> None:
+    async def _check_controller(self) -> None:
         """Without its controller, a deleted PodGroup remains forever (WL37-E21)."""
         resource = self._expected.pod_groups
         await self._create(resource, self._group("empty", 1))

@@ -43,7 +43,7 @@ def prune(state: StateRoot | None = None) -> Pruned:
         if not is_default and any(state.read(name) is None for name in state.names()):
             return pruned
         for name in state.names():
-            if reason := _dead(state, name, is_default=is_default):
+            if reason := _death_reason(state, name, is_default=is_default):
                 pruned.clusters[name] = reason
         records = [state.read(name) for name in state.names() if name not in pruned.clusters]
         living_uids = {record.uid for record in records if record is not None}
@@ -67,7 +67,7 @@ def prune(state: StateRoot | None = None) -> Pruned:
     return pruned
 
 
-def _dead(state: StateRoot, name: str, *, is_default: bool) -> str:
+def _death_reason(state: StateRoot, name: str, *, is_default: bool) -> str:
     """Return the reason why the cluster `name` is dead; empty if it is alive."""
     record = state.read(name)
     if record is None:

@@ -33,7 +33,7 @@ class Sites:
     def probe(self, sites: Iterable[Site]) -> None:
         """Probe all sites that have not been probed yet, at the same time. Takes at most PATIENCE seconds."""
         roots = {site.root for site in sites} - self._answered - self._failed.keys()
-        threads = [threading.Thread(target=self._ask, args=(root,), daemon=True) for root in roots]
+        threads = [threading.Thread(target=self._probe_root, args=(root,), daemon=True) for root in roots]
         for thread in threads:
             thread.start()
         deadline = time.monotonic() + PATIENCE
@@ -52,7 +52,7 @@ class Sites:
         self._failed[site.root] = str(reason)
         return Unavailable(f"{site.root}: {reason}")
 
-    def _ask(self, root: str) -> None:
+    def _probe_root(self, root: str) -> None:
         request = urllib.request.Request(root + "/", method="HEAD")  # noqa: S310 - pins.py lets only http(s) pass
         try:
             with _OPENER.open(request, timeout=PATIENCE):

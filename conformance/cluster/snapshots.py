@@ -60,7 +60,7 @@ def take(cluster: Cluster, name: str, *, replace: bool = False, report: Progress
     if target.exists() and not replace:
         hint = "choose another name, or add --replace"
         raise UsageError(f"a snapshot named {name!r} exists already", where=f"cluster {cluster.name}", hint=hint)
-    with _on_disk(cluster):
+    with _disk_errors(cluster):
         target.parent.mkdir(mode=0o700, exist_ok=True)
         disk.require(target.parent, SPACE, location=_location(cluster), hint=HINT)
         report(f"cluster {cluster.name}", f"copying the data of etcd to the snapshot {name}")
@@ -75,7 +75,7 @@ def restore(cluster: Cluster, name: str, report: ProgressReporter = silent) -> N
     caller has already ended the processes of an implementation. Raises UsageError, HarnessError."""
     require(cluster, name)
     _finish(cluster)
-    with _on_disk(cluster):
+    with _disk_errors(cluster):
         report(f"cluster {cluster.name}", f"restoring the snapshot {name}")
         etcd_data.stage(_folder(cluster) / name, cluster.workspace / etcd_data.DATA)
         with cluster.without(*cluster.monitor.pids(), report=report):
@@ -94,14 +94,14 @@ def remove(cluster: Cluster, name: str) -> None:
     """Remove a snapshot. Raises UsageError."""
     require(cluster, name)
     _finish(cluster)
-    with _on_disk(cluster):
+    with _disk_errors(cluster):
         etcd_data.remove(_folder(cluster) / name)
 
 
 def _finish(cluster: Cluster) -> None:
     """Finish the work of a killed command: if it was replacing a snapshot, either the old or the new snapshot
     remains."""
-    with _on_disk(cluster):
+    with _disk_errors(cluster):
         for target in etcd_data.interrupted(_folder(cluster)):
             etcd_data.finish(target)
 
@@ -115,6 +115,6 @@ def _location(cluster: Cluster) -> str:
 
 
 @contextmanager
-def _on_disk(cluster: Cluster) -> Iterator[None]:
+def _disk_errors(cluster: Cluster) -> Iterator[None]:
     with disk.errors(_location(cluster), HINT):
         yield

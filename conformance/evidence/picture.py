@@ -100,12 +100,12 @@ class Picture:
         self._write(MARGIN, self._y, self._title, "title")
         self._y += 8
         self._legend()
-        marks = self._words()
+        marks = self._write_labels()
         top = self._y + 18
         self._y = top + 8
         self._rows()
         self._ruler(top, self._y)
-        self._lines(marks, top, self._y)
+        self._draw_marks(marks, top, self._y)
         height = self._y + MARGIN + 4
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}" height="{height:g}" '
@@ -130,7 +130,7 @@ class Picture:
             x += width
         self._y += 6
 
-    def _words(self) -> list[tuple[TimelineMark, str]]:
+    def _write_labels(self) -> list[tuple[TimelineMark, str]]:
         """Write the labels of the vertical lines, and return each line with the sign that identifies it."""
         changes = self._scene.changes[:MAX_MARKS]
         signs = [*((mark, f"✗{n}") for n, mark in enumerate(self._failures, 1))]
@@ -157,18 +157,18 @@ class Picture:
         by_pod = self._scene.pods <= MAX_PODS
         by_clique = sum(len(gang.cliques) for gang in gangs) <= MAX_CLIQUES
         if not by_pod and not by_clique and len(gangs) > MAX_GANGS:
-            self._everything(gangs)
+            self._draw_totals(gangs)
             gangs = [gang for gang in gangs if gang.torn][:MAX_GANGS]
         for gang in gangs:
             if not by_pod and not by_clique:
-                self._whole(gang)
+                self._gang_row(gang)
                 continue
             self._gang(gang)
             for clique in gang.cliques:
                 self._clique(clique, gang, by_pod)
             self._y += 4
 
-    def _everything(self, gangs: Sequence[GangLanes]) -> None:
+    def _draw_totals(self, gangs: Sequence[GangLanes]) -> None:
         """Draw one stack for all gangs and one for all pods, because there are too many for individual rows. A heading
         for the rows of the torn gangs follows."""
         self._stack(f"{len(gangs)} gangs", [gang.lane for gang in gangs if gang.lane.bars])
@@ -190,7 +190,7 @@ class Picture:
         self._note(_final_note(gang), self._y + 14, "failure" if gang.torn else "small")
         self._y += GANG_ROW
 
-    def _whole(self, gang: GangLanes) -> None:
+    def _gang_row(self, gang: GangLanes) -> None:
         """Draw a gang and all its pods in one row."""
         top, pods = self._y, [pod for clique in gang.cliques for pod in clique.pods]
         note = _final_note(gang) if gang.torn else ", ".join(_tally(pods))
@@ -265,7 +265,7 @@ class Picture:
             self._rect(CHART_X + start, top, end - start, bottom - top, "break")
             self._write(CHART_X + (start + end) / 2, top - 4, f"⋯ {seconds:.0f} s ⋯", "faint middle")
 
-    def _lines(self, marks: Iterable[tuple[TimelineMark, str]], top: float, bottom: float) -> None:
+    def _draw_marks(self, marks: Iterable[tuple[TimelineMark, str]], top: float, bottom: float) -> None:
         occupied: list[tuple[float, float]] = []
         for mark, sign in marks:
             if mark.at is None:

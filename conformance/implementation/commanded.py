@@ -22,7 +22,7 @@ class Commanded:
 
     def __init__(self, role: Role, descriptor: Descriptor, values: Values) -> None:
         self.role, self.name = role, str(role)
-        self._values, self._runs = values, True
+        self._values, self._is_running = values, True
         self.cast(descriptor)
 
     def cast(self, descriptor: Descriptor) -> None:
@@ -33,7 +33,7 @@ class Commanded:
     @property
     def alive(self) -> bool:
         """Return whether the role runs, according to the commands that were called."""
-        return self._runs
+        return self._is_running
 
     @property
     def pids(self) -> dict[str, int]:
@@ -51,7 +51,7 @@ class Commanded:
             self._call(self._control.start)
         except HarnessError as error:
             raise NotStarted(self.role, "", self.descriptor.name, str(error)) from error
-        self._runs = True
+        self._is_running = True
 
     def stop(self) -> None:
         """Call the command that stops the role, unless the role is stopped. Raises HarnessError."""
@@ -64,7 +64,7 @@ class Commanded:
 
     def close(self) -> None:
         """Leave the role running, as it was found."""
-        if not self._runs:
+        if not self._is_running:
             self.start()
 
     def detach(self) -> None:
@@ -78,9 +78,9 @@ class Commanded:
         return ""
 
     def _end(self, command: list[str]) -> None:
-        if self._runs:
+        if self._is_running:
             self._call(command)
-            self._runs = False
+            self._is_running = False
 
     def _call(self, command: list[str]) -> None:
         """Run a command to its end. Raises HarnessError with the last lines of the command's output."""

@@ -43,7 +43,7 @@ class Deployed:
         """The number of replicas that the Deployment has while the role is not stopped."""
         self._restarts: dict[str, int] = {}
         """The number of recorded restarts of each container, by the uid of the pod and the name of the container."""
-        self._read: dict[str, int] = {}
+        self._bytes_read: dict[str, int] = {}
         """The number of bytes of each container's log that have been read, by the same keys."""
         self._output: Output | None = None
         """The log lines that have been read; None before the first line."""
@@ -66,13 +66,13 @@ class Deployed:
 
     def stop(self) -> None:
         """Scale to zero, and return when the pods are gone."""
-        self._end(grace=None)
+        self._scale_to_zero(grace=None)
 
     def kill(self) -> None:
         """Delete the pods without a grace period, then scale to zero. In the opposite order, the ReplicaSet controller
         might first end the pods gracefully. A pod that the ReplicaSet controller creates in between may live for a
         moment."""
-        self._end(grace=0)
+        self._scale_to_zero(grace=0)
 
     @property
     def alive(self) -> bool:
@@ -87,12 +87,12 @@ class Deployed:
     @property
     def logs(self) -> list[str]:
         """Bring the log up to date and return its name."""
-        self._run(self._collect)
+        self._run(self._collect_logs)
         return [self.name]
 
     def last_words(self, lines: int) -> str:
         """Return the last lines of the role's log as one line of text."""
-        self._run(self._collect)
+        self._run(self._collect_logs)
         log_lines = self._log_lines(lines)
         return f"the {self.role} is deployed, and its {TAIL}{log_lines}" if log_lines else ""
 
@@ -104,7 +104,7 @@ class Deployed:
 
     def notice(self) -> None:
         """Record each restart of a container as a failure, because the container ended by itself."""
-        self._run(self._notice)
+        self._run(self._record_restarts)
 
     # -- details -------------------------------------------------------------------------------------------------
 
@@ -144,19 +144,19 @@ class Deployed:
             await self._scale(client, self._replicas)
 
         async def available() -> bool:
-            return not await self._lacks(client)
+            return not await self._unavailability(client)
 
         try:
             await _until(available, self._deployment.within)
         except RetryError:
-            lacks = "; ".join([await self._lacks(client), *map(_complaint, await self._pods(client))])
-            await self._collect(client)
-            problem = f"is not ready after {self._deployment.within:g} s: {lacks}{self._tail()}"
+            lacks = "; ".join([await self._unavailability(client), *map(_complaint, await self._pods(client))])
+            await self._collect_logs(client)
+            problem = f"is not ready after {self._deployment.within:g} s: {lacks}{self._log_tail()}"
             raise self._not_started(problem, timed_out=True) from None
         for pod in await self._pods(client):  # restarts before the role is ready do not count as failures
             self._restarts |= {key: count for key, count, _ in _containers(pod)}
 
-    async def _lacks(self, client: Client) -> str:
+    async def _unavailability(self, client: Client) -> str:
         """Return why the Deployment is not available or still has old pods; an empty text if it is available without
         old pods."""
         deployment = await self._get(client)
@@ -177,13 +177,13 @@ class Deployed:
             and deployment.get("status", {}).get("availableReplicas")
         )
 
-    def _end(self, grace: int | None) -> None:
+    def _scale_to_zero(self, grace: int | None) -> None:
         async def end(client: Client) -> None:
             deployment = await self._get(client)
             if deployment is None:
                 return
-            await self._notice(client)
-            await self._collect(client)
+            await self._record_restarts(client)
+            await self._collect_logs(client)
             self._replicas = deployment["spec"].get("replicas", 1) or self._replicas
 
             async def all_deleted() -> bool:
@@ -208,17 +208,17 @@ class Deployed:
         body = {"spec": {"replicas": replicas}}
         await client.patch(DEPLOYMENTS, self._deployment.namespace, self._deployment.name, body)
 
-    async def _notice(self, client: Client) -> None:
+    async def _record_restarts(self, client: Client) -> None:
         for pod in await self._pods(client):
             for key, count, code in _containers(pod):
                 if count > self._restarts.get(key, 0):
-                    await self._collect(client)
+                    await self._collect_logs(client)
                     ended = Ended(code, time.monotonic())
-                    failure = f"its container was restarted{self._tail()}"
+                    failure = f"its container was restarted{self._log_tail()}"
                     self._failures.append(ProcessFailure(self.role, "", self.descriptor.name, ended, failure))
                 self._restarts[key] = count
 
-    async def _collect(self, client: Client) -> None:
+    async def _collect_logs(self, client: Client) -> None:
         """Append to the log what the containers have written since the last call. On a cluster whose nodes keep no
         logs, nothing is appended."""
         for pod in await self._pods(client):
@@ -229,8 +229,8 @@ class Deployed:
                     text = await client.request("GET", path, params={"container": container})
                 except ApiError:
                     continue
-                new = text[self._read.get(key, 0) :] if len(text) >= self._read.get(key, 0) else text
-                self._read[key] = len(text)
+                new = text[self._bytes_read.get(key, 0) :] if len(text) >= self._bytes_read.get(key, 0) else text
+                self._bytes_read[key] = len(text)
                 log = self._values.log(self.name)
                 log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 with log.open("ab") as file:
@@ -240,7 +240,7 @@ class Deployed:
     def _log_lines(self, lines: int = 3) -> str:
         return " | ".join(self._output.last_lines(lines)) if self._output is not None else ""
 
-    def _tail(self) -> str:
+    def _log_tail(self) -> str:
         lines = self._log_lines()
         return f"; its {TAIL}{lines}" if lines else ""
 

@@ -40,7 +40,7 @@ class Driver:
         self._failures: list[ProcessFailure] = []
         self.failures_at_start = 0
         """The number of processes that had ended by themselves when `start` last returned."""
-        self._named: set[str] = {SECOND}
+        self._log_names: set[str] = {SECOND}
         """The names of processes that have, or may have, a log."""
         for role in Role:
             owner = descriptor if role in descriptor.roles else supplied
@@ -53,7 +53,7 @@ class Driver:
             if (player := self._runner(role, owner)) is not None:
                 self._players[role] = player
         self.installer = Installer(descriptor, supplied, self._values)
-        self.operators = Operators(descriptor, self._players, self._values, self.installer, self._operator)
+        self.operators = Operators(descriptor, self._players, self._values, self.installer, self._operator_runner)
 
     def __enter__(self) -> Driver:
         return self
@@ -87,7 +87,7 @@ class Driver:
             if role in self._players:
                 self._players[role].stop()
         if not roles:
-            for player in self._each_player():
+            for player in self._all_players():
                 player.close()
             self._release.remove()
 
@@ -127,9 +127,9 @@ class Driver:
     def logs(self) -> dict[str, Path]:
         """Return the logs by the names of their processes: the logs of all roles and of a second operator, even if that
         operator has been stopped."""
-        for player in self._each_player():
-            self._named |= set(player.logs)
-        return {name: self._values.log(name) for name in sorted(self._named)}
+        for player in self._all_players():
+            self._log_names |= set(player.logs)
+        return {name: self._values.log(name) for name in sorted(self._log_names)}
 
     def last_words(self, lines: int = 3) -> str:
         """Return the last lines of the logs of the judged roles, as one line of text."""
@@ -146,7 +146,7 @@ class Driver:
 
     def failures(self) -> tuple[ProcessFailure, ...]:
         """Return all processes that have ended by themselves so far, in the order in which this was noticed."""
-        for player in self._each_player():
+        for player in self._all_players():
             player.notice()
         return tuple(self._failures)
 
@@ -165,9 +165,9 @@ class Driver:
             return Deployed(role, owner, self._release, self._values, self._failures)
         return Commanded(role, owner, self._values) if role in owner.control else None
 
-    def _each_player(self) -> list[RoleRunner]:
+    def _all_players(self) -> list[RoleRunner]:
         """Return the runners of the roles that the driver controls, and of a second operator."""
         return [*self._players.values(), *([self.operators.second] if self.operators.second is not None else [])]
 
-    def _operator(self, name: str, descriptor: Descriptor) -> RoleRunner:
+    def _operator_runner(self, name: str, descriptor: Descriptor) -> RoleRunner:
         return ProcessRunner(Role.OPERATOR, name, descriptor, self._values, self._failures)

@@ -272,13 +272,13 @@ class _Established:
     def replaced(self, items: list[_Crd]) -> None:
         """Process the complete list that the watch starts with."""
         for item in items:
-            self._look(item)
+            self._update(item)
 
     def changed(self, kind: str, item: _Crd) -> None:
         if kind != "DELETED":
-            self._look(item)
+            self._update(item)
 
-    def _look(self, crd: _Crd) -> None:
+    def _update(self, crd: _Crd) -> None:
         name = crd.metadata.name
         if name in self.waiting:
             self.waiting[name] = crd.why_not_established()

@@ -73,7 +73,7 @@ class Installer:
         self._operator = judged if Role.OPERATOR in judged.roles or supplied is None else supplied
         self._webhooks_from = self._operator
         """The operator whose webhooks are in effect; not always `_operator`."""
-        self._routed_to: str = Role.OPERATOR
+        self._webhook_process: str = Role.OPERATOR
         """The name of the operator to whose ports the webhooks point."""
         self.installed: set[tuple[str, str]] = set()
         """Kinds and names of the installed webhook configurations."""
@@ -99,11 +99,11 @@ class Installer:
                 crds |= {crd["metadata"]["name"]: crd for crd in manifests}
             for path in source.manifests("objects"):
                 further += [DesiredObject(manifest, path) for manifest in self._objects(source, path)]
-        self._put(list(crds.values()), self._webhooks(), further, self._players())
+        self._install_all(list(crds.values()), self._webhooks(), further, self._players())
 
     def install_webhooks(self) -> None:
         """Install the webhook configurations again. Raises UsageError, HarnessError."""
-        self._put([], self._webhooks())
+        self._install_all([], self._webhooks())
 
     def use_webhooks_of(self, operator: Descriptor) -> None:
         """Replace the webhook configurations with those of another operator."""
@@ -113,13 +113,13 @@ class Installer:
 
     def route_webhooks_to(self, process: str) -> None:
         """Point the webhook configurations to the ports of this process."""
-        self._routed_to = process
+        self._webhook_process = process
         self.install_webhooks()
 
     @contextlib.contextmanager
     def without_webhooks(self) -> Iterator[None]:
         """Remove the installed webhook configurations until the block ends. Raises HarnessError."""
-        self._put([], [])
+        self._install_all([], [])
         try:
             yield
         finally:
@@ -132,10 +132,13 @@ class Installer:
     def _webhooks(self) -> list[Manifest]:
         sources = [self._webhooks_from if source is self._operator else source for source in self._sources]
         return [
-            hook for source in sources for path in source.manifests("webhooks") for hook in self._read(source, path)
+            hook
+            for source in sources
+            for path in source.manifests("webhooks")
+            for hook in self._read_webhooks(source, path)
         ]
 
-    def _read(self, source: Descriptor, path: Path) -> Sequence[Manifest]:
+    def _read_webhooks(self, source: Descriptor, path: Path) -> Sequence[Manifest]:
         """Return the webhook configurations of a file."""
         configurations = installation.read_manifests(path, self._text(source, path), tuple(installation.WEBHOOKS))
         for configuration in configurations:
@@ -154,7 +157,7 @@ class Installer:
         source plays no operator, of its gang scheduler."""
         text = checked(source, path)
         role = Role.OPERATOR if Role.OPERATOR in source.roles else Role.GANG_SCHEDULER
-        player = self._routed_to if role is Role.OPERATOR else role
+        player = self._webhook_process if role is Role.OPERATOR else role
         return self._values.fill(ProcessLocation(player, player, role), source, text)
 
     def _players(self) -> dict[Role, Descriptor]:
@@ -170,7 +173,7 @@ class Installer:
         }
         return {role: player for role, player in players.items() if player is not None}
 
-    def _put(
+    def _install_all(
         self,
         crds: Sequence[Manifest],
         webhooks: Sequence[Manifest],

@@ -48,7 +48,7 @@ class Operators:
         The CRDs of the judged implementation remain; the webhooks are replaced with those from the new operator's file.
         Raises NotStarted.
         """
-        self._cast(operator)
+        self._replace_operator(operator)
         start_all([self._players[Role.OPERATOR]])
 
     def add_second(self) -> None:
@@ -68,7 +68,7 @@ class Operators:
         """Undo `elect`, `add_second` and `become`. If there was anything to undo, the operator is stopped."""
         player = self._players.get(Role.OPERATOR)
         if player is not None and Role.OPERATOR in self._judged.roles and player.descriptor is not self._judged:
-            self._cast(self._judged)
+            self._replace_operator(self._judged)
         if not self._values.lease_namespace:
             return
         self._values.lease_namespace = ""
@@ -81,7 +81,7 @@ class Operators:
             self.second = None
             self._installer.route_webhooks_to(Role.OPERATOR)
 
-    def _cast(self, operator: Descriptor) -> None:
+    def _replace_operator(self, operator: Descriptor) -> None:
         player = self._players[Role.OPERATOR]
         player.stop()
         player.cast(operator)

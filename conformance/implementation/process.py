@@ -110,9 +110,9 @@ class ProcessGroup:
         self._has_ended = threading.Event()
         assert self._supervisor.stdin is not None
         self._orders = self._supervisor.stdin
-        self._ordering = threading.Lock()
-        threading.Thread(target=self._attend, name=f"attend-{self.pid}", daemon=True).start()
-        threading.Thread(target=self._bound, name=f"bound-{self.pid}", daemon=True).start()
+        self._order_lock = threading.Lock()
+        threading.Thread(target=self._wait_for_report, name=f"attend-{self.pid}", daemon=True).start()
+        threading.Thread(target=self._limit_log, name=f"bound-{self.pid}", daemon=True).start()
 
     @property
     def ended(self) -> Ended | None:
@@ -126,12 +126,12 @@ class ProcessGroup:
         self._order("T")
         if _is_stopped(self.pid) or not self._has_ended.wait(grace):
             self._order("K")
-        return self._killed()
+        return self._wait_until_killed()
 
     def kill(self) -> Ended:
         """Send SIGKILL to the program and all of its descendants. Raises HarnessError if they do not end."""
         self._order("K")
-        return self._killed()
+        return self._wait_until_killed()
 
     def detach(self) -> None:
         """Let the program outlive this process."""
@@ -143,7 +143,7 @@ class ProcessGroup:
         assert self._ended is not None
         return self._ended
 
-    def _killed(self) -> Ended:
+    def _wait_until_killed(self) -> Ended:
         if not self._has_ended.wait(OBEYED_WITHIN):
             self._kill_unsupervised()
         if not self._has_ended.wait(KILLED_WITHIN):
@@ -208,7 +208,7 @@ class ProcessGroup:
         """Return the last lines of this run's output as one line of text."""
         return " | ".join(self._output.last_lines(count)) or "nothing"
 
-    def _bound(self) -> None:
+    def _limit_log(self) -> None:
         """Keep the log small while the process is alive. A full disk does not end the attempts."""
         has_ended = False
         while not has_ended:
@@ -216,7 +216,7 @@ class ProcessGroup:
             with contextlib.suppress(OSError):
                 self._output.bound()
 
-    def _attend(self) -> None:
+    def _wait_for_report(self) -> None:
         """Wait for the report that the program has ended. If the supervisor ends without this report, the supervisor
         was killed; the program is then killed as well, because nothing could stop it any more."""
         _, _, code = self._reports.readline().partition(" ")
@@ -225,14 +225,14 @@ class ProcessGroup:
         if not code:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-        with self._ordering:
+        with self._order_lock:
             self._ended = Ended(int(code or -signal.SIGKILL), time.monotonic(), unsupervised=not code)
             with contextlib.suppress(BrokenPipeError):
                 self._orders.close()
         self._has_ended.set()
 
     def _order(self, letter: str) -> None:
-        with self._ordering:
+        with self._order_lock:
             if self._ended is None:
                 with contextlib.suppress(BrokenPipeError):
                     self._supervisor.send_signal(signal.SIGCONT)  # the program may have suspended the supervisor

@@ -39,26 +39,26 @@ class Release:
         if self.current is desired:
             return
         if desired.install.helm is not None:
-            self._helm(desired, desired.install.helm)
+            self._deploy_chart(desired, desired.install.helm)
         else:
-            asyncio.run(self._apply(self._read(desired)))
+            asyncio.run(self._apply(self._read_manifests(desired)))
         self.current = desired
 
     def remove(self) -> None:
         """Remove the objects that `apply` has created. Objects that existed before stay. Raises HarnessError."""
         deployed, self.current = self.current, None
         if deployed is not None and (helm := deployed.install.helm) is not None:
-            self._call(deployed, ["uninstall", helm.release, "--namespace", helm.namespace, "--ignore-not-found"])
-            asyncio.run(self._forget(helm))
+            self._run_helm(deployed, ["uninstall", helm.release, "--namespace", helm.namespace, "--ignore-not-found"])
+            asyncio.run(self._delete_record(helm))
         elif deployed is not None:
             asyncio.run(self._remove())
 
     # -- manifests -----------------------------------------------------------------------------------------------
 
-    def _read(self, desired: Descriptor) -> list[DesiredObject]:
+    def _read_manifests(self, desired: Descriptor) -> list[DesiredObject]:
         declared: list[DesiredObject] = []
         for path in desired.manifests("manifests"):
-            text = self._filled(desired, installer.checked(desired, path))
+            text = self._fill(desired, installer.checked(desired, path))
             declared += [DesiredObject(manifest, path) for manifest in installation.read_manifests(path, text)]
         return declared
 
@@ -85,7 +85,7 @@ class Release:
                 all_deleted, f"what was deployed is still there {installation.WITHIN:g} s after its end"
             )
 
-    def _filled(self, desired: Descriptor, text: str) -> str:
+    def _fill(self, desired: Descriptor, text: str) -> str:
         """Replace placeholders. `${port.…}` and `${kubeconfig}` are those of the operator or, if the implementation
         plays no operator, of the gang scheduler."""
         role = Role.OPERATOR if Role.OPERATOR in desired.roles else Role.GANG_SCHEDULER
@@ -96,30 +96,30 @@ class Release:
 
     # -- Helm ----------------------------------------------------------------------------------------------------
 
-    def _helm(self, desired: Descriptor, helm: Helm) -> None:
-        chart = self._filled(desired, helm.chart)
+    def _deploy_chart(self, desired: Descriptor, helm: Helm) -> None:
+        chart = self._fill(desired, helm.chart)
         arguments = ["upgrade", "--install", helm.release, chart if "://" in chart else str(desired.here / chart)]
         arguments += ["--namespace", helm.namespace, "--create-namespace"]
         for name in helm.values:
-            arguments += ["--values", str(desired.here / self._filled(desired, name))]
+            arguments += ["--values", str(desired.here / self._fill(desired, name))]
         for name, value in helm.set.items():
-            arguments += ["--set-string", f"{name}={_escaped_for_helm(self._filled(desired, value))}"]
-        asyncio.run(self._note(helm))
-        self._call(desired, arguments)
+            arguments += ["--set-string", f"{name}={_escaped_for_helm(self._fill(desired, value))}"]
+        asyncio.run(self._record_release(helm))
+        self._run_helm(desired, arguments)
 
-    async def _note(self, helm: Helm) -> None:
+    async def _record_release(self, helm: Helm) -> None:
         """Record the release in the cluster, so that it can be removed even if this process is killed."""
         if run := self._values.cluster.run:
             async with self._client() as client:
                 await client.apply(CONFIG_MAPS, helm_releases.note(helm.namespace, helm.release, run), manager=MANAGER)
 
-    async def _forget(self, helm: Helm) -> None:
+    async def _delete_record(self, helm: Helm) -> None:
         if self._values.cluster.run:
             async with self._client() as client:
                 name = helm_releases.name(helm.namespace, helm.release)
                 await client.delete(CONFIG_MAPS, helm_releases.NAMESPACE, name)
 
-    def _call(self, descriptor: Descriptor, arguments: Sequence[str]) -> None:
+    def _run_helm(self, descriptor: Descriptor, arguments: Sequence[str]) -> None:
         """Run helm. Raises HarnessError with helm's reason."""
         command = ["helm", *arguments, "--kubeconfig", str(self._values.cluster.kubeconfig)]
         environment = inherited.chosen(os.environ, HELM_INHERITS)

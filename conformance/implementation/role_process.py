@@ -84,7 +84,7 @@ class RoleProcess:
         self.page = ""
         """The URL that shows the readiness of the running program; empty if there is none."""
         self.name = f"{player}-{self._process.name}" if self._process.name else player
-        self._place = ProcessLocation(player, self.name, role)
+        self._location = ProcessLocation(player, self.name, role)
         self._field = ("processes", role, number) if self._process.name else ("processes", role)
         self._descriptor, self._values, self._failures = descriptor, values, failures
 
@@ -137,7 +137,9 @@ class RoleProcess:
             if ended is not None:
                 self._failure(ended, self.group.tail()).require_supervised()
             code = ended.code if ended is not None else None
-            raise self._not_started(str(error) + self._missed(str(error)), timed_out=timed_out, code=code) from error
+            raise self._not_started(
+                str(error) + self._missing_variables(str(error)), timed_out=timed_out, code=code
+            ) from error
         self._ready, self.page = True, page or ""
 
     def still_running(self, waiting: RoleProcess) -> None:
@@ -159,7 +161,7 @@ class RoleProcess:
         """Record a failure if the process has ended by itself."""
         if self.group is not None and (ended := self.group.ended) is not None:
             tail = self.group.tail()
-            self._failures.append(self._failure(ended, tail + self._missed(tail)))
+            self._failures.append(self._failure(ended, tail + self._missing_variables(tail)))
             self.group = None
 
     def last_words(self, lines: int) -> str:
@@ -186,18 +188,20 @@ class RoleProcess:
             inherited.chosen(os.environ, self._process.inherit) | dict(self._values.cluster.environment) | own_variables
         )
 
-    def _missed(self, output: str) -> str:
+    def _missing_variables(self, output: str) -> str:
         return inherited.missed(os.environ, self._environment(), output)
 
     def _argv(self) -> Iterator[str]:
         for item in self._process.argv:
             if isinstance(item, str):
                 yield self._fill(item)
-            elif all(self._values.value(self._place, self._descriptor, n) for t in item for n in placeholders.used(t)):
+            elif all(
+                self._values.value(self._location, self._descriptor, n) for t in item for n in placeholders.used(t)
+            ):
                 yield from (self._fill(text) for text in item)
 
     def _fill(self, text: str) -> str:
-        return self._values.fill(self._place, self._descriptor, text)
+        return self._values.fill(self._location, self._descriptor, text)
 
     def _not_started(self, reason: str, *, timed_out: bool = False, code: int | None = None) -> NotStarted:
         return NotStarted(self.role, self._process.name, self._descriptor.name, reason, timed_out=timed_out, code=code)

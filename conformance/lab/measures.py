@@ -55,7 +55,7 @@ class UpdateMeter:
     all of the same version."""
 
     def __init__(self, set_name: str, components: Sequence[Component], old: str) -> None:
-        self._set, self._components, self._old = set_name, components, old
+        self._set, self._components, self._old_generation = set_name, components, old
         self._state = CoherentState()
 
     def measure(self, before: Iterable[Record], during: Iterable[Record]) -> UpdateMeasurement:
@@ -68,14 +68,14 @@ class UpdateMeter:
             start = start or record.at
             self._state.apply(record)
             at = round(max(0.0, record.at - start), 3)
-            if pod := self._evicted(record):
+            if pod := self._evicted_pod(record):
                 measurement.evicted.append(pod)
             if not measurement.duration:
-                self._look(measurement, at)
-                measurement.duration = at if self._ended(record) else 0.0
+                self._add_point(measurement, at)
+                measurement.duration = at if self._has_ended(record) else 0.0
         return measurement
 
-    def _look(self, measurement: UpdateMeasurement, at: float) -> None:
+    def _add_point(self, measurement: UpdateMeasurement, at: float) -> None:
         replica_components = {
             component: ReplicaComponent(self._set, 0, component.key) for component in self._components
         }
@@ -102,19 +102,19 @@ class UpdateMeter:
         return gangs
 
     def _generation(self, gang: str) -> str:
-        return self._state.generations.get(self._state.key_of_gang(gang), self._old)
+        return self._state.generations.get(self._state.key_of_gang(gang), self._old_generation)
 
-    def _evicted(self, record: Record) -> str:
+    def _evicted_pod(self, record: Record) -> str:
         pod, previous = self._state.pods.get(record.uid), self._state.before
         if record.resource != "pods" or pod is None or previous is None or pod.place.set != self._set:
             return ""
-        new = self._generation(pod.gang) != self._old
+        new = self._generation(pod.gang) != self._old_generation
         return record.name if new and previous.ready and not previous.going and pod.going else ""
 
-    def _ended(self, record: Record) -> bool:
+    def _has_ended(self, record: Record) -> bool:
         if record.resource != "podcliquesets" or record.name != self._set:
             return False
-        return updates.generation(record.object) not in ("", self._old) and updates.ended(record.object)
+        return updates.generation(record.object) not in ("", self._old_generation) and updates.ended(record.object)
 
 
 def members(pods: Iterable[str], set_name: str, components: Iterable[Component]) -> list[str]:

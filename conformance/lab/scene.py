@@ -36,7 +36,7 @@ class UpdateUnderObservation(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         """Deploy the set, change it, disturb the update, and wait until the update is complete."""
-        self.workload = self._set(env)
+        self.workload = self._manifest(env)
         self.components: list[Component] = sets.components(self.workload)
         env.nodes("single", _pods(self.workload))
         env.create(self.workload)
@@ -62,7 +62,7 @@ class UpdateUnderObservation(Scene):
         env.delete(SETS, SET)
         env.wait_for("deleted", lambda view: not view.names("pods"), SECONDS)
 
-    def _set(self, env: SceneEnvironment) -> Object:
+    def _manifest(self, env: SceneEnvironment) -> Object:
         shape = self.trial.workload
         workload = sets.coherent(env, SET, shape.cliques, shape.groups)
         for group in workload["spec"]["template"].get("podCliqueScalingGroups", ()):
@@ -83,17 +83,17 @@ class UpdateUnderObservation(Scene):
         env.wait_for("replica to preempt", self._worth_preempting(group), SECONDS)
         view = env.history.view()
         index = max(
-            self._new(view, group),
+            self._new_replicas(view, group),
             key=lambda replica: (replica >= group.minimum, _shared_gang_size(view, group.key, replica)),
         )
         [victim] = predicates.pods_of(view, f"{SET}-0-p-{index}-pl")
-        env.create(self._urgent(env, pods.node(victim)))
+        env.create(self._urgent_manifest(env, pods.node(victim)))
         env.wait_for("preempted", lambda view: any(map(pods.bound, sets.of_set(view, URGENT))), 60)
         env.quiet(HELD_SECONDS, timeout=HELD_SECONDS, real=True)
         env.delete(SETS, URGENT)
         env.mark("no longer preempted")
 
-    def _urgent(self, env: SceneEnvironment, node: str) -> Object:
+    def _urgent_manifest(self, env: SceneEnvironment, node: str) -> Object:
         workload = sets.coherent(env, URGENT, {"u": (1, 1)}, strategy=sets.ROLLING, priorityClassName=PRIORITY)
         [clique] = workload["spec"]["template"]["cliques"]
         clique["spec"]["podSpec"]["nodeSelector"][nodes.HOSTNAME] = node
@@ -105,7 +105,7 @@ class UpdateUnderObservation(Scene):
         new."""
 
         def worth(view: View) -> bool | Unmet:
-            new = list(self._new(view, group))
+            new = list(self._new_replicas(view, group))
             if any(replica >= group.minimum and _shared_gang_size(view, group.key, replica) > 1 for replica in new):
                 return True
             return 2 * len(new) > group.replicas or Unmet(f"{len(new)} of {group.replicas} replicas are new")
@@ -115,9 +115,9 @@ class UpdateUnderObservation(Scene):
     def _fail_node(self, env: SceneEnvironment) -> None:
         """Let the node of an old replica fail for a while."""
         group = next(component for component in self.components if component.key.name == "p")
-        env.wait_for("a new replica of p", lambda view: any(True for _ in self._new(view, group)), SECONDS)
+        env.wait_for("a new replica of p", lambda view: any(True for _ in self._new_replicas(view, group)), SECONDS)
         view = env.history.view()
-        old = [replica for replica in range(group.replicas) if not self._of_version(view, group, replica, "2")]
+        old = [replica for replica in range(group.replicas) if not self._is_of_version(view, group, replica, "2")]
         [victim] = predicates.pods_of(view, f"{SET}-0-p-{max(old, default=group.replicas - 1)}-pl")
         env.fail_node(pods.node(victim))
         env.mark("node failed")
@@ -125,11 +125,13 @@ class UpdateUnderObservation(Scene):
         env.recover_node(pods.node(victim))
         env.mark("node recovered")
 
-    def _new(self, view: View, group: Component) -> Iterator[int]:
+    def _new_replicas(self, view: View, group: Component) -> Iterator[int]:
         """Return the group's replicas whose pods are all new and Ready."""
-        return (replica for replica in range(group.replicas) if self._of_version(view, group, replica, "2", ready=True))
+        return (
+            replica for replica in range(group.replicas) if self._is_of_version(view, group, replica, "2", ready=True)
+        )
 
-    def _of_version(self, view: View, group: Component, index: int, tag: str, *, ready: bool = False) -> bool:
+    def _is_of_version(self, view: View, group: Component, index: int, tag: str, *, ready: bool = False) -> bool:
         cliques = [f"{SET}-0-{group.key.name}-{index}-{member}" for member in sets.members(group.key.name)]
         current = [pod for clique in cliques for pod in predicates.pods_of(view, clique)]
         is_complete = len(current) == len(cliques)

@@ -52,7 +52,7 @@ class FaultTestbed:
         self.loop = loop
         self.abandoned = threading.Event()
         """Set when the result of the running plan is not needed any more."""
-        self._driving = threading.Lock()
+        self._driver_lock = threading.Lock()
         self.recorder: Recorder
 
     @property
@@ -74,11 +74,11 @@ class FaultTestbed:
 
     def restart(self) -> None:
         """Stop the role and start it again. Raises NotStarted."""
-        with self._driving:
+        with self._driver_lock:
             self.driver.restart(self.role)
 
     def _drive(self, act: Callable[[Role], None]) -> None:
-        with self._driving:
+        with self._driver_lock:
             act(self.role)
 
     # -- several operators ---------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class FaultTestbed:
         """Run two operators, one of which holds the Lease and leads. Afterwards there is one operator without leader
         election. Raises NotStarted."""
         with self._one_operator_afterwards():
-            with self._driving:
+            with self._driver_lock:
                 self.driver.operators.elect(LEASES)
                 self.driver.operators.add_second()
             yield
@@ -118,7 +118,7 @@ class FaultTestbed:
         case. Raises NotStarted."""
         judged = self.driver.descriptor
         with self._one_operator_afterwards():
-            with self._driving:
+            with self._driver_lock:
                 self.driver.operators.become(judged.earlier(judged.upgrades[0]))
             yield
 
@@ -127,13 +127,13 @@ class FaultTestbed:
         try:
             yield
         finally:
-            with self._driving:
+            with self._driver_lock:
                 self.driver.operators.reset()
                 self.driver.start(Role.OPERATOR)
 
     def upgrade(self) -> None:
         """Replace the earlier operator with the judged one. Raises NotStarted."""
-        with self._driving:
+        with self._driver_lock:
             self.driver.operators.become(self.driver.descriptor)
 
     def revision(self) -> str:

@@ -132,7 +132,7 @@ class Campaign:
         first: bool = False,
     ) -> None:
         self._beds, self._journal, self._report, self._keep = beds, journal, report, keep
-        self._at, self._first = at, first
+        self._point_text, self._stop_at_first = at, first
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self.done: list[ScenarioResults] = []
@@ -154,19 +154,19 @@ class Campaign:
             except NotAtRest as error:
                 played.refused = str(error)
                 continue
-            points = [point for point in played.course.points if self._at in str(point)]
+            points = [point for point in played.course.points if self._point_text in str(point)]
             plans = choice.plans(scenario.name, points, faults)
             played.plans = len(plans)
             share = (end - time.monotonic()) / (len(scenarios) - number)
-            self._play(played, plans, time.monotonic() + share)
+            self._run_plans(played, plans, time.monotonic() + share)
             if self._stopped.is_set():
                 return
 
-    def _play(self, played: ScenarioResults, plans: Sequence[FaultPlan], end: float) -> None:
+    def _run_plans(self, played: ScenarioResults, plans: Sequence[FaultPlan], end: float) -> None:
         played.tried += [self._journal.trials[plan] for plan in plans if plan in self._journal.trials]
         remaining_plans = iter([plan for plan in plans if plan not in self._journal.trials])
         with ThreadPoolExecutor(len(self._beds), "bed") as pool:
-            lanes = [pool.submit(self._lane, bed, played, remaining_plans, end) for bed in self._beds]
+            lanes = [pool.submit(self._run_lane, bed, played, remaining_plans, end) for bed in self._beds]
             try:
                 for lane in lanes:
                     lane.result()
@@ -176,10 +176,10 @@ class Campaign:
                 raise
             finally:
                 self._stopped.set()
-        if not (self._first and played.findings()):
+        if not (self._stop_at_first and played.findings()):
             self._stopped.clear()
 
-    def _lane(
+    def _run_lane(
         self, bed: FaultTestbed, played: ScenarioResults, remaining_plans: Iterator[FaultPlan], end: float
     ) -> None:
         """Run plans one after the other on one testbed."""
@@ -192,20 +192,20 @@ class Campaign:
                 progress = f"{len(played.tried)} of {played.plans} plans, {finding_count} findings"
                 self._report(played.scenario.name, f"{progress}, {remaining / 60:.0f} min left: {plan}")
             try:
-                tried = self._try(bed, played, plan)
+                tried = self._try_plan(bed, played, plan)
             except Abandoned:
                 return
             with self._lock:
                 self._journal.add(tried)
                 played.tried.append(tried)
-            if self._first and played.finding(tried):
+            if self._stop_at_first and played.finding(tried):
                 self._stopped.set()
 
-    def _try(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> PlanTrial:
+    def _try_plan(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> PlanTrial:
         """Run a plan. If it ends badly, repeat it as often as a finding requires, each time on a restarted role. The
         repetitions count as bad only if all ends have some lines in common."""
         start = time.monotonic()
-        outcome = self._play_once(bed, played, plan)
+        outcome = self._run_once(bed, played, plan)
         if outcome.verdict not in BROKEN:
             return PlanTrial(plan, outcome.verdict, outcome.seconds)
         with self._lock:
@@ -217,7 +217,7 @@ class Campaign:
         bad_count, count, still_bad, common_lines = 1, 1, True, set(outcome.lines)
         while count < REPLAYS and still_bad:
             bed.restart()
-            repetition = self._play_once(bed, played, plan)
+            repetition = self._run_once(bed, played, plan)
             common_lines &= set(repetition.lines)
             still_bad = repetition.verdict in BROKEN and bool(common_lines)
             count += 1
@@ -226,8 +226,8 @@ class Campaign:
         lines = outcome.lines
         if bad_count == REPLAYS:
             try:
-                if self._learned_more(bed, played, outcome):
-                    return self._try(bed, played, plan)
+                if self._learn_more(bed, played, outcome):
+                    return self._try_plan(bed, played, plan)
             except NotAtRest as error:
                 played.confirmed.discard(outcome.lines)  # nothing was confirmed
                 count, lines = count + 1, (f"without the fault, too, it may not come to rest: {error}", *lines)
@@ -235,7 +235,7 @@ class Campaign:
             plan, outcome.verdict, time.monotonic() - start, outcome.place, lines, bad_count, count, outcome.way
         )
 
-    def _play_once(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> FaultOutcome:
+    def _run_once(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> FaultOutcome:
         assert played.course is not None, "no plan is played before its scenario is learned"
         outcome = play(bed, played.scenario, played.course, plan)
         if outcome.verdict not in BROKEN and outcome.lines:
@@ -243,7 +243,7 @@ class Campaign:
                 played.unprovoked.update(outcome.lines)
         return outcome
 
-    def _learned_more(self, bed: FaultTestbed, played: ScenarioResults, outcome: FaultOutcome) -> bool:
+    def _learn_more(self, bed: FaultTestbed, played: ScenarioResults, outcome: FaultOutcome) -> bool:
         """Run the scenario REPLAYS times without the fault, once for each distinct difference. Return whether the runs
         have shown any new variation: differences that occur without the fault are not effects of the fault. Raises
         NotAtRest."""

@@ -131,7 +131,7 @@ class FaultInjector(PointWatcher):
         if self._travels:
             self._travels, self._stale_until = False, asyncio.get_running_loop().time() + STALE
         if asyncio.get_running_loop().time() < self._stale_until:
-            return self._stale(request)
+            return self._as_stale(request)
         return request
 
     async def strike_event(self, point: FaultPoint, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
@@ -142,14 +142,14 @@ class FaultInjector(PointWatcher):
             return
         self.struck = True
         try:
-            await self._hold(watch.call.resource)
+            await self._delay_event(watch.call.resource)
         finally:
             self.finished.set()
         if self.plan.fault != "late":
             raise Cut
         await deliver(event)
 
-    async def _hold(self, resource: str) -> None:
+    async def _delay_event(self, resource: str) -> None:
         match self.plan.fault:
             case "late":
                 await asyncio.sleep(LATE_ANSWER)
@@ -165,7 +165,7 @@ class FaultInjector(PointWatcher):
             await asyncio.sleep(remaining_seconds)
         await super().event(watch, event, deliver)
 
-    def _stale(self, request: ProxyRequest) -> ProxyRequest | ProxyReply:
+    def _as_stale(self, request: ProxyRequest) -> ProxyRequest | ProxyReply:
         """Turn a list from the watch cache into a list of the past state, which a real API server may return after a
         restart. A list that requires the current state is not changed, because an API server reads it from etcd."""
         query = dict(parse_qsl(request.query))

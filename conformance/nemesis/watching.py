@@ -27,8 +27,8 @@ class PointWatcher(Interference):
     points: list[FaultPoint] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self._counting = PointCounter(self.step, self.namespace)
-        self._written: list[float] = []
+        self._counter = PointCounter(self.step, self.namespace)
+        self._write_times: list[float] = []
 
     @property
     def busy(self) -> bool:
@@ -38,7 +38,7 @@ class PointWatcher(Interference):
     def writes_within(self, seconds: float) -> int:
         """Return the number of writes in the last `seconds`."""
         begin = time.monotonic() - seconds
-        return sum(at > begin for at in reversed(self._written))
+        return sum(at > begin for at in reversed(self._write_times))
 
     async def write(self, request: ProxyRequest, send: Send) -> ProxyReply:
         """Count a write in the namespace."""
@@ -46,9 +46,9 @@ class PointWatcher(Interference):
         if request.call.namespace != self.namespace:
             return await send(request)
         body = _json(request)
-        point = self._counting.of_write(request.call, _name(request, body), _fields(request, body, self.namespace))
+        point = self._counter.of_write(request.call, _name(request, body), _fields(request, body, self.namespace))
         self.points.append(point)
-        self._written.append(time.monotonic())
+        self._write_times.append(time.monotonic())
         return await self.strike_write(point, request, send)
 
     async def event(self, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
@@ -57,7 +57,7 @@ class PointWatcher(Interference):
         if event.namespace != self.namespace or event.type == "BOOKMARK":
             await deliver(event)
             return
-        point = self._counting.of_event(watch.call.resource, event)
+        point = self._counter.of_event(watch.call.resource, event)
         self.points.append(point)
         await self.strike_event(point, watch, event, deliver)
 

@@ -77,9 +77,9 @@ class Hosted(Watch):
         self._tests: dict[str, str] = {}
         self._last: set[str] = set()
         self._book = Book(prepared.settings.ledger)
-        self._begun = threading.Lock()
+        self._start_lock = threading.Lock()
         self._report: model.Report | None = None
-        self._refused = ""
+        self._refusal = ""
         super().__init__(prepared.settings, self._book, self._tests, self._last)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -91,11 +91,11 @@ class Hosted(Watch):
     def collected(self, collection: Collected) -> None:
         """Start the run with the tests collected by the first worker that reports: all workers collect the same
         tests."""
-        if not self._begun.acquire(blocking=False):
+        if not self._start_lock.acquire(blocking=False):
             return
         self._tests.update(collection.groups)
         self._last.update(collection.alone)
-        self._refused = collection.refused
+        self._refusal = collection.refused
         settings = self._settings
         self._book.write(
             ledger.RunStarted(
@@ -124,7 +124,7 @@ class Hosted(Watch):
         interrupted = self.interrupted or (exitstatus == pytest.ExitCode.INTERRUPTED and not self.enough)
         self._book.write(ledger.RunFinished(interrupted=interrupted, status=int(exitstatus)))
         self._book.close()
-        if not self._begun.locked():
+        if not self._start_lock.locked():
             return
         registry = requirement.load(Path(self._settings.registry))
         self._report = model.judge(registry, self._book.events(), datetime.now(UTC).date())
@@ -134,8 +134,8 @@ class Hosted(Watch):
         """Print the verdict of the run and the path of its report."""
         if self._report is not None:
             terminalreporter.section("conformance")
-            if self._refused:
-                terminalreporter.write_line(f"ERROR: {self._refused}")
+            if self._refusal:
+                terminalreporter.write_line(f"ERROR: {self._refusal}")
             terminalreporter.write_line(terminal.verdict_line(self._report))
             terminalreporter.write_line(f"report: {self._path}")
 

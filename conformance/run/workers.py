@@ -27,12 +27,12 @@ class Workers:
     def __init__(self, settings: RunSettings, book: Book, collected: Callable[[Collected], None]) -> None:
         self._settings, self._book, self._collected = msgspec.json.encode(settings), book, collected
         self._lock = threading.Lock()
-        self._lines: dict[str, other_workers.ControllerChannel] = {}
-        self._waiting: set[str] = set()
-        self._running = ""
+        self._channels: dict[str, other_workers.ControllerChannel] = {}
+        self._waiting_workers: set[str] = set()
+        self._running_message = ""
         """The programs that the first worker has started on a shared cluster, as that worker reported; empty until it
         has."""
-        self._curious: set[str] = set()
+        self._asking_workers: set[str] = set()
         """Workers that have asked which programs are running and have had no reply yet."""
 
     def add(self, name: str, line: Any, given: dict[str, Any]) -> None:
@@ -40,7 +40,7 @@ class Workers:
         it."""
         given[plugin.LINE], given[plugin.SETTINGS] = line, self._settings
         with self._lock:
-            self._lines[name] = line
+            self._channels[name] = line
         line.setcallback(partial(self.take, name), endmarker=None)
 
     def take(self, name: str, message: object) -> None:
@@ -52,25 +52,25 @@ class Workers:
             self._collected(decoded(message))
         with self._lock:
             if message == other_workers.LAST_WORKER:
-                self._waiting.add(name)
+                self._waiting_workers.add(name)
             if message == shared.ASK:
-                self._curious.add(name)
+                self._asking_workers.add(name)
             if isinstance(message, str) and message.startswith(shared.TOLD):
-                self._running = message
+                self._running_message = message
             if has_ended:
-                self._lines.pop(name, None)
+                self._channels.pop(name, None)
                 if name == shared.FIRST:
-                    self._running = shared.encoded(
+                    self._running_message = shared.encoded(
                         shared.RunningImplementation(problem="the worker that started it has ended")
                     )
-            if self._running:
-                for worker in self._curious:
-                    self._send(worker, self._running)
-                self._curious.clear()
-            if len(self._lines) == 1 and (last_worker := next(iter(self._lines))) in self._waiting:
-                self._waiting.remove(last_worker)
+            if self._running_message:
+                for worker in self._asking_workers:
+                    self._send(worker, self._running_message)
+                self._asking_workers.clear()
+            if len(self._channels) == 1 and (last_worker := next(iter(self._channels))) in self._waiting_workers:
+                self._waiting_workers.remove(last_worker)
                 self._send(last_worker, other_workers.LAST_WORKER)
 
     def _send(self, name: str, message: str) -> None:
         with contextlib.suppress(OSError, KeyError):  # the worker has ended as well
-            self._lines[name].send(message)
+            self._channels[name].send(message)

@@ -44,16 +44,16 @@ class ResourceMeter:
 
     def __init__(self, pids: Mapping[str, int], recorder: int | None = None) -> None:
         self._recorder = recorder
-        self._recorded = _thread_cpu(recorder)
+        self._recorder_seconds = _thread_cpu(recorder)
         self._processes = {}
         for name, pid in {**pids, "suite": os.getpid()}.items():
             try:
                 self._processes[name] = psutil.Process(pid)
             except psutil.NoSuchProcess:
                 continue
-        self._begin = self._cpu()
-        self._busy, self._stolen = _machine_cpu()
-        self._monotonic, self._wall = time.monotonic(), time.time()
+        self._start_seconds = self._cpu()
+        self._busy_seconds, self._stolen_seconds = _machine_cpu()
+        self._monotonic, self._wall_time = time.monotonic(), time.time()
 
     def _cpu(self) -> dict[str, float]:
         seconds = {}
@@ -70,25 +70,25 @@ class ResourceMeter:
         result: dict[str, dict[str, float]] = {}
         for name, seconds in self._cpu().items():
             memory = self._processes[name].memory_info().rss / 2**20
-            result[name] = {"cpuSeconds": round(seconds - self._begin[name], 2), "memoryMiB": round(memory)}
+            result[name] = {"cpuSeconds": round(seconds - self._start_seconds[name], 2), "memoryMiB": round(memory)}
         return result
 
     def machine(self) -> dict[str, float]:
         """Return, since the start: the elapsed seconds, the CPU seconds of the whole machine, the CPU seconds that no
         process of the run used, the CPU seconds of the recorder, and the jump of the wall clock; and also the current
         load average."""
-        cpu_of_components = sum(seconds - self._begin[name] for name, seconds in self._cpu().items())
+        cpu_of_components = sum(seconds - self._start_seconds[name] for name, seconds in self._cpu().items())
         busy, stolen = _machine_cpu()
         elapsed = time.monotonic() - self._monotonic
-        foreign = max(0.0, busy - self._busy - cpu_of_components) + stolen - self._stolen
+        foreign = max(0.0, busy - self._busy_seconds - cpu_of_components) + stolen - self._stolen_seconds
         return {
             "seconds": round(elapsed, 3),
-            "busyCpuSeconds": round(busy - self._busy, 2),
+            "busyCpuSeconds": round(busy - self._busy_seconds, 2),
             "foreignCpuSeconds": round(foreign, 2),
             "foreignShare": round(foreign / max(elapsed * (os.cpu_count() or 1), 0.001), 3),
-            "recorderCpuSeconds": round(_thread_cpu(self._recorder) - self._recorded, 2),
+            "recorderCpuSeconds": round(_thread_cpu(self._recorder) - self._recorder_seconds, 2),
             "loadAverage": load()[0],
-            "clockJumpSeconds": round(time.time() - self._wall - elapsed, 3),
+            "clockJumpSeconds": round(time.time() - self._wall_time - elapsed, 3),
         }
 
 

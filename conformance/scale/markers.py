@@ -103,7 +103,7 @@ MARKERS: dict[str, Marker] = {
         "observedGeneration is current, updatedReplicas is the number of replicas, and the update has ended",
         "pods-ready",
         False,
-        lambda now, target: _updated(now, target),
+        lambda now, target: _is_updated(now, target),
     ),
     "pcs-deleted": Marker("the set is gone; pods may exist", None, True, lambda now, target: not now.set_exists),
     "pods-deleted": Marker("the last pod is gone", "pods-deleted", False, lambda now, target: not now.present),
@@ -151,16 +151,16 @@ def is_over(phase: LoadPhase, now: Tracker, target: Target) -> bool:
     """Return whether a phase has reached its end."""
     match phase.until:
         case Until.SETTLED:
-            return _settled(now, target)
+            return _is_settled(now, target)
         case Until.UPDATED:
-            return _updated(now, target) and _settled(now, target)
+            return _is_updated(now, target) and _is_settled(now, target)
         case Until.OBSERVED:
             return now.set_exists and now.status.observed_generation >= target.generation
         case Until.GONE:
             return not now.remaining_objects
 
 
-def _settled(now: Tracker, target: Target) -> bool:
+def _is_settled(now: Tracker, target: Target) -> bool:
     if target.room is not None:
         return now.present == target.pods and now.ready >= target.room
     return (
@@ -171,7 +171,7 @@ def _settled(now: Tracker, target: Target) -> bool:
     )
 
 
-def _updated(now: Tracker, target: Target) -> bool:
+def _is_updated(now: Tracker, target: Target) -> bool:
     status = now.status
     return (
         now.set_exists

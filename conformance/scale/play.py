@@ -56,11 +56,11 @@ class PhaseRunner:
         target = self._target(phase, len(existing_uids), deleted_before)
         tracker.mark(conditions(phase, target), start)
         try:
-            await env.follow(tracker, phase.name, lambda now: _ended(phase, now, target), target.pods, phase.within)
+            await env.follow(tracker, phase.name, lambda now: _is_over(phase, now, target), target.pods, phase.within)
         except RunFailed as failure:
             reason = str(failure)
         ended_at = env.now()
-        if phase.hold and not reason and not _changed(phase, tracker, target):
+        if phase.hold and not reason and not _has_changed_pods(phase, tracker, target):
             await asyncio.sleep(phase.hold)
         result: dict[str, Any] = {
             "name": phase.name,
@@ -79,7 +79,7 @@ class PhaseRunner:
         requests = env.audit.requests(store.audit)
         result |= counted(requests, self._scenario.pods)
         result["throttled"], result["uncertainRecords"] = throttled(requests), tracker.unclear - unclear_before
-        errors = [] if reason else await self._wrong(phase, target)
+        errors = [] if reason else await self._final_errors(phase, target)
         result["finalCheck"] = errors
         if phase.fits is not None:
             result["replicas"] = whole(await env.client.list(PODS, NAMESPACE), self._scenario.pods_per_replica)
@@ -110,14 +110,14 @@ class PhaseRunner:
         room = None if phase.fits is None else phase.fits * self._scenario.pods_per_replica
         return Target(pods, phase.replicas, self._generation, pods_seen, deleted, room)
 
-    async def _wrong(self, phase: LoadPhase, target: Target) -> list[str]:
+    async def _final_errors(self, phase: LoadPhase, target: Target) -> list[str]:
         """Return the errors of the final check. Statuses are given some time to become current."""
         tracker, scenario = self._tracker, self._scenario
         errors = [str(failure) for failure in self._env.driver.failures()]
         if phase.until == Until.GONE:
             return errors
         errors += final_check.objects(tracker, scenario.expected(target.replicas), target, coherent=scenario.coherent)
-        if _changed(phase, tracker, target):
+        if _has_changed_pods(phase, tracker, target):
             created, deleted = len(tracker.pods) - target.pods_seen, tracker.deleted - target.pods_deleted
             errors.append(f"{created} pods were created and {deleted} deleted, none expected")
         if phase.fits is not None:  # waiting replicas are never available
@@ -128,12 +128,12 @@ class PhaseRunner:
         return [*errors, *final_check.statuses(tracker, target)]
 
 
-def _ended(phase: LoadPhase, now: Tracker, target: Target) -> bool:
+def _is_over(phase: LoadPhase, now: Tracker, target: Target) -> bool:
     """Return whether a phase is over, or can no longer succeed."""
-    return is_over(phase, now, target) or _changed(phase, now, target)
+    return is_over(phase, now, target) or _has_changed_pods(phase, now, target)
 
 
-def _changed(phase: LoadPhase, now: Tracker, target: Target) -> bool:
+def _has_changed_pods(phase: LoadPhase, now: Tracker, target: Target) -> bool:
     """Return whether pods were created or deleted in a phase that must not change any pods."""
     return phase.unchanged and (len(now.pods), now.deleted) != (target.pods_seen, target.pods_deleted)
 

@@ -86,7 +86,7 @@ async def measure(env: ScaleEnvironment, recorded: RecordedWrites, pods: int) ->
     ended_at = env.now()
     cost = {"processes": meter.read(), "machine": meter.machine()}
     await env.quiet()
-    _compare(counted(recorded.writes), _sent(env, mark))
+    _compare(counted(recorded.writes), _sent_counts(env, mark))
     times = {name: round(at - start, 3) for name, at in tracker.times.items()}
     return {"markers": {**times, "all-written": round(ended_at - start, 3)}, "writes": len(recorded.writes), **cost}
 
@@ -95,7 +95,7 @@ def _has_failed(sending: asyncio.Future[None]) -> bool:
     return sending.done() and sending.exception() is not None
 
 
-def _sent(env: ScaleEnvironment, mark: int) -> Counter[tuple[str, str]]:
+def _sent_counts(env: ScaleEnvironment, mark: int) -> Counter[tuple[str, str]]:
     """Count the writes of the replay, without the creation of the set itself."""
     counts: Counter[tuple[str, str]] = Counter()
     for key, count in env.audit.requests(mark).items():

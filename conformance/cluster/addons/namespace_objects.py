@@ -37,18 +37,18 @@ class NamespaceObjects:
         self._client, self._manifests = client, manifests
         self._kinds: dict[tuple[str, str], Resource] = {}
         self._namespaces = Informer(client, NAMESPACES, typed(Namespace))
-        self._new: WorkQueue[Key] = WorkQueue()
-        self._namespaces.add_handler(self._see)
+        self._new_namespaces: WorkQueue[Key] = WorkQueue()
+        self._namespaces.add_handler(self._on_namespace)
 
     async def run(self) -> None:
         """Create objects until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._namespaces.run())
-            group.create_task(work(self._new, self._fill, _WRITERS))
+            group.create_task(work(self._new_namespaces, self._fill, _WRITERS))
 
-    def _see(self, kind: str, old: Namespace | None, namespace: Namespace) -> None:
+    def _on_namespace(self, kind: str, old: Namespace | None, namespace: Namespace) -> None:
         if kind == "ADDED" and not namespace.metadata.name.startswith(_OF_KUBERNETES):
-            self._new.add(namespace.metadata.key)
+            self._new_namespaces.add(namespace.metadata.key)
 
     async def _fill(self, key: Key) -> float | None:
         for manifest in self._manifests:

@@ -29,26 +29,26 @@ class Provisioner:
         self._client = client
         self._claims = Informer(client, CLAIMS, typed(VolumeClaim))
         self._volumes = Informer(client, VOLUMES, typed(Volume))
-        self._asking: WorkQueue[Key] = WorkQueue()
-        self._unused: WorkQueue[Key] = WorkQueue()
-        self._claims.add_handler(self._see_claim)
-        self._volumes.add_handler(self._see_volume)
+        self._claim_queue: WorkQueue[Key] = WorkQueue()
+        self._volume_queue: WorkQueue[Key] = WorkQueue()
+        self._claims.add_handler(self._on_claim)
+        self._volumes.add_handler(self._on_volume)
 
     async def run(self) -> None:
         """Provision volumes until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._claims.run())
             group.create_task(self._volumes.run())
-            group.create_task(work(self._asking, self._provision, _WRITERS))
-            group.create_task(work(self._unused, self._delete, _WRITERS))
+            group.create_task(work(self._claim_queue, self._provision, _WRITERS))
+            group.create_task(work(self._volume_queue, self._delete, _WRITERS))
 
-    def _see_claim(self, kind: str, old: VolumeClaim | None, claim: VolumeClaim) -> None:
+    def _on_claim(self, kind: str, old: VolumeClaim | None, claim: VolumeClaim) -> None:
         if kind != "DELETED" and claim.asks:
-            self._asking.add(claim.metadata.key)
+            self._claim_queue.add(claim.metadata.key)
 
-    def _see_volume(self, kind: str, old: Volume | None, volume: Volume) -> None:
+    def _on_volume(self, kind: str, old: Volume | None, volume: Volume) -> None:
         if kind != "DELETED" and volume.unused:
-            self._unused.add(volume.metadata.key)
+            self._volume_queue.add(volume.metadata.key)
 
     async def _provision(self, key: Key) -> float | None:
         claim = self._claims.get(*key)

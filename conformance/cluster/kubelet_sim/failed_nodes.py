@@ -23,9 +23,9 @@ class FailedNodes:
         """Must be called before `pods` runs."""
         self._client, self._pods = client, pods
         self._nodes = Informer(client, NODES, typed(SimulatedNode))
-        self._nodes.add_handler(self._see)
+        self._nodes.add_handler(self._on_node)
         self._queue: WorkQueue[str] = WorkQueue()
-        pods.add_handler(self._see_pod)
+        pods.add_handler(self._on_pod)
         pods.add_index(_MARKED, lambda pod: [pod.spec.node_name] if pod.lost else [])
 
     async def run(self) -> None:
@@ -34,12 +34,12 @@ class FailedNodes:
             group.create_task(self._nodes.run())
             group.create_task(work(self._queue, self._write, 1))
 
-    def _see(self, kind: str, old: SimulatedNode | None, node: SimulatedNode) -> None:
+    def _on_node(self, kind: str, old: SimulatedNode | None, node: SimulatedNode) -> None:
         name = node.metadata.name
         if kind != "DELETED" and (node.lost or self._pods.indexed(_MARKED, name)):
             self._queue.add(name)
 
-    def _see_pod(self, kind: str, old: SimulatedPod | None, pod: SimulatedPod) -> None:
+    def _on_pod(self, kind: str, old: SimulatedPod | None, pod: SimulatedPod) -> None:
         node = self._nodes.get("", pod.spec.node_name)
         if kind != "DELETED" and node is not None and (pod.lost != node.lost or (node.lost and pod.ready)):
             self._queue.add(pod.spec.node_name)

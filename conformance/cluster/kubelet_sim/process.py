@@ -81,7 +81,7 @@ class GangReadiness:
             else:
                 self._passed.pop(pod.metadata.uid, None)
         for gang in {pod.gang, *([old.gang] if old is not None else [])}:
-            self._look(gang)
+            self._finish_waits(gang)
 
     def done(self, pod: SimulatedPod) -> set[str]:
         """Return the waiting init containers of a pod whose wait is over."""
@@ -101,7 +101,7 @@ class GangReadiness:
             if not self._waiting[gang]:
                 del self._waiting[gang]
 
-    def _look(self, gang: Gang) -> None:
+    def _finish_waits(self, gang: Gang) -> None:
         """End the waits of a gang whose condition holds now. The waits do not start again if pods are lost later."""
         cliques: Mapping[str, set[str]] = self._ready.get(gang, {})
         for uid, pod in self._waiting.get(gang, {}).items():

@@ -28,7 +28,7 @@ class ChangeRunner:
 
     def __init__(self, bed: FaultTestbed) -> None:
         self._bed = bed
-        self._ends: dict[Desired, Observed] = {}
+        self._expected_ends: dict[Desired, Observed] = {}
         self._differences: dict[tuple[SetChange, ...], list[str]] = {}
         self.played = 0
         """Number of sequences that were run."""
@@ -44,16 +44,16 @@ class ChangeRunner:
     def play_again(self, changes: Sequence[SetChange]) -> list[str]:
         """Run changes even if they have already been run. Raises NotAtRest."""
         goal = desired.after_all(changes)
-        if goal not in self._ends:
-            self._ends[goal] = self._straight(goal)
+        if goal not in self._expected_ends:
+            self._expected_ends[goal] = self._run_directly(goal)
         self.played += 1
-        return self._play(changes, self._ends[goal])
+        return self._run(changes, self._expected_ends[goal])
 
     def played_differences(self, changes: Sequence[SetChange]) -> list[str] | None:
         """Return the differences after changes that have been run; None if they have not."""
         return self._differences.get(tuple(changes))
 
-    def _straight(self, goal: Desired) -> Observed:
+    def _run_directly(self, goal: Desired) -> Observed:
         with self._bed.namespace(f"changes-{next(_numbers)}") as history:
             self._create(history, goal)
             _wait_for_learnt_rest(history)
@@ -64,7 +64,7 @@ class ChangeRunner:
             self._delete(history)
             return observed
 
-    def _play(self, changes: Iterable[SetChange], end: Observed) -> list[str]:
+    def _run(self, changes: Iterable[SetChange], end: Observed) -> list[str]:
         current = desired.TEMPLATE
         with self._bed.namespace(f"changes-{next(_numbers)}") as history:
             self._create(history, current)

@@ -58,8 +58,8 @@ class Search:
         try:
             for changes in usual():
                 self._try(changes)
-            while (smallest := self._smallest(numbers)) is not None:
-                self._keep(smallest)
+            while (smallest := self._find_smallest(numbers)) is not None:
+                self._record(smallest)
         except TimeIsUp:
             pass
 
@@ -69,14 +69,14 @@ class Search:
         if not any(contains(changes, deviation.changes) for deviation in self.deviations):
             self.report(changes)
             if self.player.differs(changes):
-                self._keep(changes)
+                self._record(changes)
 
-    def _keep(self, changes: Sequence[SetChange]) -> None:
-        self.deviations.append(self._confirmed(changes))
+    def _record(self, changes: Sequence[SetChange]) -> None:
+        self.deviations.append(self._confirm(changes))
         if self.first and self.deviations[-1].finding:
             raise TimeIsUp
 
-    def _smallest(self, numbers: random.Random) -> list[SetChange] | None:
+    def _find_smallest(self, numbers: random.Random) -> list[SetChange] | None:
         has_failed = False
 
         def differs(changes: list[SetChange]) -> bool:
@@ -105,7 +105,7 @@ class Search:
         except NoSuchExample:
             return None
 
-    def _confirmed(self, smallest: Sequence[SetChange]) -> Divergence:
+    def _confirm(self, smallest: Sequence[SetChange]) -> Divergence:
         lines, bad_count, run_count = self.player.played_differences(smallest) or [], 1, 1
         while run_count < REPLAYS and bad_count == run_count:
             bad_count += bool(self.player.play_again(smallest))

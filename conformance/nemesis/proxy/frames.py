@@ -13,20 +13,20 @@ class Cutter(ABC):
     """Takes the body in pieces of any size."""
 
     def __init__(self) -> None:
-        self._rest = bytearray()
+        self._buffer = bytearray()
 
     def feed(self, piece: bytes) -> list[bytes]:
         """Return the events that this piece completes, each as it was sent."""
-        self._rest += piece
+        self._buffer += piece
         frames = []
         while end := self._end():
-            frames.append(bytes(self._rest[:end]))
-            del self._rest[:end]
+            frames.append(bytes(self._buffer[:end]))
+            del self._buffer[:end]
         return frames
 
     def rest(self) -> bytes:
         """Return the bytes after the last complete event."""
-        return bytes(self._rest)
+        return bytes(self._buffer)
 
     @abstractmethod
     def _end(self) -> int:
@@ -37,17 +37,17 @@ class Lines(Cutter):
     """JSON: one event per line."""
 
     def _end(self) -> int:
-        return self._rest.find(b"\n") + 1
+        return self._buffer.find(b"\n") + 1
 
 
 class Messages(Cutter):
     """Protobuf: the length of an event (big endian), followed by the event."""
 
     def _end(self) -> int:
-        if len(self._rest) < _LENGTH:
+        if len(self._buffer) < _LENGTH:
             return 0
-        end = _LENGTH + int.from_bytes(self._rest[:_LENGTH])
-        return end if len(self._rest) >= end else 0
+        end = _LENGTH + int.from_bytes(self._buffer[:_LENGTH])
+        return end if len(self._buffer) >= end else 0
 
 
 def cutter(content_type: str) -> Cutter:

@@ -44,8 +44,8 @@ class Proxy:
         """Number of requests so far."""
         self._runner: web.ServerRunner | None = None
         self._session: aiohttp.ClientSession | None = None
-        self._open: dict[int, web.BaseRequest] = {}
-        self._writing: set[asyncio.Future[ProxyReply]] = set()
+        self._open_requests: dict[int, web.BaseRequest] = {}
+        self._write_tasks: set[asyncio.Future[ProxyReply]] = set()
 
     async def __aenter__(self) -> Proxy:
         connector = aiohttp.TCPConnector(ssl=self._upstream.tls or False, limit=0)
@@ -56,7 +56,7 @@ class Proxy:
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
         )
         # End a watch together with its client: otherwise the watches of every killed process would remain.
-        server = web.Server(self._answer, access_log=None, handler_cancellation=True)
+        server = web.Server(self._handle, access_log=None, handler_cancellation=True)
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=SHUTDOWN)
         await self._runner.setup()
         await web.TCPSite(self._runner, HOST, self.port, ssl_context=self._tls).start()
@@ -67,9 +67,9 @@ class Proxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.cut()
-        for task in self._writing:
+        for task in self._write_tasks:
             task.cancel()
-        await asyncio.gather(*self._writing, return_exceptions=True)
+        await asyncio.gather(*self._write_tasks, return_exceptions=True)
         if self._session is not None:
             await self._session.close()  # first, because then no watch has anything left to pass on
         if self._runner is not None:
@@ -77,16 +77,16 @@ class Proxy:
 
     def cut(self) -> None:
         """Abort all connections, as a broken network does."""
-        for request in list(self._open.values()):
+        for request in list(self._open_requests.values()):
             _abort(request)
 
-    async def _answer(self, received: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, received: web.BaseRequest) -> web.StreamResponse:
         self.request_count += 1
-        self._open[id(received)] = received
+        self._open_requests[id(received)] = received
         try:
             request = await _read(received)
             try:
-                return await self._pass(received, request)
+                return await self._forward(received, request)
             except aiohttp.ClientError as error:
                 # The API server itself has closed the connection, so the proxy does the same.
                 raise Cut(str(error)) from error
@@ -94,15 +94,15 @@ class Proxy:
             _abort(received)
             return web.Response(status=502)  # the client has already disconnected
         finally:
-            del self._open[id(received)]
+            del self._open_requests[id(received)]
 
-    async def _pass(self, received: web.BaseRequest, request: ProxyRequest) -> web.StreamResponse:
+    async def _forward(self, received: web.BaseRequest, request: ProxyRequest) -> web.StreamResponse:
         call = request.call
         if call is not None and call.writes:
             # A request that has been sent is completed even if the client does not wait for the response any more.
             task = asyncio.ensure_future(self.interference.write(request, self._send))
-            self._writing.add(task)
-            task.add_done_callback(self._written)
+            self._write_tasks.add(task)
+            task.add_done_callback(self._write_done)
             await asyncio.wait([task])
             return _response(task.result())
         if call is not None:
@@ -111,8 +111,8 @@ class Proxy:
                 return _response(result)
             request = result
         is_watch = call is not None and call.verb == "watch"
-        async with self._ask(request, whole=not is_watch) as upstream:
-            response = web.StreamResponse(status=upstream.status, headers=_passed_on(upstream.headers))
+        async with self._request_upstream(request, whole=not is_watch) as upstream:
+            response = web.StreamResponse(status=upstream.status, headers=_forwarded_headers(upstream.headers))
             if upstream.content_length is not None:
                 response.content_length = upstream.content_length
             await response.prepare(received)
@@ -124,8 +124,8 @@ class Proxy:
             await response.write_eof()
             return response
 
-    def _written(self, task: asyncio.Future[ProxyReply]) -> None:
-        self._writing.discard(task)
+    def _write_done(self, task: asyncio.Future[ProxyReply]) -> None:
+        self._write_tasks.discard(task)
         if not task.cancelled():
             task.exception()  # mark the exception as retrieved: a client that is gone does not retrieve it
 
@@ -148,12 +148,12 @@ class Proxy:
             await response.write(incomplete_event)
 
     async def _send(self, request: ProxyRequest) -> ProxyReply:
-        async with self._ask(request) as response:
-            return ProxyReply(response.status, _passed_on(response.headers), await response.read())
+        async with self._request_upstream(request) as response:
+            return ProxyReply(response.status, _forwarded_headers(response.headers), await response.read())
 
-    def _ask(self, request: ProxyRequest, *, whole: bool = True) -> aiohttp.client._RequestContextManager:
+    def _request_upstream(self, request: ProxyRequest, *, whole: bool = True) -> aiohttp.client._RequestContextManager:
         assert self._session is not None, "use `async with Proxy(…)`"
-        headers = _without(request.headers, HOP_BY_HOP if whole else HOP_BY_HOP | {"accept-encoding"})
+        headers = _without_headers(request.headers, HOP_BY_HOP if whole else HOP_BY_HOP | {"accept-encoding"})
         if (token := self._upstream.token()) and "Authorization" not in headers:
             headers["Authorization"] = token
         query = f"?{request.query}" if request.query else ""
@@ -179,11 +179,11 @@ def _response(reply: ProxyReply) -> web.Response:
     return web.Response(status=reply.status, headers=reply.headers, body=reply.body)
 
 
-def _passed_on(headers: Mapping[str, str]) -> CIMultiDict[str]:
-    return _without(headers, HOP_BY_HOP | {"content-length"})
+def _forwarded_headers(headers: Mapping[str, str]) -> CIMultiDict[str]:
+    return _without_headers(headers, HOP_BY_HOP | {"content-length"})
 
 
-def _without(headers: Mapping[str, str], names: frozenset[str]) -> CIMultiDict[str]:
+def _without_headers(headers: Mapping[str, str], names: frozenset[str]) -> CIMultiDict[str]:
     """Return a copy. A header that was sent several times keeps all its values."""
     return CIMultiDict((key, value) for key, value in headers.items() if key.lower() not in names)
 

@@ -93,7 +93,7 @@ class Session:
         session early."""
         self._plan, self._folder, self._run, self._limits, self._report = plan, folder, run, limits, report
         self._counts_only = counts_only
-        self._foreign: list[float] = []
+        self._foreign_shares: list[float] = []
         """The share of the CPU that other processes used in each pair, including the warm-up; 0 if it was below the
         limit."""
         self._durations: list[float] = []
@@ -127,12 +127,12 @@ class Session:
     def _hopeless(self) -> bool:
         """Return whether other processes used too much CPU in every pair so far, and in at least two pairs, and report
         this."""
-        if self._counts_only or len(self._foreign) < 2 or not all(self._foreign):
+        if self._counts_only or len(self._foreign_shares) < 2 or not all(self._foreign_shares):
             return False
         self._report(
             "the comparison ends here",
-            f"other processes use {min(self._foreign):.0%} of the CPU, so no time would be usable — wait until the "
-            f"machine is idle, raise --most-foreign, or go on with --counts --rounds 3 --dir {self._folder}",
+            f"other processes use {min(self._foreign_shares):.0%} of the CPU, so no time would be usable — wait until "
+            f"the machine is idle, raise --most-foreign, or go on with --counts --rounds 3 --dir {self._folder}",
         )
         return True
 
@@ -150,7 +150,7 @@ class Session:
         for number in range(1, count + 1):
             path = self._folder / f"round-{number:02}-{Side.HEAD}.json"
             if not path.exists():
-                self._timed(f"round {number} of {count}", Side.HEAD, path)
+                self._run_timed(f"round {number} of {count}", Side.HEAD, path)
             head_results.append(results.read(path))
         return head_results
 
@@ -166,24 +166,24 @@ class Session:
             for path in paths.values():  # do not keep half a round: its partner would be measured much later
                 path.unlink(missing_ok=True)
             for side in sides:
-                self._timed(subject, side, paths[side])
+                self._run_timed(subject, side, paths[side])
         pair = {side: results.read(path) for side, path in paths.items()}
-        self._foreign.append(max(foreign_share(result, self._limits) for result in pair.values()))
+        self._foreign_shares.append(max(foreign_share(result, self._limits) for result in pair.values()))
         return pair
 
-    def _timed(self, subject: str, side: Side, path: Path) -> None:
-        self._report(subject, f"{side}{self._remaining()}")
+    def _run_timed(self, subject: str, side: Side, path: Path) -> None:
+        self._report(subject, f"{side}{self._remaining_text()}")
         start_time = time.monotonic()
         self._run(self._plan.side(side), path)
         self._durations.append(time.monotonic() - start_time)
         self._remaining_plays = max(0, self._remaining_plays - 1)
 
-    def _remaining(self) -> str:
+    def _remaining_text(self) -> str:
         if not self._durations:
             return ""
         minutes = self._remaining_plays * sum(self._durations) / len(self._durations) / 60
         duration = f"about {minutes:.0f} min" if minutes >= 1 else "less than a minute"
-        return f", {duration} left" + (", more if further rounds are disturbed" if any(self._foreign) else "")
+        return f", {duration} left" + (", more if further rounds are disturbed" if any(self._foreign_shares) else "")
 
 
 def subprocess_runner(scenario: str, scheduler: str) -> Runner:
