@@ -341,7 +341,7 @@ class Shape:
         log = self._capacity.log
         if self._read == log.count:
             return
-        for i in log.since(self._read):
+        for i in log.changed_after(self._read):
             old = self._slots.get(i)
             if old is None or (new := self._count(i)) == old:
                 continue
@@ -372,7 +372,7 @@ class Tally:
         """The free amount of the resource in each domain."""
         log = self._capacity.log
         if self._read < log.count:
-            self._refresh(log.since(self._read))
+            self._refresh(log.changed_after(self._read))
             self._read = log.count
         return self._sums
 

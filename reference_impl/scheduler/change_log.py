@@ -19,7 +19,7 @@ class ChangeLog:
         self._last_changes.pop(node, None)
         self._last_changes[node] = self.count
 
-    def since(self, count: int) -> list[int]:
+    def changed_after(self, count: int) -> list[int]:
         """Return the nodes that have changed after the first `count` changes, in the order of their last change."""
         nodes = []
         for node, number in reversed(self._last_changes.items()):

@@ -49,7 +49,7 @@ class Ranking:
     def _catch_up(self) -> None:
         if self._read == self._log.count:
             return
-        for node in self._log.since(self._read):
+        for node in self._log.changed_after(self._read):
             old = self._free_amounts.get(node)
             if old is None or (now := self._free[node].get(self._resource, 0)) == old:
                 continue
