@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from conformance import data, documents
 from conformance.documents import Document, Field
 from conformance.errors import UsageError
@@ -145,7 +143,7 @@ def _object(document: Document, field: Field, entry: Mapping[str, Any]) -> dict[
     if entry.get("base") not in bases:
         hint = documents.suggestion(str(entry.get("base")), bases)
         raise UsageError(f"unknown base {entry.get('base')!r}", where=document.location(*field), hint=hint)
-    manifest: dict[str, Any] = _copied(bases[entry["base"]])
+    manifest: dict[str, Any] = filled(bases[entry["base"]], {})
     try:
         for path, value in entry.get("set", {}).items():
             _put(manifest, list(_steps(path)), value)
@@ -156,11 +154,6 @@ def _object(document: Document, field: Field, entry: Mapping[str, Any]) -> dict[
         hint = "give paths into the base"
         raise UsageError("a path of set or drop does not fit", where=document.location(*field), hint=hint) from None
     return manifest
-
-
-def _copied(value: Any) -> Any:
-    """Return a deep copy of JSON. This is ten times faster than `copy.deepcopy`."""
-    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def _steps(path: str) -> Iterator[str | int]:
@@ -184,4 +177,4 @@ def _put(target: Any, path: list[str | int], value: Any) -> None:
     if isinstance(target, list) and last_step == len(target):
         target.append(value)
     else:
-        target[last_step] = _copied(value)
+        target[last_step] = filled(value, {})
