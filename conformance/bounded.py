@@ -55,8 +55,8 @@ def content(path: Path, limit: int, location: str) -> bytes:
         with path.open("rb") as file:
             data = file.read(limit + 1)
     except OSError as error:
-        problem, near = unreadable(path, error)
-        raise UsageError(problem, where=location, hint=near or "give a readable file") from error
+        problem, specific_hint = unreadable(path, error)
+        raise UsageError(problem, where=location, hint=specific_hint or "give a readable file") from error
     if len(data) > limit:
         raise UsageError(f"is longer than {limit >> 20} MiB", where=location, hint="give a shorter file")
     return data
@@ -108,9 +108,9 @@ def check(root: yaml.Node, location: str, limit: int = VALUES) -> None:
     """Raise UsageError if a document, with its aliases expanded, is too deep or too large, or has an alias that
     contains itself."""
     sizes: dict[int, tuple[int, int]] = {}
-    above: set[int] = set()
+    ancestors: set[int] = set()
 
-    def measured(node: yaml.Node, depth: int) -> tuple[int, int]:
+    def measure(node: yaml.Node, depth: int) -> tuple[int, int]:
         """Return the number of values in a node and the depth of its tree. Each node is visited once, however many
         aliases refer to it."""
         if isinstance(node, yaml.ScalarNode):
@@ -119,23 +119,23 @@ def check(root: yaml.Node, location: str, limit: int = VALUES) -> None:
                     node, location, f"has a value of {len(node.value):,} characters that is no text", "quote it"
                 )
             return 1, 0
-        if id(node) in above:
+        if id(node) in ancestors:
             raise _wrong(node, location, "has an alias that holds itself", "write it out")
         if id(node) not in sizes:
-            above.add(id(node))
+            ancestors.add(id(node))
             values, height = 1, 0
             for item in node.value:
                 for part in item if isinstance(item, tuple) else (item,):
-                    values_of_part, height_of_part = measured(part, depth + 1)
+                    values_of_part, height_of_part = measure(part, depth + 1)
                     values, height = values + values_of_part, max(height, height_of_part + 1)
-            above.remove(id(node))
+            ancestors.remove(id(node))
             sizes[id(node)] = values, height
         values, height = sizes[id(node)]
         if depth + height > DEPTH:
             raise _wrong(node, location, _DEEP, _FLATTER)
         return values, height
 
-    values, _ = measured(root, 0)
+    values, _ = measure(root, 0)
     if values > limit:
         problem = f"stands for more than {limit:,} values"
         raise _wrong(root, location, problem, "make it smaller, above all what its aliases stand for")

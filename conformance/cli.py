@@ -151,8 +151,8 @@ def run_whatever_is_read(command: Callable[[], object]) -> int:
         options: dict[str, Any] = {"encoding": stream.encoding, "errors": "replace", "line_buffering": True}
         return io.TextIOWrapper(io.BufferedWriter(output), **options)
 
-    before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (stream and tolerant(stream) for stream in before)
+    original_streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (stream and tolerant(stream) for stream in original_streams)
     try:
         code = run(command)
         for stream in filter(None, (sys.stdout, sys.stderr)):
@@ -163,7 +163,7 @@ def run_whatever_is_read(command: Callable[[], object]) -> int:
                 f"grove-conformance: not everything could be printed: {failure.strerror}", file=sys.stderr, flush=True
             )
     finally:
-        sys.stdout, sys.stderr = before
+        sys.stdout, sys.stderr = original_streams
     return Exit.OUTPUT if problems and code == Exit.CONFORMANT else code
 
 

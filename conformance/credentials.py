@@ -85,23 +85,23 @@ def log(content: bytes, name: str) -> bytes:
 
 def _without_blocks(content: bytes) -> bytes:
     """Return a log without private keys in PEM, even if each of their lines has a prefix."""
-    parts, done, end = list[bytes](), 0, 0
-    for begin in _BEGIN.finditer(content):
-        if begin.start() < done:
+    parts, copied_to, key_end = list[bytes](), 0, 0
+    for opening in _BEGIN.finditer(content):
+        if opening.start() < copied_to:
             continue
-        if end < begin.end():
-            match = _END.search(content, begin.end())
-            end = match.end() if match else len(content) + LONGEST
-        after = end if end - begin.start() <= LONGEST else _lines(content, begin.end())
-        if after > begin.end():
-            parts += content[done : begin.start()], HIDDEN.encode()
-            done = after
-    return b"".join((*parts, content[done:]))
+        if key_end < opening.end():
+            match = _END.search(content, opening.end())
+            key_end = match.end() if match else len(content) + LONGEST
+        block_end = key_end if key_end - opening.start() <= LONGEST else _lines(content, opening.end())
+        if block_end > opening.end():
+            parts += content[copied_to : opening.start()], HIDDEN.encode()
+            copied_to = block_end
+    return b"".join((*parts, content[copied_to:]))
 
 
-def _lines(content: bytes, begin: int) -> int:
+def _lines(content: bytes, start: int) -> int:
     """Return the offset at which a key ends whose lines each have a prefix and whose END line is missing."""
-    end = begin
-    while end - begin < LONGEST and (line := _LINE.match(content, end)):
+    end = start
+    while end - start < LONGEST and (line := _LINE.match(content, end)):
         end = line.end()
     return end

@@ -46,8 +46,8 @@ class Document:
         at = field
         while at and at not in self.lines:
             at = at[:-1]
-        place = f"{display_path(self.path)}:{self.lines.get(at, 1)}"
-        return f"{place}: {spelled(field)}" if field else place
+        position = f"{display_path(self.path)}:{self.lines.get(at, 1)}"
+        return f"{position}: {spelled(field)}" if field else position
 
     def strings(self, *below: str | int) -> Iterator[tuple[Field, str]]:
         """Yield every string below a field, together with the string's own field, in file order."""
@@ -194,8 +194,8 @@ def _construct(
             key = _scalar(loader, key_node, at, path, written)
             if not isinstance(key, str):
                 location = f"{display_path(path)}:{key_node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
-                named = f"the key {key!r}" if isinstance(key_node, yaml.ScalarNode) else "a key"
-                raise UsageError(f"{named} is not text", where=location, hint="put it in quotes")
+                key_text = f"the key {key!r}" if isinstance(key_node, yaml.ScalarNode) else "a key"
+                raise UsageError(f"{key_text} is not text", where=location, hint="put it in quotes")
             lines[(*at, key)] = key_node.start_mark.line + 1
             result[key] = _construct(loader, value_node, (*at, key), lines, path, written)
         return result
@@ -266,8 +266,8 @@ def _complaint(document: Document, error: jsonschema.ValidationError) -> tuple[i
     if error.validator == "additionalProperties":
         schema: Any = error.schema
         properties = schema.get("properties", {})
-        given: Any = error.instance
-        unknown = next(key for key in given if key not in properties)
+        instance: Any = error.instance
+        unknown = next(key for key in instance if key not in properties)
         field, problem, hint = (*field, unknown), "unknown field", suggestion(unknown, properties)
     ancestor = field
     while ancestor and ancestor not in document.lines:

@@ -49,8 +49,8 @@ def figure(height: float, width: float = WIDTH, **grid: Any) -> tuple[Any, Any]:
 
     Raises UsageError if matplotlib is not installed.
     """
-    drawn = require_matplotlib().figure.Figure(figsize=(width, height))
-    return drawn, drawn.subplots(**grid)
+    new_figure = require_matplotlib().figure.Figure(figsize=(width, height))
+    return new_figure, new_figure.subplots(**grid)
 
 
 def require_matplotlib() -> Any:
@@ -79,14 +79,14 @@ def document(drawn: Any, title: str) -> str:
     drawn.suptitle(title, x=0.01, ha="left")
     handles = {handle.get_label(): handle for axes in drawn.axes for handle in axes.get_legend_handles_labels()[0]}
     drawn.legend(handles=handles.values(), loc="outside lower left", ncols=3)
-    tag, rest = _svg(drawn).split(">", 1)
-    return f"{tag}>\n <title>{escape(title)}</title>\n <style>{SCHEMES}</style>{rest}"
+    tag, body = _svg(drawn).split(">", 1)
+    return f"{tag}>\n <title>{escape(title)}</title>\n <style>{SCHEMES}</style>{body}"
 
 
 def _svg(drawn: Any) -> str:
-    written = io.StringIO()
-    drawn.savefig(written, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    text = written.getvalue()
+    buffer = io.StringIO()
+    drawn.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    text = buffer.getvalue()
     for color, (variable, *_) in COLORS.items():
         text = text.replace(color, f"var({variable})")
     return text[text.index("<svg") :].replace("<svg", '<svg role="img"', 1)

@@ -78,15 +78,15 @@ class GroveCluster:
         to start none; `settings` are NAME=VALUE assignments of its parameters. Raises UsageError, HarnessError."""
         options = ("--grove-implementation", "--grove-set")
         values = assignments(settings, options[1])
-        playing = deployment.load(implementation, values, options=options) if implementation else None
-        name = scheduler_names.kube_scheduler(*playing) if playing else DEFAULT_SCHEDULER
+        descriptors = deployment.load(implementation, values, options=options) if implementation else None
+        name = scheduler_names.kube_scheduler(*descriptors) if descriptors else DEFAULT_SCHEDULER
         unique = f"pytest-{os.getpid()}-{secrets.token_hex(2)}"
         cluster = Cluster.up(
             unique, settings=ClusterSettings(scheduler_name=name, addons=True), owner=True, report=report
         )
         try:
-            if playing:
-                deployment.start(cluster, *playing, report)
+            if descriptors:
+                deployment.start(cluster, *descriptors, report)
             return cls(cluster)
         except BaseException:
             cluster.down()
@@ -157,11 +157,11 @@ class GroveCluster:
         """Delete nodes. Kubernetes deletes the pods that were bound to them. Raises UsageError."""
         if isinstance(names, str):
             raise UsageError("takes a list of names", where="remove_nodes", hint=f"write remove_nodes([{names!r}])")
-        chosen = list(names)
-        self._require("remove_nodes", chosen)
-        for name in chosen:
+        node_names = list(names)
+        self._require("remove_nodes", node_names)
+        for name in node_names:
             self._core.delete_node(name)
-        self.added[:] = [name for name in self.added if name not in chosen]
+        self.added[:] = [name for name in self.added if name not in node_names]
 
     def discard(self, names: list[str]) -> None:
         """Delete the nodes that still exist, and the pods on them, so that a later node of the same name does not

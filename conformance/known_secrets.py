@@ -91,15 +91,15 @@ def learn(secret: bytes) -> None:
     if len(secret) < MIN_LENGTH or secret in _secrets:
         return
     _secrets.add(secret)
-    forms, last = [secret], [secret]
+    forms, latest = [secret], [secret]
     for _ in range(TIMES):
-        last = [form for current in last for form in _in_base64(current)]
-        forms += last
-    in_hex = [digits for form in forms[:4] for digits in (form.hex().encode(), form.hex().upper().encode())]
-    for kind, listed in ((_TEXT, forms), (_HEX, in_hex)):
-        for form in listed:
-            plain, length = form.translate(_PLAIN), kind[0]
-            _windows[kind].update(plain[at : at + length] for at in range(len(plain) - length + 1))
+        latest = [form for current in latest for form in _in_base64(current)]
+        forms += latest
+    hex_forms = [digits for form in forms[:4] for digits in (form.hex().encode(), form.hex().upper().encode())]
+    for window_size, encodings in ((_TEXT, forms), (_HEX, hex_forms)):
+        for form in encodings:
+            plain, length = form.translate(_PLAIN), window_size[0]
+            _windows[window_size].update(plain[at : at + length] for at in range(len(plain) - length + 1))
 
 
 def cut(content: bytes, instead: bytes) -> bytes:
@@ -107,20 +107,20 @@ def cut(content: bytes, instead: bytes) -> bytes:
     JSON."""
     if not _secrets:
         return content
-    parts, done = list[bytes](), 0
+    parts, copied_to = list[bytes](), 0
     plain = content.translate(_PLAIN)
-    for at, length in sorted(place for kind in _windows for place in _places(plain, kind)):
-        if at < done:
+    for at, length in sorted(place for window_size in _windows for place in _places(plain, window_size)):
+        if at < copied_to:
             continue
-        begin = done + len(content[done:at].rstrip(_RUN))
-        if content[begin - 1 : begin] == b"\\":  # an escape, such as \n or \u003e
-            begin += 5 if content[begin : begin + 1] == b"u" else 1
-        after = _AFTER_RUN.search(content, at + length)
-        end = after.start() if after else len(content)
-        if content[begin:end].strip(b"0123456789eE+-"):  # not a number
-            parts += content[done:begin], instead
-            done = end
-    return b"".join((*parts, content[done:])) if parts else content
+        word_start = copied_to + len(content[copied_to:at].rstrip(_RUN))
+        if content[word_start - 1 : word_start] == b"\\":  # an escape, such as \n or \u003e
+            word_start += 5 if content[word_start : word_start + 1] == b"u" else 1
+        next_break = _AFTER_RUN.search(content, at + length)
+        word_end = next_break.start() if next_break else len(content)
+        if content[word_start:word_end].strip(b"0123456789eE+-"):  # not a number
+            parts += content[copied_to:word_start], instead
+            copied_to = word_end
+    return b"".join((*parts, content[copied_to:])) if parts else content
 
 
 def scattered(log: bytes) -> bool:
@@ -133,7 +133,7 @@ def scattered(log: bytes) -> bool:
         broken = _BREAK.sub(b"\n", piece)
         all_words += broken.translate(_PLAIN, _NO_TEXT)
         last_words += b"".join(_LAST.findall(broken))
-        lists = (_of_numbers(match[0]) for match in _BYTES.finditer(piece))
+        lists = (_bytes_of_numbers(match[0]) for match in _BYTES.finditer(piece))
         escaped = [_ESCAPED.sub(_byte, piece)] if b"\\x" in piece else []
         if any(_has(content.translate(_PLAIN), _TEXT) for content in (*escaped, *lists)):
             return True
@@ -148,15 +148,15 @@ def _in_base64(content: bytes) -> Iterator[bytes]:
         yield text[(before * 8 + 5) // 6 : (before + len(content)) * 8 // 6]
 
 
-def _places(plain: bytes, kind: tuple[int, int]) -> Iterator[tuple[int, int]]:
+def _places(plain: bytes, window_size: tuple[int, int]) -> Iterator[tuple[int, int]]:
     """Yield the offset and length of each window that belongs to a secret."""
-    windows, (length, step) = _windows[kind], kind
+    windows, (length, step) = _windows[window_size], window_size
     if windows:
         yield from ((at, length) for at in range(0, len(plain), step) if plain[at : at + length] in windows)
 
 
-def _has(plain: bytes, kind: tuple[int, int]) -> bool:
-    return next(_places(plain, kind), None) is not None
+def _has(plain: bytes, window_size: tuple[int, int]) -> bool:
+    return next(_places(plain, window_size), None) is not None
 
 
 def _within(words: bytearray) -> bool:
@@ -167,17 +167,17 @@ def _within(words: bytearray) -> bool:
 def _pieces(content: bytes) -> Iterator[bytes]:
     """Yield a text in pieces, of whole lines if possible: processing all words of a long text at once takes too much
     memory."""
-    begin = 0
-    while begin < len(content):
-        end = content.find(b"\n", begin + _PIECE, begin + 2 * _PIECE) + 1 or begin + 2 * _PIECE
-        yield content[begin:end]
-        begin = end
+    start = 0
+    while start < len(content):
+        end = content.find(b"\n", start + _PIECE, start + 2 * _PIECE) + 1 or start + 2 * _PIECE
+        yield content[start:end]
+        start = end
 
 
 def _byte(escape: re.Match[bytes]) -> bytes:
     return bytes([int(escape[1], 16)])
 
 
-def _of_numbers(listed: bytes) -> bytes:
+def _bytes_of_numbers(text: bytes) -> bytes:
     """Return the bytes of a textual list of decimal numbers."""
-    return bytes(number for match in re.finditer(rb"\d+", listed) if (number := int(match[0])) < 256)
+    return bytes(number for match in re.finditer(rb"\d+", text) if (number := int(match[0])) < 256)

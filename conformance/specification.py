@@ -53,8 +53,8 @@ class Row:
     @property
     def mark(self) -> str:
         """Return the first mark of the row in full; "" if its table has no marks."""
-        written = next((value for name, value in self.cells if name.lower() in _MARK_COLUMNS), "")
-        word = re.match(r"\W*(\w+)", written)
+        mark_text = next((value for name, value in self.cells if name.lower() in _MARK_COLUMNS), "")
+        word = re.match(r"\W*(\w+)", mark_text)
         return MARKS.get(word[1], "") if word else ""
 
 

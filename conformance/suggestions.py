@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-LISTED, SOME = 40, 5
-"""A hint for more than `LISTED` known names lists only `SOME` of them."""
-SHORTEST = 3
+MAX_LISTED, MAX_EXAMPLES = 40, 5
+"""A hint for more than `MAX_LISTED` known names lists at most `MAX_EXAMPLES` of them."""
+MIN_PREFIX = 3
 """Minimum length of a prefix that is taken for a longer name."""
 
 
@@ -17,12 +17,12 @@ def suggestion(wrong: str, known_names: Iterable[str]) -> str:
     """Return a hint for an unknown name: `did you mean "argv"?`, or the list of known names; if there are many, only
     some of them."""
     names = sorted(known_names)
-    if near := nearest(wrong, names):
-        return f'did you mean "{near}"?'
-    if len(names) <= LISTED:
+    if nearest_name := nearest(wrong, names):
+        return f'did you mean "{nearest_name}"?'
+    if len(names) <= MAX_LISTED:
         return f"known: {', '.join(names)}" if names else "none is allowed here"
-    some = names[:: len(names) // SOME][:SOME]
-    return f"known are {len(names)}, among them {', '.join(some)}"
+    examples = names[:: len(names) // MAX_EXAMPLES][:MAX_EXAMPLES]
+    return f"known are {len(names)}, among them {', '.join(examples)}"
 
 
 def nearest(wrong: str, known_names: Iterable[str]) -> str:
@@ -30,15 +30,15 @@ def nearest(wrong: str, known_names: Iterable[str]) -> str:
     case or in leading zeros; the shortest name with this prefix; the most similar name, preferably in the same folder
     if names are paths."""
     names = sorted(known_names)
-    if same := [name for name in names if _plain(name) == _plain(wrong)]:
-        return same[0]
-    begun = [name for name in names if name.casefold().startswith(wrong.casefold())]
-    if begun and len(wrong) >= SHORTEST:
-        return min(begun, key=len)
+    if equal_names := [name for name in names if _plain(name) == _plain(wrong)]:
+        return equal_names[0]
+    with_prefix = [name for name in names if name.casefold().startswith(wrong.casefold())]
+    if with_prefix and len(wrong) >= MIN_PREFIX:
+        return min(with_prefix, key=len)
     folder = wrong[: wrong.rfind("/") + 1]
-    for among in ([name for name in names if name.startswith(folder)], names):
-        if near := difflib.get_close_matches(wrong, among, n=1, cutoff=0.6):
-            return near[0]
+    for candidates in ([name for name in names if name.startswith(folder)], names):
+        if close_matches := difflib.get_close_matches(wrong, candidates, n=1, cutoff=0.6):
+            return close_matches[0]
     return ""
 
 
@@ -55,8 +55,8 @@ def absent(path: Path) -> tuple[str, str]:
         present = [entry.name for entry in missing.parent.iterdir() if missing == path or entry.is_dir()]
     except OSError:
         return problem, ""
-    near = nearest(missing.name, present)
-    return problem, f'did you mean "{missing.with_name(near)}"?' if near else ""
+    nearest_name = nearest(missing.name, present)
+    return problem, f'did you mean "{missing.with_name(nearest_name)}"?' if nearest_name else ""
 
 
 def unreadable(path: Path, error: OSError) -> tuple[str, str]:

@@ -64,8 +64,8 @@ class Repository:
             return None
         if path.is_dir() and not (path / "README.md").exists():
             names = sorted(f"{child.name}/" if child.is_dir() else child.name for child in path.iterdir())
-            listed = "".join(f"- [{name}]({name})\n" for name in names if not name.startswith((".", "__")))
-            file = File.generated(self._config, uri, content=f"# {path.relative_to(self._root)}/\n\n{listed}")
+            links = "".join(f"- [{name}]({name})\n" for name in names if not name.startswith((".", "__")))
+            file = File.generated(self._config, uri, content=f"# {path.relative_to(self._root)}/\n\n{links}")
             self._folders[uri] = path
         else:
             source = path / "README.md" if path.is_dir() else path
@@ -86,12 +86,12 @@ class Links(Treeprocessor):
     def run(self, root: Element) -> None:
         """Rewrite the links of a page."""
         assert self.page is not None
-        start, here = self._repository.start(self.page), posixpath.dirname(self.page.src_uri)
+        start, page_folder = self._repository.start(self.page), posixpath.dirname(self.page.src_uri)
         for element in root.iter():
             name = {"a": "href", "img": "src"}.get(element.tag, "")
             if (target := self._repository.target(element.get(name, ""), start)) is not None:
                 fragment = urlsplit(element.get(name, "")).fragment
-                link = posixpath.relpath(self._repository.place(target), here or ".")
+                link = posixpath.relpath(self._repository.place(target), page_folder or ".")
                 element.set(name, f"{link}#{fragment}" if fragment else link)
 
 

@@ -48,13 +48,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Turn this session into a conformance run if the command line names conformance tests, or into a worker of such a
     run if it is a pytest-xdist worker."""
-    given = getattr(config, "workerinput", None)
-    if given is not None:
-        if _SETTINGS in given:
+    worker_input = getattr(config, "workerinput", None)
+    if worker_input is not None:
+        if _SETTINGS in worker_input:
             _take_precedence()
             from conformance.suite import plugin
 
-            config.option.conformance_run = given[_SETTINGS]
+            config.option.conformance_run = worker_input[_SETTINGS]
             config.pluginmanager.register(plugin)
     elif _asked_for(config):
         if not config.getoption("grove_implementation"):

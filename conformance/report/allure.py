@@ -53,19 +53,19 @@ SEVERITY = {
 
 
 PICTURE_TYPE = AttachmentType.SVG.mime_type
-MOST_PICTURE = 4 << 20
+MAX_PICTURE_BYTES = 4 << 20
 """Maximum number of bytes that are read of a picture: another program may have replaced it by an endless file."""
 
 
 def write(folder: Path, report: Report) -> None:
     """Write the results. `folder` must be in the folder of the run. Raises HarnessError."""
     try:
-        written = AllureFileLogger(folder)
-        listed = cases.of(report)
-        bundles = {failure.bundle for case in listed if case.result for failure in case.result.failures}
-        pictures = dict(_pictures(folder.parent, sorted(bundles - {""}), written))
-        for case in listed:
-            written.report_result(_result(case, report, pictures))
+        logger = AllureFileLogger(folder)
+        report_cases = cases.of(report)
+        bundles = {failure.bundle for case in report_cases if case.result for failure in case.result.failures}
+        pictures = dict(_pictures(folder.parent, sorted(bundles - {""}), logger))
+        for case in report_cases:
+            logger.report_result(_result(case, report, pictures))
     except OSError as error:
         hint = "make room or make it writable, and remove what is in its place"
         raise HarnessError(f"cannot be written: {error.strerror}", where=str(folder), hint=hint) from error
@@ -75,12 +75,12 @@ def write(folder: Path, report: Report) -> None:
     document.save(folder / "categories.json", json.dumps(list(_categories(report)), indent=2) + "\n")
 
 
-def _pictures(run: Path, bundles: Iterable[str], written: AllureFileLogger) -> Iterator[tuple[str, str]]:
+def _pictures(run: Path, bundles: Iterable[str], logger: AllureFileLogger) -> Iterator[tuple[str, str]]:
     """Write the picture of each bundle that has one, and yield the bundle with the name of the written file."""
     for name in bundles:
         with contextlib.suppress(OSError), regular.opened(run / name / bundle.PICTURE) as file:
             source = ATTACHMENT_PATTERN.format(prefix=md5(name), ext="svg")
-            written.report_attached_data(file.read(MOST_PICTURE), source)
+            logger.report_attached_data(file.read(MAX_PICTURE_BYTES), source)
             yield name, source
 
 
@@ -106,8 +106,10 @@ def _result(case: ReportCase, report: Report, pictures: Mapping[str, str]) -> Te
         result.statusDetails = StatusDetails(message=clean(case.message), trace=clean(_trace(case)))
     if case.result is not None:
         entry = case.result.requirement
-        statement, other = basis.in_short(entry.basis), basis.otherwise(entry.basis)
-        result.description = clean(f"{statement}\n\nSays otherwise: {other}" if other else statement) or None
+        statement, contradiction = basis.in_short(entry.basis), basis.otherwise(entry.basis)
+        result.description = (
+            clean(f"{statement}\n\nSays otherwise: {contradiction}" if contradiction else statement) or None
+        )
         result.labels += [
             Label(LabelType.STORY, clean(title)),
             Label(LabelType.SEVERITY, SEVERITY[entry.level]),
@@ -152,14 +154,14 @@ def _categories(report: Report) -> Iterator[dict[str, Any]]:
     """Yield a category for each cause, then a category for each profile with failures without a known cause. A result
     belongs to the first category that matches."""
     for number, cause in enumerate(causes.of(report, defects.rows()), 1):
-        every = [Status.FAILED, Status.BROKEN, Status.SKIPPED]
+        statuses = [Status.FAILED, Status.BROKEN, Status.SKIPPED]
         yield {
             "name": clean(f"{number}. {cause.title}"),
-            "matchedStatuses": every,
+            "matchedStatuses": statuses,
             "traceRegex": rf"[a-z-]+: cause {number}\n.*",
         }
-    rest = [case for case in cases.of(report) if case.state in cases.RED and not case.cause]
-    for group in dict.fromkeys(case.group for case in rest):
+    uncaused_cases = [case for case in cases.of(report) if case.state in cases.RED and not case.cause]
+    for group in dict.fromkeys(case.group for case in uncaused_cases):
         yield {
             "name": f"profile {group}",
             "matchedStatuses": [Status.FAILED, Status.BROKEN],

@@ -10,7 +10,7 @@ from conformance.evidence.values import brief
 from conformance.implementation.descriptor import ExpectedFailure
 from conformance.report.model import LEFT_OUT, Outcome, Report, Result
 
-MOST_REASON = 160
+MAX_REASON_LENGTH = 160
 """Maximum length of a reason in characters."""
 
 
@@ -20,15 +20,15 @@ def of(
     """Return the failures that count against a run as expected failures. Entries of `earlier` that still fail keep
     their reason, and their date unless it has passed; entries that this run did not judge are kept; entries that pass
     are dropped."""
-    by_id = {entry.id: entry for entry in earlier}
+    earlier_by_id = {entry.id: entry for entry in earlier}
     day = datetime.date.fromtimestamp(report.started.wall)
     results = {result.requirement.id: result for result in report.results}
-    unjudged = [entry for entry in by_id.values() if entry.id not in results or not _judged(results[entry.id])]
+    unjudged = [entry for entry in earlier_by_id.values() if entry.id not in results or not _judged(results[entry.id])]
     failures = []
     for result in report.results:
         if not _fails(result):
             continue
-        entry = by_id.get(result.requirement.id)
+        entry = earlier_by_id.get(result.requirement.id)
         if entry is None:
             entry = ExpectedFailure(result.requirement.id, reason or _reason(result, day), expires=expires)
         failures.append(ExpectedFailure(entry.id, entry.reason, entry.link, expires) if entry.expired(day) else entry)
@@ -61,4 +61,4 @@ def _reason(result: Result, day: datetime.date) -> str:
     reason = entry.violation or entry.text
     if result.outcome is Outcome.BLOCKED:
         reason = f"blocked: {result.reason}"
-    return brief(f"since {day}: {reason}", MOST_REASON)
+    return brief(f"since {day}: {reason}", MAX_REASON_LENGTH)

@@ -73,10 +73,10 @@ def of(report: Report) -> list[ReportCase]:
     tests = {test.test: test for test in report.tests}
     shares = Counter(test for result in report.results for test in result.tests)
     results = [result for result in report.results if result.reason not in UNTOLD]
-    listed = [
+    report_cases = [
         _case(result, report, run_causes, numbers.get(result.requirement.id, 0), tests, shares) for result in results
     ]
-    return listed + list(_general(report, listed))
+    return report_cases + list(_general(report, report_cases))
 
 
 def state(result: Result, report: Report) -> CaseState:
@@ -102,21 +102,21 @@ def _case(
     tests: Mapping[str, TestFinished],
     shares: Mapping[str, int],
 ) -> ReportCase:
-    entry, now = result.requirement, state(result, report)
-    ran = [tests[name] for name in result.tests if name in tests]
+    entry, case_state = result.requirement, state(result, report)
+    finished_tests = [tests[name] for name in result.tests if name in tests]
     return ReportCase(
         group=entry.profile,
         name=entry.id,
-        state=now,
-        message=_message(result, now),
+        state=case_state,
+        message=_message(result, case_state),
         details="\n".join(_details(result, report, run_causes[number - 1].title if number else "")),
-        seconds=round(sum(sum(test.seconds.values()) / shares[test.test] for test in ran), 3),
-        begin=min((test.wall - sum(test.seconds.values()) for test in ran), default=None),
-        end=max((test.wall for test in ran), default=None),
+        seconds=round(sum(sum(test.seconds.values()) / shares[test.test] for test in finished_tests), 3),
+        begin=min((test.wall - sum(test.seconds.values()) for test in finished_tests), default=None),
+        end=max((test.wall for test in finished_tests), default=None),
         result=result,
         cause=number,
-        scene=min(map(_scene, ran), default=""),
-        markers=_markers(report, {test.scene for test in ran}),
+        scene=min(map(_scene, finished_tests), default=""),
+        markers=_markers(report, {test.scene for test in finished_tests}),
     )
 
 
@@ -130,17 +130,21 @@ def _markers(report: Report, scenes: Collection[str]) -> dict[str, float]:
     return {f"{phase}/{name}": at for phases in timed for phase, times in phases.items() for name, at in times.items()}
 
 
-def _message(result: Result, now: CaseState) -> str:
+def _message(result: Result, case_state: CaseState) -> str:
     """Return the reason why a case did not pass, as one line."""
-    if now is CaseState.PASSED:
+    if case_state is CaseState.PASSED:
         return ""
-    wrong = next((facts.sentence(f.what, f.expected, f.observed) for f in result.failures), "")
+    first_failure = next((facts.sentence(f.what, f.expected, f.observed) for f in result.failures), "")
     if result.outcome is Outcome.FAILED:
         entry = result.requirement
         level = f"{entry.level} of a seed document" if entry.seed else str(entry.level)
-        return wrong if now is CaseState.FAILED else f"failed, but a {level} does not decide: {wrong}"
+        return (
+            first_failure
+            if case_state is CaseState.FAILED
+            else f"failed, but a {level} does not decide: {first_failure}"
+        )
     reason = " ".join(result.reason.split())
-    return ": ".join(part for part in (result.outcome.replace("-", " "), reason, wrong) if part)
+    return ": ".join(part for part in (result.outcome.replace("-", " "), reason, first_failure) if part)
 
 
 def _details(result: Result, report: Report, title: str) -> Iterator[str]:
@@ -161,12 +165,12 @@ def _details(result: Result, report: Report, title: str) -> Iterator[str]:
         yield f"explained by: grove-conformance explain {result.requirement.id}"
 
 
-def _general(report: Report, listed: list[ReportCase]) -> Iterator[ReportCase]:
+def _general(report: Report, report_cases: list[ReportCase]) -> Iterator[ReportCase]:
     """Yield a case for each harness error that no test reports, and one for the verdict if no other case shows that the
     run failed."""
     bad = report.exit is not Exit.CONFORMANT
     reasons = {test.reason for test in report.tests}
-    red = any(case.state in RED for case in listed)
+    red = any(case.state in RED for case in report_cases)
     for fault in report.faults:
         if fault not in reasons:
             red = red or bad

@@ -61,8 +61,10 @@ class Cause:
     def title(self) -> str:
         """Return a one-line description of what is wrong."""
         lead = self.failed[0]
-        ended = next((line for failure in lead.failures if (line := failure.removed or stopped(failure.observed))), "")
-        return ended or lead.requirement.violation or lead.requirement.text
+        end_reason = next(
+            (line for failure in lead.failures if (line := failure.removed or stopped(failure.observed))), ""
+        )
+        return end_reason or lead.requirement.violation or lead.requirement.text
 
     @property
     def weight(self) -> tuple[int, int]:
@@ -87,8 +89,8 @@ def of(report: Report, defects: Collection[str] = ()) -> list[Cause]:
     stops = {line: cause for cause in causes for failure in cause.failures if (line := _stop_of(failure))}
     for result in report.results:
         if result.outcome is Outcome.BLOCKED:
-            by_check = [holders[by] for by in result.ended_by if by in holders]
-            for cause in by_check or [cause for line, cause in stops.items() if line in result.reason]:
+            causes_by_check = [holders[end_key] for end_key in result.ended_by if end_key in holders]
+            for cause in causes_by_check or [cause for line, cause in stops.items() if line in result.reason]:
                 if result not in cause.held_up:
                     cause.held_up.append(result)
     return sorted(causes, key=lambda cause: cause.weight, reverse=True)
@@ -105,8 +107,8 @@ def stopped(observed: object) -> str:
     """Return the reason why a wait could not succeed: a process has ended, or the implementation does nothing. Empty if
     there is no such reason."""
     lines = observed.splitlines() if isinstance(observed, str) else []
-    begin = next((number for number, line in enumerate(lines) if line.startswith(IN_VAIN)), None)
-    return lines[0] if begin else ""
+    timeout_line = next((number for number, line in enumerate(lines) if line.startswith(IN_VAIN)), None)
+    return lines[0] if timeout_line else ""
 
 
 def _cause(results: list[Result], scores: Mapping[str, tuple[int, int]]) -> Cause:
@@ -165,13 +167,13 @@ def _by_event(failed: Iterable[Result]) -> list[list[str]]:
 def _firsts(failures: Iterable[Failure]) -> list[Failure]:
     """Return the failures, without those that deviate at a later record than another failure in the same history,
     because they may be its consequences."""
-    first: dict[str, int] = {}
-    listed = list(failures)
-    for failure in listed:
+    first_revision: dict[str, int] = {}
+    all_failures = list(failures)
+    for failure in all_failures:
         if failure.deviation is not None:
-            revision = first.setdefault(failure.history, failure.deviation.revision)
-            first[failure.history] = min(revision, failure.deviation.revision)
-    return [f for f in listed if f.deviation is None or f.deviation.revision == first[f.history]]
+            revision = first_revision.setdefault(failure.history, failure.deviation.revision)
+            first_revision[failure.history] = min(revision, failure.deviation.revision)
+    return [f for f in all_failures if f.deviation is None or f.deviation.revision == first_revision[f.history]]
 
 
 def _events(failure: Failure) -> list[Hashable]:
@@ -192,8 +194,8 @@ def _stop_of(failure: Failure) -> str:
 
 def _ends(result: Result) -> list[tuple[str, str]]:
     """Return the keys under which tests that ended early refer to the failures of a requirement."""
-    by_check = [(failure.test, f"{result.requirement.id} failed ({failure.what})") for failure in result.failures]
-    return by_check + [(failure.scene, failure.what) for failure in result.failures if failure.scene]
+    check_keys = [(failure.test, f"{result.requirement.id} failed ({failure.what})") for failure in result.failures]
+    return check_keys + [(failure.scene, failure.what) for failure in result.failures if failure.scene]
 
 
 class _Groups:
@@ -204,8 +206,8 @@ class _Groups:
 
     def join(self, ids: Iterable[str]) -> None:
         """Merge the sets of these ids."""
-        whole = list(dict.fromkeys(member for id in ids for member in self._of[id]))
-        self._of |= dict.fromkeys(whole, whole)
+        merged = list(dict.fromkeys(member for id in ids for member in self._of[id]))
+        self._of |= dict.fromkeys(merged, merged)
 
     def all(self) -> list[list[str]]:
         """Return the sets."""

@@ -53,8 +53,8 @@ def _message(title: str, failed: list[Any]) -> str:
 
 
 def _ids(ids: list[str]) -> str:
-    further_ids = len(ids) - FEW_IDS
-    return ", ".join(ids[:FEW_IDS]) + (f" and {further_ids} more" if further_ids > 0 else "")
+    remaining = len(ids) - FEW_IDS
+    return ", ".join(ids[:FEW_IDS]) + (f" and {remaining} more" if remaining > 0 else "")
 
 
 def _command(kind: str, title: str, text: str) -> str:

@@ -67,14 +67,14 @@ def combine(parts: Sequence[PartialRun]) -> list[AnyEvent]:
     began = _started([run.started for run in parts])
     events: list[AnyEvent] = [began]
     for number, run in enumerate(parts, 1):
-        events += (_moved(event, number, run) for event in run.events if not isinstance(event, _OF_THE_RUN))
+        events += (_renamed(event, number, run) for event in run.events if not isinstance(event, _RUN_EVENTS))
     events += (HarnessFault(wall=began.wall, worker="run", what=problem) for problem in _missing(parts))
     if (end := _finished(parts)) is not None:
         events.append(end)
     return sorted(_once_each(events), key=lambda event: event.wall)
 
 
-_OF_THE_RUN = (RunStarted, RunFinished)
+_RUN_EVENTS = (RunStarted, RunFinished)
 
 
 def _check(first: PartialRun, other: PartialRun) -> None:
@@ -91,20 +91,20 @@ def _check(first: PartialRun, other: PartialRun) -> None:
             one, two = getattr(one, name), getattr(two, name)
         else:
             field_name = _spelled(field)
-        raise _apart(first, other, field_name, one, two)
+        raise _mismatch(first, other, field_name, one, two)
     one, two = ({k: v for k, v in p.started.environment.items() if k not in HOST} for p in (first, other))
     for name in sorted(one.keys() | two.keys()):
         if one.get(name) != two.get(name):
-            raise _apart(first, other, name, one.get(name, "none"), two.get(name, "none"))
+            raise _mismatch(first, other, name, one.get(name, "none"), two.get(name, "none"))
     one, two = (_options(run.started.reproduce) for run in (first, other))
     if one != two:
         missing = [word for word in one if word not in two], [word for word in two if word not in one]
-        raise _apart(first, other, "option", *(shlex.join(words) or "none" for words in missing))
+        raise _mismatch(first, other, "option", *(shlex.join(words) or "none" for words in missing))
     if first.started.run == other.started.run:
         raise UsageError("was given twice", where=other.place, hint="leave one of them out")
 
 
-def _apart(first: PartialRun, other: PartialRun, field_name: str, one: object, two: object) -> UsageError:
+def _mismatch(first: PartialRun, other: PartialRun, field_name: str, one: object, two: object) -> UsageError:
     message = f"does not belong to {first.place}: the {field_name} is {_brief(two)}, and there {_brief(one)}"
     hint = "give all runs the same --seed" if field_name == "seed" else "combine runs of one implementation and suite"
     return UsageError(message, where=other.place, hint=hint)
@@ -155,10 +155,10 @@ def _check_shards(parts: Sequence[PartialRun]) -> None:
 
 def _missing(parts: Sequence[PartialRun]) -> Iterator[str]:
     """Yield one line for each shard that was not given."""
-    given = {run.started.shard for run in parts}
-    for count in {shard.partition("/")[2] for shard in given if shard}:
+    given_shards = {run.started.shard for run in parts}
+    for count in {shard.partition("/")[2] for shard in given_shards if shard}:
         for number in range(1, int(count) + 1):
-            if f"{number}/{count}" not in given:
+            if f"{number}/{count}" not in given_shards:
                 yield f"shard {number}/{count} is missing"
 
 
@@ -171,7 +171,7 @@ def _selection(started: RunStarted) -> tuple[tuple[str, ...], ...]:
 
 def _started(starts: Sequence[RunStarted]) -> RunStarted:
     """Return the RunStarted event of the combined run, whose selection is the union of the runs' selections."""
-    first = starts[0]
+    first_start = starts[0]
     everything = not all(start.profiles or start.ids for start in starts)
     profiles = () if everything else _union(start.profiles for start in starts)
     ids = _union(start.ids for start in starts)
@@ -182,7 +182,7 @@ def _started(starts: Sequence[RunStarted]) -> RunStarted:
             plan.setdefault(test.test, set()).update(test.ids)
     names = {name for start in starts for name in start.environment}
     return msgspec.structs.replace(
-        first,
+        first_start,
         wall=min(start.wall for start in starts),
         run="+".join(start.run for start in starts),
         profiles=profiles,
@@ -192,7 +192,7 @@ def _started(starts: Sequence[RunStarted]) -> RunStarted:
         elsewhere=_elsewhere(starts, plan),
         plan=tuple(PlannedTest(test, tuple(sorted(ids))) for test, ids in sorted(plan.items())),
         workers=sum(start.workers for start in starts),
-        reproduce=_selecting(first.reproduce, profiles, ids),
+        reproduce=_selecting(first_start.reproduce, profiles, ids),
         environment={n: ", ".join(_union((e.environment[n],) for e in starts if n in e.environment)) for n in names},
     )
 
@@ -203,13 +203,13 @@ def _elsewhere(starts: Sequence[RunStarted], plan: Mapping[str, Collection[str]]
     first = starts[0]
     if first.shard:
         return first.elsewhere
-    here = Counter(id for ids in plan.values() for id in ids)
+    planned_here = Counter(id for ids in plan.values() for id in ids)
     totals: Counter[str] = Counter()
     for start in starts:
         planned = Counter(id for test in start.plan for id in test.ids)
-        for id, further in start.elsewhere.items():
-            totals[id] = max(totals[id], planned[id] + further)
-    return {id: totals[id] - here[id] for id in sorted(totals) if totals[id] > here[id]}
+        for id, additional in start.elsewhere.items():
+            totals[id] = max(totals[id], planned[id] + additional)
+    return {id: totals[id] - planned_here[id] for id in sorted(totals) if totals[id] > planned_here[id]}
 
 
 def _selecting(command: str, profiles: Iterable[str], ids: Iterable[str]) -> str:
@@ -217,8 +217,8 @@ def _selecting(command: str, profiles: Iterable[str], ids: Iterable[str]) -> str
     words = shlex.split(command)
     remaining = [
         word
-        for before, word in zip(["", *words], words, strict=False)
-        if word not in _SELECTING and before not in _SELECTING
+        for previous_word, word in zip(["", *words], words, strict=False)
+        if word not in _SELECTING and previous_word not in _SELECTING
     ]
     for option, names in zip(_SELECTING, (profiles, ids), strict=True):
         for name in names:
@@ -244,7 +244,7 @@ def _finished(parts: Sequence[PartialRun]) -> RunFinished | None:
     )
 
 
-def _moved(event: AnyEvent, number: int, of: PartialRun) -> AnyEvent:
+def _renamed(event: AnyEvent, number: int, of: PartialRun) -> AnyEvent:
     """Return an event as an event of the combined run, with the names of workers and bundles made unique by run."""
     changes: dict[str, Any] = {}
     worker = getattr(event, "worker", "")
@@ -272,4 +272,4 @@ def _badness(end: TestFinished) -> tuple[int, bool]:
 
 
 def _union(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    return tuple(sorted({item for some in groups for item in some}))
+    return tuple(sorted({item for group in groups for item in group}))

@@ -132,7 +132,7 @@ class Comparison:
 
 def compare(old: ComparedReport, new: ComparedReport) -> Comparison:
     """Compare two reports."""
-    both = old.requirements.keys() & new.requirements.keys()
+    common_ids = old.requirements.keys() & new.requirements.keys()
     facts = {**dict.fromkeys(old.facts, ""), **dict.fromkeys(new.facts, "")}
     pairs = {name: (old.facts.get(name, ""), new.facts.get(name, "")) for name in facts}
     return Comparison(
@@ -142,7 +142,7 @@ def compare(old: ComparedReport, new: ComparedReport) -> Comparison:
             sorted(_changes(old, new), key=lambda changed: (list(RequirementChange).index(changed.change), changed.id))
         ),
         slower=tuple(_slower(old.markers, new.markers)),
-        common=sum(_is_judged(old.requirements[id]) and _is_judged(new.requirements[id]) for id in both),
+        common=sum(_is_judged(old.requirements[id]) and _is_judged(new.requirements[id]) for id in common_ids),
         differing={name: pair for name, pair in pairs.items() if pair[0] != pair[1]},
     )
 
@@ -205,12 +205,12 @@ def _is_judged(judged: Judged) -> bool:
 def _changes(old: ComparedReport, new: ComparedReport) -> Iterator[Changed]:
     same_suite = old.facts.get("suite") == new.facts.get("suite")
     for id in old.requirements.keys() | new.requirements.keys():
-        before, after = old.requirements.get(id), new.requirements.get(id)
-        if after is None and not same_suite:
+        old_result, new_result = old.requirements.get(id), new.requirements.get(id)
+        if new_result is None and not same_suite:
             continue  # the suite of the new report may not have the requirement
-        change = _change(before, after)
+        change = _change(old_result, new_result)
         if change is not None:
-            yield Changed(id, change, before, after)
+            yield Changed(id, change, old_result, new_result)
 
 
 def _change(old: Judged | None, new: Judged | None) -> RequirementChange | None:
@@ -244,6 +244,6 @@ def _change(old: Judged | None, new: Judged | None) -> RequirementChange | None:
 
 def _slower(old: Mapping[str, float], new: Mapping[str, float]) -> Iterator[Slower]:
     for marker in sorted(old.keys() & new.keys()):
-        before, after = old[marker], new[marker]
-        if after > before * SLOWER and after - before > MARGIN:
-            yield Slower(marker, before, after)
+        old_seconds, new_seconds = old[marker], new[marker]
+        if new_seconds > old_seconds * SLOWER and new_seconds - old_seconds > MARGIN:
+            yield Slower(marker, old_seconds, new_seconds)

@@ -12,7 +12,7 @@ from conformance.report.terminal import clean
 
 MAX_LENGTH = 60_000
 """Approximate maximum length of the Markdown in characters: a GitHub comment has at most 65,536."""
-MOST_WHY = 400
+MAX_REASON_LENGTH = 400
 """Maximum length in characters of the failure of a requirement."""
 _WORSE = REGRESSIONS | LOSSES | {RequirementChange.FAILING}
 _ONE_RUN = "each time is from one run: `grove-conformance scale compare` tells whether it is slower"
@@ -25,9 +25,9 @@ def headline(comparison: Comparison) -> str:
     counts = comparison.counts
     summary = ", ".join(f"{counts[change]} {change}" for change in RequirementChange if change in counts)
     word = "regression" if not REGRESSIONS.isdisjoint(counts) else "no regression"
-    both = f"{comparison.common} requirement{'s' * (comparison.common != 1)} judged in both"
+    common = f"{comparison.common} requirement{'s' * (comparison.common != 1)} judged in both"
     undecided = "".join(f"; the {side} report has no verdict" for side in _undecided(comparison))
-    return f"{word}: {summary or 'nothing has changed'} ({both}{undecided})"
+    return f"{word}: {summary or 'nothing has changed'} ({common}{undecided})"
 
 
 def _undecided(comparison: Comparison) -> list[str]:
@@ -42,9 +42,9 @@ def text(comparison: Comparison) -> Iterator[str]:
     for name, (old, new) in comparison.differing.items():
         yield f"{name} differs: {old or 'unknown'} → {new or 'unknown'}"
     for change in RequirementChange:
-        if listed := comparison.of(change):
+        if changed_requirements := comparison.of(change):
             yield f"\n{change}:"
-        for changed in listed:
+        for changed in changed_requirements:
             yield f"  {changed.id} ({changed.either.level}, {changed.either.profile}): {changed.either.text}"
             if change in _WORSE and (reason := _reason(changed)):
                 yield f"      {clean(reason)}"
@@ -73,23 +73,27 @@ def markdown(comparison: Comparison) -> Iterator[str]:
     for name, pair in {**rows, **comparison.differing}.items():
         yield f"| {name} | {' | '.join(code(value) for value in pair)} |"
     for change in RequirementChange:
-        if not (listed := comparison.of(change)):
+        if not (changed_requirements := comparison.of(change)):
             continue
-        yield from ("", f"<details{' open' if change in _WORSE else ''}><summary>{change}: {len(listed)}</summary>", "")
+        yield from (
+            "",
+            f"<details{' open' if change in _WORSE else ''}><summary>{change}: {len(changed_requirements)}</summary>",
+            "",
+        )
         yield "| requirement | level | profile | what it says | why |"
         yield "|---|---|---|---|---|"
         count = 0
-        for changed in listed:
+        for changed in changed_requirements:
             about = changed.either
-            reason = code(brief(_reason(changed), MOST_WHY)) if change in _WORSE else ""
+            reason = code(brief(_reason(changed), MAX_REASON_LENGTH)) if change in _WORSE else ""
             row = f"| {changed.id} | {about.level} | {about.profile} | {cell(about.text)} | {reason} |"
             remaining -= len(row)
             if remaining < 0:
                 break
             count += 1
             yield row
-        if count < len(listed):
-            yield f"\n… and {len(listed) - count} more."
+        if count < len(changed_requirements):
+            yield f"\n… and {len(changed_requirements) - count} more."
         yield from ("", "</details>")
     if comparison.slower:
         yield from ("", f"Slower ({_ONE_RUN}):", "", "| marker | old | new |", "|---|---|---|")

@@ -21,13 +21,13 @@ _PLAIN = re.compile(r"[a-z]+(?=[\s,])")
 @functools.cache
 def rows() -> Mapping[str, Row]:
     """Return the rows of all defects."""
-    listed = {id for kinds in coverage.rows().binding.values() for id in kinds.get("defect", ())}
-    return {id: row for id, row in specification.load().items() if id in listed}
+    defect_ids = {id for kinds in coverage.rows().binding.values() for id in kinds.get("defect", ())}
+    return {id: row for id, row in specification.load().items() if id in defect_ids}
 
 
 def fact(row: Row) -> str:
     """Return the first sentence of a row, without marks and sources, as a description of the defect."""
     cells = [value for heading, value in row.cells if heading.lower() in _FACTS] or [value for _, value in row.cells]
     text = max(cells, key=len).replace("*", "").replace("`", "")
-    first = _SENTENCE.split(text, maxsplit=1)[0].rstrip(".")
-    return first[:1].upper() + first[1:] if _PLAIN.match(first) else first
+    first_sentence = _SENTENCE.split(text, maxsplit=1)[0].rstrip(".")
+    return first_sentence[:1].upper() + first_sentence[1:] if _PLAIN.match(first_sentence) else first_sentence

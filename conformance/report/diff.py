@@ -8,9 +8,9 @@ from typing import NamedTuple
 from conformance.history.differences import reduced
 from conformance.report import facts
 
-MOST_WHOLE = 300
+MAX_WHOLE_LINES = 300
 """Maximum number of lines of a value that is compared in full. Equal parts of longer values are removed first."""
-MOST_COMPARED = 2000
+MAX_COMPARED_LINES = 2000
 WIDTH = 300
 """Maximum number of characters of a line that are shown."""
 
@@ -25,11 +25,11 @@ class DiffLine(NamedTuple):
 def of(expected: object, observed: object, limit: int) -> list[DiffLine]:
     """Return the differences of two values, with three lines of context around each, in at most `limit` lines."""
     texts = facts.text(expected), facts.text(observed)
-    if max(text.count("\n") for text in texts) >= MOST_WHOLE:
+    if max(text.count("\n") for text in texts) >= MAX_WHOLE_LINES:
         reduced_expected, reduced_observed = reduced(expected, observed)
         texts = facts.text(reduced_expected), facts.text(reduced_observed)
-    one, other = (text.splitlines()[:MOST_COMPARED] for text in texts)
-    lines = [_line(line) for line in list(difflib.unified_diff(one, other, lineterm=""))[2:]]
+    expected_lines, observed_lines = (text.splitlines()[:MAX_COMPARED_LINES] for text in texts)
+    lines = [_line(line) for line in list(difflib.unified_diff(expected_lines, observed_lines, lineterm=""))[2:]]
     if lines and lines[0] == DiffLine("…", ""):
         lines = lines[1:]
     return cut(lines, limit)

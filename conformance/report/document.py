@@ -195,7 +195,7 @@ def _markers(report: Report) -> Document:
 
 def _causes(report: Report) -> Document:
     """Return the causes of failures; empty if there are none."""
-    listed = [
+    entries = [
         {
             "title": cause.title,
             "failed": [result.requirement.id for result in cause.failed],
@@ -205,7 +205,7 @@ def _causes(report: Report) -> Document:
         }
         for cause in causes.of(report, defects.rows())
     ]
-    return {"causes": listed} if listed else {}
+    return {"causes": entries} if entries else {}
 
 
 def _failed_at(id: str, failure: Failure) -> Document:

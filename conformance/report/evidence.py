@@ -22,7 +22,7 @@ OF_OTHERS = ("allure/history/", "allure/executor.json")
 LONGEST = 1 << 30
 """Maximum size in bytes of a file that is covered. A larger file may be sparse: it costs nothing to create, and hours
 to read."""
-MOST_NAMES = 20
+MAX_NAMES = 20
 """Maximum number of names in one line."""
 _PIECE = 1 << 20
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
@@ -42,7 +42,7 @@ class Compared(NamedTuple):
 def listed(folder: Path) -> str:
     """Return lines with the digest and path of each regular file of a run except the report, sorted by path."""
     names = {path.name for path in folder.iterdir()} - {FILE, NAME}
-    sums = {_escaped(name): _sum(folder, name) for name, plain in _entries(folder, names) if plain}
+    sums = {_escaped(name): _checksum(folder, name) for name, plain in _entries(folder, names) if plain}
     return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums) if sums[name])
 
 
@@ -54,48 +54,50 @@ def digest(text: str) -> str:
 def compare(folder: Path, expected: str, report: str = NAME) -> Compared:
     """Compare the folder of a report with the list in it. `expected`: the digest of the list from the report; empty if
     the report has none. `report`: the file name of the report. Raises UsageError if the list cannot be read."""
-    path, here = folder / FILE, {path.name for path in folder.iterdir()} - {FILE, report}
+    path, top_names = folder / FILE, {path.name for path in folder.iterdir()} - {FILE, report}
     if expected and path.is_file():
         text = bounded.content(path, bounded.MANIFESTS, str(path)).decode("utf-8", "surrogateescape")
         if digest(text) == expected:
-            return _compared(folder, here, _by_path(text))
+            return _compared(folder, top_names, _by_path(text))
         problem, reason = f"{FILE} is not the list of the report", ""
-    elif expected and here.intersection(FOLDERS):
+    elif expected and top_names.intersection(FOLDERS):
         problem, reason = f"{FILE} is missing", ""
     else:
         problem, reason = "", "it does not lie beside the report" if expected else "the report does not have its digest"
-    special = [name for name, plain in _entries(folder, here.intersection(FOLDERS)) if not plain]
+    special = [name for name, plain in _entries(folder, top_names.intersection(FOLDERS)) if not plain]
     unchecked = [f"evidence: {reason}"] if reason else []
-    unchecked += _named("files that no list covers", here)
+    unchecked += _line_of_names("files that no list covers", top_names)
     return Compared([problem] if problem else [], 0, unchecked, special)
 
 
-def _compared(folder: Path, here: Collection[str], then: Mapping[str, str]) -> Compared:
-    """Compare a folder with its list, `then`: path → digest. `here`: the names at the top of the folder. It is not a
-    problem if a top-level entry of the list is missing because it was not passed on, or if other top-level entries were
-    added."""
-    tops = {_top(name) for name in then}.union(FOLDERS)
-    entries = dict(_entries(folder, tops.intersection(here)))
+def _compared(folder: Path, top_names: Collection[str], expected_sums: Mapping[str, str]) -> Compared:
+    """Compare a folder with its list. `expected_sums`: path → digest; `top_names`: the names at the top of the folder.
+    It is not a problem if a top-level entry of the list is missing because it was not passed on, or if other top-level
+    entries were added."""
+    tops = {_top(name) for name in expected_sums}.union(FOLDERS)
+    entries = dict(_entries(folder, tops.intersection(top_names)))
     special = [name for name, plain in entries.items() if not plain]
-    now = {_escaped(name): name for name, plain in entries.items() if plain}
-    foreign = {name for name in now.keys() - then.keys() if _is_of_others(folder / now[name], name)}
+    current = {_escaped(name): name for name, plain in entries.items() if plain}
+    foreign = {name for name in current.keys() - expected_sums.keys() if _may_be_unlisted(folder / current[name], name)}
     problems = []
-    for name in sorted(then.keys() | now.keys()):
-        if name not in now:
-            problems += [f"{name} is missing"] if _top(name) in here else []
-        elif name not in then:
+    for name in sorted(expected_sums.keys() | current.keys()):
+        if name not in current:
+            problems += [f"{name} is missing"] if _top(name) in top_names else []
+        elif name not in expected_sums:
             problems += [f"{name} was added"] if name not in foreign else []
-        elif _sum(folder, now[name]) != then[name]:
+        elif _checksum(folder, current[name]) != expected_sums[name]:
             problems.append(f"{name} was changed")
     unchecked = [
-        *_named("what was not passed on with the report", {_top(name) for name in then}.difference(here)),
-        *_named(f"files that {FILE} does not cover", foreign.union(here) - tops),
-        *_named("links and other things that are no files", special),
+        *_line_of_names(
+            "what was not passed on with the report", {_top(name) for name in expected_sums}.difference(top_names)
+        ),
+        *_line_of_names(f"files that {FILE} does not cover", foreign.union(top_names) - tops),
+        *_line_of_names("links and other things that are no files", special),
     ]
-    return Compared(problems, len(then.keys() & now.keys()), unchecked, special)
+    return Compared(problems, len(expected_sums.keys() & current.keys()), unchecked, special)
 
 
-def _is_of_others(path: Path, name: str) -> bool:
+def _may_be_unlisted(path: Path, name: str) -> bool:
     """Return whether a file in a run's folder is allowed to be missing from the list."""
     return name.startswith(OF_OTHERS) or path.lstat().st_size > LONGEST
 
@@ -116,7 +118,7 @@ def _entries(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, bool]]:
             yield name, False
 
 
-def _sum(folder: Path, name: str) -> str:
+def _checksum(folder: Path, name: str) -> str:
     """Return the digest of a file as it appears in a line; empty if the file cannot be read or is too large, because a
     judged program may have replaced it."""
     checksum, at = hashlib.sha256(), 0
@@ -132,10 +134,10 @@ def _sum(folder: Path, name: str) -> str:
     return ("\\" if _escaped(name) != name else "") + checksum.hexdigest()
 
 
-def _named(label: str, names: Collection[str]) -> list[str]:
+def _line_of_names(label: str, names: Collection[str]) -> list[str]:
     """Return a list with one line that names files, or an empty list if there are no files."""
-    rest = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return [f"{label}: {', '.join(sorted(names)[:MOST_NAMES])}{rest}"] if names else []
+    rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return [f"{label}: {', '.join(sorted(names)[:MAX_NAMES])}{rest}"] if names else []
 
 
 def _top(name: str) -> str:

@@ -12,14 +12,14 @@ _BROKEN = (3, 4)
 
 def of(events: Iterable[AnyEvent], interrupted: bool) -> tuple[str, ...]:
     """Return the distinct harness errors in order of first occurrence."""
-    listed = list(events)
+    all_events = list(events)
     errors: dict[str, None] = {}
-    for event in listed:
+    for event in all_events:
         if isinstance(event, HarnessFault):
             errors[event.what] = None
         elif isinstance(event, WorkerLost) and not interrupted:
-            torn = _torn(listed, event.worker)
-            errors[f"worker {event.worker} died" + (f" during {torn[0]}" if torn else "")] = None
+            unfinished = _unfinished_tests(all_events, event.worker)
+            errors[f"worker {event.worker} died" + (f" during {unfinished[0]}" if unfinished else "")] = None
         elif isinstance(event, RunFinished) and event.status in _BROKEN and not errors:
             errors[f"pytest ended with status {event.status}"] = None
     return tuple(errors)
@@ -28,21 +28,21 @@ def of(events: Iterable[AnyEvent], interrupted: bool) -> tuple[str, ...]:
 def decisive(events: Iterable[AnyEvent]) -> list[AnyEvent]:
     """Return the events without the errors that affect no outcome: failures to clean up, and deaths of workers that
     were not running a test."""
-    listed = list(events)
+    all_events = list(events)
     return [
         event
-        for event in listed
+        for event in all_events
         if not (isinstance(event, HarnessFault) and event.clearing)
-        and not (isinstance(event, WorkerLost) and not _torn(listed, event.worker))
+        and not (isinstance(event, WorkerLost) and not _unfinished_tests(all_events, event.worker))
     ]
 
 
-def _torn(events: Iterable[AnyEvent], worker: str) -> list[str]:
+def _unfinished_tests(events: Iterable[AnyEvent], worker: str) -> list[str]:
     """Return the tests that a worker has started and not finished."""
-    begun, ended = set(), set()
+    started, finished = set(), set()
     for event in events:
         if isinstance(event, TestStarted) and event.worker == worker:
-            begun.add(event.test)
+            started.add(event.test)
         elif isinstance(event, TestFinished):
-            ended.add(event.test)
-    return sorted(begun - ended)
+            finished.add(event.test)
+    return sorted(started - finished)

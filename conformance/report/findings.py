@@ -59,17 +59,17 @@ class Finding:
 
 def ids(text: str) -> tuple[str, ...]:
     """Return the requirements that a text names: `CORE-014 to 016, 018` names four."""
-    listed: list[str] = []
+    requirement_ids: list[str] = []
     prefix, span = "", False
     for token in TOKEN.finditer(text):
         if token[0] == "to":
-            span = bool(listed)
+            span = bool(requirement_ids)
             continue
         prefix, number = token[1] or prefix, token[2] or token[3]
-        first = int(listed[-1].rpartition("-")[2]) + 1 if span else int(number)
-        listed += [f"{prefix}-{index:03}" for index in range(first, int(number) + 1)] if prefix else []
+        first_number = int(requirement_ids[-1].rpartition("-")[2]) + 1 if span else int(number)
+        requirement_ids += [f"{prefix}-{index:03}" for index in range(first_number, int(number) + 1)] if prefix else []
         span = False
-    return tuple(listed)
+    return tuple(requirement_ids)
 
 
 def read(pages: Iterable[Path]) -> list[Finding]:
@@ -77,9 +77,9 @@ def read(pages: Iterable[Path]) -> list[Finding]:
     findings: list[Finding] = []
     for place in pages:
         if not place.exists():
-            problem, near = absent(place)
+            problem, near_hint = absent(place)
             raise UsageError(
-                problem, where=documents.display_path(place), hint=near or "give a page or a folder of pages"
+                problem, where=documents.display_path(place), hint=near_hint or "give a page or a folder of pages"
             )
         for page in sorted(place.glob("*.md")) if place.is_dir() else [place]:
             findings += sections(page, bounded.text(page, bounded.LENGTH, documents.display_path(page)))
@@ -96,26 +96,26 @@ def sections(page: Path, text: str) -> Iterator[Finding]:
         if not fenced and (match := HEADING.fullmatch(line)):
             headings.append((number, len(match[1]), match[2]))
     for place, (number, level, heading) in enumerate(headings):
-        if named := NAMED.fullmatch(heading):
+        if finding_heading := NAMED.fullmatch(heading):
             end = next((at for at, other, _ in headings[place + 1 :] if other <= level), len(lines))
             body = "\n".join(lines[number + 1 : end])
-            yield Finding(ids(named[1]), named[2], page, number + 1, heading, body)
+            yield Finding(ids(finding_heading[1]), finding_heading[2], page, number + 1, heading, body)
 
 
 def problems(findings: Sequence[Finding], runs: Sequence[Run], registry: Registry) -> list[str]:
     """Return a message for each finding that the runs do not confirm, and for each failure without a finding."""
     errors: list[str] = []
     for finding in findings:
-        errors += [f"{finding.place}: {problem}" for problem in _of_one(finding, runs, registry)]
-    named = {id for finding in findings for id in finding.ids}
+        errors += [f"{finding.place}: {problem}" for problem in _finding_problems(finding, runs, registry)]
+    found_ids = {id for finding in findings for id in finding.ids}
     for run in runs:
-        for id in sorted(run.failed - named - registry.retired.keys()):
+        for id in sorted(run.failed - found_ids - registry.retired.keys()):
             level = registry.requirements[id].level if id in registry.requirements else "unknown"
             errors.append(f"{id} ({level}) failed in the run of {run.label}, and no finding names it")
     return list(dict.fromkeys(errors))
 
 
-def _of_one(finding: Finding, runs: Sequence[Run], registry: Registry) -> Iterator[str]:
+def _finding_problems(finding: Finding, runs: Sequence[Run], registry: Registry) -> Iterator[str]:
     for id in finding.ids:
         if id not in registry.requirements:
             yield f"{id} is not a requirement; {documents.suggestion(id, registry.requirements)}"

@@ -14,18 +14,20 @@ Counts = dict[str, str]
 
 NAMES = {CaseState.FAILED: "failure", CaseState.ERROR: "error", CaseState.SKIPPED: "skipped"}
 TOTALS = {"tests": None, "failures": CaseState.FAILED, "errors": CaseState.ERROR, "skipped": CaseState.SKIPPED}
-MOST_TESTS = 8
+MAX_TESTS = 8
 """The maximum number of a requirement's tests that are listed: hundreds of tests judge an invariant."""
 
 
 def render(report: Report) -> str:
     """Return the XML document."""
-    listed = cases.of(report)
-    root = ET.Element("testsuites", {"name": "grove-conformance", **_totals(listed), "time": f"{report.seconds:.3f}"})
+    report_cases = cases.of(report)
+    root = ET.Element(
+        "testsuites", {"name": "grove-conformance", **_totals(report_cases), "time": f"{report.seconds:.3f}"}
+    )
     began = document.instant(report.started.wall)
     verdicts = {profile.name: str(profile.verdict) for profile in report.profiles}
-    for group in dict.fromkeys([*verdicts, *sorted(case.group for case in listed if case.result), cases.GENERAL]):
-        cases_of_group = [case for case in listed if case.group == group]
+    for group in dict.fromkeys([*verdicts, *sorted(case.group for case in report_cases if case.result), cases.GENERAL]):
+        cases_of_group = [case for case in report_cases if case.group == group]
         if cases_of_group:
             times = {"time": f"{sum(case.seconds for case in cases_of_group):.3f}", "timestamp": began}
             suite = ET.SubElement(root, "testsuite", {"name": group, **_totals(cases_of_group), **times})
@@ -37,8 +39,8 @@ def render(report: Report) -> str:
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _totals(listed: list[ReportCase]) -> Counts:
-    return {name: str(sum(state in (None, case.state) for case in listed)) for name, state in TOTALS.items()}
+def _totals(report_cases: list[ReportCase]) -> Counts:
+    return {name: str(sum(state in (None, case.state) for case in report_cases)) for name, state in TOTALS.items()}
 
 
 def _case(suite: ET.Element, case: ReportCase) -> None:
@@ -60,12 +62,12 @@ def _of_requirement(case: ReportCase) -> Iterator[tuple[str, str]]:
     yield "outcome", case.result.outcome
     yield from ((name, f"{seconds:.3f} s") for name, seconds in case.markers.items())
     tests = case.result.tests
-    yield from (("test", test) for test in tests[:MOST_TESTS])
-    if len(tests) > MOST_TESTS:
-        yield "further tests", str(len(tests) - MOST_TESTS)
+    yield from (("test", test) for test in tests[:MAX_TESTS])
+    if len(tests) > MAX_TESTS:
+        yield "further tests", str(len(tests) - MAX_TESTS)
 
 
-def _properties(parent: ET.Element, listed: Iterable[tuple[str, str]]) -> None:
+def _properties(parent: ET.Element, pairs: Iterable[tuple[str, str]]) -> None:
     properties = ET.SubElement(parent, "properties")
-    for name, value in listed:
+    for name, value in pairs:
         ET.SubElement(properties, "property", name=name, value=clean(value))

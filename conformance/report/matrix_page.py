@@ -38,15 +38,23 @@ def summary(matrix: Matrix) -> str:
     profiles that it does not fulfil, and the other profiles. Profiles that bind another role are left out."""
     lines = ["| implementation | ✓ conformant | ✗ not conformant | the other profiles |", "|---|---|---|---|"]
     for column in matrix.newest:
-        of: dict[Word, list[str]] = {word: [] for word in Word}
+        profiles_by_word: dict[Word, list[str]] = {word: [] for word in Word}
         for profile, judged in column.cells.items():
-            of[judged.word].append(profile)
-        further = [f"{word.words}: {', '.join(of[word])}" for word in (Word.EXCEPT_EXPECTED, Word.PARTIAL) if of[word]]
-        further += [f"{len(of[word])} {word.words}" for word in (Word.NOT_CLAIMED, Word.NOT_JUDGED) if of[word]]
+            profiles_by_word[judged.word].append(profile)
+        other_words = [
+            f"{word.words}: {', '.join(profiles_by_word[word])}"
+            for word in (Word.EXCEPT_EXPECTED, Word.PARTIAL)
+            if profiles_by_word[word]
+        ]
+        other_words += [
+            f"{len(profiles_by_word[word])} {word.words}"
+            for word in (Word.NOT_CLAIMED, Word.NOT_JUDGED)
+            if profiles_by_word[word]
+        ]
         cells = (
             f"**{cell(column.implementation.title)}** {cell(column.version.title)}",
-            *(", ".join(of[word]) or "–" for word in (Word.CONFORMANT, Word.NOT_CONFORMANT)),
-            "; ".join(further) or "–",
+            *(", ".join(profiles_by_word[word]) or "–" for word in (Word.CONFORMANT, Word.NOT_CONFORMANT)),
+            "; ".join(other_words) or "–",
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -186,8 +186,8 @@ class Report:
     @property
     def as_selected(self) -> bool:
         """Return whether everything that was selected has been judged, and nothing failed."""
-        wrong = (Outcome.NOT_RUN, Outcome.BLOCKED, Outcome.FAILED)
-        return all(r.reason in LEFT_OUT for p in self.profiles for r in p.results if r.outcome in wrong)
+        failing_outcomes = (Outcome.NOT_RUN, Outcome.BLOCKED, Outcome.FAILED)
+        return all(r.reason in LEFT_OUT for p in self.profiles for r in p.results if r.outcome in failing_outcomes)
 
     def counts_against(self, result: Result) -> bool:
         """Return whether a requirement that failed makes the run fail. A requirement that does not decide makes the run
@@ -240,12 +240,12 @@ class _Test:
 def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report:
     """Judge a run. `today` decides whether an expected failure has expired. Raises ValueError if the ledger has no
     RunStarted event."""
-    listed = sorted(events, key=lambda e: e.wall)
-    started = next((e for e in listed if isinstance(e, RunStarted)), None)
+    sorted_events = sorted(events, key=lambda e: e.wall)
+    started = next((e for e in sorted_events if isinstance(e, RunStarted)), None)
     if started is None:
         raise ValueError("the ledger has no run-started")
-    finished = next((e for e in listed if isinstance(e, RunFinished)), None)
-    tests = _tests(started, listed)
+    finished = next((e for e in sorted_events if isinstance(e, RunFinished)), None)
+    tests = _tests(started, sorted_events)
     interrupted = finished is None or finished.interrupted
     implementation = started.implementation
     kubernetes = started.environment.get("kubernetes", "")
@@ -260,18 +260,20 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report
         skip=started.skip,
     )
     failed = (id for test in tests.values() for id, checks in test.checks.items() if _failed(checks))
-    chosen = selected.with_violated(registry, failed)
+    selection = selected.with_violated(registry, failed)
     unplanned = OTHER_SHARD if started.shard else "no test of this run judges it"
     expected = {e.id: e for e in implementation.expected_failures}
 
     def results_of(entries: Iterable[Requirement]) -> tuple[Result, ...]:
-        judged = (_result(e, chosen, tests, interrupted, unplanned) for e in entries)
+        judged = (_result(e, selection, tests, interrupted, unplanned) for e in entries)
         return tuple(_expect(result, expected.get(result.requirement.id), today) for result in judged)
 
     requirements = registry.requirements.values()
-    other_violations = results_of(r for r in requirements if r.id in chosen.judged and r.profile not in chosen.profiles)
+    other_violations = results_of(
+        r for r in requirements if r.id in selection.judged and r.profile not in selection.profiles
+    )
     profiles = []
-    for name in chosen.profiles:
+    for name in selection.profiles:
         entries = [r for r in requirements if r.profile == name]
         if not entries and not started.profiles:
             continue
@@ -279,17 +281,19 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report
         tally = Counter(r.outcome for r in results)
         counts = {outcome: tally[outcome] for outcome in Outcome}
         profiles.append(Profile(name, registry.profiles[name], _verdict(results), counts, results))
-    harness_errors = faults.of(listed, interrupted)
+    harness_errors = faults.of(sorted_events, interrupted)
     return Report(
         started=started,
         finished=finished,
-        verdict=_overall(profiles, other_violations, faults.of(faults.decisive(listed), interrupted), interrupted),
+        verdict=_overall(
+            profiles, other_violations, faults.of(faults.decisive(sorted_events), interrupted), interrupted
+        ),
         profiles=tuple(profiles),
         other_violations=other_violations,
         tests=tuple(t.finished for _, t in sorted(tests.items()) if t.finished is not None),
         faults=harness_errors,
-        seconds=round(listed[-1].wall - started.wall, 3),
-        timed=tuple(event for event in listed if isinstance(event, ScenePlayed) and event.markers),
+        seconds=round(sorted_events[-1].wall - started.wall, 3),
+        timed=tuple(event for event in sorted_events if isinstance(event, ScenePlayed) and event.markers),
     )
 
 
@@ -363,8 +367,8 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
         reason = f"{undetermined.what}: {brief(undetermined.seen)}"
         return replace(base, outcome=Outcome.BLOCKED, reason=reason, cause="implementation")
     # A test that ended early may not have reached the decisive check, even if its earlier checks passed.
-    early = end.outcome == "blocked" or bool(end.ended_by)
-    if end.outcome != "passed" and (early or not checks):
+    ended_early = end.outcome == "blocked" or bool(end.ended_by)
+    if end.outcome != "passed" and (ended_early or not checks):
         base = replace(base, outcome=Outcome.BLOCKED)
         if end.outcome == "blocked":
             by = ((scene, end.ended_by),) if end.ended_by else ()
@@ -395,8 +399,8 @@ def _failed(checks: Iterable[Check]) -> list[Check]:
 
 def _first_failure(test: _Test) -> str:
     failed = (c for checks in test.checks.values() for c in checks if c.outcome != "passed")
-    first = min(failed, key=lambda c: c.wall)
-    return f"{first.id} failed ({first.what})"
+    first_check = min(failed, key=lambda c: c.wall)
+    return f"{first_check.id} failed ({first_check.what})"
 
 
 def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Result:
@@ -420,8 +424,8 @@ def _verdict(results: Iterable[Result]) -> RunVerdict:
     """Return the verdict on a profile from the MUST requirements of upstream's contract that the implementation claims.
     If none of them was run, the verdict is PARTIAL if all selected requirements were judged, or if only seed
     requirements are claimed and were judged; otherwise UNKNOWN."""
-    listed = list(results)
-    claimed = [r for r in listed if r.outcome is not Outcome.NOT_CLAIMED]
+    all_results = list(results)
+    claimed = [r for r in all_results if r.outcome is not Outcome.NOT_CLAIMED]
     must = [r for r in claimed if r.requirement.decides]
     outcomes = {r.outcome for r in must}
     if any(map(_at_fault, must)):
@@ -429,7 +433,7 @@ def _verdict(results: Iterable[Result]) -> RunVerdict:
     if Outcome.HARNESS_ERROR in outcomes:
         return RunVerdict.HARNESS_ERROR
     if outcomes.isdisjoint(EXECUTED):
-        judged = _all_selected_judged(listed) or (not must and any(map(_seed_judged, claimed)))
+        judged = _all_selected_judged(all_results) or (not must and any(map(_seed_judged, claimed)))
         return RunVerdict.PARTIAL if judged else RunVerdict.UNKNOWN
     if Outcome.STALE_EXPECTATION in outcomes:
         return RunVerdict.STALE
@@ -440,9 +444,9 @@ def _verdict(results: Iterable[Result]) -> RunVerdict:
 
 def _all_selected_judged(results: list[Result]) -> bool:
     """Return whether only some requirements were selected, and all of these were judged."""
-    left_out = [r for r in results if r.reason in LEFT_OUT]
-    selected = [r for r in results if r not in left_out and r.outcome is not Outcome.NOT_CLAIMED]
-    return bool(left_out) and bool(selected) and all(r.outcome in EXECUTED for r in selected)
+    left_out_results = [r for r in results if r.reason in LEFT_OUT]
+    selected = [r for r in results if r not in left_out_results and r.outcome is not Outcome.NOT_CLAIMED]
+    return bool(left_out_results) and bool(selected) and all(r.outcome in EXECUTED for r in selected)
 
 
 def _overall(

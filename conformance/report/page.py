@@ -29,7 +29,7 @@ MOST_BYTES = 1 << 20
 SIZES = ((60, 8), (24, 3), (8, 1), (2, 1))
 """Maximum numbers of lines of a value and of failures of a requirement; the first pair is used with which the page is
 not too large."""
-MOST_TESTS = 8
+MAX_TESTS = 8
 IN_FULL = 3
 """The number of causes that are shown in full, with their failures and reproduction commands."""
 FIRST = ("implementation", "judged", "supplied", "contract", "basis", "kubernetes", "started")
@@ -107,9 +107,9 @@ def _values(report: Report, run_causes: list[Cause], folder: Path, lines: int, f
 
 
 def _about(report: Report, results: Collection[Result]) -> dict[str, str]:
-    rests = Counter(result.requirement.basis.kind for result in results)
+    bases = Counter(result.requirement.basis.kind for result in results)
     facts_of_run = about.of(report) | {
-        "basis": ", ".join(f"{rests[kind]} {BASES[kind]}" for kind in BASES if rests[kind]),
+        "basis": ", ".join(f"{bases[kind]} {BASES[kind]}" for kind in BASES if bases[kind]),
         "started": f"{document.instant(report.started.wall)}, took {facts.duration(report.seconds)}",
         "workers": str(report.started.workers),
         **dict(sorted(report.started.environment.items())),
@@ -157,8 +157,8 @@ def _rows(
             "otherwise": basis.otherwise(entry.basis),
             "reason": result.reason,
             "causes": numbers.get(entry.id, []),
-            "tests": result.tests[:MOST_TESTS],
-            "more_tests": len(result.tests[MOST_TESTS:]),
+            "tests": result.tests[:MAX_TESTS],
+            "more_tests": len(result.tests[MAX_TESTS:]),
             "failures": [_failure(failure, report, folder, lines) for failure in result.failures[:failures]],
             "more": len(result.failures[failures:]),
             "bundle": _link(result.bundle),

@@ -36,7 +36,7 @@ LOOK_EVERY = 0.1
 """Seconds between two polls of the book: the maximum age of the display."""
 EVERY = 60.0
 """Seconds between two progress lines if the output is not a terminal."""
-MOST_CHECKS = 2
+MAX_CHECKS = 2
 """Maximum number of failed checks, and of unknown checks, that are printed for one requirement in one test; the other
 checks are only counted."""
 
@@ -201,8 +201,8 @@ class Progress:
         """Print, for each requirement, how many failed and unjudged checks were not printed."""
         omitted = Counter((c.id, c.outcome) for c in failing) - Counter((c.id, c.outcome) for c in printed)
         for (id, outcome), count in sorted(omitted.items()):
-            kind = "failed" if outcome == "failed" else "unjudged"
-            self._say(event.wall, f"  {count} more {kind} check{'s' * (count > 1)} of {id} ({event.test})", "dim")
+            adjective = "failed" if outcome == "failed" else "unjudged"
+            self._say(event.wall, f"  {count} more {adjective} check{'s' * (count > 1)} of {id} ({event.test})", "dim")
 
     def _failure(self, check: Check) -> None:
         """Print the expected and the observed value of a check as soon as they are known, once for all requirements
@@ -218,15 +218,15 @@ class Progress:
                 self._say(check.wall, f"{mark.symbol} {check.id} {check.what}, as expected ({check.test})", mark.style)
             printed.append(check)
             return
-        if not self._verbose and Counter((c.id, c.outcome) for c in printed)[check.id, check.outcome] >= MOST_CHECKS:
+        if not self._verbose and Counter((c.id, c.outcome) for c in printed)[check.id, check.outcome] >= MAX_CHECKS:
             return
         printed.append(check)
-        alike = [c for c in printed if (c.what, c.seen) == (check.what, check.seen)]
+        same_values = [c for c in printed if (c.what, c.seen) == (check.what, check.seen)]
         expected, observed = reduced(check.expected, check.seen)
         mark = MARKS[outcome]
         self._say(check.wall, f"{mark.symbol} {check.id} {check.what} ({check.test})", mark.style)
-        if len(alike) > 1:
-            self._say(check.wall, f"  as {alike[0].id}", "dim")
+        if len(same_values) > 1:
+            self._say(check.wall, f"  as {same_values[0].id}", "dim")
             return
         if facts.is_violation(check.what, check.seen) and not self._verbose:
             if check.id in self._violated:

@@ -68,7 +68,7 @@ def read(folder: Path) -> list[PublishedImplementation]:
     implementations = {document.value["name"]: _described(document) for document in described}
     for path in sorted(folder.glob(f"*/*/*{submission.SUFFIX}")):
         (run,) = recorded.read(path)
-        implementations[run.implementation] = _with(implementations.get(run.implementation), run)
+        implementations[run.implementation] = _with_report(implementations.get(run.implementation), run)
     if not implementations:
         hint = "add a description, or a report with report submit"
         raise UsageError("has no implementations", where=documents.display_path(folder), hint=hint)
@@ -96,9 +96,9 @@ def _version(document: Document, number: int) -> PublishedVersion:
         for place in range(len(value.get("reports", ())))
         for run in _runs(document, (*at, "reports", place), value["reports"][place])
     ]
-    other = next((run for run in runs if run.version != value["version"]), None)
-    if other is not None:
-        problem = f"has a run of version {other.version}"
+    mismatch = next((run for run in runs if run.version != value["version"]), None)
+    if mismatch is not None:
+        problem = f"has a run of version {mismatch.version}"
         raise UsageError(problem, where=document.location(*at, "reports"), hint=f"name reports of {value['version']}")
     contract = next((run.contract for run in runs if run.contract), value.get("contract", ""))
     return PublishedVersion(
@@ -117,11 +117,11 @@ def _upgrade(document: Document, number: int) -> PublishedUpgrade:
     run = None
     if "report" in value:
         runs = _runs(document, (*at, "report"), value["report"])
-        chosen = [candidate for candidate in runs if candidate.digest == value.get("digest", candidate.digest)]
-        if len(chosen) != 1:
-            problem = f"names {len(chosen)} of {len(runs)} runs"
+        matching = [candidate for candidate in runs if candidate.digest == value.get("digest", candidate.digest)]
+        if len(matching) != 1:
+            problem = f"names {len(matching)} of {len(runs)} runs"
             raise UsageError(problem, where=document.location(*at, "report"), hint="give the digest of one of them")
-        run = chosen[0]
+        run = matching[0]
     pages: Sequence[str] = document.value["upgrades"][number].get("findings", ())
     return PublishedUpgrade(value["from"], value["to"], run, _pages(document, (*at, "findings"), pages))
 
@@ -144,11 +144,11 @@ def _pages(document: Document, at: tuple[str | int, ...], pages: Iterable[str]) 
     return tuple(pages)
 
 
-def _with(described: PublishedImplementation | None, run: Run) -> PublishedImplementation:
+def _with_report(described: PublishedImplementation | None, run: Run) -> PublishedImplementation:
     """Add a submitted report to its version if that has no report yet, otherwise as a separate version."""
-    judged = PublishedVersion(run.version, run.version, run.contract, (run,))
+    new_version = PublishedVersion(run.version, run.version, run.contract, (run,))
     if described is None:
-        return PublishedImplementation(run.implementation, run.implementation, "", "", float("inf"), (judged,))
+        return PublishedImplementation(run.implementation, run.implementation, "", "", float("inf"), (new_version,))
     versions = [
         replace(version, runs=(run,), contract=run.contract or version.contract)
         if version.version == run.version and not version.runs
@@ -156,5 +156,5 @@ def _with(described: PublishedImplementation | None, run: Run) -> PublishedImple
         for version in described.versions
     ]
     if not any(run in version.runs for version in versions):
-        versions.append(judged)
+        versions.append(new_version)
     return replace(described, versions=tuple(versions))

@@ -39,13 +39,13 @@ def load(path: Path) -> Document:
 def text(path: Path) -> str:
     """Return the text of a file that may be a report. Raises UsageError."""
     if not path.exists():
-        problem, near = absent(path)
+        problem, near_hint = absent(path)
         run = path.parent
         if path.name == NAME and (run / LEDGER).is_dir():
             hint = f"see grove-conformance report recover {documents.display_path(run)}"
         else:
             hint = nearest_run(run) if path.name == NAME else ""
-        hint = hint or near or run_of_id(path) or "give the folder of a run, or its report.yaml"
+        hint = hint or near_hint or run_of_id(path) or "give the folder of a run, or its report.yaml"
         raise UsageError(problem, where=documents.display_path(path), hint=hint)
     if path.name == NAME and not path.is_file():  # a pipe in an untrusted folder would never end
         raise UsageError(

@@ -21,8 +21,8 @@ def events(run: Path) -> list[AnyEvent]:
     """Return the events of a run that ended without a report. Raises UsageError."""
     ledger = run / "ledger"
     if not (ledger / book.FILE).is_file():
-        problem, near = (f"has no ledger/{book.FILE}", nearest_run(run)) if run.exists() else absent(run)
-        hint = near or run_of_id(run) or "give the folder of a run, as reports/<run>"
+        problem, near_hint = (f"has no ledger/{book.FILE}", nearest_run(run)) if run.exists() else absent(run)
+        hint = near_hint or run_of_id(run) or "give the folder of a run, as reports/<run>"
         raise UsageError(problem, where=documents.display_path(run), hint=hint)
     if (run / NAME).exists():
         raise UsageError(

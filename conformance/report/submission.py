@@ -46,11 +46,11 @@ def place(content: Document, mode: str) -> Path:
 def readme(before: str, content: Document, folder: Path, *, url: str = "") -> str:
     """Return the README of an implementation's folder. `before`: the existing README, in which only the list of reports
     is replaced; empty if there is none."""
-    listed = "\n".join(_rows(folder))
+    rows = "\n".join(_rows(folder))
     if before:
-        return between(before, "reports", listed)
+        return between(before, "reports", rows)
     implementation, selection = content["verdict"]["implementation"], content["verdict"]["selection"]
-    chosen = "".join(f" --profile {profile}" for profile in selection["profiles"])
+    profile_options = "".join(f" --profile {profile}" for profile in selection["profiles"])
     return "\n".join(
         (
             f"# {_line(implementation['name'])}",
@@ -58,13 +58,13 @@ def readme(before: str, content: Document, folder: Path, *, url: str = "") -> st
             *([f"<{url}>", ""] if url else []),
             "<!-- reports -->",
             "",
-            listed,
+            rows,
             "",
             "<!-- end -->",
             "",
             "## Reproduce",
             "",
-            f"    grove-conformance run --implementation DESCRIPTOR{chosen}",
+            f"    grove-conformance run --implementation DESCRIPTOR{profile_options}",
             "",
             "Say here how to get the program that was judged, and its descriptor.",
             "",

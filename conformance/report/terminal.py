@@ -121,16 +121,16 @@ def verdict_line(report: Report) -> str:
     )
     outside = f"; violated besides: {ids}" if ids else ""
     names = ", ".join(p.name for p in report.profiles)
-    passed, of = report.compatibility
+    passed, total = report.compatibility
     release = f" {implementation.release}" if implementation.release else ""
-    compatible = f"; compatible with upstream{release}: {passed} of {of}" if of else ""
+    compatible = f"; compatible with upstream{release}: {passed} of {total}" if total else ""
     return f"{sentence(report)}{compatible}{seeds(report)} ({names or 'no profile'}: {counts or 'nothing'}{outside})"
 
 
 def seeds(report: Report) -> str:
     """Return how many of the judged seed requirements passed, as the end of a sentence; empty if none was judged."""
-    passed, of = report.seeds
-    return f"; and {passed} of {of} that the seed documents ask for" if of else ""
+    passed, total = report.seeds
+    return f"; and {passed} of {total} that the seed documents ask for" if total else ""
 
 
 def reproduction(report: Report, test: str) -> str:
@@ -222,8 +222,8 @@ def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: 
         ):
             reasons.setdefault((result.outcome, result.reason), []).append(result)
     order = list(Outcome)
-    listed = sorted(reasons.items(), key=lambda item: (order.index(item[0][0]), -len(item[1])))
-    printed = listed if verbose else listed[:IN_SHORT]
+    sorted_reasons = sorted(reasons.items(), key=lambda item: (order.index(item[0][0]), -len(item[1])))
+    printed = sorted_reasons if verbose else sorted_reasons[:IN_SHORT]
     for (outcome, reason), results in printed:
         _print(console, _line(f"{outcome}: {reason} ({_ids(results, verbose=verbose)})", MARKS[outcome].style))
         if bundle := next((result.bundle for result in results if result.bundle), ""):
@@ -316,8 +316,8 @@ def _requirement(result: Result, console: Console) -> None:
     _print(console, _line(f"{mark.symbol} {entry.id} {entry.text}{level}{seed}{reason}", mark.style))
     if result.outcome is Outcome.FAILED and (statement := basis.in_short(entry.basis)):
         _print(console, _block("says so", statement))
-        if other := basis.otherwise(entry.basis):
-            _print(console, _block("but", f"another document says otherwise: {other}"))
+        if contradiction := basis.otherwise(entry.basis):
+            _print(console, _block("but", f"another document says otherwise: {contradiction}"))
 
 
 def _facts(failure: Failure, folder: Path, limit: int) -> list[tuple[str, str]]:
@@ -380,12 +380,13 @@ def _parts(report: Report) -> list[str]:
     judged."""
     lines = [f"shard {report.started.shard} of the selection"] if report.started.shard else []
     elsewhere = report.started.elsewhere
-    fewer = [r for r in report.results if r.tests and r.requirement.id in elsewhere]
-    if fewer:
-        listed = ", ".join(
-            f"{r.requirement.id} in {len(r.tests)} of {len(r.tests) + elsewhere[r.requirement.id]} tests" for r in fewer
+    partial_results = [r for r in report.results if r.tests and r.requirement.id in elsewhere]
+    if partial_results:
+        texts = ", ".join(
+            f"{r.requirement.id} in {len(r.tests)} of {len(r.tests) + elsewhere[r.requirement.id]} tests"
+            for r in partial_results
         )
-        lines.append(f"invariants were judged in scenes of the selected profiles: {listed} (--with-invariants for all)")
+        lines.append(f"invariants were judged in scenes of the selected profiles: {texts} (--with-invariants for all)")
     return lines
 
 

@@ -38,12 +38,16 @@ class TimeLeft:
         """Return the remaining seconds; None if too little is complete to know the speed of this machine. A scene that
         exceeds its cost, usually because it waits without success, is assumed to take as much additional time as it has
         already exceeded its cost by."""
-        ahead = {scene: cost - (now - self._began.get(scene, now)) for scene, cost in self._remaining_costs.items()}
-        remaining = sum(max(0.0, seconds) * self._share[scene] for scene, seconds in ahead.items())
-        played = self._whole - remaining
-        delay = max((-seconds for seconds in ahead.values() if seconds < 0), default=0.0)
+        remaining_by_scene = {
+            scene: cost - (now - self._began.get(scene, now)) for scene, cost in self._remaining_costs.items()
+        }
+        remaining = sum(max(0.0, seconds) * self._share[scene] for scene, seconds in remaining_by_scene.items())
+        completed_cost = self._whole - remaining
+        delay = max((-seconds for seconds in remaining_by_scene.values() if seconds < 0), default=0.0)
         return (
-            delay + remaining * (now + USUAL) / (played + USUAL) if played and played >= ENOUGH * self._whole else None
+            delay + remaining * (now + USUAL) / (completed_cost + USUAL)
+            if completed_cost and completed_cost >= ENOUGH * self._whole
+            else None
         )
 
 

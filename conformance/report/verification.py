@@ -54,24 +54,32 @@ def verify(content: Document, folder: Path, registry: Registry, suite: str, name
         checked.append("digest of the part `run`")
     else:
         unchecked.append("the part `run`: an earlier version of the suite wrote the report")
-    of = content["verdict"]["suite"]
-    same = of["digest"] == suite
-    if same:
+    report_suite = content["verdict"]["suite"]
+    same_suite = report_suite["digest"] == suite
+    if same_suite:
         problems += _texts(content, registry)
         checked.append("requirements of this suite")
     else:
-        unchecked.append(f"requirements: they are those of another suite ({of['version']}, {of['digest'][:19]}…)")
+        unchecked.append(
+            f"requirements: they are those of another suite ({report_suite['version']}, {report_suite['digest'][:19]}…)"
+        )
     files = evidence.compare(folder, content["run"].get("evidence", ""), name)
     problems += files.problems
     unchecked += files.unchecked
     if files.compared:
         checked.append(f"{files.compared} files of {evidence.FILE}")
     linked = any(special.partition("/")[0] == LEDGER for special in files.special)
-    if same and (folder / LEDGER).is_dir() and not linked:
+    if same_suite and (folder / LEDGER).is_dir() and not linked:
         problems += _ledger(content, folder / LEDGER, registry)
         checked.append("verdict of the ledger")
     else:
-        reason = "it has links" if linked else "it does not lie beside the report" if same else "another suite wrote it"
+        reason = (
+            "it has links"
+            if linked
+            else "it does not lie beside the report"
+            if same_suite
+            else "another suite wrote it"
+        )
         unchecked.append(f"ledger: {reason}")
     return Verified(tuple(problems), tuple(checked), tuple(unchecked))
 
@@ -99,8 +107,8 @@ def _sums(content: Document) -> Iterator[str]:
             yield f"{entry['id']} is passed " + ("with a failed check" if entry.get("failures") else "without a check")
     yield from _counts("", verdict["counts"], entries)
     for profile in verdict["profiles"]:
-        of_it = [entry for entry in entries if entry["profile"] == profile["name"]]
-        yield from _counts(f"profile {profile['name']}: ", profile["counts"], of_it)
+        profile_entries = [entry for entry in entries if entry["profile"] == profile["name"]]
+        yield from _counts(f"profile {profile['name']}: ", profile["counts"], profile_entries)
 
 
 def _counts(prefix: str, counts: Mapping[str, int], entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -137,8 +145,8 @@ def _verdicts(content: Document) -> Iterator[str]:
             unmet = ", ".join(sorted(must - _IN_GOOD[word]))
             yield f"profile {profile['name']} is {word} although a MUST is {unmet}"
     result = RunVerdict(verdict["result"])
-    named = {profile["name"] for profile in verdict["profiles"]}
-    if any(_decisive(entry) for entry in verdict["requirements"] if entry["profile"] not in named):
+    profile_names = {profile["name"] for profile in verdict["profiles"]}
+    if any(_decisive(entry) for entry in verdict["requirements"] if entry["profile"] not in profile_names):
         words.append(RunVerdict.NOT_CONFORMANT)
     wrong = (result is RunVerdict.NOT_CONFORMANT) != (RunVerdict.NOT_CONFORMANT in words)
     if wrong or (result in _GOOD and not set(words) <= {*_GOOD, RunVerdict.UNKNOWN}):
@@ -174,11 +182,13 @@ def _ledger(content: Document, folder: Path, registry: Registry) -> Iterator[str
     if computed == reported:
         return
     outcomes = {entry["id"]: entry["outcome"] for entry in reported["requirements"]}
-    other = [f"{e['id']} ({e['outcome']})" for e in computed["requirements"] if outcomes.get(e["id"]) != e["outcome"]]
+    differing = [
+        f"{e['id']} ({e['outcome']})" for e in computed["requirements"] if outcomes.get(e["id"]) != e["outcome"]
+    ]
     parts = [name for name in sorted(reported.keys() | computed.keys()) if reported.get(name) != computed.get(name)]
-    rest = f" and {len(other) - 5} more" if len(other) > 5 else ""
+    rest = f" and {len(differing) - 5} more" if len(differing) > 5 else ""
     yield (
         f"the ledger gives {computed['result']}, and another part "
         + ", ".join(f"`{name}`" for name in parts)
-        + (f": {', '.join(other[:5])}{rest}" if other else "")
+        + (f": {', '.join(differing[:5])}{rest}" if differing else "")
     )

@@ -74,8 +74,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and the judge if this is a conformance run."""
     config.addinivalue_line("markers", f"{requirement.MARK}(*ids): the requirements that a conformance test judges")
     if file := config.getoption("conformance_run"):
-        given = getattr(config, "workerinput", {}).get(SETTINGS) or Path(file).read_bytes()
-        run = settings.decoded(given)
+        settings_json = getattr(config, "workerinput", {}).get(SETTINGS) or Path(file).read_bytes()
+        run = settings.decoded(settings_json)
         pace.stretch(run.time_scale)
         config.pluginmanager.register(Judge(config, run), NAME)
 
@@ -86,8 +86,8 @@ def case(request: pytest.FixtureRequest) -> Iterator[object]:
     judge = request.config.pluginmanager.get_plugin(NAME)
     if not isinstance(judge, Judge):
         raise pytest.UsageError("conformance tests are started by `grove-conformance run`")
-    with judge.environment().play(judge.running) as given:
-        yield given
+    with judge.environment().play(judge.running) as environment:
+        yield environment
 
 
 @pytest.fixture
@@ -124,8 +124,8 @@ class Judge:
         self._running: RunningTest | None = None
         self._environment: Environment | None = None
         self._refusal: Exception | None = None
-        given = getattr(config, "workerinput", {})
-        self.worker, self._line = str(given.get("workerid", "main")), given.get(LINE)
+        worker_input = getattr(config, "workerinput", {})
+        self.worker, self._line = str(worker_input.get("workerid", "main")), worker_input.get(LINE)
         self._ledger: ledger.Ledger | None = None
         self._scenes: Scenes | None = None
         self._recorded: Recorded[Scene] | None = None
@@ -146,8 +146,8 @@ class Judge:
     def name(self, item: pytest.Item) -> str:
         """Return the name of a test: its node id relative to the folder of the tests, independent of pytest's root
         folder."""
-        inside = item.path.relative_to(self._tests).as_posix() if item.path.is_relative_to(self._tests) else ""
-        return f"{inside}::{item.nodeid.partition('::')[2]}" if inside else item.nodeid
+        relative_path = item.path.relative_to(self._tests).as_posix() if item.path.is_relative_to(self._tests) else ""
+        return f"{relative_path}::{item.nodeid.partition('::')[2]}" if relative_path else item.nodeid
 
     @property
     def running(self) -> RunningTest:
@@ -222,7 +222,7 @@ class Judge:
         self.collected = {item.nodeid: requirement.declared(item) for item in items}
         result = yield
         run = self.run
-        chosen = scope(
+        selection = scope(
             self.registry,
             run.profiles,
             run.ids,
@@ -233,19 +233,19 @@ class Judge:
             skip=run.skip,
             everywhere=run.with_invariants or bool(run.only),
         )
-        named = [item for item in items if not run.only or repeated.named(self.name(item), run.repeat, run.only)]
-        groups = {item.nodeid: key_of(item, run.repeat, self._tests) for item in named}
-        tests = chosen.tests({test: self.collected[test] for test in groups}, groups)
-        part = frozenset(run.part) or self._shard({test: groups[test] for test in tests.selected})
-        keep = [item for item in named if item.nodeid in tests.selected & part]
-        selected_ids = {item.nodeid for item in keep}
-        if drop := [item for item in items if item.nodeid not in selected_ids]:
-            config.hook.pytest_deselected(items=drop)
-        self.selected = {item.nodeid: self.collected[item.nodeid] for item in keep}
-        self.judged, self.elsewhere = chosen.judged, tests.elsewhere
-        self.groups = {item.nodeid: groups[item.nodeid] for item in keep}
-        ordered = decisive_first(keep, self.collected, self.judged) if run.fail_fast else keep
-        self.lone_groups = lone_scenes(keep, self.groups, run.shared)
+        named_items = [item for item in items if not run.only or repeated.named(self.name(item), run.repeat, run.only)]
+        groups = {item.nodeid: key_of(item, run.repeat, self._tests) for item in named_items}
+        tests = selection.tests({test: self.collected[test] for test in groups}, groups)
+        shard_tests = frozenset(run.part) or self._shard({test: groups[test] for test in tests.selected})
+        kept_items = [item for item in named_items if item.nodeid in tests.selected & shard_tests]
+        selected_ids = {item.nodeid for item in kept_items}
+        if deselected_items := [item for item in items if item.nodeid not in selected_ids]:
+            config.hook.pytest_deselected(items=deselected_items)
+        self.selected = {item.nodeid: self.collected[item.nodeid] for item in kept_items}
+        self.judged, self.elsewhere = selection.judged, tests.elsewhere
+        self.groups = {item.nodeid: groups[item.nodeid] for item in kept_items}
+        ordered = decisive_first(kept_items, self.collected, self.judged) if run.fail_fast else kept_items
+        self.lone_groups = lone_scenes(kept_items, self.groups, run.shared)
         items[:] = self._items = together(alone_last(ordered, run.shared), self.groups)
         if self._refused and self._line is None:  # a worker that raised this error would be restarted
             raise pytest.UsageError(self._refused)
@@ -434,8 +434,8 @@ class Judge:
         assert self._environment is not None
         # Nothing may interrupt the cleanup: a user who cannot wait can use SIGKILL and `cluster prune`.
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_IGN)
+            for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(signal_number, signal.SIG_IGN)
         environment, self._environment = self._environment, None
         try:
             environment.close()

@@ -33,7 +33,7 @@ class Book:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / FILE
         self._file = regular.opened(self._path, "ab")
-        _hold(self._file.fileno())
+        _try_lock(self._file.fileno())
         self._written, self._digest = 0, hashlib.sha256()
         self._lock = threading.Lock()
         self._events: list[AnyEvent] = []
@@ -85,13 +85,13 @@ class Book:
         if self._unwritten or self._file.closed:
             return
         try:
-            written = self._file.write(line)
+            written_bytes = self._file.write(line)
         except OSError as error:
             self._unwritten = f"the ledger {self._path} cannot be written: {error.strerror}: make room"
             return
-        self._written += written
-        self._digest.update(line[:written])
-        if written < len(line):
+        self._written += written_bytes
+        self._digest.update(line[:written_bytes])
+        if written_bytes < len(line):
             self._unwritten = f"the ledger {self._path} cannot be written: the disk is full: make room"
 
     def _changed(self) -> str:
@@ -107,7 +107,7 @@ class Book:
         return "" if digest.digest() == self._digest.digest() else fault
 
 
-def _hold(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     """Lock a ledger until its file is closed or its process ends. Return whether no other process holds it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -121,7 +121,7 @@ def _hold(descriptor: int) -> bool:
 def in_use(folder: Path) -> bool:
     """Return whether the run that writes a ledger is still in progress. Raises OSError if the ledger does not exist."""
     file = regular.OpenFile(folder / FILE)
-    return not _hold(file.descriptor)
+    return not _try_lock(file.descriptor)
 
 
 def save(folder: Path, events: Iterable[AnyEvent]) -> None:

@@ -148,8 +148,8 @@ class Checks:
 
     def open(self) -> tuple[str, ...]:
         """Return the declared ids that have no outcome so far."""
-        judged = {c.id for c in self.recorded}
-        return tuple(id for id in self.declared if id not in judged)
+        judged_ids = {c.id for c in self.recorded}
+        return tuple(id for id in self.declared if id not in judged_ids)
 
     def finish(self) -> None:
         """End a test that ran to its end. Raises CheckFailed if a check did not pass, or HarnessError if a selected id

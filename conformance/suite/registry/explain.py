@@ -42,8 +42,8 @@ def explain(id: str) -> str:
     registry = requirement.load()
     names = {name.lower(): name for name in (*specification.load(), *registry.requirements, *registry.retired)}
     if id.lower() not in names:
-        near = suggestion(id.upper(), names.values()) + " (grove-conformance list has the requirements)"
-        raise UsageError(f"{id!r} is neither a requirement nor an id of the specification", hint=near)
+        near_hint = suggestion(id.upper(), names.values()) + " (grove-conformance list has the requirements)"
+        raise UsageError(f"{id!r} is neither a requirement nor an id of the specification", hint=near_hint)
     name = names[id.lower()]
     lines = _row(registry, name) if name in specification.load() else _requirement(registry.get(name))
     return "\n".join(lines)
@@ -73,12 +73,12 @@ def _requirement(entry: Requirement) -> Iterator[str]:
     yield from (f"  test:    {test}" for test in declarations.of_requirement(entry.id))
     if waits := limits.of_requirement(entry.id):
         yield from _wrapped(f"limits:  waits at most {limits.in_words(waits)}", deeper="         ")
-    if judged := [manifest.name for manifest in manifests.load() if manifest.requirement == entry.id]:
-        yield from _wrapped(f"manifests of fixtures/admission: {', '.join(judged)}")
-    if played := [scenario.id for scenario in scenarios.load() if entry.id in scenario.checks]:
-        yield from _wrapped(f"scenarios of fixtures/scheduling: {', '.join(played)}")
-        within = limits.in_words(limits.of_scene(*PLAYS))
-        yield from _wrapped(f"limits:  a played scenario waits at most {within}", deeper="         ")
+    if manifest_names := [manifest.name for manifest in manifests.load() if manifest.requirement == entry.id]:
+        yield from _wrapped(f"manifests of fixtures/admission: {', '.join(manifest_names)}")
+    if scenario_ids := [scenario.id for scenario in scenarios.load() if entry.id in scenario.checks]:
+        yield from _wrapped(f"scenarios of fixtures/scheduling: {', '.join(scenario_ids)}")
+        scenario_limits = limits.in_words(limits.of_scene(*PLAYS))
+        yield from _wrapped(f"limits:  a played scenario waits at most {scenario_limits}", deeper="         ")
     from conformance import invariants
 
     for rule in invariants.rules():
@@ -143,10 +143,10 @@ def _registered(group: str) -> Mapping[str, Iterable[str]]:
     result: dict[str, list[str]] = {}
     for point in metadata.entry_points(group=group):
         try:
-            named = point.load()
+            load_names = point.load()
         except (ImportError, AttributeError):
             continue
-        for id, names in named().items():
+        for id, names in load_names().items():
             result.setdefault(id, []).extend(names)
     return result
 

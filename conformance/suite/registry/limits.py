@@ -48,7 +48,7 @@ def in_words(waits: Iterable[Wait]) -> str:
     for wait in waits:
         steps.setdefault(wait.seconds, []).append(f"“{wait.step}”")
     ordered = sorted(steps.items(), key=lambda item: (isinstance(item[0], str), item[0]))
-    return "; ".join(f"{_seconds(limit)} for {', '.join(named)}" for limit, named in ordered)
+    return "; ".join(f"{_seconds(limit)} for {', '.join(step_names)}" for limit, step_names in ordered)
 
 
 def _seconds(limit: float | str) -> str:
@@ -61,7 +61,7 @@ def of_requirement(id: str) -> list[Wait]:
     waits: dict[Wait, None] = {}
     for test in declarations.of_requirement(id):
         path, _, name = test.partition("::")
-        waits |= dict.fromkeys(_of_test(path.removesuffix(".py").replace("/", "."), name))
+        waits |= dict.fromkeys(_waits_of_test(path.removesuffix(".py").replace("/", "."), name))
     return list(waits)
 
 
@@ -71,13 +71,13 @@ def of_scene(module: str, name: str) -> tuple[Wait, ...]:
     return tuple(dict.fromkeys(_waits(module, name, frozenset())))
 
 
-def _of_test(module: str, name: str) -> Iterator[Wait]:
+def _waits_of_test(module: str, name: str) -> Iterator[Wait]:
     node = _module(module).body.get(name)
     if node is None:
         return
-    named = {_words(module, part) for part in ast.walk(node) if isinstance(part, ast.expr)}
+    named_steps = {_words(module, part) for part in ast.walk(node) if isinstance(part, ast.expr)}
     waits = list(dict.fromkeys(wait for scene in _scenes(node) for wait in of_scene(module, scene)))
-    yield from [wait for wait in waits if wait.step in named] or waits
+    yield from [wait for wait in waits if wait.step in named_steps] or waits
     yield from _calls(module, node, frozenset())
 
 
@@ -125,13 +125,13 @@ def _calls(module: str, node: ast.stmt, visited: frozenset[tuple[str, str]]) -> 
 
 def _wait(module: str, call: ast.Call) -> Wait:
     step_position, position, default = METHODS[call.func.attr]  # type: ignore[attr-defined]
-    given = next((word.value for word in call.keywords if word.arg == "timeout"), None)
-    given = given or (call.args[position] if len(call.args) > position else None)
+    limit_argument = next((word.value for word in call.keywords if word.arg == "timeout"), None)
+    limit_argument = limit_argument or (call.args[position] if len(call.args) > position else None)
     step = call.args[step_position] if len(call.args) > step_position else call.args[0]
-    limit = default if given is None else _number(module, given)
+    limit = default if limit_argument is None else _number(module, limit_argument)
     return Wait(
         _words(module, step) or "further steps",
-        ast.unparse(given) if given is not None and limit is None else float(limit or 0),
+        ast.unparse(limit_argument) if limit_argument is not None and limit is None else float(limit or 0),
     )
 
 

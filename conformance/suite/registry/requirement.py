@@ -157,8 +157,8 @@ def _load(folder: Path) -> Registry:
             for number, entry in enumerate(document.value.get(part, ())):
                 field = (part, number, "id")
                 if entry["id"] in used:
-                    other, earlier = used[entry["id"]]
-                    problem = f"{entry['id']} is already used in {other.location(*earlier)}"
+                    other_document, earlier_field = used[entry["id"]]
+                    problem = f"{entry['id']} is already used in {other_document.location(*earlier_field)}"
                     place = document.location(*field)
                     raise UsageError(problem, where=place, hint="give it a new number: ids are never reused")
                 used[entry["id"]] = document, field
@@ -229,9 +229,9 @@ def declared(item: pytest.Item) -> tuple[str, ...]:
 
 def reaches(item: pytest.Item) -> tuple[str, ...]:
     """Return the steps of its scene that the requirement of a collected test is about."""
-    given: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     steps = [step for mark in item.iter_markers(MARK) for step in mark.kwargs.get("reaches", ())]
-    return tuple(step.format_map(given) for step in steps)
+    return tuple(step.format_map(params) for step in steps)
 
 
 def problems(registry: Registry, tests: Mapping[str, Iterable[str]]) -> list[str]:

@@ -48,12 +48,16 @@ class Selection:
         selected = {test: frozenset(ids) for test, ids in declared.items() if self.takes(ids)}
         if self.everywhere:
             return Tests(frozenset(selected), {})
-        played = {scenes[test] for test, ids in selected.items() if any(map(self._selects, ids & self.judged))}
-        judged = {id for test, ids in selected.items() if scenes[test] in played for id in ids}
+        played_scenes = {scenes[test] for test, ids in selected.items() if any(map(self._selects, ids & self.judged))}
+        judged_ids = {id for test, ids in selected.items() if scenes[test] in played_scenes for id in ids}
         # A selected invariant that none of these scenes judges selects the scenes that do.
-        played |= {scenes[test] for test, ids in selected.items() if ids & self.judged - judged}
-        other = Counter(id for test, ids in selected.items() if scenes[test] not in played for id in ids & self.judged)
-        return Tests(frozenset(test for test in selected if scenes[test] in played), dict(sorted(other.items())))
+        played_scenes |= {scenes[test] for test, ids in selected.items() if ids & self.judged - judged_ids}
+        other_tests = Counter(
+            id for test, ids in selected.items() if scenes[test] not in played_scenes for id in ids & self.judged
+        )
+        return Tests(
+            frozenset(test for test in selected if scenes[test] in played_scenes), dict(sorted(other_tests.items()))
+        )
 
     def _selects(self, id: str) -> bool:
         """Return whether a judged requirement causes the scenes of its tests to be selected."""
@@ -105,8 +109,8 @@ def scope(
     for profile in requested:
         if profile not in registry.profiles:
             listed = ", ".join(sorted(registry.profiles))
-            near = documents.suggestion(profile, registry.profiles)
-            hint = near if near.startswith("known") else f"{near} profiles: {listed}"
+            near_hint = documents.suggestion(profile, registry.profiles)
+            hint = near_hint if near_hint.startswith("known") else f"{near_hint} profiles: {listed}"
             raise UsageError(f"unknown profile {profile!r}", hint=hint)
     for id in named_ids:
         entry = registry.get(id)
@@ -140,13 +144,13 @@ def not_claimed(
     entry: Requirement, roles: Iterable[str], features: Iterable[str], kubernetes: str = "", release: str = ""
 ) -> str:
     """Return the reason why the implementation is not judged by a requirement; empty if it is judged."""
-    played = set(roles)
-    if played.isdisjoint(entry.roles):
+    own_roles = set(roles)
+    if own_roles.isdisjoint(entry.roles):
         return f"doesn't play the role {' or '.join(entry.roles)}"
     if entry.feature and entry.feature not in set(features):
         return f"doesn't claim the feature {entry.feature}"
-    if foreign := sorted(set(entry.unless).intersection(features)):
-        return f"doesn't hold where the feature {foreign[0]} is claimed"
+    if exempting := sorted(set(entry.unless).intersection(features)):
+        return f"doesn't hold where the feature {exempting[0]} is claimed"
     if not lines.holds(entry.since, "", release):
         return f"holds from {entry.since} of Grove"
     if not lines.holds("", entry.until, release):

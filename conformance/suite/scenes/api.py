@@ -97,10 +97,10 @@ class Api:
         ambiguous). Raises NotServed."""
         if plural in self.served:
             return self.served[plural]
-        fits = [r for r in self.served.values() if r.plural == plural]
-        if not fits:
+        candidates = [r for r in self.served.values() if r.plural == plural]
+        if not candidates:
             raise NotServed(f"the API server serves no {plural} (is the CRD installed?)")
-        return min(fits, key=lambda r: (r.group != "", r.group))
+        return min(candidates, key=lambda r: (r.group != "", r.group))
 
     def create(self, obj: Mapping[str, Any]) -> Object:
         """Create an object and return it as stored. Raises ApiError."""
@@ -178,7 +178,7 @@ class Api:
             )
             return list(await asyncio.gather(*calls))
 
-        return [orjson.loads(answer) for answer in self._run(all_of_them())]
+        return [orjson.loads(response) for response in self._run(all_of_them())]
 
     def delete(self, plural: str, namespace: str | None, names: Iterable[str], propagation: str = "Background") -> None:
         """Delete objects by name, all at once. Objects that do not exist are not an error."""
@@ -224,8 +224,8 @@ class Api:
         return obj if resource.namespaced else marked(obj, self._run_id)
 
     def _object(self, work: Coroutine[Any, Any, bytes]) -> Object:
-        answer: Object = orjson.loads(self._run(work))
-        return answer
+        response: Object = orjson.loads(self._run(work))
+        return response
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         try:

@@ -40,11 +40,11 @@ class Case(SceneEnvironment):
         predicate that raises an exception on malformed objects (KeyError, TypeError, …) does not hold.
         """
         try:
-            answer = self._wait(description, predicate, timeout, resources=resources, real=real)
+            result = self._wait(description, predicate, timeout, resources=resources, real=real)
         except NotReached as error:
             raise self.checks.fail(ids, description, description, str(error), at=round(self.history.now(), 3)) from None
         self.checks.passed(ids, description, at=round(self.history.now(), 3))
-        return answer
+        return result
 
     def expect(self, id: str, description: str, expected: object, actual: object, at: Record | None = None) -> bool:
         """Check equality. The test continues. A failure has a time: `at`, or the last change of the objects in which

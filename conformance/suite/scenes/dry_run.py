@@ -22,7 +22,7 @@ from conformance.suite.scenes.api import Api, NotServed, Object
 from kube.client import JSON, JSON_PATCH, MERGE_PATCH, Answer, Client
 from kube.resource import Resource
 
-AT_ONCE = 8
+MAX_IN_FLIGHT = 8
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
@@ -174,13 +174,13 @@ def _served(request: Callable[[], Request]) -> Request:
 
 
 async def _all(client: Client, requests: Sequence[Request]) -> list[Answer]:
-    turns = asyncio.Semaphore(AT_ONCE)
+    semaphore = asyncio.Semaphore(MAX_IN_FLIGHT)
 
     async def one(request: Request) -> Answer:
         if request.hopeless:
             return Answer(404, orjson.dumps({"kind": "Status", "message": request.hopeless}))
         headers = {"Impersonate-User": request.user, "Impersonate-Group": "system:masters"} if request.user else {}
-        async with turns:
+        async with semaphore:
             return await client.exchange(
                 request.method,
                 request.path,

@@ -40,8 +40,8 @@ def _failed(item: pytest.Item, so_far: SceneRun) -> set[str]:
     """Return the requirements that a test fails, whatever happens in later steps."""
     checks = Checks(item.nodeid, requirement.declared(item), lambda check: None)
     test: Any = item.obj  # type: ignore[attr-defined]
-    given: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-    arguments = {name: given[name] for name in inspect.signature(test).parameters if name in given}
+    params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    arguments = {name: params[name] for name in inspect.signature(test).parameters if name in params}
     run = Recorded(so_far, so_far.scene, checks, requirement.reaches(item))
     with contextlib.suppress(Exception):  # undecided; errors are reported when the test itself runs
         test(**{**arguments, RUN: run})

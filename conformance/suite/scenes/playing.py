@@ -29,9 +29,9 @@ REPETITION = "repetition"
 
 def scene_of(item: pytest.Item) -> type[Scene] | None:
     """Return the scene that a collected test judges."""
-    given: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     scenes = scenes_of(getattr(item, "function", None) or (lambda: None))
-    return given.get(RUN, scenes[0]) if scenes else None
+    return params.get(RUN, scenes[0]) if scenes else None
 
 
 def key_of(item: pytest.Item, repeat: int, tests: Path) -> str:
@@ -129,8 +129,8 @@ class Scenes:
         that the test's requirement is about. `judged` are the ids that tests of this scene judge: a violated and
         claimed invariant that none of them declares fails the test for which the scene was played. The scene ends as
         soon as its `tests` have failed all requirements in `enough`, if there are any."""
-        fresh = self._open is None or self._open.key != key
-        if fresh:
+        is_new = self._open is None or self._open.key != key
+        if is_new:
             self.close()
             decided = partial(foresight.decided, tests, enough) if enough else None
             self._open = self._play(key, scene, judged, decided)
@@ -141,7 +141,7 @@ class Scenes:
             raise current.problem
         assert current.played is not None
         running.scene, running.scene_ended_by = key, current.played.ended_by
-        for id, verdict in current.played.verdicts.items() if fresh else ():
+        for id, verdict in current.played.verdicts.items() if is_new else ():
             if verdict.holds is False and id in self._invariants and id not in judged:
                 running.checks.invariant(id, verdict.statement, False, verdict.actual, at=verdict.at)
         return Recorded(current.played, current.played.scene, running.checks, reaches)
@@ -184,14 +184,14 @@ class Scenes:
     ) -> _Open:
         checks = SceneChecks(key, self._invariants, judged)
         current = _Open(key, RunningTest(key, checks))
-        begin = time.monotonic()
+        start = time.monotonic()
         try:
             if self._shared:
                 self._environment()  # opened first, because other workers may wait for what this worker starts
             if _by_itself(scene, self._shared):
                 self._other_workers_ended()
             environment = self._environment()
-            begin = time.monotonic()  # the time of the scene does not include the start of a cluster
+            start = time.monotonic()  # the time of the scene does not include the start of a cluster
             env = current.clearing.enter_context(environment.play(current.running))
             current.played = _played(key, scene(), current.running, checks, env, decided)
         except Exception as error:
@@ -201,7 +201,7 @@ class Scenes:
             current.clearing.close()
             raise
         if current.played is not None:
-            self._book.write(current.played.event(self._worker, time.monotonic() - begin))
+            self._book.write(current.played.event(self._worker, time.monotonic() - start))
         return current
 
 

@@ -24,9 +24,11 @@ Parts = dict[str, object]
 
 def forged(history: History) -> Iterator[str]:
     """Yield a message for each part of a status that only a kubelet may write but another user has written."""
-    for record, now, before in _changes(history) if history.origins.statuses else ():
+    for record, current, previous in _changes(history) if history.origins.statuses else ():
         user = history.origins.statuses.get(record.version)
-        changed = [part for part in now if (now[part] or before.get(part)) and now[part] != before.get(part)]
+        changed = [
+            part for part in current if (current[part] or previous.get(part)) and current[part] != previous.get(part)
+        ]
         if user and changed:
             yield f"{changed[0]} of pod {record.name} was written by the user {user} ({record})"
 
@@ -34,12 +36,12 @@ def forged(history: History) -> Iterator[str]:
 def altered(history: History, sent: Mapping[str, Sequence[bytes]]) -> Iterator[str]:
     """Yield a message for each part of a status that was stored differently than it was sent. `sent`: resourceVersion →
     the bodies of the requests by which the suite and the components produced that version."""
-    for record, now, before in _changes(history):
+    for record, current, previous in _changes(history):
         requests = [_parts(body) for body in sent.get(record.version, ())]
-        for part, value in now.items() if requests else ():
+        for part, value in current.items() if requests else ():
             values = [request[part] for request in requests if part in request]
-            like = [value_sent for value_sent in values if _alike(part, value_sent, value)]
-            if not like and (values or (value and value != before.get(part))):
+            matching = [value_sent for value_sent in values if _alike(part, value_sent, value)]
+            if not matching and (values or (value and value != previous.get(part))):
                 yield f"{part} of pod {record.name} was stored otherwise than it was sent ({record})"
 
 
@@ -48,12 +50,12 @@ def _changes(history: History) -> Iterator[tuple[Record, Parts, Parts]]:
     from lists are skipped, because a list may hide states."""
     states: dict[str, Parts] = {}
     for record in history.records("pods"):
-        now: Parts = {kind: condition_is(record.object, kind) for kind in CONDITIONS}
-        now |= {part: at(record.object, "status", part) for part in KUBELETS}
-        before = states.get(record.uid, {"phase": "Pending"})
-        states[record.uid] = now
+        current: Parts = {condition_type: condition_is(record.object, condition_type) for condition_type in CONDITIONS}
+        current |= {part: at(record.object, "status", part) for part in KUBELETS}
+        previous = states.get(record.uid, {"phase": "Pending"})
+        states[record.uid] = current
         if not record.listed:
-            yield record, now, before
+            yield record, current, previous
 
 
 def _parts(body: bytes) -> Parts:

@@ -59,11 +59,11 @@ class Premises:
         Raises HarnessError if nodes were deleted but not by the implementation."""
         if mutator := self._mutators():
             return mutator
-        lost, deleted = self.deleted_nodes(), True
-        if lost:
-            writers = self._writers("nodes", lost, DELETE_VERBS, certain=True)
-            further = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-            damage = f"node {lost[0]}{further} of the test was deleted"
+        lost_nodes, deleted = self.deleted_nodes(), True
+        if lost_nodes:
+            writers = self._writers("nodes", lost_nodes, DELETE_VERBS, certain=True)
+            more_nodes = f" and {len(lost_nodes) - 1} more" if len(lost_nodes) > 1 else ""
+            damage = f"node {lost_nodes[0]}{more_nodes} of the test was deleted"
         elif writers := self._writers("namespaces", [self._namespace], DELETE_VERBS):
             damage = f"the namespace {self._namespace} of the test was deleted"
         else:
@@ -71,11 +71,11 @@ class Premises:
             damage = f"node {unusable[0]} of the test is not usable, and was changed" if unusable else ""
         if strangers := self._strangers(writers):
             return f"{damage} by {_described(strangers[0])}"
-        if writers and deleted and (behind := self._behind(lost)):
+        if writers and deleted and (causers := self._behind(lost_nodes)):
             return (
-                f"{damage}, and behind it is {_described(behind[0])}; the request is that of {_described(writers[0])}"
+                f"{damage}, and behind it is {_described(causers[0])}; the request is that of {_described(writers[0])}"
             )
-        if lost:
+        if lost_nodes:
             culprit = (
                 f"by {_described(writers[0])}" if writers else "by an unknown client (the audit log does not have it)"
             )

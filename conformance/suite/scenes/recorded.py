@@ -115,8 +115,8 @@ class Recorded(Generic[S]):
 
     def after(self, step: str) -> Span:
         """Return the span from a step until the end of the scene."""
-        begin = self._step(step)
-        return Span(self.history, begin, self._end())
+        start = self._step(step)
+        return Span(self.history, start, self._end())
 
     def whole(self) -> Span:
         """Return the span of the whole scene."""
@@ -145,12 +145,12 @@ class Recorded(Generic[S]):
     ) -> bool:
         """Check a condition in every state of the scene, or only in the states after or until a step. A failure names
         the first record that breaks it, even if the scene ended before the step `until`."""
-        begin = None if after is None else self._step(after)
+        start = None if after is None else self._step(after)
         end = self._played.steps.get(until) if until is not None else None
-        for view in Span(self.history, begin, end or self._last()).states():
-            answer = condition(view)
-            if answer is None or answer is False or isinstance(answer, Unmet):
-                reason = answer.reason if isinstance(answer, Unmet) else "it does not hold"
+        for view in Span(self.history, start, end or self._last()).states():
+            result = condition(view)
+            if result is None or result is False or isinstance(result, Unmet):
+                reason = result.reason if isinstance(result, Unmet) else "it does not hold"
                 return self._checks.holds(self._id, description, False, f"{reason} (since {view.last})", at=view.last)
         if until is not None:
             self._step(until)
@@ -273,8 +273,8 @@ def _nearest(report: str) -> str:
     waited = next((number for number, line in enumerate(lines) if line.startswith("not seen within ")), 0)
     if waited:
         return lines[0]
-    near = [line for line in lines if line.startswith("nearest: ")][:1] or lines[:1]
-    return "; ".join([*near, *(line for line in lines if line.startswith(SILENT))])
+    nearest_lines = [line for line in lines if line.startswith("nearest: ")][:1] or lines[:1]
+    return "; ".join([*nearest_lines, *(line for line in lines if line.startswith(SILENT))])
 
 
 def invariants(scenes: Any, *ids: str) -> Callable[..., None]:
@@ -285,5 +285,5 @@ def invariants(scenes: Any, *ids: str) -> Callable[..., None]:
         run.invariant()
 
     test_invariants.__annotations__[RUN] = cast(Any, Recorded)[scenes]
-    given = [pytest.param(id, marks=requirements(id), id=id) for id in ids]
-    return cast(Callable[..., None], pytest.mark.parametrize("invariant", given)(test_invariants))
+    parameters = [pytest.param(id, marks=requirements(id), id=id) for id in ids]
+    return cast(Callable[..., None], pytest.mark.parametrize("invariant", parameters)(test_invariants))

@@ -44,8 +44,8 @@ class Refused:
 
     def words(self) -> str:
         """Return the message of such a rejection; empty if there was none."""
-        answers = self._audit.refused_creations(self._namespace, self._begin) if self._audit else self._passed_on()
-        return next((" ".join(answer.split()) for answer in answers if self.by_cluster(answer)), "")
+        messages = self._audit.refused_creations(self._namespace, self._begin) if self._audit else self._passed_on()
+        return next((" ".join(message.split()) for message in messages if self.by_cluster(message)), "")
 
     def _passed_on(self) -> Iterator[str]:
         for record in self._history.records():

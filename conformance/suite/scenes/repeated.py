@@ -15,17 +15,17 @@ def unmarked(test: str, count: int) -> str:
     """Return a test's name without its mark, for `a.py::t[x-3 of 20]` and `a.py::t[3 of 20]`."""
     if count == 1:
         return test
-    head, bracket, inside = test.removesuffix("]").partition("[")
-    given = inside.rpartition("-")[0] if inside.endswith(f" of {count}") else inside
-    return f"{head}[{given}]" if bracket and given else head
+    head, bracket, brackets = test.removesuffix("]").partition("[")
+    parameters = brackets.rpartition("-")[0] if brackets.endswith(f" of {count}") else brackets
+    return f"{head}[{parameters}]" if bracket and parameters else head
 
 
 def names_of(test: str, count: int) -> list[str]:
     """Return the names that select a test: its own name, its name without the mark (for all its repetitions), its
     function, and its file."""
-    whole = unmarked(test, count)
-    function = whole.partition("[")[0]
-    return list(dict.fromkeys((test, whole, function, function.partition("::")[0])))
+    unmarked_name = unmarked(test, count)
+    function = unmarked_name.partition("[")[0]
+    return list(dict.fromkeys((test, unmarked_name, function, function.partition("::")[0])))
 
 
 def named(test: str, count: int, names: Container[str]) -> bool:

@@ -84,13 +84,13 @@ class Roles:
         """Start a stopped role in circumstances in which it should not become ready. Return the error with which it
         ended or did not become ready in time; None if it became ready. The end of its process does not end the
         scene."""
-        controlled, begin = self._controlled(role), self._machine.now()
+        controlled, start = self._controlled(role), self._machine.now()
         try:
             self._driver.start(controlled)
         except NotStarted as error:
             self._blame()
             if error.timed_out:
-                self._machine.require(begin, f"the {role} had time to end")
+                self._machine.require(start, f"the {role} had time to end")
             self._deaths = len(self._driver.failures())
             return error
         finally:
@@ -147,19 +147,19 @@ class Roles:
     @property
     def earlier(self) -> list[Numbers]:
         """Return the spans in which an earlier version was the operator; an earlier version is not judged."""
-        ends = [begin for begin, _ in self._takeovers[1:]]
+        ends = [start for start, _ in self._takeovers[1:]]
         takeovers = itertools.zip_longest(self._takeovers, ends)
-        return [(begin, until) for (begin, earlier), until in takeovers if earlier]
+        return [(start, until) for (start, earlier), until in takeovers if earlier]
 
     def went_earlier(self) -> set[str]:
         """Return the UIDs of the pods that were deleted under an earlier version: some earlier versions consider all
         pods with the judged version's hashes outdated."""
-        went: set[str] = set()
-        for begin, until in self.earlier:
-            for record in self._history.records("pods", after=begin, until=until):
+        deleted_uids: set[str] = set()
+        for start, until in self.earlier:
+            for record in self._history.records("pods", after=start, until=until):
                 if record.kind == DELETED or terminating(record.object):
-                    went.add(record.uid)
-        return went
+                    deleted_uids.add(record.uid)
+        return deleted_uids
 
     # -- webhooks ------------------------------------------------------------------------------------------------
 
@@ -180,11 +180,11 @@ class Roles:
     def unrest(self) -> Iterator[None]:
         """Declare a time in which something happens that has no record: writes of the operator during the context, and
         shortly after it, do not violate INV-007."""
-        begin = self._history.now()
+        start = self._history.now()
         try:
             yield
         finally:
-            self._history.unrest.append((begin, self._history.now()))
+            self._history.unrest.append((start, self._history.now()))
 
     # -- within --------------------------------------------------------------------------------------------------
 
@@ -200,13 +200,13 @@ class Roles:
         return Role(role)
 
     def _starting(self, subject: str, action: Callable[[], None], verb: str = "starts") -> None:
-        begin = self._machine.now()
+        start = self._machine.now()
         try:
             action()
         except NotStarted as error:
             self._blame()
             if error.timed_out:
-                self._machine.require(begin, f"{subject} was not ready in time")
+                self._machine.require(start, f"{subject} was not ready in time")
             reason = self._of_the_bundle(str(error))
             raise self._checks.broken(f"{subject} {verb}", "ready", reason) from None
         self._history.stir()

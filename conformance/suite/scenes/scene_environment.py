@@ -164,9 +164,9 @@ class SceneEnvironment:
 
     def nodes(self, profile: str, count: int) -> list[str]:
         """Add nodes to the test's own pool and return their names once they are Ready and schedulable."""
-        begin = self._nodes.get(profile, 0)
-        manifests = nodes.manifests(profile, begin + count, self.pool)[begin:]
-        self._nodes[profile] = begin + count
+        existing = self._nodes.get(profile, 0)
+        manifests = nodes.manifests(profile, existing + count, self.pool)[existing:]
+        self._nodes[profile] = existing + count
         return self.fleet(manifests)
 
     def fleet(self, manifests: Sequence[Object]) -> list[str]:
@@ -286,11 +286,11 @@ class SceneEnvironment:
                     return {}
                 raise
 
-        written = self._attempt(f"a patch of {resource}/{name} is accepted", write)
-        if written:
-            self.sole_writer.patched(resource, name, patch, written)
-            self._waits.for_write(resource, name, text(written, "metadata", "resourceVersion"))
-        return written
+        stored = self._attempt(f"a patch of {resource}/{name} is accepted", write)
+        if stored:
+            self.sole_writer.patched(resource, name, patch, stored)
+            self._waits.for_write(resource, name, text(stored, "metadata", "resourceVersion"))
+        return stored
 
     def ungate(self, pods: Sequence[str]) -> None:
         """Remove the scheduling gates of several pods at once. The writes have arrived in the history when this
@@ -298,11 +298,11 @@ class SceneEnvironment:
         patch = {"spec": {"schedulingGates": None}}
         self.acts += [(f"patch pods/{name}", patch) for name in pods]
         expectation = f"the gates of {len(pods)} pods can be removed"
-        answers = self._attempt(
+        responses = self._attempt(
             expectation, lambda: self._api.patch_all("pods", self.namespace, dict.fromkeys(pods, patch))
         )
-        for name, written in zip(pods, answers, strict=True):
-            self._waits.for_write("pods", name, text(written, "metadata", "resourceVersion"))
+        for name, stored in zip(pods, responses, strict=True):
+            self._waits.for_write("pods", name, text(stored, "metadata", "resourceVersion"))
 
     def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
         """Delete an object. A rejection ends the scene, or blocks the test."""
@@ -353,11 +353,11 @@ class SceneEnvironment:
         the scene, but does not fail anything by itself: that is up to the requirement that needs the step. The wait
         ends early if a process of the implementation exits. `real`: the time scale does not shorten the wait."""
         try:
-            answer = self._wait(step, condition, timeout, resources=resources, real=real)
+            result = self._wait(step, condition, timeout, resources=resources, real=real)
         except NotReached as error:
             raise SceneEnded(step, str(error), self.history.now()) from None
         self.mark(step)
-        return answer
+        return result
 
     def settle(
         self,
@@ -449,9 +449,9 @@ class SceneEnvironment:
                 self.history, self.pool, unattended.WITHIN * max(1.0, self._scale)
             ):
                 raise HarnessError(f"the cluster was too slow: {unattended_pods}", where=f"pool {self.pool}") from None
-            if answer := self._refused.words():
+            if rejection := self._refused.words():
                 raise Blocked(
-                    f"the cluster has refused what the scene needs: {answer}", "circumstances", description
+                    f"the cluster has refused what the scene needs: {rejection}", "circumstances", description
                 ) from None
             dead = self.roles.dead() or self._waits.lifeless(self.roles.last_words)
             silent = "" if dead else self._waits.silent(timeout)

@@ -78,8 +78,8 @@ class Silence:
             # everything.
             if _backs_off(request) and request.namespace in ("", self._namespace):
                 # A back-off is about one object, or about a collection in which each attempt uses another name.
-                for like in (request.name, None):
-                    key = request.verb, request.resource, like
+                for name in (request.name, None):
+                    key = request.verb, request.resource, name
                     self._refusals.setdefault(key, _Refusals(request.at, request.at)).add(request.at)
         longest = max((refusals.next for refusals in self._refusals.values()), default=0.0)
         return self.lasts(still) >= max(minimum, longest)
@@ -93,9 +93,9 @@ def delay(view: View, timeout: float) -> float:
     """Return the longest delay that a set or Lease of the namespace defines and that does not exceed the timeout; 0 if
     there is none."""
     delays = (text(obj, "spec", "template", "terminationDelay") for obj in view.list("podcliquesets"))
-    named = [float(durations.seconds(seconds) or 0) for seconds in delays]
-    named += [float(count(obj, "spec", "leaseDurationSeconds")) for obj in view.list("leases")]
-    return max((seconds for seconds in named if seconds <= timeout), default=0.0)
+    lengths = [float(durations.seconds(seconds) or 0) for seconds in delays]
+    lengths += [float(count(obj, "spec", "leaseDurationSeconds")) for obj in view.list("leases")]
+    return max((seconds for seconds in lengths if seconds <= timeout), default=0.0)
 
 
 def _backs_off(request: AuditedRequest) -> bool:

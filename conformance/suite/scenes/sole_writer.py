@@ -75,7 +75,7 @@ class SoleWriter:
             record
             for history in histories
             for record in history.records()
-            if not any(begin < record.seq and (until is None or record.seq <= until) for begin, until in spans)
+            if not any(start < record.seq and (until is None or record.seq <= until) for start, until in spans)
         ]
         sets = (violation for record in records if record.resource == SETS and (violation := self._of_set(record)))
         fleet = (violation for record in records if record.resource == NODES and (violation := self._of_node(record)))
@@ -123,12 +123,12 @@ class SoleWriter:
     def _unlike(self, key: str, differing: Sequence[R]) -> R | None:
         """Return how an object differs from the state that the suite wrote; None if it matches the state that it last
         matched, or a state that the suite wrote later."""
-        begin = self._at.get(key, 0)
-        for number, difference in enumerate(differing[begin:], begin):
+        start = self._at.get(key, 0)
+        for index, difference in enumerate(differing[start:], start):
             if not difference:
-                self._at[key] = number
+                self._at[key] = index
                 return None
-        return differing[begin]
+        return differing[start]
 
 
 def _merged(value: Any, patch: Any) -> Any:

@@ -15,8 +15,8 @@ KINDS = ("PodCliqueSet", "PodGang", "Pod", "ResourceQuota", "LimitRange", "Prior
 GROWS = "Pod"
 """The kind to whose lists admission may add items: sidecars, tolerations, volumes."""
 PRUNED = "PodGang"
-"""The kind whose fields may be missing, because an implementation may serve a version without them. For sets this does
-not apply: the CRD of an operator must have all their fields."""
+"""The kind whose fields may be missing, because an implementation may serve a version without them. This does not apply
+to sets, because the CRD of an operator must have all their fields."""
 EMBEDDED = ".metadata."
 """The part of a path that marks metadata inside another object. Generated CRDs do not describe such metadata, so the
 API server drops it; CORE-014 judges that."""
@@ -33,9 +33,9 @@ def otherwise(sent: Mapping[str, Any], answer: Mapping[str, Any], kind: str) -> 
 
 def _unlike(sent: object, stored: object, path: str, kind: str) -> Iterator[tuple[str, object]]:
     if isinstance(sent, Mapping):
-        inside = stored if isinstance(stored, Mapping) else {}
+        stored_mapping = stored if isinstance(stored, Mapping) else {}
         for key, value in sent.items():
-            yield from _unlike(value, inside.get(key), f"{path}.{key}", kind)
+            yield from _unlike(value, stored_mapping.get(key), f"{path}.{key}", kind)
     elif isinstance(sent, list) and isinstance(stored, list) and kind == GROWS:
         for number, value in enumerate(sent):
             if all(any(_unlike(value, other, path, kind)) for other in stored):

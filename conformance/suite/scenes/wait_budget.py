@@ -23,9 +23,9 @@ LIFELESS_SECONDS = 3.0
 LIFELESS = "the implementation has not made or written anything in this run"
 UNBINDING = "the implementation has not bound any pod in this run"
 
-_MADE = ("podcliques", "podcliquescalinggroups", "podgangs")
+_IMPLEMENTATION_RESOURCES = ("podcliques", "podcliquescalinggroups", "podgangs")
 """Resources that only an implementation creates, except objects that the suite creates in its place."""
-_OF_KUBERNETES = frozenset({"foregroundDeletion", "orphan"})
+_KUBERNETES_FINALIZERS = frozenset({"foregroundDeletion", "orphan"})
 """Finalizers that the API server adds to objects that the suite deletes."""
 
 
@@ -65,21 +65,21 @@ class WaitBudget:
 def alive(record: Record, origins: Origins) -> bool:
     """Return whether a record shows that an implementation has done anything: created an object, bound a pod, or
     written to a set."""
-    if record.resource in _MADE:
+    if record.resource in _IMPLEMENTATION_RESOURCES:
         return record.uid not in origins.by_hand
     if record.resource == "pods":
         return record.uid in origins.by_hand and _bound(record, origins)
     if record.resource == "podcliquesets":
         finalizers = record.object.get("metadata", {}).get("finalizers") or ()
-        return bool(record.object.get("status")) or not _OF_KUBERNETES.issuperset(finalizers)
+        return bool(record.object.get("status")) or not _KUBERNETES_FINALIZERS.issuperset(finalizers)
     return False
 
 
 def binds(record: Record, origins: Origins) -> bool:
     """Return whether a record shows that a client other than the suite has bound a pod of a gang, which only the judged
     scheduler does."""
-    of_gang = label(record.object, GANG) or at(record.object, "spec", "schedulingGroup")
-    return record.resource == "pods" and bool(of_gang) and _bound(record, origins)
+    belongs_to_gang = label(record.object, GANG) or at(record.object, "spec", "schedulingGroup")
+    return record.resource == "pods" and bool(belongs_to_gang) and _bound(record, origins)
 
 
 def _bound(pod: Record, origins: Origins) -> bool:

@@ -57,11 +57,11 @@ class Waits:
 
         Raises HarnessError if the machine was too slow for too long.
         """
-        begin = self._history.now()
+        start = self._history.now()
         try:
             return self._wait_well(description, predicate, timeout, hopeless, real, resources)
         except WaitTimeout as error:
-            error.timeout = self._history.now() - begin
+            error.timeout = self._history.now() - start
             if not real and self._is_silent(timeout):
                 error.timeout = max(error.timeout, self._still())  # nothing has changed since then
             raise
@@ -76,16 +76,19 @@ class Waits:
         resources: Sequence[str] | None,
     ) -> R:
         """Wait, and extend the wait by the time in which the machine was too slow."""
-        begin, given, length = self._machine.now(), 0.0, timeout
+        start, extension, length = self._machine.now(), 0.0, timeout
         while True:
             try:
                 return self._wait(description, predicate, length, hopeless, real, resources)
             except WaitTimeout:
-                if hopeless() or (owed := self._machine.slow_seconds(begin) - given) < NEGLIGIBLE:
+                if hopeless() or (slow_seconds := self._machine.slow_seconds(start) - extension) < NEGLIGIBLE:
                     raise
-                if given >= MAX_EXTENSION * timeout:
-                    raise self._machine.too_slow(begin, f'"{description}" was not seen') from None
-                given, length = given + owed, owed if real else owed / min(1.0, self._scale)
+                if extension >= MAX_EXTENSION * timeout:
+                    raise self._machine.too_slow(start, f'"{description}" was not seen') from None
+                extension, length = (
+                    extension + slow_seconds,
+                    slow_seconds if real else slow_seconds / min(1.0, self._scale),
+                )
 
     def _wait(
         self,
@@ -104,18 +107,18 @@ class Waits:
         def in_vain() -> bool:
             return bool(hopeless()) or (not real and self._is_silent(timeout))
 
-        begin = self._machine.now()
+        start = self._machine.now()
         arguments: dict[str, Any] = {"longest": longest, "resources": resources, "hopeless": in_vain}
         try:
             return self._history.wait(description, careful, limit, **arguments)
         except WaitTimeout:
             # On a slow machine, a timeout does not mean that the implementation is dead.
-            if self._machine.slow_seconds(begin) < NEGLIGIBLE:
+            if self._machine.slow_seconds(start) < NEGLIGIBLE:
                 self._patience.timed_out(self._history)
-            rest = timeout * scale - limit
-            if rest <= 0 or self._patience.lost or in_vain():
+            remaining = timeout * scale - limit
+            if remaining <= 0 or self._patience.lost or in_vain():
                 raise
-            return self._history.wait(description, careful, rest, **arguments)  # it is alive after all
+            return self._history.wait(description, careful, remaining, **arguments)  # it is alive after all
 
     def quiet(
         self,

@@ -59,10 +59,10 @@ def _pod(namespace: str) -> dict[str, object]:
 
 async def _with_account(client: Client, namespace: str) -> None:
     """Wait until the namespace has its service account, without which it does not admit pods."""
-    begin = time.monotonic()
+    start = time.monotonic()
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-    while (answer := await client.exchange("GET", path)).status != 200:
-        if time.monotonic() - begin > pace.patience(WITHIN):
-            message = orjson.loads(answer.content).get("message", "")
+    while (response := await client.exchange("GET", path)).status != 200:
+        if time.monotonic() - start > pace.patience(WITHIN):
+            message = orjson.loads(response.content).get("message", "")
             raise UsageError(f"a new namespace has no service account after {WITHIN:g} s: {message}", hint=HINT)
         await asyncio.sleep(LOOK_EVERY)

@@ -148,15 +148,15 @@ def prove(kubeconfig: Path, requested: Requested) -> None:
 
 def _preflight(kubeconfig: Path, api: Api) -> None:
     """Check the components of a cluster of the suite, or the user's rights on any other cluster. Raises UsageError."""
-    place, cluster = f"--kubeconfig {kubeconfig}", own_cluster(kubeconfig)
+    location, cluster = f"--kubeconfig {kubeconfig}", own_cluster(kubeconfig)
     if cluster is None:
-        foreign.require_rights(api, place)
+        foreign.require_rights(api, location)
         return
     watcher = outages.watch(cluster)
     watcher.look()
     if broken := watcher.overlapping(0):
         hint = f"grove-conformance cluster down {cluster.name}, then up {cluster.name}"
-        raise UsageError(f"the cluster is not well: {broken[0]}", where=place, hint=hint)
+        raise UsageError(f"the cluster is not well: {broken[0]}", where=location, hint=hint)
 
 
 def facts(kubeconfig: Path, directory: Path, run: str, stack: ExitStack) -> ClusterFacts:
@@ -166,11 +166,11 @@ def facts(kubeconfig: Path, directory: Path, run: str, stack: ExitStack) -> Clus
     if cluster is not None:
         return replace(deployment.facts_of(cluster), run=run)
     directory.mkdir(parents=True, exist_ok=True)
-    first = Ports().claim(directory)
+    first_port = Ports().claim(directory)
     stack.callback(Ports().release, directory)
     ports = DriverPorts(directory)
     known_secrets.learn_kubeconfig(kubeconfig)
-    return ClusterFacts(kubeconfig, directory, {}, lambda index: ports.port(first, index), run=run)
+    return ClusterFacts(kubeconfig, directory, {}, lambda index: ports.port(first_port, index), run=run)
 
 
 def watcher(kubeconfig: Path, api: Api, time_scale: float, simulator: Owner | None = None) -> Watcher:
@@ -204,10 +204,10 @@ def hooks(api: Api) -> frozenset[str]:
 def keep_webhooks(api: Api, stack: ExitStack) -> None:
     """Register a callback that removes, at the end, the webhook configurations that were created from now on."""
     plurals = [resource.plural for resource in WEBHOOKS.values()]
-    before = {plural: set(api.names(plural)) for plural in plurals}
+    existing_names = {plural: set(api.names(plural)) for plural in plurals}
 
     def remove() -> None:
         for plural in plurals:
-            api.delete(plural, None, set(api.names(plural)) - before[plural])
+            api.delete(plural, None, set(api.names(plural)) - existing_names[plural])
 
     stack.callback(remove)

@@ -74,10 +74,10 @@ def effects(api: Api, implementations: Sequence[Descriptor]) -> list[str]:
 
 
 async def _refused(client: Client) -> list[str]:
-    answers = await asyncio.gather(*(_may(client, *permission) for permission in NEEDED))
+    responses = await asyncio.gather(*(_may(client, *permission) for permission in NEEDED))
     return [
         f"{verb} {'/'.join(filter(None, (resource, subresource)))}"
-        for (verb, _, resource, subresource), may in zip(NEEDED, answers, strict=True)
+        for (verb, _, resource, subresource), may in zip(NEEDED, responses, strict=True)
         if not may
     ]
 
@@ -85,8 +85,8 @@ async def _refused(client: Client) -> list[str]:
 async def _may(client: Client, verb: str, group: str, resource: str, subresource: str) -> bool:
     attributes = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
     review = {"apiVersion": REVIEWS.api_version, "kind": REVIEWS.kind, "spec": {"resourceAttributes": attributes}}
-    answer: Any = orjson.loads(await client.create(REVIEWS, review))
-    return bool(answer["status"]["allowed"])
+    response: Any = orjson.loads(await client.create(REVIEWS, review))
+    return bool(response["status"]["allowed"])
 
 
 def _names(path: Path) -> list[str]:

@@ -40,8 +40,8 @@ def learn(cluster: Cluster | None, api: Api) -> bool:
     of a suite's cluster is restarted, which takes half a second; the garbage collector of any other cluster is only
     observed. Raises HarnessError if there is no garbage collector.
     """
-    listed = orjson.loads(api.work(lambda client: client.request("GET", CRDS.path(), headers={"Accept": METADATA})))
-    newest = max((_seconds(crd) for crd in listed["items"]), default=0.0)
+    crd_list = orjson.loads(api.work(lambda client: client.request("GET", CRDS.path(), headers={"Accept": METADATA})))
+    newest = max((_seconds(crd) for crd in crd_list["items"]), default=0.0)
     if cluster is None:
         if time.time() - newest > KNOWN_AFTER:
             return False

@@ -71,7 +71,7 @@ def occupied(kubeconfig: Path, terms: OccupationTerms, report: ProgressReporter 
     """Occupy a cluster inside the context; at its end, remove everything with the label of the run. Raises UsageError
     if another run uses the cluster, if a killed run has left objects, if KWOK does not apply our Stages, or if another
     scheduler serves the judged scheduler name; raises HarnessError if the cluster does not respond."""
-    ask = partial(_ask, kubeconfig)
+    ask = partial(_with_client, kubeconfig)
     pace.stretch(terms.time_scale)
     with ExitStack() as stack:
         claim = stack.enter_context(claimed(kubeconfig, terms.run, report))
@@ -80,7 +80,7 @@ def occupied(kubeconfig: Path, terms: OccupationTerms, report: ProgressReporter 
         lines, simulator = list[str](), None
         if terms.install_stages:
             lines, simulator = _install(kubeconfig, terms, stack)
-        unplayed = _tried(kubeconfig, terms)
+        unplayed = _lacking_abilities(kubeconfig, terms)
         if terms.install_stages and (lacking := {Ability.BEHAVIORS, Ability.STARTUP} & unplayed.keys()):
             reason = "; ".join(unplayed[ability] for ability in sorted(lacking))
             raise UsageError(
@@ -95,8 +95,8 @@ def clean(kubeconfig: Path, run: str = "") -> list[Leftover]:
     """Remove the objects that killed runs, or one killed run, have left on a cluster, and return them. Raises
     UsageError if a run uses the cluster."""
     with claimed(kubeconfig, "cluster clean"):
-        items = _ask(kubeconfig, lambda client: leftovers.find(client, run))
-        _ask(kubeconfig, lambda client: leftovers.remove(client, items, kubeconfig))
+        items = _with_client(kubeconfig, lambda client: leftovers.find(client, run))
+        _with_client(kubeconfig, lambda client: leftovers.remove(client, items, kubeconfig))
     return items
 
 
@@ -124,8 +124,8 @@ def _install(kubeconfig: Path, terms: OccupationTerms, stack: ExitStack) -> tupl
             "needs a cluster that you name", where="--install-stages", hint="add --context, or --kubeconfig"
         )
     try:
-        _ask(kubeconfig, kwok_stages.require_unused)
-        former = _ask(kubeconfig, lambda client: kwok_stages.install(client, terms.run))
+        _with_client(kubeconfig, kwok_stages.require_unused)
+        former = _with_client(kubeconfig, lambda client: kwok_stages.install(client, terms.run))
     except UsageError as error:
         raise UsageError(error.what, where="--install-stages", hint=error.hint) from None
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grove-conformance-")))
@@ -140,12 +140,12 @@ def _install(kubeconfig: Path, terms: OccupationTerms, stack: ExitStack) -> tupl
     return [f"replaces the {former} Stages of its KWOK by ours; {later}"], Owner.of(group.pid)
 
 
-def _tried(kubeconfig: Path, terms: OccupationTerms) -> dict[Ability, str]:
+def _lacking_abilities(kubeconfig: Path, terms: OccupationTerms) -> dict[Ability, str]:
     """Return the abilities that the cluster lacks, each with what was seen instead. KWOK needs a moment to apply new
     Stages."""
     within = pace.patience(existing.WITHIN)
-    played = pace.patience(PLAYED_WITHIN)
-    deadline = time.monotonic() + (played if terms.install_stages else 0)
+    stage_seconds = pace.patience(PLAYED_WITHIN)
+    deadline = time.monotonic() + (stage_seconds if terms.install_stages else 0)
 
     async def look(client: Client) -> dict[Ability, str]:
         while existing.own_cluster(kubeconfig) is None:
@@ -154,7 +154,7 @@ def _tried(kubeconfig: Path, terms: OccupationTerms) -> dict[Ability, str]:
                 return missing
         return {}
 
-    async def all_of_it(client: Client) -> dict[Ability, str]:
+    async def check_all(client: Client) -> dict[Ability, str]:
         noticed = NOTICED_WITHIN * max(1.0, terms.time_scale)
         answers = await asyncio.gather(
             look(client),
@@ -168,7 +168,7 @@ def _tried(kubeconfig: Path, terms: OccupationTerms) -> dict[Ability, str]:
         return cast(dict[Ability, str], answers[0])
 
     try:
-        return _ask(kubeconfig, all_of_it)
+        return _with_client(kubeconfig, check_all)
     except UsageError as error:
         raise UsageError(error.what, where=_place(terms), hint=error.hint) from None
 
@@ -187,10 +187,10 @@ def _clear(kubeconfig: Path, terms: OccupationTerms) -> None:
         items = await leftovers.find(client, terms.run)
         await leftovers.remove(client, [item for item in items if not item.retained], kubeconfig)
 
-    _ask(kubeconfig, clear)
+    _with_client(kubeconfig, clear)
 
 
-def _ask(kubeconfig: Path, action: Callable[[Client], Awaitable[T]]) -> T:
+def _with_client(kubeconfig: Path, action: Callable[[Client], Awaitable[T]]) -> T:
     """Run an action with a client. Raises HarnessError if the API server does not respond as expected."""
 
     async def ask() -> T:

@@ -20,11 +20,11 @@ LOOK_EVERY = 0.05
 def wait(api: Api, namespace: str, manifests: Iterable[Mapping[str, Any]]) -> None:
     """Block until all namespaced objects among `manifests` exist in the namespace. Raises HarnessError if that takes
     too long."""
-    begin = time.monotonic()
+    start = time.monotonic()
     for manifest in manifests:
         resource, name = api.of_object(manifest), str(manifest["metadata"]["name"])
         while resource.namespaced and not _exists(api, resource.plural, namespace, name):
-            if time.monotonic() - begin > pace.patience(WITHIN):
+            if time.monotonic() - start > pace.patience(WITHIN):
                 raise HarnessError(f"the namespace {namespace} has no {manifest['kind']} {name} after {WITHIN:g} s")
             time.sleep(LOOK_EVERY)
 

@@ -61,8 +61,8 @@ def part(scenes: Mapping[str, str], shard: Shard, repeat: int = 1, place: str = 
 
 def prices(scenes: Iterable[str], costs: Costs, repeat: int = 1) -> dict[str, float]:
     """Return the cost of each of these scenes. A scene without a known cost gets the median of all known costs."""
-    usual = statistics.median(costs.values()) if costs else 1.0
-    return {scene: costs.get(repeated.unmarked(scene, repeat), usual) for scene in set(scenes)}
+    median_cost = statistics.median(costs.values()) if costs else 1.0
+    return {scene: costs.get(repeated.unmarked(scene, repeat), median_cost) for scene in set(scenes)}
 
 
 def divide(scenes: Mapping[str, str], shards: int, costs: Costs, repeat: int = 1) -> list[frozenset[str]]:
@@ -70,10 +70,10 @@ def divide(scenes: Mapping[str, str], shards: int, costs: Costs, repeat: int = 1
 
     Scenes are assigned in order of decreasing cost, each to the shard with the least to do.
     """
-    price = prices(scenes.values(), costs, repeat)
+    cost_of = prices(scenes.values(), costs, repeat)
     load = [0.0] * shards
     shard: dict[str, int] = {}
-    for scene in sorted(price, key=lambda scene: (-price[scene], scene)):
+    for scene in sorted(cost_of, key=lambda scene: (-cost_of[scene], scene)):
         shard[scene] = min(range(shards), key=lambda number: (load[number], number))
-        load[shard[scene]] += price[scene]
+        load[shard[scene]] += cost_of[scene]
     return [frozenset(test for test, scene in scenes.items() if shard[scene] == n) for n in range(shards)]

@@ -55,16 +55,16 @@ from conformance.suite.settings import RunSettings
 from kube import config
 from kube.errors import ApiError
 
-TELLING = ("kube-scheduler", "kube-controller-manager", "kwok-controller")
+POD_COMPONENTS = ("kube-scheduler", "kube-controller-manager", "kwok-controller")
 """Components of a cluster whose logs are kept in failure bundles."""
 
 RECOVERY = 30.0
 """Seconds after which a continuing outage means that the cluster is broken."""
 BEFORE_VIOLATION = 15.0
 """Seconds before a violation during which slowness of the machine may have caused it."""
-UNMADE = 3
+MAX_NAMESPACE_FAILURES = 3
 """Number of consecutive failures to create a namespace after which a worker gives up."""
-CLUSTERS = 2
+MAX_CLUSTERS = 2
 """Maximum number of clusters that a worker starts before it gives up."""
 
 
@@ -100,8 +100,8 @@ def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor |
     judged = discovery.completed(judged, kubeconfig)
     supplied = deployment.supplier_of(judged)
     if supplied and not judged.line:
-        other = discovery.completed(supplied, kubeconfig)
-        judged = dataclasses.replace(judged, line=other.line, release=other.release)
+        completed_supplier = discovery.completed(supplied, kubeconfig)
+        judged = dataclasses.replace(judged, line=completed_supplier.line, release=completed_supplier.release)
     scale = max(1.0, settings.time_scale)  # shorter waits do not make processes start faster
     return _patient(judged, scale), supplied and _patient(supplied, scale)
 
@@ -272,8 +272,8 @@ class ClusterEnvironment:
 
     def _sound(self, begin: float, thoroughly: bool) -> None:
         """Raise HarnessError if the cluster or the suite itself did not work at some time since `begin`."""
-        look = self._watcher.settled if thoroughly else self._watcher.overlapping
-        if outages := look(begin):
+        outages_since = self._watcher.settled if thoroughly else self._watcher.overlapping
+        if outages := outages_since(begin):
             raise HarnessError(f"the cluster is not well: {outages[0]}")
 
     def _breaks(self) -> Outage | None:
@@ -286,7 +286,7 @@ class ClusterEnvironment:
 
     def _replace(self, broken: Outage) -> None:
         """Replace a broken cluster by a new one. Raises GivenUp if that is impossible."""
-        if self._cluster is None or self._clusters >= CLUSTERS:
+        if self._cluster is None or self._clusters >= MAX_CLUSTERS:
             times, hint = "", "start it again"
             if self._cluster is not None:
                 times, hint = f"; {self._clusters} clusters broke", "has the machine run out of memory?"
@@ -302,13 +302,13 @@ class ClusterEnvironment:
     def _implementation(self, step: str, action: Callable[[], None]) -> None:
         """Run a step of the driver. An error is the implementation's fault, unless the cluster is unhealthy or too slow
         or another implementation supplies the role. Raises GivenUp if a process is running but not ready in time."""
-        begin = time.monotonic()
+        start = time.monotonic()
         try:
             action()
         except (ClusterTooSlow, SupervisorLost) as error:
             raise GivenUp(f"given up: {error}") from error
         except (HarnessError, UsageError) as error:
-            self._sound(begin, True)
+            self._sound(start, True)
             text = str(redaction.value(self._keep_logs(str(error))))
             judged = self.driver.descriptor
             if isinstance(error, NotStarted) and error.role not in judged.roles:
@@ -462,7 +462,7 @@ class ClusterEnvironment:
     def _logs(self) -> dict[str, Path]:
         """Return all logs that belong in a bundle: the logs of the implementation and, on a cluster of the suite, of
         the components that act on pods."""
-        parts = {f"cluster/{name}": self._cluster.monitor.log(name) for name in TELLING} if self._cluster else {}
+        parts = {f"cluster/{name}": self._cluster.monitor.log(name) for name in POD_COMPONENTS} if self._cluster else {}
         return self.driver.logs() | parts
 
     def _invariants(self, running: RunningTest, case: Case, finished: bool) -> None:
@@ -477,8 +477,8 @@ class ClusterEnvironment:
                 space.complete_origins()
         verdicts = judge(case.history)
         if case.neighbor is not None:
-            of_neighbor = judge(case.neighbor.history)
-            verdicts += [verdict for verdict in of_neighbor if verdict.holds is False]
+            neighbor_verdicts = judge(case.neighbor.history)
+            verdicts += [verdict for verdict in neighbor_verdicts if verdict.holds is False]
         for verdict in verdicts:
             entry = self._registry.requirements.get(verdict.id)
             claimed = entry is not None and not not_claimed(
@@ -488,9 +488,9 @@ class ClusterEnvironment:
                 at = verdict.records[-1] if verdict.records else None
                 if verdict.holds is False and verdict.id in invariants.timed():
                     age = case.history.now() - (at.at if at else 0.0)
-                    begin = case.machine.now() - age - BEFORE_VIOLATION
+                    start = case.machine.now() - age - BEFORE_VIOLATION
                     try:
-                        case.machine.require(begin, f"{verdict.id} depends on how fast things are noticed")
+                        case.machine.require(start, f"{verdict.id} depends on how fast things are noticed")
                     except HarnessError as error:
                         running.checks.doubtful(verdict.id, error)
                         continue
@@ -525,7 +525,7 @@ class ClusterEnvironment:
                 self._refusal = Blocked(fault, "circumstances")
             elif by_admission(error):
                 self._refusal = Blocked(fault, "implementation")
-            elif self._unmade >= UNMADE:
+            elif self._unmade >= MAX_NAMESPACE_FAILURES:
                 self._refusal = GivenUp(f"given up: {fault}")
             raise self._refusal or HarnessError(fault) from error
         self._unmade = 0

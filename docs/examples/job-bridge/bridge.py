@@ -135,8 +135,8 @@ class Bridge:
         pods = sorted(p.metadata.name for p in self._pods.indexed(GANG, "/".join(key)) if p.live and p.of(job))
         if job.at_once < 1 or len(pods) < job.at_once:
             return  # finished, suspended, or not all pods exist yet: the scheduler must not see a partial gang
-        answer = await self._client.apply(PODGANGS, podgang(job, pods), manager="job-bridge")
-        if "status" not in msgspec.json.decode(answer):
+        response = await self._client.apply(PODGANGS, podgang(job, pods), manager="job-bridge")
+        if "status" not in msgspec.json.decode(response):
             await self._client.patch(PODGANGS, *key, {"status": complete()}, subresource="status")
 
 
