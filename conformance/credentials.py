@@ -27,7 +27,7 @@ _FIELD = "Y2xpZW50LWtleS1kYXRh", "NsaWVudC1rZXktZGF0Y", "jbGllbnQta2V5LWRhdG"
 
 
 class _Kind(NamedTuple):
-    """A kind of credential. A text that contains none of the `signs` contains no such credential and need not be
+    """A kind of credential. A string that contains none of the `signs` contains no such credential and need not be
     searched."""
 
     signs: tuple[str, ...]

@@ -17,7 +17,7 @@ _FLAGS["wb"] = os.O_WRONLY | os.O_TRUNC | os.O_CREAT
 
 
 def opened(path: Path, mode: str = "rb") -> IO[bytes]:
-    """Open a file unbuffered, like `Path.open`. Raises OSError, also if the path is not a regular file."""
+    """Open a file unbuffered, like `Path.open`. Raises OSError, including if the path is not a regular file."""
     return os.fdopen(_descriptor(path, mode), mode, buffering=0)
 
 

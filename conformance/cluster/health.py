@@ -43,7 +43,7 @@ class Health:
             self._connections.popitem()[1].close()
 
     def complaint(self, components: list[Port]) -> str:
-        """Return the first complaint about `components` or about the service account of new pods; empty if all are
+        """Return the first error message about `components` or about the service account of new pods; empty if all are
         healthy."""
         for port in components:
             if reason := self.ask(port):
@@ -59,7 +59,8 @@ class Health:
         return str(json.loads(body)["gitVersion"]).removeprefix("v")
 
     def ask(self, port: Port) -> str:
-        """Return the complaint about one component; empty if the component is healthy. Takes at most two seconds."""
+        """Return the error message about one component; empty if the component is healthy. Takes at most two
+        seconds."""
         try:
             status, body = self._get(port, _PATHS[port])
         except (OSError, http.client.HTTPException) as error:

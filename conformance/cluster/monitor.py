@@ -22,7 +22,7 @@ READY_WITHIN = 120.0
 limit is the same as kwokctl's (FC-023). A component that dies is reported immediately, so the limit matters only for a
 component that hangs."""
 STOPPED = "stopped"
-"""The complaint about a cluster without a running component, for example after a reboot."""
+"""The error message about a cluster without a running component, for example after a reboot."""
 
 
 class Monitor:
@@ -61,7 +61,7 @@ class Monitor:
         return Health(self._facts.ports, self._components.workspace / "pki")
 
     def complaint(self) -> str:
-        """Return the current complaint about the control plane; empty if it is healthy, STOPPED if no component is
+        """Return the current error message about the control plane; empty if it is healthy, STOPPED if no component is
         running."""
         if missing := self.missing():
             return STOPPED if len(missing) == len(self.components()) else f"{', '.join(missing)}: does not run"
@@ -111,7 +111,7 @@ class Monitor:
             raise self._components.failure(f"not healthy after {READY_WITHIN:g} s: {last_complaint}") from error
 
     def port_clash(self) -> str:
-        """Return a complaint about the component whose port was in use; empty if there is none."""
+        """Return an error message about the component whose port was in use; empty if there is none."""
         for port in self.ports():
             log = self.log(COMPONENTS[port])
             if log.exists() and "address already in use" in last_words(log, 4000):

@@ -36,8 +36,8 @@ SUITE = "the suite"
 
 @dataclass(frozen=True)
 class MonitoredComponent:
-    """An observed component. Both functions return a complaint, or an empty text if the component works: `process`
-    immediately, `page` within seconds."""
+    """An observed component. Both functions return an error message, or an empty string if the component works:
+    `process` immediately, `page` within seconds."""
 
     name: str
     process: Callable[[], str] | None = None
@@ -227,7 +227,7 @@ class Watcher:
             complaint = _result_of(lambda: _unanswered(page()))
             self._lateness.answered(line.name, begin, self._clock(), not complaint)
             self._record(line, complaint, begin)
-            # After a complaint, check more often, so that an outage is known as soon as it counts as one.
+            # After a failed check, check more often, so that an outage is known as soon as it counts as one.
             hurry.wait(CHECK_INTERVAL if complaint else REQUEST_INTERVAL)
 
     def _record(self, line: _Line, complaint: str, begin: float) -> None:
@@ -271,7 +271,7 @@ def of_process(name: str, owner: Owner) -> MonitoredComponent:
 
 
 def _result_of(look: Callable[[], str]) -> str:
-    """Return the result of a check. An exception counts as a complaint, because it would otherwise end the thread
+    """Return the result of a check. An exception counts as a failed check, because it would otherwise end the thread
     unnoticed."""
     try:
         return look()

@@ -43,8 +43,9 @@ class Behavior:
 @dataclass(frozen=True)
 class Behaviors:
     """The content of `behaviors.yaml`. `forms` maps the name of a parameter to its type: seconds, count or code.
-    `mixes` maps a behavior to its variation among pods that do not name a behavior. `jobs` are the parameters of Jobs'
-    pods that do not name a behavior; such pods exit."""
+    `mixes`: behavior → the mix that replaces it for pods without a behavior annotation. `jobs`: the default parameters
+    of `exit`, the behavior of Job pods without that annotation. `holds`: annotations that make the cluster leave a
+    pod's status, readiness or deletion as it is."""
 
     behaviors: Mapping[str, Behavior]
     forms: Mapping[str, str]

@@ -1,4 +1,5 @@
-"""`grove-conformance cluster clean`: removes what killed runs have left on a cluster that the suite did not start."""
+"""`grove-conformance cluster clean`: removes objects that killed runs left behind on a cluster that the suite did not
+start."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def clean(
     context: Annotated[str, typer.Option(help="Context of the kubeconfig; by default its current one.")] = "",
     run: Annotated[str, typer.Option(metavar="RUN", help="Remove only what this run has left.")] = "",
 ) -> None:
-    """Remove what killed runs have left on an existing cluster, and restore the Stages of its KWOK."""
+    """Remove objects that killed runs left behind on an existing cluster, and restore its KWOK Stages."""
     from conformance.suite.session import existing, occupation  # slow to import, and used only here
 
     target = ctx.with_resource(chosen_kubeconfig.chosen(kubeconfig, context))

@@ -37,8 +37,8 @@ def state(cluster: Cluster) -> str:
 
 
 def dead_role(cluster: Cluster) -> str:
-    """Return a complaint about the roles of the implementation that have ended, with the folder of their logs; an empty
-    text if all roles are running."""
+    """Return an error message about the roles of the implementation that have ended, with the folder of their logs; an
+    empty string if all roles are running."""
     dead = [role for role, process in cluster.record.roles.items() if not process.alive()]
     return f"the {' and the '.join(dead)} ended, see {cluster.directory / 'logs'}" if dead else ""
 

@@ -46,7 +46,7 @@ def read(path: Path) -> dict[str, Line]:
 
 
 def order(release: str) -> Order | None:
-    """Return the sort key of a release of Grove; None for a text that is not a release, such as a proposal's name."""
+    """Return the sort key of a release of Grove; None for a string that is not a release, such as a proposal's name."""
     match = _RELEASE.fullmatch(release)
     return tuple(math.inf if part is None else int(part) for part in match.groups()) if match else None
 

@@ -71,10 +71,10 @@ class Commanded:
         """Do nothing: the role is not a child of this process."""
 
     def notice(self) -> None:
-        """Do nothing: the suite cannot see that the role ended by itself."""
+        """Do nothing: the suite has no way to detect that the role exited on its own."""
 
     def last_words(self, lines: int) -> str:
-        """Return an empty text: the log of the role is not known."""
+        """Return an empty string: the log of the role is not known."""
         return ""
 
     def _end(self, command: list[str]) -> None:

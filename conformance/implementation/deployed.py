@@ -157,7 +157,7 @@ class Deployed:
             self._restarts |= {key: count for key, count, _ in _containers(pod)}
 
     async def _unavailability(self, client: Client) -> str:
-        """Return why the Deployment is not available or still has old pods; an empty text if it is available without
+        """Return why the Deployment is not available or still has old pods; an empty string if it is available without
         old pods."""
         deployment = await self._get(client)
         if deployment is None:

@@ -30,7 +30,7 @@ def chosen(environment: Mapping[str, str], named: Collection[str]) -> dict[str, 
 
 
 def missed(environment: Mapping[str, str], given: Collection[str], output: str) -> str:
-    """Return a note about variables that were not given to a program and that its output mentions; an empty text if
+    """Return a note about variables that were not given to a program and that its output mentions; an empty string if
     there are none."""
     words = set(re.findall(r"\w+", output))
     names = sorted(name for name in words & environment.keys() - set(given) - set(FOREIGN) if name.isupper())

@@ -148,8 +148,8 @@ async def _wait_until_served(client: Client, crd: Manifest) -> None:
 
 
 async def until(condition: Callable[[], Awaitable[bool]], complaint: str) -> None:
-    """Poll until `true` returns True, because there is nothing to watch. Raises ClusterTooSlow with the complaint when
-    the time is up."""
+    """Poll until `condition` returns True, because there is nothing to watch. Raises ClusterTooSlow with the message
+    `complaint` when the time is up."""
     try:
         await AsyncRetrying(
             retry=retry_if_not_result(bool),
@@ -237,7 +237,7 @@ class _Crd(msgspec.Struct):
         return any(condition.type == "NamesAccepted" and condition.status == "False" for condition in conditions)
 
     def why_not_established(self) -> str:
-        """Return the complaints in the conditions; an empty text if the CRD is established."""
+        """Return the error messages in the conditions; an empty string if the CRD is established."""
         conditions = (self.status.conditions if self.status else None) or []
         if any(condition.type == "Established" and condition.status == "True" for condition in conditions):
             return ""

@@ -150,8 +150,8 @@ def validate(path: Path) -> None:
 
 
 def without_value(path: Path, given: Collection[str]) -> dict[str, Parameter]:
-    """Return the parameters of a file that have no default and are not in `given`. Raises UsageError, also if the file
-    has no parameter with a given name."""
+    """Return the descriptor's parameters that have no default and are not in `given`. Raises UsageError if the
+    descriptor is invalid or does not declare a parameter in `given`."""
     _, file = _read(path)
     require_known(file.parameters, given)
     return {

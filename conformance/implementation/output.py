@@ -98,7 +98,7 @@ class Output:
 
     def reason(self) -> str:
         """Return the last line that says why the program ends, if other lines follow it, and the place where a Go
-        program panicked. Return an empty text if there is no such line."""
+        program panicked. Return an empty string if there is no such line."""
         lines = self._end()
         reason_line = next((n for n in range(len(lines) - 2, -1, -1) if _REASON.search(lines[n])), None)
         if reason_line is None:

@@ -99,6 +99,6 @@ def is_static(name: str) -> bool:
 
 def option(text: str) -> str:
     """Return `--set NAME` for the first parameter in a text, with which a user can correct the parameter's value; an
-    empty text if there is no parameter."""
+    empty string if there is no parameter."""
     given = [name.removeprefix("set.") for name in used(text) if name.startswith("set.")]
     return f"--set {given[0]}" if given else ""

@@ -119,8 +119,8 @@ class RoleProcess:
             raise self._not_started(f"cannot be started: {error.filename or argv[0]}: {error.strerror}") from error
 
     def wait_ready(self, siblings: list[RoleProcess]) -> None:
-        """Wait until a launched process is ready. Raises NotStarted, also if one of its `siblings` ends meanwhile, and
-        SupervisorLost."""
+        """Wait until a launched process is ready. Raises NotStarted, including if one of its `siblings` ends meanwhile,
+        and SupervisorLost."""
         assert self.group is not None
         ready = self._process.ready
         page = self._fill(ready.http) if ready.http is not None else None
@@ -165,7 +165,7 @@ class RoleProcess:
             self.group = None
 
     def last_words(self, lines: int) -> str:
-        """Return the last lines of the process's log as one line of text; an empty text if the process is not
+        """Return the last lines of the process's log as one line of text; an empty string if the process is not
         running."""
         if self.group is None:
             return ""

@@ -71,7 +71,7 @@ class DeletionHasCause(Invariant):
         self._replicas: dict[tuple[str, str], int] = {}
         """Resource and name → desired replicas; negative if the object is being deleted."""
         self._templates: dict[str, object] = {}
-        """The template of each set, by name, and the podSpec of each clique, by UID."""
+        """Set name → the set's template; clique UID → the clique's podSpec."""
         self._hashes: dict[str, str] = {}
         """Template hash of each clique, by UID."""
         self._sizes: dict[str, int] = {}

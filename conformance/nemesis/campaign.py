@@ -85,7 +85,7 @@ class ScenarioResults:
 
 
 def unmet(judged: Descriptor, scenario: FaultScenario) -> str:
-    """Return the reason why an implementation cannot run a scenario, or an empty text if it can."""
+    """Return the reason why an implementation cannot run a scenario, or an empty string if it can."""
     if missing := sorted(scenario.requires - judged.features):
         return f"{judged.name} does not claim the feature {', '.join(missing)}"
     return f"{judged.name} names no earlier version of itself" if scenario.earlier and not judged.upgrades else ""

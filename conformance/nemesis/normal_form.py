@@ -50,7 +50,8 @@ def normal_form(view: View, namespace: str) -> dict[str, tuple[str, ...]]:
 
 
 class _Cleaning:
-    """Cleans one object."""
+    """Normalizes one object: drops fields that vary between runs, times and empty values, and replaces generated names
+    by stable ones."""
 
     def __init__(self, namespace: str, stable_names: Mapping[str, str]) -> None:
         self._namespace, self._stable_names = namespace, stable_names

@@ -50,7 +50,8 @@ NOT_SELECTED = "not selected"
 SKIPPED = "left out with --skip"
 OTHER_SHARD = "none of its tests is in this shard"
 LEFT_OUT = frozenset({NOT_SELECTED, SKIPPED, OTHER_SHARD})
-"""The reasons of requirements that the user did not select for this run."""
+"""Reasons why a requirement was not run that follow from the user's own selection: of ids and profiles, with `--skip`,
+or with `--shard`."""
 UNTOLD = LEFT_OUT - {SKIPPED}
 """The reasons of requirements for which only their number is shown."""
 
@@ -157,7 +158,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Report:
-    """The result of a run. `faults` are the harness errors, each once."""
+    """The result of a run. `faults` are the distinct harness errors."""
 
     started: RunStarted
     finished: RunFinished | None
@@ -404,7 +405,7 @@ def _first_failure(test: _Test) -> str:
 
 
 def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Result:
-    """Apply a known limit of the specification, or an entry of the descriptor's expected failures."""
+    """Replace the outcome by known-limit, expected-failure or stale-expectation where one applies."""
     if result.outcome is Outcome.FAILED and result.requirement.limit is not None:
         return replace(result, outcome=Outcome.KNOWN_LIMIT, reason=str(result.requirement.limit))
     if expected is None or not (_at_fault(result) or result.outcome is Outcome.PASSED):

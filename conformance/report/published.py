@@ -59,7 +59,7 @@ class PublishedImplementation:
 
 def read(folder: Path) -> list[PublishedImplementation]:
     """Return the implementations of a folder, in the order in which the page shows them. Raises UsageError (with file,
-    line and field), also if there are none."""
+    line and field), including if there are none."""
     if not folder.is_dir():
         raise UsageError(
             "is not a folder", where=documents.display_path(folder), hint="give a folder of implementations"

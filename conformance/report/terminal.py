@@ -76,7 +76,7 @@ def show(report: Report, path: Path, console: Console, *, verbose: bool = False)
 
 
 def clean(text: str) -> str:
-    """Return a text that cannot control a terminal: control characters become escapes, and line feeds are kept."""
+    """Return a string that cannot control a terminal: control characters become escapes, and line feeds are kept."""
     return "".join(
         c if c == "\n" or (c.isprintable() and c not in "\u2028\u2029") else c.encode("unicode_escape").decode()
         for c in text

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 ENOUGH = 0.05
 """The fraction of a run that must be complete before the rest is estimated."""
 USUAL = 60.0
-"""Seconds at the usual pace that are added to the measured time: the first scenes of a run are slow, because programs
-have just started and connections are new."""
+"""Seconds added to both the elapsed time and the completed cost, as if they had already run at the usual pace. This
+damps the first scenes, which are slow because processes and connections are new."""
 
 
 class TimeLeft:

@@ -38,7 +38,7 @@ def command(settings: RunSettings) -> str:
 
 
 def other_version(settings: RunSettings) -> str:
-    """Return the name and version of Kubernetes, or an empty text for the default version or an existing cluster."""
+    """Return the name and version of Kubernetes, or an empty string for the default version or an existing cluster."""
     is_default = settings.kubernetes in ("", versions()["kubernetes"])
     return "" if is_default else f"Kubernetes {settings.kubernetes}"
 

@@ -26,7 +26,7 @@ STORED: Mapping[str, tuple[str, Callable[[Iterable[float]], float]]] = {
 """The storage quantities of the phases, each with its title and the function (sum or maximum) that combines the
 phases."""
 MINIMUM = {"s": 0.2, "MiB": 1.0, "": 1}
-"""The smallest value at the largest size that is listed, by unit."""
+"""Threshold by unit: a quantity is listed only if its value at the largest size reaches it."""
 
 
 class Fit(StrEnum):

@@ -1,4 +1,4 @@
-"""Result files of scale runs: their names, writing, and reading with their schema."""
+"""Names, writes, and reads (with schema validation) the result files of scale runs."""
 
 from __future__ import annotations
 

@@ -59,8 +59,8 @@ class LoadScenario:
         return max(phase.within for phase in self.phases)
 
     def pod_clique_set(self, namespace: str, scheduler_name: str | None) -> dict[str, Any]:
-        """Return the PodCliqueSet. Its pods set `scheduler_name`, or no scheduler name if the implementation is to
-        choose."""
+        """Return the PodCliqueSet. Set `schedulerName` of its pods to `scheduler_name`, or leave `schedulerName` unset
+        if it is None; the implementation then chooses."""
         manifest: dict[str, Any] = copy.deepcopy(dict(self.manifest))
         manifest["metadata"]["namespace"] = namespace
         manifest["spec"]["replicas"] = self.replicas

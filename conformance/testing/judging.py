@@ -120,8 +120,8 @@ be kept, SEARCH if finding the room takes a search."""
 SCALED = "SCHED-052"
 """The requirement about scaled gangs. As with any gang, room may be kept for another gang that waits."""
 ROOM = "SCHED-076"
-"""The requirement about the room of pods that are terminating or have ended. No document says whether that room is
-free."""
+"""The requirement about the resources of Pods that are terminating or have finished (Succeeded or Failed). No document
+says whether they count as free."""
 SURVIVORS = "SCHED-074"
 """The requirement about the remaining pods of a gang that has lost one. GREP-393 lets schedulers terminate such a
 gang."""

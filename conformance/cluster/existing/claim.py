@@ -50,7 +50,7 @@ class ClusterClaim:
             raise self._problem
 
     def release(self) -> None:
-        """Release the claim. May be called repeatedly."""
+        """Release the claim. Idempotent."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(timeout=self._terms.deadline)
@@ -85,7 +85,8 @@ class ClusterClaim:
                 self.lost = ""
 
     async def _wait_until_elected(self, client: Client, elector: Elector) -> None:
-        """Wait until the Lease is free. Raises UsageError if its holder renews it."""
+        """Acquire the Lease, waiting for a previous holder's to expire. Raises UsageError if another run still holds
+        it."""
         patience = self._terms.lease + 2 * self._terms.retry
         try:
             async with asyncio.timeout(patience):

@@ -83,7 +83,7 @@ async def keep(client: Client) -> None:
 
 
 async def restore(client: Client) -> None:
-    """Remove the suite's Stages and restore the former ones. May be called repeatedly."""
+    """Remove the suite's Stages and restore the former ones. Idempotent."""
     stages = await client.list(STAGES, selector=RUN)
     await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in stages))
     backup = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
@@ -130,7 +130,7 @@ async def _simulated_pods(client: Client) -> list[Object]:
 
 
 def _is_fake(node: Object) -> bool:
-    """Return whether KWOK simulates a node that the suite has not created."""
+    """Return whether the node is simulated by KWOK and was not created by the suite."""
     metadata = node["metadata"]
     version = ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", "")
     simulated = nodes.PLAYED.keys() & (metadata.get("annotations") or {}).keys() or version.startswith("kwok-")

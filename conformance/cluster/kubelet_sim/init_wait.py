@@ -126,9 +126,9 @@ def parents(container: Container) -> dict[str, int] | None:
 
 
 def unknown(containers: Iterable[Container], own_names: Collection[str]) -> str:
-    """Return the name of the first init container that an operator has added, if none of the added ones waits in a way
-    that is simulated here; otherwise an empty text. Pods that should wait would then start immediately. `own_names` are
-    the names of the template's containers."""
+    """If the operator added init containers but none of them is a waiting container that this module can simulate,
+    return the name of the first one: pods that should wait would start immediately. Otherwise return an empty string.
+    `own_names` are the names of the template's containers."""
     added_containers = [container for container in containers if container.name not in own_names]
     return "" if any(map(_waits, added_containers)) else next((container.name for container in added_containers), "")
 

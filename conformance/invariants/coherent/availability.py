@@ -105,7 +105,7 @@ class ServingUnit(_WhileUpdating):
         if not any(component.key.kind == "group" for component in components):
             return  # the newest text plans a single step for standalone cliques alone
         if any(component.unavailable > component.minimum for component in components):
-            return  # then a text that waits only for scheduling does not guarantee it
+            return  # a proposal whose updates wait only for scheduling does not guarantee it then
         self.judged += 1
         generation = self.state.sets[pcs].generation
         set_gangs = {candidate.gang for candidate in self.state.pods.values() if candidate.place.set == pcs}

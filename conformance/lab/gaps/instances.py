@@ -96,7 +96,7 @@ class Gap:
     instances: tuple[GapInstance, ...]
 
     def closed(self, api: str, right: Sequence[bool]) -> str:
-        """Return whether an API closes the gap: `closed`, `partly` or `not`. A gap that the API cannot express is not
+        """Return how far the API closes the gap: `closed`, `partly` or `not`. A gap that the API cannot express is not
         closed, even if the outcomes happen to be right."""
         if api not in self.said_by or not any(right):
             return "not"

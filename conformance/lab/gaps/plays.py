@@ -132,7 +132,7 @@ class InstanceRun:
         return [pod for pod in pods if pod is not None and runs(pod)]
 
     def domains(self, view: View) -> str:
-        """Return how the domains of the bound pods violate the constraints, or an empty text."""
+        """Return how the domains of the bound pods violate the constraints, or an empty string."""
         racks = [(leaf.name, self._domains(view, leaf, manifests.KEYS["rack"])) for leaf in self.leaves if leaf.key]
         blocks = {block for leaf in self.leaves for block in self._domains(view, leaf, manifests.KEYS["block"])}
         if self.instance.block and len(blocks) > 1:

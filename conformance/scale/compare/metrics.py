@@ -35,7 +35,7 @@ def times(result: Result) -> dict[str, float]:
 
 def counts(result: Result) -> dict[str, float]:
     """Return the counts of a whole run, per pod. `cpu-ms` is the CPU time of the judged programs. It depends on the
-    load of the machine, but far less than times do."""
+    load of the machine, but far less than wall-clock times do."""
     pods = max(result["scenario"]["pods"], 1)
     phases, programs = result["phases"], result["implementation"]["programs"]
     cpu_seconds = [

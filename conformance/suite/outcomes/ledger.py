@@ -47,7 +47,8 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True):
     discovered: dict[str, str] = {}
     """Optional parts of the API that the implementation's CRDs serve."""
     supplied: dict[str, str] = {}
-    """Role that another implementation plays in this run → the name and version of that implementation."""
+    """Roles that this implementation does not provide → the name and version of the implementation that provides them
+    in this run."""
     expected_failures: tuple[ExpectedFailure, ...] = ()
 
 

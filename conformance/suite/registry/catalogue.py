@@ -1,4 +1,5 @@
-"""Render the registry for readers: docs/requirements.md and `list --json`. Pure text."""
+"""Render the registry for readers: docs/requirements.md and `list --json`. The functions return strings and print
+nothing."""
 
 from __future__ import annotations
 

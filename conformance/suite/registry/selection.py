@@ -28,11 +28,10 @@ def _rules() -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Selection:
-    """The selection. `profiles` are the profiles of the report. `judged` are the requirements that are judged;
-    `unclaimed` (id → reason) are requirements of the profiles that are not claimed. `foreign` are all requirements that
-    do not apply to the claimed features or the release. `named` are the ids that were explicitly selected, and
-    `skipped` the ids that were excluded. `everywhere`: whether invariants select every scene in which they can be
-    judged."""
+    """Which requirements a run judges. `profiles`: the profiles that the report shows. `judged`: ids that get a
+    verdict. `unclaimed`: id → why the implementation does not claim it, for ids in `profiles`. `foreign`: ids that do
+    not apply to the claimed features or the release. `named`: ids that the user selected by id. `skipped`: ids that the
+    user excluded. `everywhere`: whether invariants select every scene in which they can be judged."""
 
     profiles: tuple[str, ...]
     judged: frozenset[str]

@@ -25,5 +25,5 @@ def encoded(collection: Collected) -> str:
 
 
 def decoded(message: str) -> Collected:
-    """Return the collection in such a message."""
+    """Decode a collection from a message that `encoded` returned."""
     return msgspec.json.decode(message.removeprefix(MARK), type=Collected)

@@ -25,7 +25,7 @@ SHOWN = 5
 
 @requirements("ADM-037")
 def test_generated_sets_get_the_verdict_of_the_rules(case: Case) -> None:
-    """Each complaint names the requirements whose rules the set breaks."""
+    """Each error message names the requirements whose rules the set breaks."""
     with judging.cluster_topology_binding(case) as binding:
         facts = _facts(case, binding)
         new_sets = [examples.valid(case.random, facts) for _ in range(CREATED)]

@@ -1,5 +1,6 @@
-"""Tests that a gang scheduler does not change the spec of PodGangs, most of their status, or scheduling gates, that it
-only adds the binding to pods, and that it evicts no gang whose minimum is released."""
+"""Tests that a gang scheduler leaves these alone: the spec of PodGangs, the parts of their status that it does not own,
+and scheduling gates; that it changes pods only by binding them; and that it does not evict a gang when the operator
+sets its `minReplicas` to 0."""
 
 from __future__ import annotations
 

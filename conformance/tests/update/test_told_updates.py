@@ -74,7 +74,8 @@ def _reported(view: View, statuses: dict[str, str]) -> bool | Unmet:
 
 @predicate
 def _stuck(view: View, resource: str) -> bool | Unmet:
-    """The condition of this object is Unknown, or its update has ended, which is covered by UPD-052."""
+    """This object's condition is Unknown. Also holds if its update has ended, because UPD-052 judges updates that end
+    too early."""
     current = view.get(resource, NAMES[resource])
     status = condition_is(current, CONDITION) or "absent"
     return status == "Unknown" or updates.ended(current) or Unmet(f"{CONDITION} is {status}, not Unknown")

@@ -70,8 +70,8 @@ class VictimsAsAWhole(Scene):
 
 
 class VictimsOfTwoPriorities(Scene):
-    """Benches with a node with a Pod of priority 1 and a node with a Pod of priority 5, in both orders. A gang of one
-    Pod of priority 10 needs one node."""
+    """Each bench has two nodes: one runs a Pod of priority 1, the other a Pod of priority 5. Half of the benches have
+    the Pod of priority 1 on the first node, half on the second. A gang of one Pod of priority 10 needs one node."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.gang = Leaf("g", pods=1, minimum=1, priority=HIGH)
