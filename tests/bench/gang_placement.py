@@ -89,7 +89,7 @@ def _pod(name: str, requests: dict[str, str], priority: int) -> model.Pod:
 
 def measure(gang_count: int, node_count: int) -> tuple[float, cycle.Plan]:
     """Return the least CPU time of REPEATS cycles, and the last plan. Each cycle starts with new objects, as from the
-    watch caches."""
+    informer caches."""
     best, plan = math.inf, cycle.Plan()
     for _ in range(REPEATS):
         nodes, waiting = fleet(node_count), workload(gang_count)

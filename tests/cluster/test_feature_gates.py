@@ -1,4 +1,5 @@
-"""Tests of the features of a cluster: named sets, feature gates and API versions, and mistakes in these options."""
+"""Tests of the Kubernetes features that a cluster enables: presets, feature gates and API versions (`--features`,
+`--feature-gates`, `--runtime-config`), and invalid values of these options."""
 
 from __future__ import annotations
 

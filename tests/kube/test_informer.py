@@ -1,4 +1,4 @@
-"""Tests of the watch cache: identity, staleness, indices and handlers."""
+"""Tests of the informer cache: identity, staleness, indexes and handlers."""
 
 from __future__ import annotations
 

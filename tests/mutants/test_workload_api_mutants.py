@@ -20,7 +20,8 @@ UNDETECTED = {
     "wl-workload-named-apart",
     "wl-objects-late",
 }
-"""Variants that pass their tests too, because those tests do not inspect what differs."""
+"""Variants that their tests do not detect: the tests pass as they do for the unmodified reference, because they do not
+look at what the variant changes."""
 
 
 @pytest.fixture(scope="module", autouse=True)

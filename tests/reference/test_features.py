@@ -1,4 +1,4 @@
-"""Tests of an operator's complaints about a cluster that lacks what the operator needs."""
+"""Tests of an operator's error messages about a cluster that lacks what the operator needs."""
 
 from __future__ import annotations
 

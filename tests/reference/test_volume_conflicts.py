@@ -108,7 +108,7 @@ class Scene:
 
 
 def test_another_scheduler_takes_the_volume() -> None:
-    """The other scheduler takes it for another claim, and the gang gets the second volume."""
+    """The other scheduler uses the first volume for a different claim, so the gang gets the second volume."""
     rival = volume("v", host="a", claimRef={"namespace": "ns", "name": "other", "uid": "u-other"})
 
     async def scenario() -> Scene:

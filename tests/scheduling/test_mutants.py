@@ -1,5 +1,4 @@
-"""Tests that no wrong scheduler passes the oracle: each scheduling mutant is reported with the rule that it breaks, in
-the scenarios of the data files."""
+"""The oracle rejects every scheduling mutant, with the rule that it breaks, in the scenarios under fixtures/."""
 
 from __future__ import annotations
 

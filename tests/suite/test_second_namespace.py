@@ -1,4 +1,5 @@
-"""Tests that a conformance test judges the second namespace of a scene by the same steps as the first one."""
+"""Tests of scenes with a second namespace: its state can be read at each step of the scene, and a failure bundle
+contains its history too."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ def place(recording: Recording, cliques: list[ExpectedClique], racks: str) -> No
 
 
 def test_a_replica_over_two_racks_shares_none_with_another() -> None:
-    """TOPO-050 judges whether the replica is in one rack."""
+    """Replica 0 of the second set spans both racks. This breaks TOPO-050 only, because TOPO-051 just forbids requiring
+    replicas to share a rack."""
     recording = Recording()
     for rack in "ab":
         recording.story.node(f"node-{rack}", tags={test_hierarchy.KEYS["rack"]: rack})

@@ -85,8 +85,8 @@ def test_nothing_available_is_taken_below_the_floor() -> None:
 
 
 def test_a_component_below_its_floor_protects_the_others() -> None:
-    """F has lost more pods than its maxUnavailable. P keeps serving until F has recovered; only the lost pods of F move
-    (COH-212)."""
+    """F has lost more pods than its maxUnavailable. Until F has recovered, the update takes no replica of P and
+    replaces only the pods that F has lost (COH-212)."""
     replica = started("F6/2/2 P6/2/2", "FP", 1)
     lose(replica, "F", "v0", 3)
     assert replica.available(named("F")) == 3

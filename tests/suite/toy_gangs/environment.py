@@ -28,7 +28,7 @@ class Environment:
     implementation = SimpleNamespace(scheduler_name=MAIN_SCHEDULER, is_kube_scheduler=True)
 
     def __init__(self, fault: str = "") -> None:
-        """`fault` names the broken promise; empty if none is broken."""
+        """`fault` names the Workload API guarantee that the toy scheduler violates; empty for none."""
         self.world = World(fault)
         self._schedulers = [
             Scheduler(self.world, scheduler_name) for scheduler_name in (MAIN_SCHEDULER, SECOND_SCHEDULER)
