@@ -1,2 +1,2 @@
-"""Kubernetes machinery that both packages use: client, watch cache, work queue. It knows no Grove names and imports
+"""Kubernetes machinery that both packages use: client, informer cache, work queue. It knows no Grove names and imports
 neither `conformance` nor `reference_impl`."""

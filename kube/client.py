@@ -212,7 +212,7 @@ class Client:
     async def list(
         self, resource: Resource, namespace: str | None = None, *, selector: str | None = None
     ) -> list[dict[str, Any]]:
-        """Return all items as dicts. For tools and tests; hot paths use the watch cache."""
+        """Return all items as dicts. For tools and tests; hot paths use the informer cache."""
         params = {"labelSelector": selector} if selector else None
         answer = orjson.loads(await self.request("GET", resource.path(namespace), params=params))
         items: list[dict[str, Any]] = answer["items"]

@@ -1,7 +1,7 @@
 """The Go types of a pod template: every struct that can be reached from the template, with its fields in order of
 declaration, their Go types and their JSON names, for each supported version of the Kubernetes libraries.
 
-Grove's operators compute their hashes from a text that prints all of these fields.
+Grove's operators compute their hashes from a string that contains all of these fields.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A watch cache: the current state of one collection, indexed, with handlers that are called once per change."""
+"""An informer cache: the current state of one collection, indexed, with handlers that are called once per change."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class ObjectMeta(msgspec.Struct, rename="camel"):
 
 
 class Object(Protocol):
-    """Any object with metadata; the watch cache can hold it."""
+    """Any object with metadata; the informer cache can hold it."""
 
     @property
     def metadata(self) -> ObjectMeta:

@@ -33,8 +33,8 @@ NO_VERDICT = (None, 2, 3)
 """Exit codes of runs without a verdict: killed (None), interrupted, or a failure of the suite or its cluster."""
 
 LANES_PER_CORE = 2
-"""Runs per core. A run spends half of its time waiting, but more runs at a time would be too slow to tell delays
-apart."""
+"""Concurrent runs per core. A run waits for half of its time, so two fit; with more, each would be so slow that a delay
+caused by the mutant could not be told from one caused by load."""
 
 LANE_MEMORY = 2 * 2**30
 """Bytes of memory that a lane's cluster may need at the end; the API server uses most of them."""

@@ -36,7 +36,7 @@ def _idle_required() -> None:
 
 
 def idle_groups(*, keep_minimum: bool) -> None:
-    """Give anchors a PodGroup for each standalone clique, also if it is scaled to zero, with minReplicas 0 or its
+    """Give anchors a PodGroup for each standalone clique, even if it is scaled to zero, with minReplicas 0 or its
     minimum."""
 
     def planned(

@@ -1,4 +1,4 @@
-"""Variants of PodGangMaps where the contract leaves a choice or releases differ."""
+"""Variants that write PodGangMaps differently, where the contract leaves a choice or where releases of Grove differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operator's watch caches, one informer for each kind, and the queries of the reconcilers."""
+"""The operator's informer caches, one informer for each kind, and the queries of the reconcilers."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _by_label(label: str) -> Any:
 
 
 class Cache:
-    """All watch caches of the operator. The caches of kinds that have the label for managed objects hold only such
+    """All informer caches of the operator. The caches of kinds that have the label for managed objects hold only such
     objects."""
 
     def __init__(self, client: Client, features: Features = NO_FEATURES) -> None:

@@ -47,7 +47,7 @@ class LastErrors:
             await self.report(key, ReconcileError(code, message or str(error)))
 
     async def report(self, key: Key, problem: ReconcileError | None) -> float | None:
-        """Record the result of a reconcile. Return the number of seconds after which to repeat it; None for never."""
+        """Record the result of a reconcile. Return the requeue delay in seconds; None if no retry is needed."""
         self.keys.discard(key)
         if problem is not None:
             self.keys.add(key)

@@ -127,7 +127,7 @@ class CliqueReconciler:
         self.last_errors = LastErrors(cache.cliques, writer)
 
     async def reconcile(self, key: Key) -> float | None:
-        """Reconcile one clique. Return the number of seconds after which to repeat it; None for never."""
+        """Reconcile one clique. Return the requeue delay in seconds; None if no retry is needed."""
         clique = self._cache.cliques.get(*key)
         if clique is None:
             return None

@@ -91,7 +91,7 @@ class SetReconciler:
         self.last_errors = last_errors
 
     async def reconcile(self, key: Key) -> float | None:
-        """Reconcile one set. Return the number of seconds after which to repeat it; None for never."""
+        """Reconcile one set. Return the requeue delay in seconds; None if no retry is needed."""
         pcs = self._cache.sets.get(*key)
         if pcs is None:
             return None
@@ -130,7 +130,8 @@ class SetReconciler:
         return self._current(pcs), generation
 
     async def _sync(self, pcs: PodCliqueSet, generation: Revision) -> float | None:
-        """Bring the children of the set to their desired state, and write the status. Return when to repeat it."""
+        """Bring the children of the set to their desired state, and write the status. Return the requeue delay in
+        seconds; None if no retry is needed."""
         problem: ReconcileError | None = None
         wait: float | None = None
         step: Step | None = None

@@ -1,8 +1,7 @@
 """The PodGang reconciler: pod references and the condition Initialized (spec OBJ-410 to OBJ-434).
 
 References are written when all pods exist, and are kept up to date from then on. The scheduler writes to the same list
-of conditions, so every write is guarded by the resource version that was read. Gangs that their set does not control
-are ignored.
+of conditions, so every write has a resourceVersion precondition. Gangs that their set does not control are ignored.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class GangReconciler:
         self._incomplete: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> float | None:
-        """Reconcile one gang. Return the number of seconds after which to repeat it; None for never."""
+        """Reconcile one gang. Return the requeue delay in seconds; None if no retry is needed."""
         gang = self._cache.gangs.get(*key)
         if gang is None or gang.metadata.deletion_timestamp is not None:
             self._incomplete.pop(key, None)

@@ -66,7 +66,7 @@ class GroupReconciler:
         self.last_errors = LastErrors(cache.groups, writer)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
-        """Reconcile one scaling group. Return the number of seconds after which to repeat it; None for never."""
+        """Reconcile one scaling group. Return the requeue delay in seconds; None if no retry is needed."""
         group = self._cache.groups.get(*key)
         if group is None:
             self._watch.forget(key)
@@ -201,7 +201,7 @@ class GroupReconciler:
         stuck_in = self._watch.remaining(group, state, deadline)
         condition = update_condition.of_component(group, stuck_in == 0, now())
         status.conditions = conditions.put(status.conditions, condition)
-        # Guarded, because gang termination also writes to the list of conditions.
+        # With a resourceVersion precondition, because gang termination also writes to the list of conditions.
         await self._writer.status(self._cache.groups, group, status, guard=True)
         previously_scheduled = group.status.scheduled_replicas if group.status else 0
         if previously_scheduled and not status.scheduled_replicas:

@@ -220,8 +220,8 @@ class WorkloadBackend:
         return None
 
     async def _apply(self, change: Change, gang: PodGang) -> None:
-        """Make one write. Only the patch of a Workload is guarded: it contains a list, and the scheduler also writes
-        PodGroups."""
+        """Make one write. Only the patch of a Workload has a resourceVersion precondition: it contains a list, and the
+        scheduler also writes PodGroups."""
         informer = self._plans.informers[change.kind]
         item = informer.get(gang.metadata.namespace, change.name)
         match change.verb:

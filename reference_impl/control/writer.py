@@ -1,4 +1,4 @@
-"""The operator's writes, and the few reads that bypass the caches. The response to each write is stored in the watch
+"""The operator's writes, and the few reads that bypass the caches. The response to each write is stored in the informer
 cache, so that the next reconcile sees it."""
 
 from __future__ import annotations

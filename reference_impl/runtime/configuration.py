@@ -207,8 +207,8 @@ def _complaint(config: Configuration, valid_names: tuple[str, ...]) -> str:
 
 
 def _foreign_setting(profile: Profile) -> str:
-    """Return a complaint about a setting that applies only to kube-scheduler, or only to its gangs; empty if there is
-    none."""
+    """Return an error message about a setting that applies only to kube-scheduler, or only to its gangs; empty if there
+    is none."""
     config, usual = profile.config, ProfileConfig()
     if profile.name == DEFAULT_SCHEDULER and config.gang_scheduling:
         return ""

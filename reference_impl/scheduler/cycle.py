@@ -209,8 +209,8 @@ class Cycle:
         placement = place(gang, gang.lacking, capacity, self.budget) if self.around.leaving else None
         evictions: list[Eviction] = []
         if placement is None:
-            # Pods that another client has deleted may take arbitrarily long to terminate, so no more pods are evicted
-            # in addition to them.
+            # Leaving pods and evictions are not combined: a pod that another client deleted may take arbitrarily long
+            # to terminate. Victims are chosen as if the leaving pods stayed.
             capacity.undo(mark)
             if self._lowest < gang.priority:
                 chosen = preemption.choose(gang, occupied, self._evictable, capacity, self.budget)

@@ -1,4 +1,4 @@
-"""The gang scheduler: scheduling cycles based on the watch caches, bindings, conditions, and events about waiting
+"""The gang scheduler: scheduling cycles based on the informer caches, bindings, conditions, and events about waiting
 gangs."""
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ class GangScheduler:
                 await asyncio.sleep(RESOLVE_SECONDS)
 
     async def _resolve(self, pod: Pod) -> None:
-        """Free the capacity of a pod that turns out not to be bound; if the pod is bound, update the watch cache."""
+        """Free the capacity of a pod that turns out not to be bound; if the pod is bound, update the informer cache."""
         meta = pod.metadata
         if meta.uid in self._assumed:
             try:

@@ -92,7 +92,7 @@ class Search:
     """The remaining tries of the heuristic before the exact search starts."""
 
     def run(self) -> bool:
-        """Search for a placement. Return whether there is one."""
+        """Search for a placement. Return whether one was found."""
         if any(need.shape.total < need.count for need in self.needs):
             return False
         self.restrictions.sort(key=lambda r: (len(self.capacity.domains(r.key)), -len(r.needs)))

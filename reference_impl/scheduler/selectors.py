@@ -144,7 +144,7 @@ def holds(expression: Expression, labels: Labels) -> bool:
 
 
 def integer(text: str | None) -> int | None:
-    """Return the value of a text that is a 64-bit integer; None for any other text."""
+    """Parse a string as a 64-bit integer; return None if it is not one."""
     try:
         number = int(text or "")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Builds the input of a scheduling cycle from the watch caches."""
+"""Builds the input of a scheduling cycle from the informer caches."""
 
 from __future__ import annotations
 

@@ -43,12 +43,12 @@ WATCHED: dict[str, tuple[Resource, type[Any]]] = {
 
 
 class Surroundings:
-    """The watch caches of namespaces and storage objects."""
+    """The informer caches of namespaces and storage objects."""
 
     def __init__(self, client: Client, changed: Callable[[], None]) -> None:
         self._client = client
         self.informers: dict[str, Informer[Any]] = {}
-        """Watch caches by field of the cluster state."""
+        """Informer caches by field of the cluster state."""
         for field, (resource, form) in WATCHED.items():
             informer = self.informers[field] = Informer(client, resource, typed(form))
             informer.add_handler(lambda event_type, old, item: changed())

@@ -67,7 +67,7 @@ def _budget(path: str, rolling_update: RollingUpdate | None, minimum: int) -> It
 
 
 def _deadline(path: str, rolling_update: RollingUpdate | None) -> Iterator[FieldError]:
-    """Require `progressDeadline` to be a duration in Go's notation that is greater than zero (GM-102)."""
+    """Require `progressDeadline` to be a positive Go duration (GM-102)."""
     if rolling_update is None or rolling_update.progress_deadline is None:
         return
     try:

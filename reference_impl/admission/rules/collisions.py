@@ -59,7 +59,8 @@ def _splits(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _also_colliding(clique: CliqueTemplate, group: ScalingGroupConfig) -> Iterator[str]:
-    """Describe other objects that collide when a standalone clique and a scaling group have the same name."""
+    """Describe objects besides the PodCliques that collide when a standalone clique and a scaling group have the same
+    name."""
     if clique.spec.auto_scaling_config is not None and group.scale_config is not None:
         yield "a PodCliqueScalingGroup of this name is autoscaled, too; their HorizontalPodAutoscalers have one name"
     clique_shares = {(sharing.name, sharing.scope) for sharing in clique.resource_sharing or ()}

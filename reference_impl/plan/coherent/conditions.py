@@ -18,7 +18,8 @@ READY = "Ready"
 
 
 def written(gang: PodGang) -> bool:
-    """Return whether the operator writes the conditions of a gang, so that a scheduler must not write them."""
+    """Return whether the gang's Scheduled condition was written by the operator, in which case a scheduler must leave
+    the conditions alone."""
     scheduled = conditions.find(gang.status.conditions if gang.status else None, SCHEDULED)
     return scheduled is not None and scheduled.reason in (f"PodGang{SCHEDULED}", f"PodGangNot{SCHEDULED}")
 

@@ -29,8 +29,8 @@ class Scheme:
 
 
 CANONICAL = Scheme("canonical", dump.PINNED, canonical=True, later=True)
-"""The scheme in which the reference writes hashes: upstream's canonical hash (PR 566), for templates without fields
-that are newer than upstream's library version. Later library versions do not change these hashes (HASH-072)."""
+"""The scheme with which the reference writes hashes. It gives upstream's canonical hash (PR 566) unless a template sets
+fields newer than upstream's library version. Later library versions do not change these hashes (HASH-072)."""
 SCHEMES = {
     scheme.name: scheme
     for scheme in (
