@@ -19,7 +19,7 @@ TIME_SCALE = "0.25"
 INVARIANT = "INV"
 """The prefix of the requirements that are judged in every test."""
 
-SECONDS = Path(__file__).parent.parent / "reports" / "mutants.json"
+DURATIONS_FILE = Path(__file__).parent.parent / "reports" / "mutants.json"
 """The file with the duration of each trial's last run."""
 
 
@@ -161,14 +161,14 @@ def selection() -> list[str]:
     return list(yaml.safe_load((Path(__file__).parent / "selection.yaml").read_text(encoding="utf-8")))
 
 
-def longest_first(trials: Iterable[Trial], file: Path = SECONDS) -> list[Trial]:
+def longest_first(trials: Iterable[Trial], file: Path = DURATIONS_FILE) -> list[Trial]:
     """Sort trials so that no long one runs alone at the end: controls first, then trials that never ran, then the
     longest first."""
     last_seconds = _seconds(file)
     return sorted(trials, key=lambda trial: (trial.kind != "reference", -last_seconds.get(_key(trial), float("inf"))))
 
 
-def remember(durations: Iterable[tuple[Trial, float]], file: Path = SECONDS) -> None:
+def remember(durations: Iterable[tuple[Trial, float]], file: Path = DURATIONS_FILE) -> None:
     """Store how long trials took, to order those of the next run."""
     all_seconds = _seconds(file) | {_key(trial): round(seconds, 1) for trial, seconds in durations}
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -63,9 +63,9 @@ def _spread_ignored() -> None:
 def _spread_within_gangs_ignored() -> None:
     original = PodTopologySpread.update
 
-    def update(self: PodTopologySpread, other: Pod, node: Node, count: int) -> None:
+    def update(self: PodTopologySpread, other: Pod, node: Node, delta: int) -> None:
         if other.spec.node_name:
-            original(self, other, node, count)
+            original(self, other, node, delta)
 
     replace(PodTopologySpread, "update", update)
 

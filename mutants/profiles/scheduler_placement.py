@@ -220,12 +220,12 @@ def _cordon_ignored() -> None:
 # Domains.
 
 
-def _without(*, size: Callable[[Gang, ConstraintScope], bool]) -> None:
+def _without(*, ignored: Callable[[Gang, ConstraintScope], bool]) -> None:
     """Ignore the constraints of the scopes for which `size` is true."""
     original = placing.place
 
     def place(gang: Gang, requested: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
-        scopes = tuple(scope for scope in gang.scopes if not size(gang, scope))
+        scopes = tuple(scope for scope in gang.scopes if not ignored(gang, scope))
         return original(changed(gang, scopes=scopes), requested, capacity, budget)
 
     replace(cycle, "place", place)
@@ -233,12 +233,12 @@ def _without(*, size: Callable[[Gang, ConstraintScope], bool]) -> None:
 
 @breaks("gang-level-ignored", "ignores constraints of the whole gang", "GS-34", caught_by="TOPO-034")
 def _gang_level_ignored() -> None:
-    _without(size=lambda gang, scope: len(scope.groups) == len(gang.groups))
+    _without(ignored=lambda gang, scope: len(scope.groups) == len(gang.groups))
 
 
 @breaks("config-level-ignored", "ignores constraints of some of the groups", "GS-34", caught_by="TOPO-034")
 def _config_level_ignored() -> None:
-    _without(size=lambda gang, scope: 1 < len(scope.groups) < len(gang.groups))
+    _without(ignored=lambda gang, scope: 1 < len(scope.groups) < len(gang.groups))
 
 
 @breaks(
@@ -248,7 +248,7 @@ def _config_level_ignored() -> None:
     caught_by="TOPO-036 TOPO-054",
 )
 def _group_level_ignored() -> None:
-    _without(size=lambda gang, scope: len(scope.groups) == 1 < len(gang.groups))
+    _without(ignored=lambda gang, scope: len(scope.groups) == 1 < len(gang.groups))
 
 
 @breaks("wrong-level", "packs into the next wider domain than required", "GS-34", caught_by="TOPO-034 TOPO-050")

@@ -30,7 +30,7 @@ def _one_at_a_time() -> None:
 @mutant("sets-tell-no-update", "operator", "says of no set that it is being updated", "UPD-061")
 def _sets_tell_no_update() -> None:
     original = update_condition.of_set
-    replace(update_condition, "of_set", lambda parts, now, *, running: original(parts, now, running=False))
+    replace(update_condition, "of_set", lambda parts, now, *, in_progress: original(parts, now, in_progress=False))
 
 
 @mutant("groups-tell-of-their-set", "operator", "says of every group that it is being updated", "UPD-050")

@@ -33,8 +33,8 @@ def _budget_unused() -> None:
     exempt=("UPD-061",),
 )
 def _sets_say_nothing_of_updates() -> None:
-    def silent(condition: Condition, parts: Any, now: str, *, running: bool) -> Condition:
-        return update_condition._condition("False", "See the components", now) if running else condition
+    def silent(condition: Condition, parts: Any, now: str, *, in_progress: bool) -> Condition:
+        return update_condition._condition("False", "See the components", now) if in_progress else condition
 
     alter(update_condition, "of_set", silent)
 

@@ -166,9 +166,13 @@ class SetReconciler:
             progress = update.without_scope(update_set_replicas.progress(pcs, generation, observed_set, now()))
         observed = observed and (progress is None or progress.update_ended_at is not None)
         status = statuses.set_status(pcs, generation.hash, clique, group, observed, progress)
-        running = progress is not None and progress.update_ended_at is None
-        parts = [part for index in range(pcs.spec.replicas) for part in observed_set.parts(index)] if running else []
-        status.conditions = conditions.put(status.conditions, update_condition.of_set(parts, now(), running=running))
+        in_progress = progress is not None and progress.update_ended_at is None
+        parts = (
+            [part for index in range(pcs.spec.replicas) for part in observed_set.parts(index)] if in_progress else []
+        )
+        status.conditions = conditions.put(
+            status.conditions, update_condition.of_set(parts, now(), in_progress=in_progress)
+        )
         levels = topology.condition(pcs, self._topology(pcs), now())
         status.conditions = (
             conditions.put(status.conditions, levels)

@@ -22,10 +22,10 @@ def of_component(item: PodClique | PodCliqueScalingGroup, stuck: bool, now: str)
     return _condition("True", "Update is in progress", now)
 
 
-def of_set(parts: Iterable[PodClique | PodCliqueScalingGroup], now: str, *, running: bool) -> Condition:
-    """Return the condition of a set. `running` says whether an update is in progress; the condition also shows whether
-    the update of any part is stuck."""
-    if not running:
+def of_set(parts: Iterable[PodClique | PodCliqueScalingGroup], now: str, *, in_progress: bool) -> Condition:
+    """Return the condition of a set. The condition shows whether an update is in progress, and whether the update of
+    any part is stuck."""
+    if not in_progress:
         return _condition("False", "No update is in progress", now)
     statuses = [_status(part) for part in parts]
     if stuck_count := statuses.count("Unknown"):

@@ -79,10 +79,10 @@ class Guard:
         """Return the filter that rejects a node now, and why; empty if no filter does."""
         return refusal(self._plugins, node)
 
-    def update(self, pod: Pod, node: Node, count: int) -> None:
-        """Update the filters for pods that are placed, or removed if `count` is negative."""
+    def update(self, pod: Pod, node: Node, delta: int) -> None:
+        """Update the filters for pods that are placed, or removed if `delta` is negative."""
         for plugin in self._plugins:
-            plugin.update(pod, node, count)
+            plugin.update(pod, node, delta)
 
     def choice(self, node: Node) -> Choice:
         """Return the volumes for the pod's unbound claims on a node."""

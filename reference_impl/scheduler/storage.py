@@ -236,7 +236,7 @@ class StorageClass(msgspec.Struct, rename="camel"):
     allowed_topologies: list[TopologyTerm] | None = None
 
     @property
-    def delayed(self) -> bool:
+    def waits_for_first_consumer(self) -> bool:
         """Whether volumes are bound only when a pod is scheduled."""
         return self.volume_binding_mode == "WaitForFirstConsumer"
 

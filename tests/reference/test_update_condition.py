@@ -62,9 +62,9 @@ def test_conditions_say_what_goes_on() -> None:
     ]
     assert of_component(clique(), True, NOW).reason == "ProgressDeadlineExceeded"
     parts = [clique(condition_status="True"), clique(condition_status="Unknown")]
-    assert of_set(parts, NOW, running=True).message.startswith("1/2 ")
-    assert of_set(parts, NOW, running=False).status == "False"
-    assert of_set(parts[:1], NOW, running=True).status == "True"
+    assert of_set(parts, NOW, in_progress=True).message.startswith("1/2 ")
+    assert of_set(parts, NOW, in_progress=False).status == "False"
+    assert of_set(parts[:1], NOW, in_progress=True).status == "True"
 
 
 def test_deadlines_are_seconds() -> None:

@@ -77,19 +77,19 @@ class ClusterState:
         nodes."""
         return self.placed if self.neighbors is None else self.neighbors(pod)
 
-    def place(self, pod: Pod, node: Node, count: int) -> None:
-        """Add `count` pods like this one to a node, or remove them if `count` is negative."""
+    def place(self, pod: Pod, node: Node, delta: int) -> None:
+        """Add `delta` pods like this one to a node, or remove them if `delta` is negative."""
         if not pod.host_ports and not pod.volumes:
             return
         used, pods_here = self.used_claims, self.pods_on[node.metadata.name]
-        for _ in range(abs(count)):
-            if count > 0:
+        for _ in range(abs(delta)):
+            if delta > 0:
                 pods_here.append(pod)
             else:
                 pods_here.remove(pod)
         for name, ephemeral in pod.claims:
             if not ephemeral:
-                used[pod.metadata.namespace, name] += count
+                used[pod.metadata.namespace, name] += delta
 
     @cached_property
     def namespace_labels(self) -> dict[str, dict[str, str]]:

@@ -50,19 +50,19 @@ class InterPodAffinity(Plugin):
             return "node didn't satisfy existing pods anti-affinity rules"
         return ""
 
-    def update(self, other: Pod, node: Node, count: int) -> None:
+    def update(self, other: Pod, node: Node, delta: int) -> None:
         labels = node.metadata.labels or {}
         if self._affinity and self._near_to(other):
             for term in self._affinity:
                 if term.key in labels:
-                    self._near[term.key, labels[term.key]] += count
-                    self._near_pods += count
+                    self._near[term.key, labels[term.key]] += delta
+                    self._near_pods += delta
         for term in self._forbidden:
             if term.key in labels and term.matches(other.metadata, self.state.namespace_labels):
-                self._apart[term.key, labels[term.key]] += count
+                self._apart[term.key, labels[term.key]] += delta
         for term in other.apart:
             if term.key in labels and term.matches(self.pod.metadata, self.state.namespace_labels):
-                self._kept_off[term.key, labels[term.key]] += count
+                self._kept_off[term.key, labels[term.key]] += delta
 
     def _near_to(self, other: Pod) -> bool:
         """Return whether a pod matches all terms of the affinity."""

@@ -30,7 +30,7 @@ class NodeResourcesFit(Plugin):
                 return "Too many pods" if name == PODS else f"Insufficient {name}"
         return ""
 
-    def update(self, other: Pod, node: Node, count: int) -> None:
+    def update(self, other: Pod, node: Node, delta: int) -> None:
         used = self._used[node.metadata.name]
         for name, amount in other.usage.items():
-            used[name] += amount * count
+            used[name] += amount * delta

@@ -28,5 +28,5 @@ class Plugin(ABC):
         """Whether a node that is rejected stays rejected, however many more pods are placed."""
         return True
 
-    def update(self, other: Pod, node: Node, count: int) -> None:  # noqa: B027 -- most filters keep no counts
-        """Update the filter for pods that are placed on a node, or removed from it if `count` is negative."""
+    def update(self, other: Pod, node: Node, delta: int) -> None:  # noqa: B027 -- most filters keep no counts
+        """Update the filter for pods that are placed on a node, or removed from it if `delta` is negative."""

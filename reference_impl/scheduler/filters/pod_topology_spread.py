@@ -47,14 +47,14 @@ class PodTopologySpread(Plugin):
                 return "node didn't match pod topology spread constraints"
         return ""
 
-    def update(self, other: Pod, node: Node, count: int) -> None:
+    def update(self, other: Pod, node: Node, delta: int) -> None:
         if not self._constraints or other.metadata.namespace != self.pod.metadata.namespace:
             return
         if other.metadata.deletion_timestamp is not None or not self._counted(node):
             return
         for constraint in self._constraints:
             if constraint.counts_pod(other) and constraint.includes(self.pod, node):
-                constraint.add(node, count)
+                constraint.add(node, delta)
 
     def _counted(self, node: Node) -> bool:
         """Return whether the node has the topology keys of all constraints."""
@@ -74,9 +74,9 @@ class _Constraint:
         self.counts: dict[str, int] = defaultdict(int)
         self._fewest: int | None = None
 
-    def add(self, node: Node, count: int) -> None:
-        """Add `count` pods to the domain of a node."""
-        self.counts[node.metadata.label(self.spec.topology_key)] += count
+    def add(self, node: Node, delta: int) -> None:
+        """Add `delta` pods to the domain of a node, or remove them if `delta` is negative."""
+        self.counts[node.metadata.label(self.spec.topology_key)] += delta
         self._fewest = None
 
     @property

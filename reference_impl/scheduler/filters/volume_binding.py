@@ -38,7 +38,7 @@ class VolumeBinding(Plugin):
             storage_class = state.storage_class.get(claim.storage_class)
             if claim.bound:
                 self._bound.append(claim)
-            elif storage_class and storage_class.delayed and not claim.spec.volume_name:
+            elif storage_class and storage_class.waits_for_first_consumer and not claim.spec.volume_name:
                 self._delayed.append(claim)
             else:
                 self._blocked = self._blocked or "pod has unbound immediate PersistentVolumeClaims"
@@ -66,14 +66,14 @@ class VolumeBinding(Plugin):
         """Return the volumes for unbound claims on a node that is not rejected."""
         return self._choose(node)[1] if self._delayed else []
 
-    def update(self, other: Pod, node: Node, count: int) -> None:
+    def update(self, other: Pod, node: Node, delta: int) -> None:
         """Record the volumes chosen for pods of this filter; no other pods change `assumed_claims`."""
         if other is not self.pod:
             return
-        for claim, volume in self.choice(node) if count > 0 else [(claim, None) for claim in self._delayed]:
-            for _ in range(abs(count)):
+        for claim, volume in self.choice(node) if delta > 0 else [(claim, None) for claim in self._delayed]:
+            for _ in range(abs(delta)):
                 assumed = self.state.assumed_claims.setdefault(claim.metadata.key, [])
-                if count > 0:
+                if delta > 0:
                     assumed.append(AssumedClaim(node, assumed[0].volume if assumed else volume))
                 else:
                     assumed.pop()
