@@ -67,9 +67,9 @@ class Outage:
 
 
 @dataclass
-class _Line:
-    """The checks of one component, either of its process or of its page. `good` is the start time of the last
-    successful check, and `looked` the start time of the last check."""
+class _ProbeState:
+    """The state of the checks of one component, either of its process or of its page. `good` is the start time of the
+    last successful check, and `looked` the start time of the last check."""
 
     name: str
     grace: float
@@ -96,9 +96,9 @@ class Watcher:
         silence, self._unnoticed = silence * max(1.0, time_scale), UNNOTICED * max(1.0, time_scale)
         self._clock, self._wall, self._silence, self._at_end = clock, wall, silence, at_end
         now = clock()
-        self._processes = [(_Line(c.name, 0.0, now, now), c.process) for c in components if c.process is not None]
-        self._pages = [(_Line(c.name, silence, now, now), c.page) for c in components if c.page is not None]
-        self._lines = [line for line, _ in (*self._processes, *self._pages)]
+        self._processes = [(_ProbeState(c.name, 0.0, now, now), c.process) for c in components if c.process is not None]
+        self._pages = [(_ProbeState(c.name, silence, now, now), c.page) for c in components if c.page is not None]
+        self._probes = [probe for probe, _ in (*self._processes, *self._pages)]
         self._lateness = Lateness(LIMIT * max(1.0, time_scale))
         self._past: deque[Outage] = deque(maxlen=1000)
         self._last_run, self._offset = now, wall() - now
@@ -112,9 +112,9 @@ class Watcher:
         """Start observing."""
         self._last_run = self._clock()
         self._threads = [threading.Thread(target=self._watch_processes, name="outages", daemon=True)]
-        for (line, page), hurry in zip(self._pages, self._wake_events, strict=True):
+        for (probe, page), hurry in zip(self._pages, self._wake_events, strict=True):
             target = threading.Thread(
-                target=self._watch_page, args=(line, page, hurry), name=f"outages-{line.name}", daemon=True
+                target=self._watch_page, args=(probe, page, hurry), name=f"outages-{probe.name}", daemon=True
             )
             self._threads.append(target)
         for thread in self._threads:
@@ -129,12 +129,12 @@ class Watcher:
             return ""
 
         now, hurry = self._clock(), threading.Event()
-        line = _Line(name, self._silence, now, now)
+        probe = _ProbeState(name, self._silence, now, now)
         with self._changes:
-            self._lines, self._wake_events = [*self._lines, line], [*self._wake_events, hurry]
-            self._pages = [*self._pages, (line, page)]
+            self._probes, self._wake_events = [*self._probes, probe], [*self._wake_events, hurry]
+            self._pages = [*self._pages, (probe, page)]
         thread = threading.Thread(
-            target=self._watch_page, args=(line, page, hurry), name=f"outages-{name}", daemon=True
+            target=self._watch_page, args=(probe, page, hurry), name=f"outages-{name}", daemon=True
         )
         self._threads.append(thread)
         thread.start()
@@ -151,7 +151,7 @@ class Watcher:
     def overlapping(self, begin: float) -> list[Outage]:
         """Return the outages that overlap the time from `begin` until now, in order."""
         with self._changes:
-            outages = [*(line.outage for line in self._lines if line.outage is not None), *self._past]
+            outages = [*(probe.outage for probe in self._probes if probe.outage is not None), *self._past]
         overlapping = (outage for outage in outages if outage.end is None or outage.end >= begin)
         return sorted(overlapping, key=lambda outage: outage.begin)
 
@@ -167,8 +167,8 @@ class Watcher:
         with self._changes:
             self._changes.wait_for(
                 lambda: (
-                    any(line.outage for line in self._lines)
-                    or all(line.good >= requested_at for line, _ in self._pages)
+                    any(probe.outage for probe in self._probes)
+                    or all(probe.good >= requested_at for probe, _ in self._pages)
                 ),
                 timeout=2 * self._silence + 2,
             )
@@ -180,7 +180,7 @@ class Watcher:
         begin = self._clock()
 
         def lasting() -> list[Outage]:
-            return [line.outage for line in self._lines if line.outage is not None]
+            return [probe.outage for probe in self._probes if probe.outage is not None]
 
         self.settled(begin)
         with self._changes:
@@ -197,9 +197,9 @@ class Watcher:
         """Check the clocks and the processes."""
         with self._check_lock:
             self._check_clocks()
-            for line, process in self._processes:
+            for probe, process in self._processes:
                 begin = self._clock()
-                self._record(line, _result_of(process), begin)
+                self._record(probe, _result_of(process), begin)
 
     def _check_clocks(self) -> None:
         now = self._clock()
@@ -220,29 +220,29 @@ class Watcher:
         while not self._stopped.wait(CHECK_INTERVAL):
             self.look()
 
-    def _watch_page(self, line: _Line, page: Callable[[], str], hurry: threading.Event) -> None:
+    def _watch_page(self, probe: _ProbeState, page: Callable[[], str], hurry: threading.Event) -> None:
         while not self._stopped.is_set():
             hurry.clear()
             begin = self._clock()
             complaint = _result_of(lambda: _unanswered(page()))
-            self._lateness.answered(line.name, begin, self._clock(), not complaint)
-            self._record(line, complaint, begin)
+            self._lateness.answered(probe.name, begin, self._clock(), not complaint)
+            self._record(probe, complaint, begin)
             # After a failed check, check more often, so that an outage is known as soon as it counts as one.
             hurry.wait(CHECK_INTERVAL if complaint else REQUEST_INTERVAL)
 
-    def _record(self, line: _Line, complaint: str, begin: float) -> None:
+    def _record(self, probe: _ProbeState, complaint: str, begin: float) -> None:
         now = self._clock()
         with self._changes:
-            line.looked = begin
+            probe.looked = begin
             if not complaint:
-                if line.outage is not None:
-                    self._past.append(replace(line.outage, end=now))
-                    line.outage = None
-                line.good = begin
-            elif line.outage is not None:
-                line.outage = replace(line.outage, problem=complaint)
-            elif now - line.good >= line.grace:
-                line.outage = Outage(line.name, complaint, line.good)
+                if probe.outage is not None:
+                    self._past.append(replace(probe.outage, end=now))
+                    probe.outage = None
+                probe.good = begin
+            elif probe.outage is not None:
+                probe.outage = replace(probe.outage, problem=complaint)
+            elif now - probe.good >= probe.grace:
+                probe.outage = Outage(probe.name, complaint, probe.good)
             self._changes.notify_all()
 
 

@@ -15,7 +15,7 @@ WAITER = "grove-initc"
 
 
 @dataclass(frozen=True)
-class Seat:
+class CliquePosition:
     """The position of a PodClique in its set: its template, its set replica, and its scaling group replica."""
 
     clique: str
@@ -29,7 +29,7 @@ class Seat:
         return self.group is not None and self.group_index >= self.group.min_available
 
 
-def seat(set_template: SetTemplate, clique_name: str, tags: Mapping[str, str]) -> Seat | None:
+def clique_position(set_template: SetTemplate, clique_name: str, tags: Mapping[str, str]) -> CliquePosition | None:
     """Return the position of a PodClique, from its full name and the labels that it and its pods have; None if these do
     not fit the set."""
     index, group_index = tags.get(labels.SET_INDEX, ""), tags.get(labels.GROUP_INDEX, "")
@@ -40,15 +40,15 @@ def seat(set_template: SetTemplate, clique_name: str, tags: Mapping[str, str]) -
         if group_name and group_name == names.scaling_group(set_template.name, int(index), group.name):
             for clique in group.cliques:
                 if group_index.isdecimal() and clique_name == names.member_clique(group_name, int(group_index), clique):
-                    return Seat(clique, int(index), group, int(group_index))
+                    return CliquePosition(clique, int(index), group, int(group_index))
             return None
     for template in set_template.standalone:
         if clique_name == names.clique(set_template.name, int(index), template.name):
-            return Seat(template.name, int(index))
+            return CliquePosition(template.name, int(index))
     return None
 
 
-def parents(set_template: SetTemplate, place: Seat) -> dict[str, int] | None:
+def parents(set_template: SetTemplate, position: CliquePosition) -> dict[str, int] | None:
     """Return the full names of the parents of a clique, in order, each with the number of pods that must be Ready
     first.
 
@@ -56,32 +56,32 @@ def parents(set_template: SetTemplate, place: Seat) -> dict[str, int] | None:
     predecessor is not in the gang but an earlier clique is (OBJ-605).
     """
     if set_template.startup == EXPLICIT:
-        predecessors = list(set_template.clique(place.clique).starts_after)
+        predecessors = list(set_template.clique(position.clique).starts_after)
     elif set_template.startup == IN_ORDER:
         clique_names = [template.name for template in set_template.cliques]
-        predecessors = clique_names[: clique_names.index(place.clique)][-1:]
-        if place.scaled and place.group is not None and predecessors:
-            earlier_members = set(clique_names[: clique_names.index(place.clique)]) & set(place.group.cliques)
-            if predecessors[0] not in place.group.cliques and earlier_members:
+        predecessors = clique_names[: clique_names.index(position.clique)][-1:]
+        if position.scaled and position.group is not None and predecessors:
+            earlier_members = set(clique_names[: clique_names.index(position.clique)]) & set(position.group.cliques)
+            if predecessors[0] not in position.group.cliques and earlier_members:
                 return None
     else:
         predecessors = []
     minimums: dict[str, int] = {}
     for name in predecessors:
-        for full_name in _in_gang(set_template, place, name):
+        for full_name in _in_gang(set_template, position, name):
             minimums[full_name] = set_template.clique(name).min_available
     return minimums
 
 
-def _in_gang(set_template: SetTemplate, place: Seat, name: str) -> list[str]:
-    """Return the full names of a template's cliques that `place` can wait for (OBJ-603, OBJ-606)."""
+def _in_gang(set_template: SetTemplate, position: CliquePosition, name: str) -> list[str]:
+    """Return the full names of a template's cliques that `position` can wait for (OBJ-603, OBJ-606)."""
     group = next((group for group in set_template.groups if name in group.cliques), None)
     if group is None:
-        return [] if place.scaled else [names.clique(set_template.name, place.index, name)]
-    full = names.scaling_group(set_template.name, place.index, group.name)
-    if place.scaled:
-        same_group = place.group is not None and place.group.name == group.name
-        return [names.member_clique(full, place.group_index, name)] if same_group else []
+        return [] if position.scaled else [names.clique(set_template.name, position.index, name)]
+    full = names.scaling_group(set_template.name, position.index, group.name)
+    if position.scaled:
+        same_group = position.group is not None and position.group.name == group.name
+        return [names.member_clique(full, position.group_index, name)] if same_group else []
     return [names.member_clique(full, j, name) for j in range(group.min_available)]
 
 

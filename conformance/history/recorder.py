@@ -157,7 +157,7 @@ class Recorder(Log):
 
         async def catch_up() -> Completeness:
             one_etcd = self._unrecorded is not None
-            if one_etcd and (revision := await self._arrive(client)) is not None:
+            if one_etcd and (revision := await self._wait_for_arrivals(client)) is not None:
                 self._whole = revision
                 return Completeness(revision)
             # There are many Events, and they are only informative.
@@ -192,7 +192,7 @@ class Recorder(Log):
             self._arrivals.add(int(version))
             self._arrived.set()
 
-    async def _arrive(self, client: Client) -> int | None:
+    async def _wait_for_arrivals(self, client: Client) -> int | None:
         """Return the current revision once the events of all revisions up to it have arrived. Return None if some do
         not arrive, or if lists have never been compared."""
         start_revision = self._whole

@@ -25,7 +25,7 @@ GRACE = 5.0
 """Seconds for which a component may act on an earlier state: an unhealthy gang, a waiting pod, a smaller size."""
 _UNLIMITED = 1 << 31
 
-Seat = tuple[str, str]
+SetReplica = tuple[str, str]
 """Name of the set, and index of its replica."""
 
 
@@ -33,8 +33,8 @@ Seat = tuple[str, str]
 class _Pod:
     gang: str
     clique: str
-    owner: str
-    seat: Seat
+    owner_uid: str
+    set_replica: SetReplica
     above: tuple[tuple[str, str, str], ...]
     """The objects that the pod is part of: resource, name, and the pod's replica index in that object (empty for
     none)."""
@@ -61,7 +61,7 @@ class DeletionHasCause(Invariant):
         """Pods that are Ready and not being deleted, by gang and clique."""
         self._members: defaultdict[str, set[str]] = defaultdict(set)
         """Pods that are not being deleted, by the UID of their clique."""
-        self._gangs: defaultdict[Seat, set[str]] = defaultdict(set)
+        self._gangs: defaultdict[SetReplica, set[str]] = defaultdict(set)
         self._stood: set[str] = set()
         """Gangs that have been healthy."""
         self._sick: dict[str, float] = {}
@@ -129,29 +129,32 @@ class DeletionHasCause(Invariant):
         pod.going = going
         pod.ready = pods.ready(document)
         self._note_waiting(record, pod.priority)
-        for group, within in ((self._members[pod.owner], not going), (self._ready[pod.gang, pod.clique], pod.ready)):
+        for group, within in (
+            (self._members[pod.owner_uid], not going),
+            (self._ready[pod.gang, pod.clique], pod.ready),
+        ):
             (group.add if within and not going else group.discard)(record.uid)
 
-    def _enter(self, document: Mapping[str, object], owner: str) -> _Pod:
-        seat = (label(document, labels.PART_OF), label(document, labels.SET_INDEX))
+    def _enter(self, document: Mapping[str, object], owner_uid: str) -> _Pod:
+        set_replica = (label(document, labels.PART_OF), label(document, labels.SET_INDEX))
         gang = label(document, labels.GANG)
-        self._gangs[seat].add(gang)
+        self._gangs[set_replica].add(gang)
         return _Pod(
             gang,
             label(document, labels.CLIQUE),
-            owner,
-            seat,
+            owner_uid,
+            set_replica,
             (
-                ("podcliquesets", seat[0], seat[1]),
+                ("podcliquesets", set_replica[0], set_replica[1]),
                 ("podcliquescalinggroups", label(document, labels.GROUP), label(document, labels.GROUP_INDEX)),
                 ("podgangs", gang, ""),
             ),
-            self._template(seat[0], owner),
+            self._template(set_replica[0], owner_uid),
             number(document, "spec", "priority") or 0,
         )
 
-    def _template(self, pcs: str, clique: str) -> tuple[object, object]:
-        return self._templates.get(pcs), self._templates.get(clique)
+    def _template(self, pcs: str, clique_uid: str) -> tuple[object, object]:
+        return self._templates.get(pcs), self._templates.get(clique_uid)
 
     def _note(self, gang: str, gangs: Gangs, moment: float) -> None:
         """Note the state of a gang until now."""
@@ -179,8 +182,10 @@ class DeletionHasCause(Invariant):
     def _judge(self, record: Record, pod: _Pod, gangs: Gangs) -> None:
         if self._violation is not None or not pod.ready or record.listed or not self._sound(pod.gang, gangs):
             return
-        fallen = [name for name in self._gangs[pod.seat] & self._stood if not self._sound(name, gangs)]
-        if fallen or any(record.at - self._sick.get(name, float("-inf")) <= GRACE for name in self._gangs[pod.seat]):
+        fallen = [name for name in self._gangs[pod.set_replica] & self._stood if not self._sound(name, gangs)]
+        if fallen or any(
+            record.at - self._sick.get(name, float("-inf")) <= GRACE for name in self._gangs[pod.set_replica]
+        ):
             return
         if self._node_is_fine(record) and not self._cause(record, pod):
             reason = f"pod {record.name} was Ready, gang {pod.gang} was sound, and nothing asked for its deletion"
@@ -188,18 +193,18 @@ class DeletionHasCause(Invariant):
 
     def _cause(self, record: Record, pod: _Pod) -> bool:
         """Return whether the deletion has a cause."""
-        if record.uid in self._origins.excused or pod.owner not in self._sizes or pod.owner in self._ending:
+        if record.uid in self._origins.excused or pod.owner_uid not in self._sizes or pod.owner_uid in self._ending:
             return True
-        if self._unwanted(pod) or self._template(pod.seat[0], pod.owner) != pod.template:
+        if self._unwanted(pod) or self._template(pod.set_replica[0], pod.owner_uid) != pod.template:
             return True
-        if label(record.object, labels.TEMPLATE_HASH) != self._hashes.get(pod.owner, ""):
+        if label(record.object, labels.TEMPLATE_HASH) != self._hashes.get(pod.owner_uid, ""):
             return True
         disrupted = text(condition(record.object, "DisruptionTarget"), "reason")
         if disrupted not in ("", "PreemptionByScheduler") and self._origins.disrupted(record.name):
             return True
-        resized_at, previous_size = self._smaller.get(pod.owner, (float("-inf"), 0))
-        size = self._sizes.get(pod.owner, 0)
-        if len(self._members[pod.owner]) > (min(size, previous_size) if record.at - resized_at <= GRACE else size):
+        resized_at, previous_size = self._smaller.get(pod.owner_uid, (float("-inf"), 0))
+        size = self._sizes.get(pod.owner_uid, 0)
+        if len(self._members[pod.owner_uid]) > (min(size, previous_size) if record.at - resized_at <= GRACE else size):
             return True
         return any(
             waiting or record.at - self._waited.get(priority, float("-inf")) <= GRACE

@@ -94,9 +94,11 @@ class ParentsReadyFirst(Invariant):
         if owner in self._waiting:
             return True
         set_template = self._sets.get(label(document, PART_OF))
-        place = startup.seat(set_template, clique, labels(document)) if set_template is not None else None
+        position = startup.clique_position(set_template, clique, labels(document)) if set_template is not None else None
         try:
-            parents = startup.parents(set_template, place) if set_template is not None and place is not None else None
+            parents = (
+                startup.parents(set_template, position) if set_template is not None and position is not None else None
+            )
         except KeyError:  # startsAfter names a clique that the set does not have: admission deals with that
             return False
         if not parents:

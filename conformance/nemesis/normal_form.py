@@ -42,14 +42,14 @@ def normal_form(view: View, namespace: str) -> dict[str, tuple[str, ...]]:
         for item in view.list(resource):
             if item["metadata"].get("namespace") != namespace:
                 continue
-            cleaned_item = _Cleaning(namespace, stable_names).of(item)
+            cleaned_item = _Normalizer(namespace, stable_names).of(item)
             objects[f"{resource}/{stable_names[item['metadata']['name']]}"].append(
                 orjson.dumps(cleaned_item, option=orjson.OPT_SORT_KEYS).decode()
             )
     return {name: tuple(sorted(forms)) for name, forms in objects.items()}
 
 
-class _Cleaning:
+class _Normalizer:
     """Normalizes one object: drops fields that vary between runs, times and empty values, and replaces generated names
     by stable ones."""
 

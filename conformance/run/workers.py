@@ -35,13 +35,13 @@ class Workers:
         self._asking_workers: set[str] = set()
         """Workers that have asked which programs are running and have had no reply yet."""
 
-    def add(self, name: str, line: Any, given: dict[str, Any]) -> None:
+    def add(self, name: str, channel: Any, given: dict[str, Any]) -> None:
         """Listen to a new worker. `given` is the worker's input: its channel and the settings of the run are added to
         it."""
-        given[plugin.LINE], given[plugin.SETTINGS] = line, self._settings
+        given[plugin.CHANNEL], given[plugin.SETTINGS] = channel, self._settings
         with self._lock:
-            self._channels[name] = line
-        line.setcallback(partial(self.take, name), endmarker=None)
+            self._channels[name] = channel
+        channel.setcallback(partial(self.take, name), endmarker=None)
 
     def take(self, name: str, message: object) -> None:
         """Process a message from a worker; None means that its channel is closed."""

@@ -25,7 +25,7 @@ STORED: Mapping[str, tuple[str, Callable[[Iterable[float]], float]]] = {
 }
 """The storage quantities of the phases, each with its title and the function (sum or maximum) that combines the
 phases."""
-MINIMUM = {"s": 0.2, "MiB": 1.0, "": 1}
+LISTING_THRESHOLD = {"s": 0.2, "MiB": 1.0, "": 1}
 """Threshold by unit: a quantity is listed only if its value at the largest size reaches it."""
 
 
@@ -98,7 +98,7 @@ def quantities(results: Iterable[Result]) -> list[Quantity]:
     return [
         Quantity(name, unit, {pods: measured[name, unit] for pods, measured in medians.items()})
         for (name, unit), value in medians[largest].items()
-        if value >= MINIMUM[unit] and all(measured.get((name, unit), 0) > 0 for measured in medians.values())
+        if value >= LISTING_THRESHOLD[unit] and all(measured.get((name, unit), 0) > 0 for measured in medians.values())
     ]
 
 

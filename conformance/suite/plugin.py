@@ -47,7 +47,7 @@ from conformance.suite.scenes.scene import RUN, NotKept, Scene, scenes_of
 from conformance.suite.session import collected, other_workers, outputs, shards
 
 NAME = "conformance-judge"
-LINE, SETTINGS = "conformance_line", "conformance_settings"
+CHANNEL, SETTINGS = "conformance_channel", "conformance_settings"
 """The keys of a worker's input at its start: its channel to the controlling process, and the settings as they were
 first written to `run.json`."""
 
@@ -125,12 +125,12 @@ class Judge:
         self._environment: Environment | None = None
         self._refusal: Exception | None = None
         worker_input = getattr(config, "workerinput", {})
-        self.worker, self._line = str(worker_input.get("workerid", "main")), worker_input.get(LINE)
+        self.worker, self._channel = str(worker_input.get("workerid", "main")), worker_input.get(CHANNEL)
         self._ledger: ledger.Ledger | None = None
         self._scenes: Scenes | None = None
         self._recorded: Recorded[Scene] | None = None
-        if self._line is not None:
-            self.begin(self._line.send)
+        if self._channel is not None:
+            self.begin(self._channel.send)
             self._own_standard_error()
             self._give_stacks()
 
@@ -172,7 +172,7 @@ class Judge:
                 self._ledger,
                 self.worker,
                 judged,
-                partial(other_workers.wait_until_ended, self._line),
+                partial(other_workers.wait_until_ended, self._channel),
                 run.shared,
             )
         return self._scenes
@@ -197,7 +197,7 @@ class Judge:
             make: MakeEnvironment | None = self.config.hook.pytest_conformance_environment(config=self.config)
             assert self._ledger is not None
             try:
-                self._environment = (make or _cluster(self._line))(self.run, self.worker, self._ledger)
+                self._environment = (make or _cluster(self._channel))(self.run, self.worker, self._ledger)
             except Exception as error:
                 self._refusal = error
                 raise
@@ -247,7 +247,7 @@ class Judge:
         ordered = decisive_first(kept_items, self.collected, self.judged) if run.fail_fast else kept_items
         self.lone_groups = lone_scenes(kept_items, self.groups, run.shared)
         items[:] = self._items = together(alone_last(ordered, run.shared), self.groups)
-        if self._refused and self._line is None:  # a worker that raised this error would be restarted
+        if self._refused and self._channel is None:  # a worker that raised this error would be restarted
             raise pytest.UsageError(self._refused)
         return result
 
@@ -267,8 +267,8 @@ class Judge:
         """Send the collection to a controlling process that has not collected the tests itself, before it distributes
         them."""
         self._items = list(session.items)
-        if self.run.hosted and self._line is not None:
-            self._line.send(collected.encoded(self.collection()))
+        if self.run.hosted and self._channel is not None:
+            self._channel.send(collected.encoded(self.collection()))
 
     def collection(self) -> collected.Collected:
         """Return the collected tests that will run."""
@@ -493,10 +493,10 @@ def _ended_by(running: RunningTest) -> str:
     return running.ended_by
 
 
-def _cluster(line: other_workers.ControllerChannel | None) -> MakeEnvironment:
+def _cluster(channel: other_workers.ControllerChannel | None) -> MakeEnvironment:
     from conformance.suite.session.worker import open_environment  # imported here: only runs with clusters need it
 
-    return partial(open_environment, line=line)
+    return partial(open_environment, channel=channel)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

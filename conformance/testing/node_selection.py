@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.suite.scenes.api import Object
 
 
-def only_on(workload: Object, clique: str, *, gpus: int) -> None:
+def restrict_to_gpu_nodes(workload: Object, clique: str, *, gpus: int) -> None:
     """Restrict the pods of a clique to nodes with `gpus` GPUs. A scheduler places one clique after the other. It need
     not find room for the second clique if the first one could have been placed elsewhere (KEP-L01)."""
     [template] = [candidate for candidate in workload["spec"]["template"]["cliques"] if candidate["name"] == clique]

@@ -24,9 +24,9 @@ def parents(startup_type, cliques, group=(), floors=None, **fields):
     workload = {"metadata": {"name": "p"}, "spec": {"replicas": 1, "template": spec}}
     pcs, by_clique = template.read(workload), {}
     for expected_clique in expected(workload).cliques.values():
-        place = startup.seat(pcs, expected_clique.name, expected_clique.labels)
-        assert place is not None and place.clique == expected_clique.template.name
-        by_clique[expected_clique.name] = startup.parents(pcs, place)
+        position = startup.clique_position(pcs, expected_clique.name, expected_clique.labels)
+        assert position is not None and position.clique == expected_clique.template.name
+        by_clique[expected_clique.name] = startup.parents(pcs, position)
     return {name: after for name, after in by_clique.items() if after != {}}
 
 
@@ -72,4 +72,4 @@ def test_floors_are_those_of_whole_names():
 @pytest.mark.parametrize("tags", [{}, {"grove.io/podcliqueset-replica-index": "x"}])
 def test_a_clique_without_readable_labels_has_no_seat(tags):
     workload = {"metadata": {"name": "p"}, "spec": {"replicas": 1, "template": {"cliques": [clique("fe")]}}}
-    assert startup.seat(template.read(workload), "p-0-fe", tags) is None
+    assert startup.clique_position(template.read(workload), "p-0-fe", tags) is None

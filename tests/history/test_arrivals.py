@@ -67,7 +67,7 @@ def new_recorder() -> Recorder:
 
 
 def arrive(recorder: Recorder, server: Server) -> int | None:
-    return asyncio.run(recorder._arrive(cast(Client, server)))
+    return asyncio.run(recorder._wait_for_arrivals(cast(Client, server)))
 
 
 def test_one_request_shows_that_everything_has_arrived() -> None:
@@ -106,10 +106,10 @@ def test_a_recorder_waits_for_less_time_after_waits_without_success() -> None:
 
     async def twice_in_vain() -> None:
         for times in (1, 2):
-            assert await recorder._arrive(server) is None and recorder._in_vain == times
+            assert await recorder._wait_for_arrivals(server) is None and recorder._in_vain == times
         for revision in (11, 12):
             recorder._feeds[0].changed("MODIFIED", pod(revision))
-        assert await recorder._arrive(server) == 12 and recorder._in_vain == 0
+        assert await recorder._wait_for_arrivals(server) == 12 and recorder._in_vain == 0
 
     start = time.monotonic()
     asyncio.run(twice_in_vain())

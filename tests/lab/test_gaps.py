@@ -93,7 +93,7 @@ def test_a_lost_pod_must_be_bound_again() -> None:
     ],
 )
 def test_a_gap_is_closed_partly_or_not(form: str, right: list[bool], word: str) -> None:
-    assert Gap("g", "a gap", "why", ("trees",), ()).closed(form, right) == word
+    assert Gap("g", "a gap", "why", ("trees",), ()).closure(form, right) == word
 
 
 def sample_document(*runs: str) -> tuple[results.Document, Gap]:

@@ -68,7 +68,7 @@ class ClusterClaim:
     async def _keep(self) -> None:
         async with Client.from_kubeconfig(self._kubeconfig, user_agent=AGENT) as client:
             elector = Elector(client, NAMESPACE, NAME, identity=self._identity, terms=self._terms)
-            await self._wait_until_elected(client, elector)
+            await self._acquire(client, elector)
             self._claimed.set()
             hold_task = asyncio.create_task(self._hold(elector))
             await asyncio.to_thread(self._stopped.wait)
@@ -84,7 +84,7 @@ class ClusterClaim:
                 await elector.acquire()  # succeeds at once if the API server was only silent too long
                 self.lost = ""
 
-    async def _wait_until_elected(self, client: Client, elector: Elector) -> None:
+    async def _acquire(self, client: Client, elector: Elector) -> None:
         """Acquire the Lease, waiting for a previous holder's to expire. Raises UsageError if another run still holds
         it."""
         patience = self._terms.lease + 2 * self._terms.retry

@@ -120,7 +120,7 @@ def _stages_in(backup: bytes) -> list[Object]:
 async def _simulated_pods(client: Client) -> list[Object]:
     """Return the pods on fake nodes that do not belong to the suite, except for pods of DaemonSets, which run on every
     node."""
-    fake = {node["metadata"]["name"] for node in await client.list(NODES) if _is_fake(node)}
+    fake = {node["metadata"]["name"] for node in await client.list(NODES) if _is_foreign_fake(node)}
     return [
         pod
         for pod in (await client.list(PODS) if fake else [])
@@ -129,7 +129,7 @@ async def _simulated_pods(client: Client) -> list[Object]:
     ]
 
 
-def _is_fake(node: Object) -> bool:
+def _is_foreign_fake(node: Object) -> bool:
     """Return whether the node is simulated by KWOK and was not created by the suite."""
     metadata = node["metadata"]
     version = ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", "")

@@ -95,7 +95,7 @@ class Gap:
     said_by: tuple[str, ...]
     instances: tuple[GapInstance, ...]
 
-    def closed(self, api: str, right: Sequence[bool]) -> str:
+    def closure(self, api: str, right: Sequence[bool]) -> str:
         """Return how far the API closes the gap: `closed`, `partly` or `not`. A gap that the API cannot express is not
         closed, even if the outcomes happen to be right."""
         if api not in self.said_by or not any(right):

@@ -68,7 +68,7 @@ def cell(experiment: Document, gap: Gap, form: Form) -> str:
         return "closed" if form.api in gap.said_by else "not"
     runs = [of_run(experiment, gap, form, run) for run in range(1, experiment["runs"] + 1)]
     complete_runs = [run for run in runs if len(run) == len(gap.instances)]
-    verdicts = {gap.closed(form.api, [not outcome["wrong"] for outcome in run]) for run in complete_runs}
+    verdicts = {gap.closure(form.api, [not outcome["wrong"] for outcome in run]) for run in complete_runs}
     if len(verdicts) != 1:
         return VARIES if verdicts else NOT_RUN
     share = f" ({len(complete_runs)} of {len(runs)} runs)" if len(complete_runs) < len(runs) else ""

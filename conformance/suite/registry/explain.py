@@ -181,9 +181,9 @@ def _judging(entry: Requirement) -> list[str]:
 def _scenario(registry: Registry, id: str) -> Iterator[str]:
     for story in coverage.scenarios():
         if story.id == id:
-            for check in story.checks:
-                if id not in registry.requirements[check].source:
-                    yield from _judging(registry.requirements[check])
+            for requirement_id in story.checks:
+                if id not in registry.requirements[requirement_id].source:
+                    yield from _judging(registry.requirements[requirement_id])
             if story.reason:
                 yield from _wrapped(f"not checked: {story.reason}")
             yield from (f"  see {path}" for path in story.tests)

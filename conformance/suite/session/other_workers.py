@@ -19,9 +19,9 @@ class ControllerChannel(Protocol):
         """Block until a reply arrives. Raises EOFError if the channel is closed."""
 
 
-def wait_until_ended(line: ControllerChannel | None) -> None:
+def wait_until_ended(channel: ControllerChannel | None) -> None:
     """Block until this is the last worker of the run. Without a channel to the controlling process there are no other
     workers, so return at once."""
-    if line is not None:
-        line.send(LAST_WORKER)
-        line.receive()
+    if channel is not None:
+        channel.send(LAST_WORKER)
+        channel.receive()

@@ -55,11 +55,11 @@ def encoded(running: RunningImplementation) -> str:
     return TOLD + msgspec.json.encode(running).decode()
 
 
-def ask(line: ControllerChannel) -> RunningImplementation:
+def ask(channel: ControllerChannel) -> RunningImplementation:
     """Return the running implementation, once the first worker has started it. Raises GivenUp if the first worker could
     not start it, or was lost."""
-    line.send(ASK)
-    running = msgspec.json.decode(str(line.receive()).removeprefix(TOLD), type=RunningImplementation)
+    channel.send(ASK)
+    running = msgspec.json.decode(str(channel.receive()).removeprefix(TOLD), type=RunningImplementation)
     if running.problem:
         raise GivenUp(f"given up: {running.problem}")
     return running
@@ -92,14 +92,14 @@ class _Untouched:
 class Attached:
     """The driver of a worker that shares an implementation: it observes the implementation, but changes nothing."""
 
-    def __init__(self, descriptor: Descriptor, supplied: Descriptor | None, line: ControllerChannel) -> None:
-        self.descriptor, self.supplied, self._line = descriptor, supplied, line
+    def __init__(self, descriptor: Descriptor, supplied: Descriptor | None, channel: ControllerChannel) -> None:
+        self.descriptor, self.supplied, self._channel = descriptor, supplied, channel
         self._deaths: list[Death] = []
         self.start()
 
     def start(self) -> None:
         """Ask for the running implementation. Raises GivenUp."""
-        self._running = ask(self._line)
+        self._running = ask(self._channel)
         self.installer = self.operators = _Untouched(self._running)
         self._noticed: set[Owner] = set()
         self.failures_at_start = len(self._deaths)

@@ -69,11 +69,11 @@ MAX_CLUSTERS = 2
 
 
 def open_environment(
-    settings: RunSettings, worker: str, ledger: Ledger, line: ControllerChannel | None = None
+    settings: RunSettings, worker: str, ledger: Ledger, channel: ControllerChannel | None = None
 ) -> ClusterEnvironment:
-    """Start everything, or attach to what another worker has started. `line` is the channel to the controlling process.
+    """Start everything, or attach to what another worker has started. `channel` leads to the controlling process.
     Raises HarnessError if the cluster fails, or Blocked if the implementation cannot be installed."""
-    return ClusterEnvironment(settings, worker, ledger, line)
+    return ClusterEnvironment(settings, worker, ledger, channel)
 
 
 def sweep(run: str, worker: str = "") -> list[str]:
@@ -114,9 +114,11 @@ class ClusterEnvironment:
     _policies = policies.NONE
     """The policies that a cluster of the run enforces."""
 
-    def __init__(self, settings: RunSettings, worker: str, book: Ledger, line: ControllerChannel | None = None) -> None:
+    def __init__(
+        self, settings: RunSettings, worker: str, book: Ledger, channel: ControllerChannel | None = None
+    ) -> None:
         self._settings, self._worker, self._book = settings, worker, book
-        self._line = line if settings.shared else None
+        self._channel = channel if settings.shared else None
         """The channel to the controlling process, if several workers share the cluster."""
         self._stack = ExitStack()
         self._registry = requirement.load(Path(settings.registry))
@@ -133,8 +135,8 @@ class ClusterEnvironment:
 
     def close(self) -> None:
         """Close everything in reverse order."""
-        if self._line is not None and self._worker == shared.FIRST:
-            wait_until_ended(self._line)  # the other workers use what this worker has started
+        if self._channel is not None and self._worker == shared.FIRST:
+            wait_until_ended(self._channel)  # the other workers use what this worker has started
         self._stack.close()
 
     def _reopen(self) -> None:
@@ -149,8 +151,8 @@ class ClusterEnvironment:
 
     def _announce(self, running: shared.RunningImplementation) -> None:
         """Tell the other workers which implementation is running, if this is the worker that starts it for them."""
-        if self._line is not None and self._worker == shared.FIRST:
-            self._line.send(shared.encoded(running))
+        if self._channel is not None and self._worker == shared.FIRST:
+            self._channel.send(shared.encoded(running))
 
     def _open(self) -> None:
         self._clusters += 1
@@ -162,11 +164,11 @@ class ClusterEnvironment:
             self._start_cluster(scheduler_names.kube_scheduler(judged, supplied)) if starts_cluster else None
         )
         facts = deployment.facts_of(cluster) if cluster else self._existing(judged.start == "processes")
-        attached = self._line is not None and self._worker != shared.FIRST
+        attached = self._channel is not None and self._worker != shared.FIRST
         if attached:
             self._phase("waiting for the first worker to start the implementation")
-            assert self._line is not None
-            self.driver = cast(Driver, shared.Attached(judged, supplied, self._line))
+            assert self._channel is not None
+            self.driver = cast(Driver, shared.Attached(judged, supplied, self._channel))
         else:
             self._phase("installing CRDs and webhooks")
             self.driver = driver = Driver(judged, facts, supplied)
@@ -258,7 +260,7 @@ class ClusterEnvironment:
         api = Api(self._loop, kubeconfig, "grove-conformance/suite")
         self._stack.callback(api.close)
         existing.check(kubeconfig, api)
-        if self._line is None or self._worker == shared.FIRST:
+        if self._channel is None or self._worker == shared.FIRST:
             existing.keep_webhooks(api, self._stack)
         if installs:
             self._hooks = existing.hooks(api)
@@ -511,7 +513,7 @@ class ClusterEnvironment:
         except GivenUp as error:  # every later test would wait just as long
             self._refusal = error
             raise
-        if self._line is not None and self._worker == shared.FIRST:
+        if self._channel is not None and self._worker == shared.FIRST:
             self._announce(shared.RunningImplementation.of(self.driver))
 
     def _namespace(self, api: Api, name: str) -> None:

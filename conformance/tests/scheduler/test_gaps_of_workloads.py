@@ -66,7 +66,7 @@ class NoNodeForDecode(ServiceThatWaits):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 10)
         workload = env.workload("components", prefills=10, decodes=1, decodeGpus=8)
-        node_selection.only_on(workload, "prefill", gpus=2)
+        node_selection.restrict_to_gpu_nodes(workload, "prefill", gpus=2)
         expected_set = expected(workload)
         [gang] = expected_set.gangs.values()
         self.waiting = expected_set.of_gang(gang.name)

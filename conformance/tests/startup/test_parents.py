@@ -168,9 +168,9 @@ def _places(workloads: list[Object]) -> Iterator[_Place]:
     for workload in workloads:
         pcs = template.read(workload)
         for clique in expected(workload).cliques.values():
-            seat = startup.seat(pcs, clique.name, clique.labels)
-            assert seat is not None, clique.name
-            parents = startup.parents(pcs, seat)
+            position = startup.clique_position(pcs, clique.name, clique.labels)
+            assert position is not None, clique.name
+            parents = startup.parents(pcs, position)
             assert parents is not None, "no workload of this scene asks for what the specification leaves open"
             yield _Place(pcs, clique, parents)
 

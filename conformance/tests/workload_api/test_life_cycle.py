@@ -9,7 +9,7 @@ from conformance.testing.workload_groups import Leaf, group
 
 COPIES = 16
 """The number of gangs. A scheduler that sometimes resets their condition does so for at least one of this many."""
-EVER = "PodGroupInitiallyScheduled"
+INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 
 
 class GangsWithOneExtraPod(Scene):
@@ -91,13 +91,13 @@ def test_a_placed_gang_never_says_again_that_it_is_not(run: Recorded[GangsWithOn
     run.given("minimums bound")
 
     names = [bench.place.name("g") for bench in run.scene.benches]
-    view, ever, fallen = run.at("extras tried"), set[str](), dict.fromkeys(names, False)
+    view, initially_scheduled, fallen = run.at("extras tried"), set[str](), dict.fromkeys(names, False)
     for record in run.until("extras tried").records("podgroups"):
-        status = condition_is(record.object, EVER)
-        ever |= {record.name} if status == "True" else set()
-        fallen[record.name] |= status == "False" and record.name in ever
+        status = condition_is(record.object, INITIALLY_SCHEDULED)
+        initially_scheduled |= {record.name} if status == "True" else set()
+        fallen[record.name] |= status == "False" and record.name in initially_scheduled
     run.same("returned to False", dict.fromkeys(names, False), fallen)
-    statuses = {name: condition_is(view.get("podgroups", name), EVER) for name in names}
+    statuses = {name: condition_is(view.get("podgroups", name), INITIALLY_SCHEDULED) for name in names}
     run.same("what a PodGroup says whose minimum is bound", dict.fromkeys(names, "True"), statuses)
 
 

@@ -24,7 +24,7 @@ class ServiceOnTooFewNodes(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("single", 10)
         workload = env.workload("components", prefills=10, prefillGpus=1, decodes=1, decodeGpus=8)
-        node_selection.only_on(workload, "prefill", gpus=1)
+        node_selection.restrict_to_gpu_nodes(workload, "prefill", gpus=1)
         self.expected = expected(workload)
         [self.gang] = self.expected.base_gangs
         self.cliques = list(self.expected.cliques.values())
@@ -152,7 +152,7 @@ class LostPods(Scene):
         workload = env.workload(
             "components", prefills=2, prefillsMinAvailable=2, prefillGpus=2, decodes=1, decodeGpus=1
         )
-        node_selection.only_on(workload, "decode", gpus=1)
+        node_selection.restrict_to_gpu_nodes(workload, "decode", gpus=1)
         self.expected = expected(workload)
         [self.gang] = self.expected.base_gangs
         cliques = {c.name.rpartition("-")[2]: c for c in self.expected.cliques.values()}
