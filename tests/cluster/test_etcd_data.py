@@ -75,7 +75,7 @@ def test_a_copy_that_fails_leaves_nothing(workspace: Path, monkeypatch: pytest.M
     assert sorted(path.name for path in workspace.parent.iterdir()) == ["then", "workspace"]
 
 
-def test_what_etcd_allocates_in_advance_is_not_copied(workspace: Path) -> None:
+def test_preallocated_etcd_files_are_not_copied(workspace: Path) -> None:
     (workspace / "etcd/member/0.tmp").write_text("zeros")
     etcd_data.stage(workspace / "etcd", workspace.parent / "copy")
     etcd_data.replace(workspace.parent / "copy")

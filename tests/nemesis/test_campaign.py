@@ -85,40 +85,40 @@ def run_campaign(
     lane.descriptor = None
     running = Campaign([cast("FaultTestbed", lane)], Journal(path / "tried.jsonl"), silent, lambda outcome: None)
     running.run([scenario.load("create")], catalog.chosen(["conflict"]), 60)
-    [done] = running.done
-    return done, {trial.plan.point.name: trial for trial in done.tried}
+    [results] = running.done
+    return results, {trial.plan.point.name: trial for trial in results.tried}
 
 
 def test_a_violation_in_a_later_run_without_the_fault_is_not_due_to_the_fault(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    done, trials = run_campaign(monkeypatch, tmp_path, Sometimes([False, False, True] + [False] * REPLAYS))
-    assert trials["a"].verdict == "same" and done.findings() == [trials["b"]]
+    results, trials = run_campaign(monkeypatch, tmp_path, Sometimes([False, False, True] + [False] * REPLAYS))
+    assert trials["a"].verdict == "same" and results.findings() == [trials["b"]]
     assert trials["b"].lines == (BY_THE_FAULT,)
 
 
 def test_a_violation_that_never_occurs_without_the_fault_is_due_to_the_fault(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    done, trials = run_campaign(monkeypatch, tmp_path, Sometimes([False] * 2 * REPLAYS))
-    assert done.findings() == [trials["a"], trials["b"]] and trials["b"].lines == (BY_ITSELF, BY_THE_FAULT)
+    results, trials = run_campaign(monkeypatch, tmp_path, Sometimes([False] * 2 * REPLAYS))
+    assert results.findings() == [trials["a"], trials["b"]] and trials["b"].lines == (BY_ITSELF, BY_THE_FAULT)
 
 
 def test_a_scenario_that_does_not_always_come_to_rest_shows_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    done, trials = run_campaign(monkeypatch, tmp_path, Sometimes([], rests=False))
-    assert done.unstable(trials["a"]) and "may not come to rest" in trials["a"].lines[0]
+    results, trials = run_campaign(monkeypatch, tmp_path, Sometimes([], rests=False))
+    assert results.unstable(trials["a"]) and "may not come to rest" in trials["a"].lines[0]
 
 
 def test_a_different_end_each_time_is_not_a_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    done, trials = run_campaign(monkeypatch, tmp_path, Capricious([]))
-    assert not done.findings() and all(done.unstable(attempt) for attempt in trials.values())
+    results, trials = run_campaign(monkeypatch, tmp_path, Capricious([]))
+    assert not results.findings() and all(results.unstable(attempt) for attempt in trials.values())
 
 
 def test_a_difference_before_the_fault_is_not_due_to_the_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    done, trials = run_campaign(monkeypatch, tmp_path, Early([]))
-    assert not done.findings() and trials["a"].bad == 0 and trials["b"].played == 1
+    results, trials = run_campaign(monkeypatch, tmp_path, Early([]))
+    assert not results.findings() and trials["a"].bad == 0 and trials["b"].played == 1
 
 
 def test_an_unstable_violation_of_one_plan_is_not_a_finding_of_another() -> None:
@@ -126,9 +126,9 @@ def test_an_unstable_violation_of_one_plan_is_not_a_finding_of_another() -> None
     shaky = PlanTrial(plans[0], "different", 1.0, "create", (BY_ITSELF,), 1, 2, way=True)
     chance = PlanTrial(plans[1], "different", 1.0, "create", (BY_ITSELF,), 3, 3, way=True)
     with_finding = msgspec.structs.replace(chance, lines=(BY_ITSELF, BY_THE_FAULT))
-    done = ScenarioResults(scenario.load("create"), tried=[shaky, chance, with_finding])
+    results = ScenarioResults(scenario.load("create"), tried=[shaky, chance, with_finding])
     assert ScenarioResults(scenario.load("create"), tried=[chance], unprovoked={BY_ITSELF}).findings() == []
     ends = [msgspec.structs.replace(attempt, way=False) for attempt in (shaky, chance)]
     assert ScenarioResults(scenario.load("create"), tried=ends).findings() == [ends[1]]
-    assert done.by_chance() == {BY_ITSELF} and done.findings() == [with_finding]
-    assert [done.unstable(attempt) for attempt in done.tried] == [True, True, False]
+    assert results.by_chance() == {BY_ITSELF} and results.findings() == [with_finding]
+    assert [results.unstable(attempt) for attempt in results.tried] == [True, True, False]

@@ -17,7 +17,7 @@ from tests.scale.sample_results import result
 SIZES = (1000, 5000, 10000)
 
 
-def at(pods: int, **values: Any) -> dict[str, Any]:
+def result_at_size(pods: int, **values: Any) -> dict[str, Any]:
     """Return a result with a memory of 100 MiB plus 10 KiB per pod, and a time that grows with pods^1.2."""
     document = result(**{"ready": pods**1.2 / 100, "writes": 5 * pods, **values})
     document["scenario"] |= {"pods": pods, "name": f"S{pods}"}
@@ -33,7 +33,7 @@ def of(name: str, *documents: dict[str, Any]) -> Quantity:
 
 
 def test_a_time_has_an_exponent_and_memory_a_line() -> None:
-    runs = [at(pods) for pods in SIZES]
+    runs = [result_at_size(pods) for pods in SIZES]
     ready = of("deploy: pods-ready", *runs)
     assert (ready.fit, ready.law, ready.at(100_000)) == (Fit.POWER, "pods^1.20", pytest.approx(100_000**1.2 / 100))
     memory = of("memory of operator", *runs)
@@ -42,7 +42,7 @@ def test_a_time_has_an_exponent_and_memory_a_line() -> None:
 
 
 def test_memory_counts_by_its_maximum_and_logs_by_their_sum() -> None:
-    runs = [at(pods) for pods in SIZES]
+    runs = [result_at_size(pods) for pods in SIZES]
     for run in runs:
         run["phases"][1]["processes"]["operator"]["memoryMiB"] *= 2
     assert of("memory of operator", *runs).values[1000] == pytest.approx(2 * (100 + 10_000 / 1024))
@@ -50,22 +50,26 @@ def test_memory_counts_by_its_maximum_and_logs_by_their_sum() -> None:
 
 
 def test_storage_that_grows_faster_than_a_line_is_reported() -> None:
-    assert of("database of etcd", *(at(pods) for pods in SIZES)).law == "pods^2.00"
+    assert of("database of etcd", *(result_at_size(pods) for pods in SIZES)).law == "pods^2.00"
 
 
 def test_the_median_of_the_complete_runs_of_a_size_counts() -> None:
-    mixed = [at(1000, ready=900.0), at(1000, ready=10.0), {**at(1000, ready=1.0), "complete": False}]
-    quantity = of("deploy: pods-ready", *mixed, at(1000, ready=20.0), at(5000, ready=100.0))
+    mixed = [
+        result_at_size(1000, ready=900.0),
+        result_at_size(1000, ready=10.0),
+        {**result_at_size(1000, ready=1.0), "complete": False},
+    ]
+    quantity = of("deploy: pods-ready", *mixed, result_at_size(1000, ready=20.0), result_at_size(5000, ready=100.0))
     assert quantity.values == {1000: 20.0, 5000: 100.0}
 
 
 def test_what_is_missing_somewhere_or_next_to_nothing_is_left_out() -> None:
-    old = at(1000)
+    old = result_at_size(1000)
     for phase in old["phases"]:
         del phase["storage"]
-    names = {quantity.name for quantity in growth.quantities([old, at(5000)])}
+    names = {quantity.name for quantity in growth.quantities([old, result_at_size(5000)])}
     assert "deploy: pods-ready" in names and "database of etcd" not in names
-    small = [at(pods) for pods in SIZES]
+    small = [result_at_size(pods) for pods in SIZES]
     for run in small:
         run["phases"][0]["processes"]["operator"]["cpuSeconds"] = 0.1
     assert "deploy: CPU of operator" not in {quantity.name for quantity in growth.quantities(small)}
@@ -82,7 +86,7 @@ def another(document: dict[str, Any]) -> None:
 def test_what_cannot_be_compared_is_refused(
     change: Callable[[Any], None], sizes: tuple[int, ...], message: str
 ) -> None:
-    runs = [at(pods) for pods in sizes]
+    runs = [result_at_size(pods) for pods in sizes]
     change(runs[0])
     with pytest.raises(UsageError, match=message):
         growth.quantities(runs)
@@ -92,7 +96,7 @@ def test_the_command_prints_a_table_and_says_what_is_disturbed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for pods in SIZES:
-        document = at(pods)
+        document = result_at_size(pods)
         document["phases"][0]["machine"]["foreignShare"] = 0.5 if pods == 5000 else 0.0
         results.write(document, tmp_path / f"{pods}.json")
     assert cli.run(lambda: cli.app(["scale", "growth", str(tmp_path), "--pods", "50000"], standalone_mode=False)) == 0

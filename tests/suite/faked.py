@@ -83,7 +83,7 @@ FORKSERVER.set_forkserver_preload(["conformance.cli", "conformance.run.launch", 
 
 
 @dataclass
-class Ran:
+class RunResult:
     """The result of a run."""
 
     exit: int
@@ -169,7 +169,7 @@ class Faked:
     def environment(self) -> dict[str, str]:
         return os.environ | {"GROVE_CONFORMANCE_STATE": str(self.folder / "state"), "PYTHONWARNINGS": "ignore"}
 
-    def run(self, **changes: Any) -> Ran:
+    def run(self, **changes: Any) -> RunResult:
         """Execute a run in a separate process, forked from a process that has already imported its modules."""
         out, err = self.folder / "stdout", self.folder / "stderr"
         options = self.command(**changes)[-1]
@@ -180,7 +180,7 @@ class Faked:
             process.kill()
             raise TimeoutError(f"the run has not ended after {LONGEST:g} s: {err.read_text()}")
         assert process.exitcode is not None
-        return Ran(process.exitcode, out.read_text(), err.read_text(), self.folder / "run")
+        return RunResult(process.exitcode, out.read_text(), err.read_text(), self.folder / "run")
 
 
 def _forked(options: str, environment: dict[str, str], folder: Path, out: Path, err: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from faked import Faked, Ran
+from faked import Faked, RunResult
 
 from tests.suite.remains import remains
 
@@ -49,12 +49,12 @@ class Real:
         wait_for(lambda: self.mark.exists() or self.process is None or self.process.poll() is not None, 240)
         assert self.mark.exists(), self.process.communicate()
 
-    def end(self) -> Ran:
+    def end(self) -> RunResult:
         assert self.process is not None
         out, err = self.process.communicate(timeout=60)
-        return Ran(self.process.returncode, out, err, self.faked.folder / "run")
+        return RunResult(self.process.returncode, out, err, self.faked.folder / "run")
 
-    def run(self, timeout: float = 240, **changes: object) -> Ran:
+    def run(self, timeout: float = 240, **changes: object) -> RunResult:
         """Execute a whole run, of the blank implementation unless another one is given."""
         done = subprocess.run(
             self.faked.command(**{"implementation": "blank", "workers": 1} | changes),
@@ -63,7 +63,7 @@ class Real:
             text=True,
             timeout=timeout,
         )
-        return Ran(done.returncode, done.stdout, done.stderr, self.faked.folder / "run")
+        return RunResult(done.returncode, done.stdout, done.stderr, self.faked.folder / "run")
 
     def worker(self) -> int:
         """Return the pid of the worker that runs the waiting test."""

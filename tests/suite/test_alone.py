@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from faked import Faked, Ran
+from faked import Faked, RunResult
 
 from conformance.run.workers import Workers
 from conformance.suite.outcomes import book, ledger
@@ -53,7 +53,7 @@ SCENES = """
 """
 
 
-def events(ran: Ran) -> list[ledger.AnyEvent]:
+def events(ran: RunResult) -> list[ledger.AnyEvent]:
     return list(book.read(ran.folder / "ledger"))
 
 

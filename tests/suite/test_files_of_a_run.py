@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from faked import Faked, Ran
+from faked import Faked, RunResult
 
 from conformance.suite.outcomes import book, ledger
 
@@ -24,7 +24,7 @@ HOSTILE_TESTS = """
 CHANGED_LEDGER = "another program has changed the ledger "
 
 
-def run_attack(faked: Faked, attack: str, *, passes: bool = True, **changes: object) -> Ran:
+def run_attack(faked: Faked, attack: str, *, passes: bool = True, **changes: object) -> RunResult:
     faked.write(HOSTILE_TESTS.replace("{attack}", attack.strip()).replace("PASSES", str(passes)), ids=2)
     return faked.run(**changes)
 

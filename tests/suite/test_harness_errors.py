@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from faked import Faked, Ran
+from faked import Faked, RunResult
 from test_scenes import SCENE
 
 CLOSE_LINE = 'self.mark.write_text("")'
@@ -16,14 +16,14 @@ PASSING_TEST = """
 FAILING_TEST = PASSING_TEST.replace("1, 1)", "1, 2)")
 
 
-def cases(ran: Ran) -> dict[str, list[str]]:
+def cases(ran: RunResult) -> dict[str, list[str]]:
     """Return the elements of each JUnit test case, by the id of its requirement if there is one."""
     elements = ET.parse(ran.folder / "junit.xml").iter("testcase")
     by_name = {str(case.get("name")).partition(" It does")[0]: case for case in elements}
     return {name: [part.tag for part in case if part.tag != "properties"] for name, case in by_name.items()}
 
 
-def closing_badly(faked: Faked, tests: str) -> Ran:
+def closing_badly(faked: Faked, tests: str) -> RunResult:
     faked.write(tests, ids=1)
     conftest = faked.folder / "tests" / "conftest.py"
     conftest.write_text(conftest.read_text().replace(CLOSE_LINE, 'raise HarnessError("process 7 does not end")'))

@@ -214,7 +214,7 @@ def test_a_client_that_makes_nodes_unusable_is_named(story: Story, tmp_path: Pat
         case.fleet([{"metadata": {"name": "n1"}}])
 
 
-def test_nodes_that_nobody_else_has_written_to_are_the_suites_fault(story: Story, tmp_path: Path) -> None:
+def test_unready_nodes_that_no_other_client_changed_are_a_harness_error(story: Story, tmp_path: Path) -> None:
     case = play(story, audit=audit(tmp_path))
     audit(tmp_path, KWOK, verb="patch")
     story.node("n1", ready=False, tags={POOL: "pool"})

@@ -187,7 +187,7 @@ def test_the_decorator_needs_different_ids() -> None:
         requirement.requirements("AA-001", "AA-001")
 
 
-def test_what_has_ended_has_successors_from_the_next_line_on() -> None:
+def test_successors_of_ended_requirements_start_with_the_next_release_line() -> None:
     registry = requirement.load()
     first = lines.load()[lines.MAPS].first
     ended = [entry for entry in registry.requirements.values() if entry.until]

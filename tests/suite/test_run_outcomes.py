@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from faked import LONGEST, Faked, Ran
+from faked import LONGEST, Faked, RunResult
 
 PASSING_TESTS = """
     @requirements("AA-001")
@@ -325,7 +325,7 @@ def test_an_interrupted_run_reports_what_it_knows_and_clears_up(
         time.sleep(0.02)
     os.kill(process.pid, number)
     out, err = process.communicate(timeout=LONGEST)
-    ran = Ran(process.returncode, out, err, faked.folder / "run")
+    ran = RunResult(process.returncode, out, err, faked.folder / "run")
     assert ran.exit == 2, err
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "not-run"}
     assert ran.report["verdict"]["complete"] is False
@@ -349,7 +349,7 @@ def test_a_run_whose_output_nobody_reads_ends_with_its_report(
     options = {"env": faked.environment(), "stdout": write, "stderr": write}
     code_of = subprocess.run(faked.command(workers=workers), **options, timeout=120).returncode  # type: ignore[call-overload]
     os.close(write)
-    ran = Ran(code_of, "", "", faked.folder / "run")
+    ran = RunResult(code_of, "", "", faked.folder / "run")
     assert ran.exit == code
     assert (ran.report["verdict"]["result"], ran.report["verdict"]["complete"]) == (result, True)
     assert (ran.folder / "report.txt").exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from faked import Faked, Ran
+from faked import Faked, RunResult
 
 from conformance.suite.scenes.scene import Scene, scenes_of
 
@@ -53,7 +53,7 @@ def write(faked: Faked, second: str = "True", additions: str = "", ids: int = 5)
     faked.write(SCENE.replace("SECOND", second) + additions, ids=ids)
 
 
-def played_scenes(ran: Ran) -> list[str]:
+def played_scenes(ran: RunResult) -> list[str]:
     """Return the names of the scenes that were played, sorted."""
     lines = [json.loads(line) for p in (ran.folder / "ledger").glob("*.jsonl") for line in p.read_text().splitlines()]
     return sorted(line["scene"] for line in lines if line["event"] == "scene-played")

@@ -131,7 +131,7 @@ def test_processes_start_in_order_and_restart_together(drive: Any) -> None:
     assert len(driver.failures()) == 1
 
 
-GOOD_TESTS = """
+PASSING_AND_KILLED_TESTS = """
     from conformance.grove import pods
 
     def bound(view):
@@ -196,7 +196,7 @@ def run(real: Real, faked: Faked, bare_cluster: Cluster, ask: Ask) -> Callable[.
 
 
 def test_a_run_adds_labels_records_placements_and_survives_the_death_of_one_process(run: Any) -> None:
-    ran = run("good", GOOD_TESTS, 3)
+    ran = run("good", PASSING_AND_KILLED_TESTS, 3)
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "failed", "AA-003": "passed"}, ran.out + ran.err
     assert "the process bind of the gang-scheduler was ended by SIGKILL; its log ends with: " in ran.out
     [bundle] = (ran.folder / "bundles").iterdir()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from faked import Faked, Ran
+from faked import Faked, RunResult
 
 from conformance.history.log import Log
 from conformance.history.query import History
@@ -40,7 +40,7 @@ DECLARING_TEST = """
 """
 
 
-def run(faked: Faked, role: str, scene: str = SCENE, judged: str = VIOLATION, **selected: object) -> Ran:
+def run(faked: Faked, role: str, scene: str = SCENE, judged: str = VIOLATION, **selected: object) -> RunResult:
     """Run one scene, in which an invariant of another profile is violated; the invariant is about `role`."""
     faked.write(scene, ids=1)
     place = faked.folder / "registry" / "gang.yaml"

@@ -172,7 +172,7 @@ SCALE_REQUESTS = [
 ]
 
 
-async def verdict(request: Set, pcs: Set | None) -> Set:
+async def scaling_response(request: Set, pcs: Set | None) -> Set:
     response: Set = await admission_response(
         "validate-scaling", request, Cluster(**({} if pcs is None else {"s": pcs}))
     )
@@ -182,7 +182,7 @@ async def verdict(request: Set, pcs: Set | None) -> Set:
 @pytest.mark.parametrize(("resource", "name", "sub_resource"), SCALE_REQUESTS)
 async def test_scaling_is_refused_at_every_door(resource: str, name: str, sub_resource: str) -> None:
     for before, after in ((3, 4), (3, 0), (0, 1)):
-        response = await verdict(scale(resource, name, before, after, sub_resource), running(coherent_set()))
+        response = await scaling_response(scale(resource, name, before, after, sub_resource), running(coherent_set()))
         assert response["status"]["code"] == 403
         message = response["status"]["message"]
         assert "a coherent update is in progress on PodCliqueSet ns/s" in message
@@ -206,13 +206,13 @@ async def test_scaling_is_refused_at_every_door(resource: str, name: str, sub_re
 async def test_scaling_is_allowed_otherwise(
     resource: str, name: str, sub_resource: str, state: Callable[[], Set | None]
 ) -> None:
-    assert (await verdict(scale(resource, name, 3, 4, sub_resource), state()))["allowed"]
+    assert (await scaling_response(scale(resource, name, 3, 4, sub_resource), state()))["allowed"]
 
 
 async def test_writes_that_change_no_replicas_are_allowed() -> None:
-    assert (await verdict(scale("podcliques", "s-0-f", 3, 3), running(coherent_set())))["allowed"]
+    assert (await scaling_response(scale("podcliques", "s-0-f", 3, 3), running(coherent_set())))["allowed"]
     unknown = scale("podcliques", "unknown", 3, 4, "scale")
-    assert (await verdict(unknown, running(coherent_set())))["allowed"]
+    assert (await scaling_response(unknown, running(coherent_set())))["allowed"]
 
 
 def test_the_replicas_of_the_set_are_blocked() -> None:

@@ -20,11 +20,11 @@ def of(entries: Entries, group: str, index: int) -> dict[str, Any]:
     return next(entry for entry in entries if index in (entry.get("pcsgReplicaIndices") or {}).get(group, ()))
 
 
-def twice(entries: Entries) -> None:
+def index_in_two_entries(entries: Entries) -> None:
     entries[-1]["pcsgReplicaIndices"] = {"p": [3]}
 
 
-def twice_in_the_anchor(entries: Entries) -> None:
+def index_also_in_the_anchor(entries: Entries) -> None:
     of(entries, "p", 0)["pcsgReplicaIndices"]["p"] = [0, 3]
 
 
@@ -63,8 +63,8 @@ def unknown(entries: Entries) -> None:
 
 
 EDITS = (
-    twice,
-    twice_in_the_anchor,
+    index_in_two_entries,
+    index_also_in_the_anchor,
     pods_moved,
     pods_added,
     removed,
@@ -116,7 +116,7 @@ async def test_an_edited_map_is_put_right(change: Edit):
         assert w.uids() == old and held_twice(w) == []
 
 
-@pytest.mark.parametrize("change", [twice, twice_in_the_anchor, removed, unknown])
+@pytest.mark.parametrize("change", [index_in_two_entries, index_also_in_the_anchor, removed, unknown])
 async def test_a_map_that_is_edited_during_an_update_is_repaired(change: Edit):
     async with world(the_set(**SIZES), 10) as w:
         await w.change(the_set("v1", broken=True, **SIZES))

@@ -48,10 +48,10 @@ def test_violations_are_named(replica: Replica) -> None:
 
 def test_an_index_in_two_entries_stays_where_it_runs(replica: Replica) -> None:
     anchor, tail, place = replica.layout
-    twice = (anchor, tail, place.with_indices("P", [1]))
-    assert fit(replica, twice) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
+    duplicated = (anchor, tail, place.with_indices("P", [1]))
+    assert fit(replica, duplicated) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
     replica.members[named("P")].clear()
-    assert fit(replica, twice) == "F5 D0 P0 | P2 | P3 | D1 | D2 | P1", "the newest, if it runs nowhere"
+    assert fit(replica, duplicated) == "F5 D0 P0 | P2 | P3 | D1 | D2 | P1", "the newest, if it runs nowhere"
 
 
 def test_members_return_to_their_entries(replica: Replica) -> None:

@@ -168,8 +168,8 @@ def test_a_gang_waits_for_no_other_generation_and_for_good_for_what_does_not_exi
 
 
 def test_a_replica_in_two_gangs_is_in_none_until_the_layout_is_repaired():
-    twice = Entry(E3, "g1", Role.SCALE_OUT, {}, {"workers": (1,)}, (E1,))
-    assert placement(*LAYOUT, twice).gang_of("workers", 1) is None
+    duplicated = Entry(E3, "g1", Role.SCALE_OUT, {}, {"workers": (1,)}, (E1,))
+    assert placement(*LAYOUT, duplicated).gang_of("workers", 1) is None
     assert placement().gang_of("workers", 1) == SECOND and placement().gang_of("workers", 9) is None
 
 
