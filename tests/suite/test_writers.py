@@ -15,7 +15,7 @@ from conformance import invariants
 from conformance.history.query import History
 from conformance.suite.scenes import writers
 from tests.history.story import SPACE, Story
-from tests.history.test_cause_rule import pod_options, standing
+from tests.history.test_cause_rule import pod_options, record_ready_gang
 from tests.suite.test_premises import COLLECTOR, KWOK, REAPER, SUITE, TOKEN, line, log
 
 EVICTOR = ("system:serviceaccount:kube-system:taint-eviction-controller", "kube-controller-manager/v1.36.3")
@@ -26,7 +26,7 @@ DISRUPTION = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionB
 @pytest.fixture
 def story() -> Story:
     created = Story()
-    standing(created)
+    record_ready_gang(created)
     return created
 
 
