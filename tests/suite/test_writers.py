@@ -111,6 +111,26 @@ def test_who_wrote_the_status_of_a_pod_is_known_by_the_version(story: Story, tmp
     assert story.history.origins.statuses == {"200": "operator", "202": unknown, "203": "operator"}
 
 
+@pytest.mark.parametrize(("sent", "forged"), [("False", []), (None, ["operator"])])
+def test_a_write_that_changes_nothing_is_not_the_one_that_produced_the_version(
+    story: Story, tmp_path: Path, sent: str | None, forged: list[str]
+) -> None:
+    record = story.record("pods", "a3", {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
+    answer = {"kind": "Pod", "metadata": {"name": "a3", "resourceVersion": record.version}}
+    conditions = [{"type": "Ready", "status": sent}] if sent else []
+    requests = [(KWOK, conditions), (REAPER, [{"type": "PodScheduled", "status": "True"}])]
+    lines = [
+        json.dumps(
+            json.loads(line(writer, "patch", "pods/status", "a3", SPACE))
+            | {"requestObject": {"status": {"conditions": parts}}, "responseObject": answer}
+        )
+        + "\n"
+        for writer, parts in requests
+    ]
+    writers.note(story.history, log(tmp_path, *lines), 0)
+    assert [*story.history.origins.statuses.values()] == forged
+
+
 def test_a_status_that_is_stored_otherwise_than_kwok_sent_it(story: Story, tmp_path: Path) -> None:
     record = story.record("pods", "a3", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
     answer = {"kind": "Pod", "metadata": {"name": "a3", "resourceVersion": record.version}}

@@ -26,11 +26,25 @@ def forged(history: History) -> Iterator[str]:
     """Yield a message for each part of a status that only a kubelet may write but another user has written."""
     for record, current, previous in _changes(history) if history.origins.statuses else ():
         user = history.origins.statuses.get(record.version)
-        changed = [
-            part for part in current if (current[part] or previous.get(part)) and current[part] != previous.get(part)
-        ]
+        changed = _changed(current, previous)
         if user and changed:
             yield f"{changed[0]} of pod {record.name} was written by the user {user} ({record})"
+
+
+def unconfirmed(history: History, writers: Mapping[str, str], sent: Mapping[str, Sequence[bytes]]) -> dict[str, str]:
+    """Return `writers` (resourceVersion → the other user that got it in response to a write) without the versions that
+    the suite or a component produced: a write that changes nothing gets the version that an earlier write produced.
+    A version is confirmed if requests of the suite or of components (`sent`, as in `altered`) contained every part of
+    the status that is new in it."""
+    confirmed = set()
+    for record, current, previous in _changes(history) if writers else ():
+        requests = [_parts(body) for body in sent.get(record.version, ())]
+        if requests and all(
+            any(part in request and _alike(part, request[part], current[part]) for request in requests)
+            for part in _changed(current, previous)
+        ):
+            confirmed.add(record.version)
+    return {version: user for version, user in writers.items() if version not in confirmed}
 
 
 def altered(history: History, sent: Mapping[str, Sequence[bytes]]) -> Iterator[str]:
@@ -56,6 +70,10 @@ def _changes(history: History) -> Iterator[tuple[Record, Parts, Parts]]:
         states[record.uid] = current
         if not record.listed:
             yield record, current, previous
+
+
+def _changed(current: Parts, previous: Parts) -> list[str]:
+    return [part for part in current if (current[part] or previous.get(part)) and current[part] != previous.get(part)]
 
 
 def _parts(body: bytes) -> Parts:

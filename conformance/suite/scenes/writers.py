@@ -70,6 +70,7 @@ def note(history: History, audit: AuditLog, begin: int) -> None:
         stop=stop_after_delay(WITHIN),
         retry_error_callback=lambda state: None,
     )(look)
+    history.origins.statuses = pod_statuses.unconfirmed(history, history.origins.statuses, sent)
     history.origins.altered += pod_statuses.altered(history, sent)
 
 
