@@ -53,16 +53,16 @@ SCENES = """
 """
 
 
-def events(ran: RunResult) -> list[ledger.AnyEvent]:
-    return list(book.read(ran.folder / "ledger"))
+def events(result: RunResult) -> list[ledger.AnyEvent]:
+    return list(book.read(result.folder / "ledger"))
 
 
 @pytest.mark.parametrize("repeat", [1, 3])
 def test_it_begins_when_the_other_workers_have_ended(faked: Faked, repeat: int) -> None:
     faked.write(SCENES, ids=4)
-    ran = faked.run(workers=2, repeat=repeat)
-    assert ran.exit == 0, ran.err
-    ledger_events = events(ran)
+    result = faked.run(workers=2, repeat=repeat)
+    assert result.exit == 0, result.err
+    ledger_events = events(result)
     scene_events = [event for event in ledger_events if isinstance(event, ledger.ScenePlayed)]
     assert len(scene_events) == 3 * repeat
     [worker] = {event.worker for event in scene_events if "Load" in event.scene}
@@ -76,22 +76,22 @@ def test_it_begins_when_the_other_workers_have_ended(faked: Faked, repeat: int) 
 
 def test_it_is_the_last_one_of_a_single_worker(faked: Faked) -> None:
     faked.write(SCENES, ids=4)
-    ran = faked.run()
-    assert ran.exit == 0, ran.err
-    scenes = [event.scene for event in events(ran) if isinstance(event, ledger.ScenePlayed)]
+    result = faked.run()
+    assert result.exit == 0, result.err
+    scenes = [event.scene for event in events(result) if isinstance(event, ledger.ScenePlayed)]
     assert scenes == ["test_fake.py::Slow", "test_fake.py::Quick", "test_fake.py::Load"]
 
 
 def test_markers_are_in_the_report_on_the_page_and_in_allure(faked: Faked) -> None:
     faked.write(SCENES, ids=4)
-    ran = faked.run()
-    [markers] = ran.report["run"]["markers"]
+    result = faked.run()
+    [markers] = result.report["run"]["markers"]
     assert markers == {
         "scene": "test_fake.py::Load",
         "phases": [{"name": "deploy", "markers": {"pods-created": 1.25, "pods-ready": 2.5}}],
     }
-    assert "deploy: pods-created 1.2 s, pods-ready 2.5 s" in ran.out
-    results = [json.loads(path.read_text()) for path in (ran.folder / "allure").glob("*-result.json")]
+    assert "deploy: pods-created 1.2 s, pods-ready 2.5 s" in result.out
+    results = [json.loads(path.read_text()) for path in (result.folder / "allure").glob("*-result.json")]
     timed = {r["fullName"]: [p["value"] for p in r["parameters"]] for r in results if "parameters" in r}
     assert timed == {"core: AA-001": ["1.250 s", "2.500 s"], "core: AA-002": ["1.250 s", "2.500 s"]}
 

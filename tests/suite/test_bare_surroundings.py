@@ -30,7 +30,7 @@ def test_without_a_home_with_few_descriptors_and_no_standard_input(faked: Faked)
         ids=1,
     )
     environment = {name: value for name, value in faked.environment().items() if name != "HOME"}
-    ran = subprocess.run(
+    result = subprocess.run(
         faked.command(workers=1),
         env=environment,
         preexec_fn=_bare,
@@ -39,7 +39,7 @@ def test_without_a_home_with_few_descriptors_and_no_standard_input(faked: Faked)
         timeout=LONGEST,
         check=False,
     )
-    assert ran.returncode == 0, ran.stderr
+    assert result.returncode == 0, result.stderr
 
 
 def test_an_edited_level_shows_in_the_digest_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,6 @@ def test_a_conformance_test_scripts_pods_and_node_failures_and_its_mistake_is_re
         text=True,
         timeout=180,
     )
-    ran = RunResult(done.returncode, done.stdout, done.stderr, faked.folder / "run")
-    assert ran.outcomes == {"AA-001": "passed", "AA-002": "harness-error"}, ran.out + ran.err
-    assert "clique web: conformance.grove.io/behavior: unknown behavior 'crashloop'" in ran.out
+    result = RunResult(done.returncode, done.stdout, done.stderr, faked.folder / "run")
+    assert result.outcomes == {"AA-001": "passed", "AA-002": "harness-error"}, result.out + result.err
+    assert "clique web: conformance.grove.io/behavior: unknown behavior 'crashloop'" in result.out

@@ -44,10 +44,10 @@ PART = () if THOROUGH else ("--shard=1/6",)
 def test_nothing_passes_but_what_the_crds_do(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "conformance", "run", "--implementation=blank", "--workers=1", "--time-scale=0.1"]
     command += ["--bundle-limit=1", f"--report-dir={tmp_path}", *PART]
-    ran = subprocess.run(command, capture_output=True, text=True)
-    assert ran.returncode == 1, ran.stdout + ran.stderr
-    assert "Traceback" not in ran.stdout + ran.stderr
-    assert LIFELESS in ran.stdout
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "Traceback" not in result.stdout + result.stderr
+    assert LIFELESS in result.stdout
     [path] = tmp_path.glob("*/report.yaml")
     report = yaml.safe_load(path.read_text())
     requirements = report["verdict"]["requirements"]

@@ -50,12 +50,12 @@ def test_no_output_of_a_run_has_a_private_key(faked: Faked) -> None:
         """,
         ids=5,
     )
-    ran = faked.run(workers=1, verbose=True)
-    assert len(ran.outcomes) == 5
-    texts = {"terminal": ran.out + ran.err}
-    for path in ran.folder.rglob("*"):
+    result = faked.run(workers=1, verbose=True)
+    assert len(result.outcomes) == 5
+    texts = {"terminal": result.out + result.err}
+    for path in result.folder.rglob("*"):
         if path.is_file() and path.name != "run.json":
-            texts[str(path.relative_to(ran.folder))] = path.read_text(errors="replace")
+            texts[str(path.relative_to(result.folder))] = path.read_text(errors="replace")
     assert {"report.yaml", "junit.xml", "ledger/run.jsonl"} <= texts.keys()
     leaks = [(name, text[: text.index(part)][-300:]) for name, text in texts.items() for part in PARTS if part in text]
     assert not leaks, leaks

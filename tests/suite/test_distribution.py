@@ -139,6 +139,6 @@ def test_groups_of_one_test_are_run_after_a_worker_was_killed(faked: Faked) -> N
     """
     kill = "os.kill(os.getpid(), signal.SIGKILL)"
     faked.write(head + "".join(scene.format(n=n, then=kill if n < 3 else "pass") for n in range(1, 7)), ids=6)
-    ran = faked.run(workers=1)
-    assert ran.exit == 3, ran.err
-    assert list(ran.outcomes.values()) == ["harness-error"] * 2 + ["passed"] * 4
+    result = faked.run(workers=1)
+    assert result.exit == 3, result.err
+    assert list(result.outcomes.values()) == ["harness-error"] * 2 + ["passed"] * 4

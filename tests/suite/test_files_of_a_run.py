@@ -50,10 +50,10 @@ def test_a_failure_stays_when_its_ledger_is_rewritten(faked: Faked, workers: int
             case.expect("AA-002", "y", 1, 1)
         """
     )
-    ran = faked.run(workers=workers)
-    assert ran.outcomes == {"AA-001": "failed", "AA-002": "passed"}
-    assert ran.exit in (1, 3), ran.err
-    assert CHANGED_LEDGER in ran.out
+    result = faked.run(workers=workers)
+    assert result.outcomes == {"AA-001": "failed", "AA-002": "passed"}
+    assert result.exit in (1, 3), result.err
+    assert CHANGED_LEDGER in result.out
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_a_failure_stays_when_its_ledger_is_rewritten(faked: Faked, workers: int
     ],
 )
 def test_what_the_ledger_has_become_is_told_beside_what_was_judged(faked: Faked, attack: str) -> None:
-    ran = run_attack(faked, f'[path] = (folder / "ledger").glob("*.jsonl"); {attack}', workers=1)
-    assert ran.outcomes == {"AA-001": "passed", "AA-002": "passed"}, ran.err
-    assert ran.exit == 3
-    assert CHANGED_LEDGER in ran.out
-    assert "Traceback" not in ran.err and len(ran.err.splitlines()) < 10
+    result = run_attack(faked, f'[path] = (folder / "ledger").glob("*.jsonl"); {attack}', workers=1)
+    assert result.outcomes == {"AA-001": "passed", "AA-002": "passed"}, result.err
+    assert result.exit == 3
+    assert CHANGED_LEDGER in result.out
+    assert "Traceback" not in result.err and len(result.err.splitlines()) < 10
 
 
 def test_other_files_in_the_folder_of_a_run_do_not_count(faked: Faked) -> None:
@@ -83,24 +83,24 @@ def test_other_files_in_the_folder_of_a_run_do_not_count(faked: Faked) -> None:
         os.mkfifo(folder / "junit.xml")
         (folder / "run.json").write_text("junk")
     """
-    ran = run_attack(faked, attack, workers=1)
-    assert ran.outcomes == {"AA-001": "passed", "AA-002": "passed"}, ran.err
-    assert ran.exit == 0
-    assert (ran.folder / "junit.xml").read_text().count("<testcase") == 2
+    result = run_attack(faked, attack, workers=1)
+    assert result.outcomes == {"AA-001": "passed", "AA-002": "passed"}, result.err
+    assert result.exit == 0
+    assert (result.folder / "junit.xml").read_text().count("<testcase") == 2
 
 
 def test_a_folder_of_a_run_that_is_gone_is_made_again(faked: Faked) -> None:
-    ran = run_attack(faked, "shutil.rmtree(folder)", workers=1)
-    assert ran.exit == 3
-    assert (ran.folder / "report.yaml").exists() and (ran.folder / "report.txt").exists()
-    assert CHANGED_LEDGER in ran.out
-    assert "Traceback" not in ran.err
+    result = run_attack(faked, "shutil.rmtree(folder)", workers=1)
+    assert result.exit == 3
+    assert (result.folder / "report.yaml").exists() and (result.folder / "report.txt").exists()
+    assert CHANGED_LEDGER in result.out
+    assert "Traceback" not in result.err
 
 
 def test_a_report_that_cannot_be_written_is_told_in_a_line(faked: Faked) -> None:
-    ran = run_attack(faked, '(folder / "report.yaml" / "x").mkdir(parents=True)', workers=1)
-    assert ran.exit == 3
-    [line] = [line for line in ran.err.splitlines() if "report.yaml" in line]
+    result = run_attack(faked, '(folder / "report.yaml" / "x").mkdir(parents=True)', workers=1)
+    assert result.exit == 3
+    [line] = [line for line in result.err.splitlines() if "report.yaml" in line]
     assert "cannot be written: Is a directory" in line and "remove what is in its place" in line
 
 
@@ -111,9 +111,9 @@ def test_a_worker_that_replaces_a_killed_one_has_the_settings_of_the_run(faked: 
         path.write_text(path.read_text().replace('"ids": [', '"ids": ["AA-001"').replace('"AA-002"', '""'))
         os.kill(os.getpid(), signal.SIGKILL)
     """
-    ran = run_attack(faked, attack, workers=1)
-    assert ran.exit == 3
-    assert ran.outcomes == {"AA-001": "harness-error", "AA-002": "passed"}
+    result = run_attack(faked, attack, workers=1)
+    assert result.exit == 3
+    assert result.outcomes == {"AA-001": "harness-error", "AA-002": "passed"}
 
 
 def test_junk_in_the_ledger_of_an_earlier_run_is_named(faked: Faked) -> None:

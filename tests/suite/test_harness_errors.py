@@ -16,9 +16,9 @@ PASSING_TEST = """
 FAILING_TEST = PASSING_TEST.replace("1, 1)", "1, 2)")
 
 
-def cases(ran: RunResult) -> dict[str, list[str]]:
+def cases(result: RunResult) -> dict[str, list[str]]:
     """Return the elements of each JUnit test case, by the id of its requirement if there is one."""
-    elements = ET.parse(ran.folder / "junit.xml").iter("testcase")
+    elements = ET.parse(result.folder / "junit.xml").iter("testcase")
     by_name = {str(case.get("name")).partition(" It does")[0]: case for case in elements}
     return {name: [part.tag for part in case if part.tag != "properties"] for name, case in by_name.items()}
 
@@ -31,19 +31,19 @@ def closing_badly(faked: Faked, tests: str) -> RunResult:
 
 
 def test_clearing_up_that_fails_after_everything_has_passed_takes_no_verdict(faked: Faked) -> None:
-    ran = closing_badly(faked, PASSING_TEST)
+    result = closing_badly(faked, PASSING_TEST)
     fault = "clearing up failed: process 7 does not end"
-    assert (ran.exit, ran.report["verdict"]["result"]) == (0, "conformant"), ran.err
-    assert ran.report["verdict"]["harnessErrors"] == [fault]
-    assert ran.out.count(f"harness error: {fault}") == 1
-    assert cases(ran) == {"AA-001": [], "harness error": ["system-err"]}
+    assert (result.exit, result.report["verdict"]["result"]) == (0, "conformant"), result.err
+    assert result.report["verdict"]["harnessErrors"] == [fault]
+    assert result.out.count(f"harness error: {fault}") == 1
+    assert cases(result) == {"AA-001": [], "harness error": ["system-err"]}
 
 
 def test_clearing_up_that_fails_after_a_failure_does_not_hide_it(faked: Faked) -> None:
-    ran = closing_badly(faked, FAILING_TEST)
-    assert (ran.exit, ran.outcomes) == (1, {"AA-001": "failed"})
-    assert "is NOT conformant; there were harness errors besides" in ran.out
-    assert cases(ran) == {"AA-001": ["failure"], "harness error": ["error"]}
+    result = closing_badly(faked, FAILING_TEST)
+    assert (result.exit, result.outcomes) == (1, {"AA-001": "failed"})
+    assert "is NOT conformant; there were harness errors besides" in result.out
+    assert cases(result) == {"AA-001": ["failure"], "harness error": ["error"]}
 
 
 def test_a_failure_stays_beside_an_error_of_another_test(faked: Faked) -> None:
@@ -55,25 +55,25 @@ def test_a_failure_stays_beside_an_error_of_another_test(faked: Faked) -> None:
         raise HarnessError("etcd died")
     """
     faked.write(FAILING_TEST + error)
-    ran = faked.run()
-    assert (ran.exit, ran.outcomes) == (1, {"AA-001": "failed", "AA-002": "harness-error"})
-    assert ran.report["verdict"]["harnessErrors"] == ["etcd died"]
-    assert "etcd died" in ran.out
-    assert cases(ran) == {"AA-001": ["failure"], "AA-002": ["error"]}
+    result = faked.run()
+    assert (result.exit, result.outcomes) == (1, {"AA-001": "failed", "AA-002": "harness-error"})
+    assert result.report["verdict"]["harnessErrors"] == ["etcd died"]
+    assert "etcd died" in result.out
+    assert cases(result) == {"AA-001": ["failure"], "AA-002": ["error"]}
 
 
 def test_a_failure_stays_when_the_worker_is_killed(faked: Faked) -> None:
     faked.write(FAILING_TEST + "        os.kill(os.getpid(), signal.SIGKILL)\n", ids=1)
-    ran = faked.run(workers=1)
-    assert (ran.exit, ran.outcomes) == (1, {"AA-001": "failed"})
-    assert "harness error: worker gw0 died during test_fake.py::test_one" in ran.out
-    assert cases(ran)["harness error"] == ["error"]
+    result = faked.run(workers=1)
+    assert (result.exit, result.outcomes) == (1, {"AA-001": "failed"})
+    assert "harness error: worker gw0 died during test_fake.py::test_one" in result.out
+    assert cases(result)["harness error"] == ["error"]
 
 
 def test_the_error_of_a_scene_is_told_once_for_all_its_tests(faked: Faked) -> None:
     died = """(_ for _ in ()).throw(__import__("conformance.errors").errors.HarnessError("etcd died"))"""
     faked.write(SCENE.replace("SECOND", died), ids=5)
-    ran = faked.run()
-    assert (ran.exit, set(ran.outcomes.values())) == (3, {"harness-error"})
-    assert ran.err.count("etcd died") == ran.out.count("etcd died") == 1
-    assert ran.report["verdict"]["harnessErrors"] == ["etcd died"]
+    result = faked.run()
+    assert (result.exit, set(result.outcomes.values())) == (3, {"harness-error"})
+    assert result.err.count("etcd died") == result.out.count("etcd died") == 1
+    assert result.report["verdict"]["harnessErrors"] == ["etcd died"]

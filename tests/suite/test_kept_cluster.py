@@ -25,11 +25,11 @@ FAILING_TESTS = """
 
 def test_the_cluster_of_a_failure_stays_with_all_that_is_on_it(real: Real) -> None:
     real.write(FAILING_TESTS)
-    ran = real.run(keep_cluster=True)
-    assert ran.exit == 1, ran.err
-    assert ran.outcomes == {"AA-001": "failed", "AA-002": "not-run"}, "the run ends with the failure"
-    match = re.search(r"cluster (\S+) was kept, with the namespace (\S+) of the test", ran.err)
-    assert match is not None, ran.err
+    result = real.run(keep_cluster=True)
+    assert result.exit == 1, result.err
+    assert result.outcomes == {"AA-001": "failed", "AA-002": "not-run"}, "the run ends with the failure"
+    match = re.search(r"cluster (\S+) was kept, with the namespace (\S+) of the test", result.err)
+    assert match is not None, result.err
 
     def cluster(*words: str) -> str:
         command = [sys.executable, "-m", "conformance.cli", "cluster", *words]
@@ -44,6 +44,6 @@ def test_the_cluster_of_a_failure_stays_with_all_that_is_on_it(real: Real) -> No
 
 def test_a_run_that_passes_keeps_nothing(real: Real) -> None:
     real.write(FAILING_TESTS.replace("lambda view: None", "lambda view: True"))
-    ran = real.run(keep_cluster=True)
-    assert ran.exit == 0, ran.out + ran.err
-    assert "was kept" not in ran.err and real.remains() == []
+    result = real.run(keep_cluster=True)
+    assert result.exit == 0, result.out + result.err
+    assert "was kept" not in result.err and real.remains() == []

@@ -21,10 +21,10 @@ TORN_STATES = {
 def test_it_tears_services_apart(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "conformance", "run", "--implementation=kube-scheduler", "--workers=1"]
     command += [*(f"--id={id}" for id in TORN_STATES), "--time-scale=0.5", f"--report-dir={tmp_path}"]
-    ran = subprocess.run(command, capture_output=True, text=True)
-    assert ran.returncode == 1, ran.stdout + ran.stderr
-    assert "judged: the gang scheduler alone" in ran.stdout
-    assert "the role operator was supplied by reference" in ran.stdout
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "judged: the gang scheduler alone" in result.stdout
+    assert "the role operator was supplied by reference" in result.stdout
     [path] = tmp_path.glob("*/report.yaml")
     verdict = yaml.safe_load(path.read_text())["verdict"]
     assert verdict["result"] == "not-conformant"

@@ -240,12 +240,12 @@ def test_workers_on_one_cluster_share_an_implementation(foreign: Cluster, tmp_pa
     """The first worker starts the implementation. At the end, it alone plays the scenes that affect other tests."""
     words = ["--cluster=existing", f"--kubeconfig={foreign.kubeconfig}", "--install-stages", "--workers=2"]
     words += [f"--report-dir={tmp_path}", "--test=resources/test_names.py", "--test=resources/test_secondary.py"]
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "conformance", "run", *words],
         capture_output=True,
         text=True,
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
     (run,) = tmp_path.iterdir()
     played = [event for event in book.read(run / "ledger") if isinstance(event, ledger.ScenePlayed)]
     assert {event.worker for event in played} == {"gw0", "gw1"}

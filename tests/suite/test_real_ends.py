@@ -25,19 +25,19 @@ def test_control_c(real: Real, workers: int) -> None:
     real.start(workers=workers)
     assert real.process is not None
     real.process.send_signal(signal.SIGINT)
-    ran = real.end()
-    assert ran.exit == 2, ran.err
-    assert ran.outcomes == {"AA-001": "passed", "AA-002": "not-run"}
+    result = real.end()
+    assert result.exit == 2, result.err
+    assert result.outcomes == {"AA-001": "passed", "AA-002": "not-run"}
     assert real.remains() == []
 
 
 def test_a_killed_worker(real: Real) -> None:
     real.start(workers=1)
     os.kill(real.worker(), signal.SIGKILL)
-    ran = real.end()
-    assert ran.exit == 3, ran.err
-    assert ran.outcomes == {"AA-001": "passed", "AA-002": "harness-error"}
-    assert "died during test_fake.py::test_two" in ran.out
+    result = real.end()
+    assert result.exit == 3, result.err
+    assert result.outcomes == {"AA-001": "passed", "AA-002": "harness-error"}
+    assert "died during test_fake.py::test_two" in result.out
     assert real.remains() == []
 
 
@@ -54,10 +54,10 @@ def test_a_killed_suite(real: Real) -> None:
 def test_a_killed_api_server_is_not_the_implementations_fault(real: Real) -> None:
     real.start(workers=1)
     real.component("kube-apiserver").kill()
-    ran = real.end()
-    assert ran.exit == 3, ran.out
-    assert ran.outcomes["AA-002"] == "harness-error"
-    assert re.search("the cluster is not well: .*apiserver", ran.out)
+    result = real.end()
+    assert result.exit == 3, result.out
+    assert result.outcomes["AA-002"] == "harness-error"
+    assert re.search("the cluster is not well: .*apiserver", result.out)
     assert real.remains() == []
 
 
@@ -70,11 +70,11 @@ def test_a_hang_that_passes_is_not_the_implementations_fault(real: Real, name: s
     hung.suspend()
     wait_for((real.faked.folder / "run" / "bundles").exists, 15)
     hung.resume()
-    ran = real.end()
-    assert ran.exit == 3, ran.out + ran.err
-    assert ran.outcomes == {"AA-001": "passed", "AA-002": "harness-error", "AA-003": "passed"}
-    assert re.search(rf"the cluster is not well: {name}\S* is stopped", ran.out)
-    assert next(t["seconds"]["call"] for t in ran.report["run"]["tests"] if t["outcome"] == "harness-error") < 10
+    result = real.end()
+    assert result.exit == 3, result.out + result.err
+    assert result.outcomes == {"AA-001": "passed", "AA-002": "harness-error", "AA-003": "passed"}
+    assert re.search(rf"the cluster is not well: {name}\S* is stopped", result.out)
+    assert next(t["seconds"]["call"] for t in result.report["run"]["tests"] if t["outcome"] == "harness-error") < 10
     assert real.remains() == []
 
 
@@ -85,10 +85,10 @@ def test_a_suite_that_was_stopped_judges_nothing_by_the_time_that_it_missed(real
     worker.suspend()
     wait_for(lambda: False, 25)  # longer than the timeout of the test's wait
     worker.resume()
-    ran = real.end()
-    assert ran.exit == 3, ran.out + ran.err
-    assert ran.outcomes == {"AA-001": "passed", "AA-002": "harness-error", "AA-003": "passed"}
-    assert "the cluster is not well: the suite did not run itself, for 2" in ran.out
+    result = real.end()
+    assert result.exit == 3, result.out + result.err
+    assert result.outcomes == {"AA-001": "passed", "AA-002": "harness-error", "AA-003": "passed"}
+    assert "the cluster is not well: the suite did not run itself, for 2" in result.out
     assert real.remains() == []
 
 
@@ -124,13 +124,13 @@ BREAKING_TESTS = """
 
 def test_a_broken_cluster_is_replaced_and_the_second_one_is_not(real: Real) -> None:
     real.write(BREAKING_TESTS, ids=4)
-    ran = real.run()
-    assert ran.exit == 3, ran.out + ran.err
+    result = real.run()
+    assert result.exit == 3, result.out + result.err
     harness = dict.fromkeys(("AA-001", "AA-003", "AA-004"), "harness-error")
-    assert ran.outcomes == {**harness, "AA-002": "passed"}
-    assert "the cluster is not well: etcd does not run" in ran.out
+    assert result.outcomes == {**harness, "AA-002": "passed"}
+    assert "the cluster is not well: etcd does not run" in result.out
     given_up = "given up: the cluster is not well: kwok-controller does not run; 2 clusters broke"
-    assert ran.err.count("given up") == ran.err.count(given_up) == 1
-    assert all(t["seconds"].get("call", 0) < 10 for t in ran.report["run"]["tests"])
-    assert ran.err.count("test_later") <= 2, ran.err
+    assert result.err.count("given up") == result.err.count(given_up) == 1
+    assert all(t["seconds"].get("call", 0) < 10 for t in result.report["run"]["tests"])
+    assert result.err.count("test_later") <= 2, result.err
     assert real.remains() == []

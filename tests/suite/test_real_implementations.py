@@ -63,10 +63,10 @@ while True:
         """,
         ids=1,
     )
-    ran = real.run(240, implementation=descriptor, workers=0)
-    assert ran.exit == 1, ran.out + ran.err
-    assert ran.outcomes == {"AA-001": "blocked"}
-    assert re.search(r'of the test was deleted by the user operator \(client "grove-conformance-x/1\.0"\)', ran.out)
+    result = real.run(240, implementation=descriptor, workers=0)
+    assert result.exit == 1, result.out + result.err
+    assert result.outcomes == {"AA-001": "blocked"}
+    assert re.search(r'of the test was deleted by the user operator \(client "grove-conformance-x/1\.0"\)', result.out)
     assert real.remains() == []
 
 
@@ -74,12 +74,12 @@ def test_an_implementation_that_exits_at_once(real: Real, tmp_path: Path) -> Non
     argv = """["${python}", "-c", "print('no such flag'); raise SystemExit(3)"]"""
     process = f'{{argv: {argv}, ready: {{http: "http://127.0.0.1:${{port.health}}/readyz"}}}}'
     descriptor = write_descriptor(tmp_path, "crasher", process, process)
-    ran = real.run(120, implementation=descriptor, workers=1)
-    assert ran.exit == 1, ran.err
-    assert set(ran.outcomes.values()) == {"blocked"}
-    assert ran.out.count("exited with code 3 before it was ready") == 1
-    assert "no such flag" in (ran.folder / "logs" / "operator.log").read_text()
-    assert "Traceback" not in ran.out + ran.err
+    result = real.run(120, implementation=descriptor, workers=1)
+    assert result.exit == 1, result.err
+    assert set(result.outcomes.values()) == {"blocked"}
+    assert result.out.count("exited with code 3 before it was ready") == 1
+    assert "no such flag" in (result.folder / "logs" / "operator.log").read_text()
+    assert "Traceback" not in result.out + result.err
     assert real.remains() == []
 
 
@@ -128,14 +128,14 @@ os._exit(7)
         "import os, pytest\n@pytest.fixture(autouse=True)\ndef alive():\n    yield\n"
         f"    os.path.exists({str(deadly)!r}) and os.unlink({str(deadly)!r})\n"
     )
-    ran = real.run(120, implementation=descriptor, workers=1)
-    assert ran.exit == 1, ran.err + ran.out
-    assert ran.outcomes == {"AA-001": "failed", "AA-002": "passed"}
-    assert "fragile: the operator exited with code 7" in ran.out
-    assert "panic: cannot go on" in ran.out
-    first = ran.report["run"]["tests"][0]
+    result = real.run(120, implementation=descriptor, workers=1)
+    assert result.exit == 1, result.err + result.out
+    assert result.outcomes == {"AA-001": "failed", "AA-002": "passed"}
+    assert "fragile: the operator exited with code 7" in result.out
+    assert "panic: cannot go on" in result.out
+    first = result.report["run"]["tests"][0]
     assert first["seconds"]["call"] < 10
-    bundle = ran.folder / ran.report["verdict"]["requirements"][0]["failures"][0]["bundle"]
+    bundle = result.folder / result.report["verdict"]["requirements"][0]["failures"][0]["bundle"]
     assert "panic" in (bundle / "logs" / "operator.log").read_text()
     assert {"history.jsonl.gz", "timeline.txt", "objects.yaml", "checks.yaml", "reproduce.txt"} <= {
         p.name for p in bundle.iterdir()

@@ -26,33 +26,33 @@ PASSING_TESTS = """
 
 def test_a_run_in_which_everything_passes_is_conformant(faked: Faked) -> None:
     faked.write(PASSING_TESTS)
-    ran = faked.run()
-    assert ran.exit == 0, ran.err
-    assert ran.report["verdict"]["result"] == "conformant"
-    assert ran.outcomes == {"AA-001": "passed", "AA-002": "passed"}
-    assert "fake 1 is conformant (core: 2 passed)" in ran.out
-    assert (ran.folder / "closed-main").exists()
+    result = faked.run()
+    assert result.exit == 0, result.err
+    assert result.report["verdict"]["result"] == "conformant"
+    assert result.outcomes == {"AA-001": "passed", "AA-002": "passed"}
+    assert "fake 1 is conformant (core: 2 passed)" in result.out
+    assert (result.folder / "closed-main").exists()
 
 
 def test_workers_ledgers_are_one_report(faked: Faked) -> None:
     faked.write(PASSING_TESTS)
-    ran = faked.run(workers=2)
-    assert ran.exit == 0, ran.err
-    assert ran.outcomes == {"AA-001": "passed", "AA-002": "passed"}
+    result = faked.run(workers=2)
+    assert result.exit == 0, result.err
+    assert result.outcomes == {"AA-001": "passed", "AA-002": "passed"}
     second = Faked(faked.folder)
     repeated = second.run(workers=0, directory=str(faked.folder / "again"))
     repeated.folder = faked.folder / "again"
     # The verdict part doesn't depend on how the work was divided.
-    assert repeated.report["verdict"] == ran.report["verdict"]
-    assert repeated.report["digest"] == ran.report["digest"]
+    assert repeated.report["verdict"] == result.report["verdict"]
+    assert repeated.report["digest"] == result.report["digest"]
 
 
 def test_programs_read_the_report_from_standard_output(faked: Faked) -> None:
     faked.write(FAILING_TESTS)
-    ran = faked.run(as_json=True)
-    assert ran.exit == 1
-    assert json.loads(ran.out) == ran.report
-    assert str(ran.folder / "report.yaml") in ran.err
+    result = faked.run(as_json=True)
+    assert result.exit == 1
+    assert json.loads(result.out) == result.report
+    assert str(result.folder / "report.yaml") in result.err
 
 
 def test_repeated_tests_are_runs_of_their_own_and_give_a_rate(faked: Faked) -> None:
@@ -70,14 +70,14 @@ def test_repeated_tests_are_runs_of_their_own_and_give_a_rate(faked: Faked) -> N
             case.until("AA-002", "y", not case.running.test.endswith("[3 of 20]"))
         """
     )
-    ran = faked.run(workers=2, repeat=20)
-    assert ran.exit == 1, ran.err
-    assert ran.outcomes == {"AA-001": "passed", "AA-002": "failed"}
-    assert ran.report["run"]["repetitions"] == [
+    result = faked.run(workers=2, repeat=20)
+    assert result.exit == 1, result.err
+    assert result.outcomes == {"AA-001": "passed", "AA-002": "failed"}
+    assert result.report["run"]["repetitions"] == [
         {"test": "all tests", "runs": 60, "passed": 59, "atLeast": 0.9114},
         {"test": "test_fake.py::test_two", "runs": 20, "passed": 19, "atLeast": 0.7639},
     ]
-    assert "test_fake.py::test_two: 19 of 20 runs passed (95 % interval 76.4% to 99.1%)" in ran.out
+    assert "test_fake.py::test_two: 19 of 20 runs passed (95 % interval 76.4% to 99.1%)" in result.out
 
 
 def test_a_test_ends_early_only_where_all_that_was_asked_for_has_failed(faked: Faked) -> None:
@@ -100,9 +100,9 @@ def test_a_test_ends_early_only_where_all_that_was_asked_for_has_failed(faked: F
         """,
         ids=4,
     )
-    ran = faked.run(fail_fast=True, ids=["AA-001", "AA-003", "AA-004"])
-    assert ran.exit == 1, ran.err
-    assert ran.checks == [("AA-001", "failed"), ("AA-002", "passed"), ("AA-003", "failed"), ("AA-004", "passed")]
+    result = faked.run(fail_fast=True, ids=["AA-001", "AA-003", "AA-004"])
+    assert result.exit == 1, result.err
+    assert result.checks == [("AA-001", "failed"), ("AA-002", "passed"), ("AA-003", "failed"), ("AA-004", "passed")]
 
 
 def test_a_soft_failure_goes_on_and_a_hard_one_ends_the_test(faked: Faked) -> None:
@@ -120,20 +120,20 @@ def test_a_soft_failure_goes_on_and_a_hard_one_ends_the_test(faked: Faked) -> No
         """,
         ids=4,
     )
-    ran = faked.run(workers=1)
-    assert ran.exit == 1, ran.err
-    assert ran.outcomes == {"AA-001": "failed", "AA-002": "passed", "AA-003": "failed", "AA-004": "blocked"}
-    first = ran.report["verdict"]["requirements"][0]
+    result = faked.run(workers=1)
+    assert result.exit == 1, result.err
+    assert result.outcomes == {"AA-001": "failed", "AA-002": "passed", "AA-003": "failed", "AA-004": "blocked"}
+    first = result.report["verdict"]["requirements"][0]
     assert first["failures"] == [
         {"test": "test_fake.py::test_soft", "what": "names", "expected": ["a"], "seen": ["b"], "bundle": "bundles/one"}
     ]
-    assert "reproduce:  grove-conformance run --test test_fake.py::test_hard" in ran.out
-    assert "Traceback" not in ran.out + ran.err
+    assert "reproduce:  grove-conformance run --test test_fake.py::test_hard" in result.out
+    assert "Traceback" not in result.out + result.err
 
-    states = [[part.tag for part in case][1:] for case in ET.parse(ran.folder / "junit.xml").iter("testcase")]
+    states = [[part.tag for part in case][1:] for case in ET.parse(result.folder / "junit.xml").iter("testcase")]
     assert states == [["failure"], [], ["failure"], ["skipped"]]
-    assert ran.allure == ["failed", "failed", "passed", "skipped"]
-    results = [json.loads(p.read_text()) for p in (ran.folder / "allure").glob("*-result.json")]
+    assert result.allure == ["failed", "failed", "passed", "skipped"]
+    results = [json.loads(p.read_text()) for p in (result.folder / "allure").glob("*-result.json")]
     soft = next(r for r in results if r["fullName"] == "core: AA-001")
     labels = {(label["name"], label["value"]) for label in soft["labels"]}
     assert {("epic", "core"), ("severity", "critical")} <= labels
@@ -151,64 +151,64 @@ def test_a_soft_failure_goes_on_and_a_hard_one_ends_the_test(faked: Faked) -> No
 )
 def test_a_test_that_is_wrong_itself_is_a_harness_error(faked: Faked, body: str, words: str) -> None:
     faked.write(f'@requirements("AA-001")\ndef test_one(case):\n    {body}\n', ids=1)
-    ran = faked.run()
-    assert ran.exit == 3
-    assert ran.outcomes == {"AA-001": "harness-error"}
-    assert words in ran.report["verdict"]["harnessErrors"][0]
-    assert ran.allure == ["broken"]
-    assert "Traceback" not in ran.out + ran.err
+    result = faked.run()
+    assert result.exit == 3
+    assert result.outcomes == {"AA-001": "harness-error"}
+    assert words in result.report["verdict"]["harnessErrors"][0]
+    assert result.allure == ["broken"]
+    assert "Traceback" not in result.out + result.err
 
 
 def test_a_test_without_requirements_is_refused(faked: Faked) -> None:
     faked.write("def test_one(case):\n    pass\n")
-    ran = faked.run()
-    assert ran.exit == 3
-    assert "has no @requirements" in ran.err
-    assert len(ran.err.splitlines()) == 1
+    result = faked.run()
+    assert result.exit == 3
+    assert "has no @requirements" in result.err
+    assert len(result.err.splitlines()) == 1
 
 
 def test_an_unknown_id_in_a_test_is_refused_with_a_suggestion(faked: Faked) -> None:
     faked.write('@requirements("AA-011")\ndef test_one(case):\n    pass\n')
-    ran = faked.run()
-    assert ran.exit == 3
-    assert 'declares AA-011, unknown (did you mean "AA-001"?)' in ran.err
+    result = faked.run()
+    assert result.exit == 3
+    assert 'declares AA-011, unknown (did you mean "AA-001"?)' in result.err
 
 
 def test_an_implementation_that_cannot_start_blocks_everything_and_is_told_once(faked: Faked) -> None:
     faked.write(
         PASSING_TESTS, opening='raise Blocked("fake cannot be started: it exited with code 3", "implementation")'
     )
-    ran = faked.run(workers=2)
-    assert ran.exit == 1, ran.err
-    assert set(ran.outcomes.values()) == {"blocked"}
-    assert ran.out.count("it exited with code 3") == 1
-    assert ran.allure == ["failed", "skipped", "skipped"]  # the verdict, and the two requirements
+    result = faked.run(workers=2)
+    assert result.exit == 1, result.err
+    assert set(result.outcomes.values()) == {"blocked"}
+    assert result.out.count("it exited with code 3") == 1
+    assert result.allure == ["failed", "skipped", "skipped"]  # the verdict, and the two requirements
 
 
 def test_a_cluster_that_cannot_start_is_a_harness_error(faked: Faked) -> None:
     faked.write(PASSING_TESTS, opening='raise HarnessError("the cluster is not well: etcd died")')
-    ran = faked.run(workers=2)
-    assert ran.exit == 3, ran.err
-    assert set(ran.outcomes.values()) == {"harness-error"}
-    assert ran.out.count("etcd died") == 1
+    result = faked.run(workers=2)
+    assert result.exit == 3, result.err
+    assert set(result.outcomes.values()) == {"harness-error"}
+    assert result.out.count("etcd died") == 1
 
 
 def test_a_run_without_tests_says_so(faked: Faked) -> None:
     faked.write(PASSING_TESTS)
-    ran = faked.run(profiles=["gang"])
-    assert ran.exit == 5
-    assert "nothing to run" in ran.err
-    assert ran.report["verdict"]["result"] == "unknown"
+    result = faked.run(profiles=["gang"])
+    assert result.exit == 5
+    assert "nothing to run" in result.err
+    assert result.report["verdict"]["result"] == "unknown"
 
 
 def test_selection_by_id_that_passes_is_partial_and_a_success(faked: Faked) -> None:
     faked.write(PASSING_TESTS)
-    ran = faked.run(ids=["AA-002"])
-    assert ran.exit == 0
-    assert (ran.report["verdict"]["result"], ran.report["verdict"]["exitCode"]) == ("partial", 0)
-    assert "passed all that was selected (partial) (core: 1 not-run, 1 passed)" in ran.out
-    assert ran.outcomes == {"AA-001": "not-run", "AA-002": "passed"}
-    assert [t["test"] for t in ran.report["run"]["tests"]] == ["test_fake.py::test_two"]
+    result = faked.run(ids=["AA-002"])
+    assert result.exit == 0
+    assert (result.report["verdict"]["result"], result.report["verdict"]["exitCode"]) == ("partial", 0)
+    assert "passed all that was selected (partial) (core: 1 not-run, 1 passed)" in result.out
+    assert result.outcomes == {"AA-001": "not-run", "AA-002": "passed"}
+    assert [t["test"] for t in result.report["run"]["tests"]] == ["test_fake.py::test_two"]
 
 
 def test_a_test_that_is_named_runs_alone(faked: Faked) -> None:
@@ -227,18 +227,18 @@ def test_a_test_that_is_named_runs_alone(faked: Faked) -> None:
             case.expect("AA-002", "z", 1, 1)
         """
     )
-    ran = faked.run(only=["test_fake.py::test_one[x y]"])
-    assert ran.exit == 1
-    assert [t["test"] for t in ran.report["run"]["tests"]] == ["test_fake.py::test_one[x y]"]
-    assert ran.report["verdict"]["selection"]["tests"] == ["test_fake.py::test_one[x y]"]
-    assert "reproduce:  grove-conformance run --test 'test_fake.py::test_one[x y]'\n" in ran.out
+    result = faked.run(only=["test_fake.py::test_one[x y]"])
+    assert result.exit == 1
+    assert [t["test"] for t in result.report["run"]["tests"]] == ["test_fake.py::test_one[x y]"]
+    assert result.report["verdict"]["selection"]["tests"] == ["test_fake.py::test_one[x y]"]
+    assert "reproduce:  grove-conformance run --test 'test_fake.py::test_one[x y]'\n" in result.out
 
 
 def test_a_role_that_is_not_played_is_not_claimed(faked: Faked) -> None:
     faked.write(PASSING_TESTS)
-    ran = faked.run(roles=["gang-scheduler"])
-    assert ran.exit == 5
-    assert set(ran.outcomes.values()) == {"not-claimed"}
+    result = faked.run(roles=["gang-scheduler"])
+    assert result.exit == 5
+    assert set(result.outcomes.values()) == {"not-claimed"}
 
 
 FAILING_TESTS = """
@@ -262,9 +262,9 @@ FAILING_TESTS = """
 )
 def test_expected_failures(faked: Faked, expected: list[dict[str, str]], code: int, outcomes: tuple[str, str]) -> None:
     faked.write(FAILING_TESTS)
-    ran = faked.run(expected=expected)
-    assert ran.exit == code, ran.out
-    assert tuple(ran.outcomes.values()) == outcomes
+    result = faked.run(expected=expected)
+    assert result.exit == code, result.out
+    assert tuple(result.outcomes.values()) == outcomes
 
 
 def test_a_killed_worker_is_a_harness_error_that_names_the_test(faked: Faked) -> None:
@@ -280,12 +280,12 @@ def test_a_killed_worker_is_a_harness_error_that_names_the_test(faked: Faked) ->
             case.expect("AA-002", "y", 1, 1)
         """
     )
-    ran = faked.run(workers=1)
-    assert ran.exit == 3, ran.err
-    assert ran.outcomes == {"AA-001": "harness-error", "AA-002": "passed"}
-    assert "worker gw0 died during test_fake.py::test_one" in ran.out
+    result = faked.run(workers=1)
+    assert result.exit == 3, result.err
+    assert result.outcomes == {"AA-001": "harness-error", "AA-002": "passed"}
+    assert "worker gw0 died during test_fake.py::test_one" in result.out
     # The outcomes before the kill are kept.
-    assert '"outcome":"passed"' in (ran.folder / "ledger" / "run.jsonl").read_text()
+    assert '"outcome":"passed"' in (result.folder / "ledger" / "run.jsonl").read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -325,12 +325,12 @@ def test_an_interrupted_run_reports_what_it_knows_and_clears_up(
         time.sleep(0.02)
     os.kill(process.pid, number)
     out, err = process.communicate(timeout=LONGEST)
-    ran = RunResult(process.returncode, out, err, faked.folder / "run")
-    assert ran.exit == 2, err
-    assert ran.outcomes == {"AA-001": "passed", "AA-002": "not-run"}
-    assert ran.report["verdict"]["complete"] is False
+    result = RunResult(process.returncode, out, err, faked.folder / "run")
+    assert result.exit == 2, err
+    assert result.outcomes == {"AA-001": "passed", "AA-002": "not-run"}
+    assert result.report["verdict"]["complete"] is False
     assert "the report is incomplete" in out
-    closed = sorted(path.name for path in ran.folder.glob("closed-*"))
+    closed = sorted(path.name for path in result.folder.glob("closed-*"))
     assert closed == (["closed-gw0", "closed-gw1"] if workers else ["closed-main"])
     assert "Traceback" not in out + err
 
@@ -349,10 +349,10 @@ def test_a_run_whose_output_nobody_reads_ends_with_its_report(
     options = {"env": faked.environment(), "stdout": write, "stderr": write}
     code_of = subprocess.run(faked.command(workers=workers), **options, timeout=120).returncode  # type: ignore[call-overload]
     os.close(write)
-    ran = RunResult(code_of, "", "", faked.folder / "run")
-    assert ran.exit == code
-    assert (ran.report["verdict"]["result"], ran.report["verdict"]["complete"]) == (result, True)
-    assert (ran.folder / "report.txt").exists()
+    run_result = RunResult(code_of, "", "", faked.folder / "run")
+    assert run_result.exit == code
+    assert (run_result.report["verdict"]["result"], run_result.report["verdict"]["complete"]) == (result, True)
+    assert (run_result.folder / "report.txt").exists()
 
 
 def test_hostile_values_cannot_command_the_terminal(faked: Faked) -> None:
@@ -364,12 +364,12 @@ def test_hostile_values_cannot_command_the_terminal(faked: Faked) -> None:
         """,
         ids=1,
     )
-    ran = faked.run()
-    assert ran.exit == 1
-    assert "\x1b" not in ran.out and "\x07" not in ran.out and "\u202e" not in ran.out
-    assert "a [bold]name[/bold]" in ran.out
-    assert r"\x1b[2J\x07[link=http://x]y\u202e" in ran.out
-    assert ran.report["verdict"]["requirements"][0]["failures"][0]["seen"] == "\x1b[2J\x07[link=http://x]y\u202e"
+    result = faked.run()
+    assert result.exit == 1
+    assert "\x1b" not in result.out and "\x07" not in result.out and "\u202e" not in result.out
+    assert "a [bold]name[/bold]" in result.out
+    assert r"\x1b[2J\x07[link=http://x]y\u202e" in result.out
+    assert result.report["verdict"]["requirements"][0]["failures"][0]["seen"] == "\x1b[2J\x07[link=http://x]y\u202e"
 
 
 def test_an_unbroken_environment_is_not_needed(faked: Faked, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,8 +393,8 @@ def test_who_keeps_the_recorder_from_reading_by_a_webhook_is_to_blame(faked: Fak
             raise Withheld("the recorder has not received all changes of x")
         """
     )
-    ran = faked.run()
-    assert ran.outcomes == {"AA-001": "blocked", "AA-002": "harness-error"} and ran.exit == 1
+    result = faked.run()
+    assert result.outcomes == {"AA-001": "blocked", "AA-002": "harness-error"} and result.exit == 1
 
 
 THREE_TESTS = """
@@ -414,21 +414,21 @@ THREE_TESTS = """
 
 def test_a_shard_that_passes_is_partial_and_a_success(faked: Faked) -> None:
     faked.write(THREE_TESTS, ids=3)
-    ran = faked.run(shard="1/2", part=("test_fake.py::test_one", "test_fake.py::test_three"))
-    assert ran.exit == 0
-    assert ran.outcomes == {"AA-001": "passed", "AA-002": "not-run", "AA-003": "passed"}
-    assert ran.report["verdict"]["result"] == "partial"
-    assert ran.report["verdict"]["selection"]["shard"] == "1/2"
-    assert "shard 1/2 of the selection" in ran.out
+    result = faked.run(shard="1/2", part=("test_fake.py::test_one", "test_fake.py::test_three"))
+    assert result.exit == 0
+    assert result.outcomes == {"AA-001": "passed", "AA-002": "not-run", "AA-003": "passed"}
+    assert result.report["verdict"]["result"] == "partial"
+    assert result.report["verdict"]["selection"]["shard"] == "1/2"
+    assert "shard 1/2 of the selection" in result.out
 
 
 def test_what_is_skipped_is_named_and_no_failure(faked: Faked) -> None:
     faked.write(THREE_TESTS, ids=3)
-    ran = faked.run(skip=("AA-002",))
-    assert ran.exit == 0
-    assert ran.outcomes["AA-002"] == "not-run" and ran.report["verdict"]["result"] == "partial"
-    assert ran.report["verdict"]["selection"]["skipped"] == ["AA-002"]
-    assert "not-run: left out with --skip (AA-002)" in ran.out
+    result = faked.run(skip=("AA-002",))
+    assert result.exit == 0
+    assert result.outcomes["AA-002"] == "not-run" and result.report["verdict"]["result"] == "partial"
+    assert result.report["verdict"]["selection"]["skipped"] == ["AA-002"]
+    assert "not-run: left out with --skip (AA-002)" in result.out
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -442,20 +442,24 @@ def test_a_run_until_something_fails_ends_there_and_is_not_interrupted(faked: Fa
         """,
         ids=1,
     )
-    ran = faked.run(until_fail=True, repeat=50, workers=workers)
-    assert ran.exit == 1 and ran.report["verdict"]["complete"]
-    assert ran.report["verdict"]["result"] == "not-conformant"
-    assert len(ran.report["run"]["tests"]) < 10
+    result = faked.run(until_fail=True, repeat=50, workers=workers)
+    assert result.exit == 1 and result.report["verdict"]["complete"]
+    assert result.report["verdict"]["result"] == "not-conformant"
+    assert len(result.report["run"]["tests"]) < 10
 
 
 def test_an_expected_failure_ends_no_run_that_ends_at_failures(faked: Faked) -> None:
     faked.write(THREE_TESTS, ids=3)
     expected = [{"id": "AA-002", "reason": "known"}]
-    ran = faked.run(until_fail=True, expected=expected)
-    assert ran.exit == 0 and ran.outcomes == {"AA-001": "passed", "AA-002": "expected-failure", "AA-003": "passed"}
+    result = faked.run(until_fail=True, expected=expected)
+    assert result.exit == 0 and result.outcomes == {
+        "AA-001": "passed",
+        "AA-002": "expected-failure",
+        "AA-003": "passed",
+    }
 
 
 def test_options_of_pytest_select_tests(faked: Faked) -> None:
     faked.write(THREE_TESTS, ids=3)
-    ran = faked.run(ids=("AA-001", "AA-003"), pytest_options=("-k", "one or two"))
-    assert [test["test"] for test in ran.report["run"]["tests"]] == ["test_fake.py::test_one"]
+    result = faked.run(ids=("AA-001", "AA-003"), pytest_options=("-k", "one or two"))
+    assert [test["test"] for test in result.report["run"]["tests"]] == ["test_fake.py::test_one"]

@@ -53,53 +53,55 @@ def write(faked: Faked, second: str = "True", additions: str = "", ids: int = 5)
     faked.write(SCENE.replace("SECOND", second) + additions, ids=ids)
 
 
-def played_scenes(ran: RunResult) -> list[str]:
+def played_scenes(result: RunResult) -> list[str]:
     """Return the names of the scenes that were played, sorted."""
-    lines = [json.loads(line) for p in (ran.folder / "ledger").glob("*.jsonl") for line in p.read_text().splitlines()]
+    lines = [
+        json.loads(line) for p in (result.folder / "ledger").glob("*.jsonl") for line in p.read_text().splitlines()
+    ]
     return sorted(line["scene"] for line in lines if line["event"] == "scene-played")
 
 
 def test_a_scene_is_played_once_for_all_its_tests(faked: Faked) -> None:
     write(faked)
-    ran = faked.run(verbose=True)
-    assert ran.exit == 0, ran.err
-    assert set(ran.outcomes.values()) == {"passed"} and len(ran.outcomes) == 5
-    assert played_scenes(ran) == ["test_fake.py::Shortage"]
-    assert "main: played test_fake.py::Shortage" in ran.err
+    result = faked.run(verbose=True)
+    assert result.exit == 0, result.err
+    assert set(result.outcomes.values()) == {"passed"} and len(result.outcomes) == 5
+    assert played_scenes(result) == ["test_fake.py::Shortage"]
+    assert "main: played test_fake.py::Shortage" in result.err
 
 
 def test_a_failing_test_hides_no_other(faked: Faked) -> None:
     write(faked)
     place = faked.folder / "tests" / "test_fake.py"
     place.write_text(place.read_text().replace('["one"], run.at', '["none"], run.at'))
-    ran = faked.run()
-    assert ran.exit == 1
-    assert ran.outcomes == {"AA-001": "failed", **dict.fromkeys(["AA-002", "AA-003", "AA-004", "AA-005"], "passed")}
-    [failure] = ran.report["verdict"]["requirements"][0]["failures"]
+    result = faked.run()
+    assert result.exit == 1
+    assert result.outcomes == {"AA-001": "failed", **dict.fromkeys(["AA-002", "AA-003", "AA-004", "AA-005"], "passed")}
+    [failure] = result.report["verdict"]["requirements"][0]["failures"]
     assert failure["bundle"] == "bundles/one" and failure["expected"] == ["none"] and failure["seen"] == ["one"]
 
 
 def test_a_step_that_does_not_come_fails_who_asks_for_it_and_blocks_who_needs_a_later_one(faked: Faked) -> None:
     write(faked, second='"two of three"')
-    ran = faked.run()
-    assert ran.exit == 1
+    result = faked.run()
+    assert result.exit == 1
     outcomes = {"AA-001": "blocked", "AA-002": "failed", "AA-003": "blocked", "AA-004": "passed", "AA-005": "blocked"}
-    assert ran.outcomes == outcomes
-    reasons = {r["id"]: r.get("reason", "") for r in ran.report["verdict"]["requirements"]}
+    assert result.outcomes == outcomes
+    reasons = {r["id"]: r.get("reason", "") for r in result.report["verdict"]["requirements"]}
     assert reasons["AA-003"] == 'the scene ended in waiting for "second": nearest: two of three'
-    assert "two of three" in ran.report["verdict"]["requirements"][1]["failures"][0]["seen"]
-    assert 'ended in waiting for "second"' in ran.err
+    assert "two of three" in result.report["verdict"]["requirements"][1]["failures"][0]["seen"]
+    assert 'ended in waiting for "second"' in result.err
 
 
 def test_a_scene_goes_on_after_a_step_that_does_not_settle(faked: Faked) -> None:
     write(faked)
     place = faked.folder / "tests" / "test_fake.py"
     place.write_text(place.read_text().replace('wait_for("second", True)', 'settle("second", "two of three")'))
-    ran = faked.run()
-    assert ran.exit == 1
+    result = faked.run()
+    assert result.exit == 1
     passed = dict.fromkeys(["AA-001", "AA-003", "AA-004", "AA-005"], "passed")
-    assert ran.outcomes == {**passed, "AA-002": "failed"}
-    assert ran.report["verdict"]["requirements"][1]["failures"][0]["seen"] == "two of three"
+    assert result.outcomes == {**passed, "AA-002": "failed"}
+    assert result.report["verdict"]["requirements"][1]["failures"][0]["seen"] == "two of three"
 
 
 def test_what_the_driver_does_not_control_blocks_whoever_needs_a_later_step(faked: Faked) -> None:
@@ -109,11 +111,11 @@ def test_what_the_driver_does_not_control_blocks_whoever_needs_a_later_step(fake
     uncontrolled = f'raise Blocked("{reason}", "circumstances")'
     text = place.read_text().replace('env.wait_for("second", True)', uncontrolled)
     place.write_text("from conformance.suite.outcomes.checks import Blocked\n" + text)
-    ran = faked.run()
-    assert ran.exit == 6, ran.out + ran.err
+    result = faked.run()
+    assert result.exit == 6, result.out + result.err
     blocked = dict.fromkeys(["AA-001", "AA-002", "AA-003", "AA-005"], "blocked")
-    assert ran.outcomes == {**blocked, "AA-004": "passed"}
-    assert {r["reason"] for r in ran.report["verdict"]["requirements"] if r["outcome"] == "blocked"} == {reason}
+    assert result.outcomes == {**blocked, "AA-004": "passed"}
+    assert {r["reason"] for r in result.report["verdict"]["requirements"] if r["outcome"] == "blocked"} == {reason}
 
 
 def test_an_implementation_that_dies_in_a_scene_leaves_evidence_of_what_it_blocks(faked: Faked) -> None:
@@ -121,11 +123,11 @@ def test_an_implementation_that_dies_in_a_scene_leaves_evidence_of_what_it_block
     place = faked.folder / "tests" / "test_fake.py"
     text = place.read_text().replace('env.wait_for("second", True)', 'raise Blocked("panic: nil", "implementation")')
     place.write_text("from conformance.suite.outcomes.checks import Blocked\n" + text)
-    ran = faked.run()
-    bundles = {r["id"]: r.get("bundle") for r in ran.report["verdict"]["requirements"]}
+    result = faked.run()
+    bundles = {r["id"]: r.get("bundle") for r in result.report["verdict"]["requirements"]}
     blocked = dict.fromkeys(["AA-001", "AA-002", "AA-003", "AA-005"], "bundles/one")
     assert bundles == {**blocked, "AA-004": None}
-    assert "evidence: " in ran.out + ran.err and (ran.folder / "bundles" / "one").is_dir()
+    assert "evidence: " in result.out + result.err and (result.folder / "bundles" / "one").is_dir()
 
 
 def test_what_is_blocked_by_a_process_that_exited_says_so(faked: Faked) -> None:
@@ -140,11 +142,11 @@ def test_what_is_blocked_by_a_process_that_exited_says_so(faked: Faked) -> None:
 
 def test_a_refused_write_blocks_whoever_needs_a_later_step(faked: Faked) -> None:
     write(faked, second="env.refused()")
-    ran = faked.run()
-    assert ran.exit == 1
-    assert ran.outcomes == {**dict.fromkeys(["AA-001", "AA-002", "AA-003", "AA-005"], "blocked"), "AA-004": "passed"}
-    reasons = {r["reason"] for r in ran.report["verdict"]["requirements"] if r["outcome"] == "blocked"}
-    assert reasons == {"a set is accepted: refused"} and "a set is accepted: refused" in ran.out + ran.err
+    result = faked.run()
+    assert result.exit == 1
+    assert result.outcomes == {**dict.fromkeys(["AA-001", "AA-002", "AA-003", "AA-005"], "blocked"), "AA-004": "passed"}
+    reasons = {r["reason"] for r in result.report["verdict"]["requirements"] if r["outcome"] == "blocked"}
+    assert reasons == {"a set is accepted: refused"} and "a set is accepted: refused" in result.out + result.err
 
 
 PREMISE_TESTS = """
@@ -169,12 +171,12 @@ def test_a_premise_that_does_not_come_blocks(faked: Faked, unmet: str) -> None:
     write(faked, additions=PREMISE_TESTS, ids=8)
     place = faked.folder / "tests" / "test_fake.py"
     place.write_text("import pytest\n" + place.read_text().replace('env.wait_for("second", True)', unmet))
-    ran = faked.run()
-    assert ran.exit == 1
+    result = faked.run()
+    assert result.exit == 1
     goes_on = "settle" in unmet
     expected = {"AA-006": "blocked", "AA-007": "passed" if goes_on else "blocked", "AA-008": "failed"}
-    assert {id: ran.outcomes[id] for id in expected} == expected
-    entry = ran.report["verdict"]["requirements"][5]
+    assert {id: result.outcomes[id] for id in expected} == expected
+    entry = result.report["verdict"]["requirements"][5]
     assert "second" in entry["reason"] and "two of three" in entry["reason"] and not entry.get("failures")
 
 
@@ -196,16 +198,16 @@ def test_the_tests_of_a_scene_go_to_one_worker(faked: Faked) -> None:
         pass
     """
     write(faked, additions=further, ids=7)
-    ran = faked.run(workers=3)
-    assert ran.exit == 0, ran.err
-    assert played_scenes(ran) == ["test_fake.py::Other", "test_fake.py::Shortage"]
+    result = faked.run(workers=3)
+    assert result.exit == 0, result.err
+    assert played_scenes(result) == ["test_fake.py::Other", "test_fake.py::Shortage"]
 
 
 def test_each_repetition_plays_its_own_scene(faked: Faked) -> None:
     write(faked)
-    ran = faked.run(repeat=3, workers=2)
-    assert ran.exit == 0, ran.err
-    assert played_scenes(ran) == [f"test_fake.py::Shortage[{n} of 3]" for n in (1, 2, 3)]
+    result = faked.run(repeat=3, workers=2)
+    assert result.exit == 0, result.err
+    assert played_scenes(result) == [f"test_fake.py::Shortage[{n} of 3]" for n in (1, 2, 3)]
 
 
 def test_only_the_scene_of_the_selected_requirement_is_played(faked: Faked) -> None:
@@ -218,9 +220,9 @@ def test_only_the_scene_of_the_selected_requirement_is_played(faked: Faked) -> N
         pass
     """
     write(faked, additions=further, ids=6)
-    ran = faked.run(ids=["AA-006"])
-    assert played_scenes(ran) == ["test_fake.py::Other"]
-    assert ran.outcomes["AA-006"] == "passed" and ran.outcomes["AA-001"] == "not-run"
+    result = faked.run(ids=["AA-006"])
+    assert played_scenes(result) == ["test_fake.py::Other"]
+    assert result.outcomes["AA-006"] == "passed" and result.outcomes["AA-001"] == "not-run"
 
 
 def test_a_test_may_judge_several_scenes(faked: Faked) -> None:
@@ -233,27 +235,27 @@ def test_a_test_may_judge_several_scenes(faked: Faked) -> None:
         pass
     """
     write(faked, additions=further, ids=6)
-    ran = faked.run()
-    assert ran.exit == 0, ran.err
-    assert played_scenes(ran) == ["test_fake.py::Other", "test_fake.py::Shortage"]
-    tests = ran.report["verdict"]["requirements"][5]["tests"]
+    result = faked.run()
+    assert result.exit == 0, result.err
+    assert played_scenes(result) == ["test_fake.py::Other", "test_fake.py::Shortage"]
+    tests = result.report["verdict"]["requirements"][5]["tests"]
     assert tests == ["test_fake.py::test_both[Other]", "test_fake.py::test_both[Shortage]"]
 
 
 def test_a_broken_scene_is_a_harness_error_of_all_its_tests(faked: Faked) -> None:
     write(faked, second="1 / 0")
-    ran = faked.run()
-    assert ran.exit == 3
-    assert set(ran.outcomes.values()) == {"harness-error"}
+    result = faked.run()
+    assert result.exit == 3
+    assert set(result.outcomes.values()) == {"harness-error"}
 
 
 def test_a_step_that_no_scene_has_is_a_harness_error(faked: Faked) -> None:
     write(faked)
     place = faked.folder / "tests" / "test_fake.py"
     place.write_text(place.read_text().replace('reaches="third"', 'reaches="thrid"'))
-    ran = faked.run()
-    assert ran.exit == 3
-    assert ran.outcomes["AA-003"] == "harness-error" and ran.outcomes["AA-002"] == "passed"
+    result = faked.run()
+    assert result.exit == 3
+    assert result.outcomes["AA-003"] == "harness-error" and result.outcomes["AA-002"] == "passed"
 
 
 def test_where_all_that_was_asked_for_has_failed_no_scene_is_played(faked: Faked) -> None:
@@ -266,9 +268,9 @@ def test_where_all_that_was_asked_for_has_failed_no_scene_is_played(faked: Faked
         pass
     """
     write(faked, second='"nothing"', additions=further)
-    ran = faked.run(fail_fast=True, ids=["AA-002"])
-    assert ran.exit == 1
-    assert played_scenes(ran) == ["test_fake.py::Shortage"]
+    result = faked.run(fail_fast=True, ids=["AA-002"])
+    assert result.exit == 1
+    assert played_scenes(result) == ["test_fake.py::Shortage"]
 
 
 @pytest.mark.parametrize(
@@ -295,9 +297,9 @@ def test_a_scene_is_stopped_where_no_later_step_can_change_a_verdict(
     write(faked, additions=additions, ids=7)
     place = faked.folder / "tests" / "test_fake.py"
     place.write_text(place.read_text().replace('wait_for("second", True)', 'settle("second", "two of three")'))
-    ran = faked.run(fail_fast=True, ids=ids)
-    assert {id: ran.outcomes[id] for id in ids} == {id: "passed" if id == "AA-004" else "failed" for id in ids}
-    lines = (line for path in (ran.folder / "ledger").glob("*.jsonl") for line in path.read_text().splitlines())
+    result = faked.run(fail_fast=True, ids=ids)
+    assert {id: result.outcomes[id] for id in ids} == {id: "passed" if id == "AA-004" else "failed" for id in ids}
+    lines = (line for path in (result.folder / "ledger").glob("*.jsonl") for line in path.read_text().splitlines())
     [scene_event] = [event for event in map(json.loads, lines) if event["event"] == "scene-played"]
     assert list(scene_event["steps"]) == steps
 

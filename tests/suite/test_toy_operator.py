@@ -35,8 +35,8 @@ def binary(tmp_path: Path) -> Path:
 def test_a_toy_operator_is_judged_without_waiting_in_full(binary: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "conformance", "run", f"--implementation={TOY / 'toy.yaml'}", "--workers=1"]
     options = [f"--set=binary={binary}", f"--report-dir={tmp_path}", *(f"--id={identity}" for identity in IDS)]
-    ran = subprocess.run([*command, *options], capture_output=True, text=True)
-    assert ran.returncode == 1, ran.stdout + ran.stderr
+    result = subprocess.run([*command, *options], capture_output=True, text=True)
+    assert result.returncode == 1, result.stdout + result.stderr
     [path] = tmp_path.glob("*/report.yaml")
     requirements = {r["id"]: r for r in yaml.safe_load(path.read_text())["verdict"]["requirements"]}
     # Existing objects pass; a missing object fails one requirement, and blocks the checks about the object.

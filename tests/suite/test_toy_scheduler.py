@@ -196,16 +196,16 @@ def run(real: Real, faked: Faked, bare_cluster: Cluster, ask: Ask) -> Callable[.
 
 
 def test_a_run_adds_labels_records_placements_and_survives_the_death_of_one_process(run: Any) -> None:
-    ran = run("good", PASSING_AND_KILLED_TESTS, 3)
-    assert ran.outcomes == {"AA-001": "passed", "AA-002": "failed", "AA-003": "passed"}, ran.out + ran.err
-    assert "the process bind of the gang-scheduler was ended by SIGKILL; its log ends with: " in ran.out
-    [bundle] = (ran.folder / "bundles").iterdir()
+    result = run("good", PASSING_AND_KILLED_TESTS, 3)
+    assert result.outcomes == {"AA-001": "passed", "AA-002": "failed", "AA-003": "passed"}, result.out + result.err
+    assert "the process bind of the gang-scheduler was ended by SIGKILL; its log ends with: " in result.out
+    [bundle] = (result.folder / "bundles").iterdir()
     assert {f"{name}.log" for name in PROCESSES} <= {path.name for path in (bundle / "logs").iterdir()}
     assert '"placements"' in gzip.decompress((bundle / "history.jsonl.gz").read_bytes()).decode()
 
 
 def test_a_scheduler_that_never_binds_is_named_with_the_end_of_its_logs(run: Any) -> None:
-    ran = run("deaf", DEAF_TEST, 1, fault="deaf")
-    assert ran.outcomes == {"AA-001": "failed"}, ran.out + ran.err
-    lines = [line for line in ran.out.splitlines() if "has not bound any pod" in line]
-    assert lines and all("the queue is closed" in line for line in lines), ran.out
+    result = run("deaf", DEAF_TEST, 1, fault="deaf")
+    assert result.outcomes == {"AA-001": "failed"}, result.out + result.err
+    lines = [line for line in result.out.splitlines() if "has not bound any pod" in line]
+    assert lines and all("the queue is closed" in line for line in lines), result.out

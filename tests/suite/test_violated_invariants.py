@@ -65,29 +65,29 @@ def run(faked: Faked, role: str, scene: str = SCENE, judged: str = VIOLATION, **
 
 @pytest.mark.parametrize("selected", [{}, {"only": ["test_fake.py::test_first"], "ids": ["AA-001"]}])
 def test_what_is_printed_counts(faked: Faked, selected: dict[str, object]) -> None:
-    ran = run(faked, "operator", **selected)
-    assert "✗ INV-001 a rule" in ran.err
-    assert ran.outcomes == {"AA-001": "passed", "INV-001": "failed"}
+    result = run(faked, "operator", **selected)
+    assert "✗ INV-001 a rule" in result.err
+    assert result.outcomes == {"AA-001": "passed", "INV-001": "failed"}
     summary = "(core: 1 passed; violated besides: INV-001 of gang)" if selected else "1 failed, 1 passed"
     assert (
-        ran.exit == 1
-        and summary in ran.out
-        and "gang: not-conformant" not in ran.out.replace(summary, "") * bool(selected)
+        result.exit == 1
+        and summary in result.out
+        and "gang: not-conformant" not in result.out.replace(summary, "") * bool(selected)
     )
-    assert ran.report["run"]["tests"][0]["outcome"] == "failed"
+    assert result.report["run"]["tests"][0]["outcome"] == "failed"
 
 
 def test_a_violation_on_a_slow_machine_leaves_only_its_own_tests_without_a_verdict(faked: Faked) -> None:
-    ran = run(faked, "operator", SCENE + DECLARING_TEST, DOUBT)
-    assert ran.outcomes == {"AA-001": "passed", "INV-001": "harness-error"}, ran.out + ran.err
-    [rule] = [entry for entry in ran.report["verdict"]["requirements"] if entry["id"] == "INV-001"]
+    result = run(faked, "operator", SCENE + DECLARING_TEST, DOUBT)
+    assert result.outcomes == {"AA-001": "passed", "INV-001": "harness-error"}, result.out + result.err
+    [rule] = [entry for entry in result.report["verdict"]["requirements"] if entry["id"] == "INV-001"]
     assert "too slow" in rule["reason"]
 
 
 def test_what_is_not_claimed_is_neither_printed_nor_counted(faked: Faked) -> None:
-    ran = run(faked, "gang-scheduler", only=["test_fake.py::test_first"], ids=["AA-001"])
-    assert "INV-001" not in ran.err
-    assert ran.outcomes == {"AA-001": "passed"} and ran.exit == 0
+    result = run(faked, "gang-scheduler", only=["test_fake.py::test_first"], ids=["AA-001"])
+    assert "INV-001" not in result.err
+    assert result.outcomes == {"AA-001": "passed"} and result.exit == 0
 
 
 @pytest.mark.parametrize("holds", [True, None])

@@ -38,12 +38,12 @@ IGNORES = """
 )
 def test_a_run_that_hangs_is_ended_without_a_verdict(faked: Faked, workers: int, hang: str, actual: int) -> None:
     faked.write(HANGING_TESTS.format(actual=actual, hang=hang))
-    ran = faked.run(workers=workers, limits=[12, 12] if workers else [3, 3])
-    assert ran.exit == (3 if actual == 1 else 1), ran.err
-    assert ran.outcomes == {"AA-001": "passed" if actual == 1 else "failed", "AA-002": "harness-error"}
-    [fault] = [fault for fault in ran.report["verdict"]["harnessErrors"] if "nothing has happened for" in fault]
-    assert fault in ran.out
-    log = (ran.folder / "pytest.log").read_text()
+    result = faked.run(workers=workers, limits=[12, 12] if workers else [3, 3])
+    assert result.exit == (3 if actual == 1 else 1), result.err
+    assert result.outcomes == {"AA-001": "passed" if actual == 1 else "failed", "AA-002": "harness-error"}
+    [fault] = [fault for fault in result.report["verdict"]["harnessErrors"] if "nothing has happened for" in fault]
+    assert fault in result.out
+    log = (result.folder / "pytest.log").read_text()
     assert "stacks of the controlling process" in log
     assert "in test_two" in log or hang == STOPS
 

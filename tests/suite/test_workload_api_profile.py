@@ -61,9 +61,9 @@ def judge(ids: list[str], name: str, gates_off: tuple[str, ...], folder: Path) -
         command = [sys.executable, "-m", "conformance", "run", "--implementation=kube-scheduler"]
         command += ["--cluster=existing", f"--kubeconfig={kubeconfigs.suite(cluster)}", "--time-scale=0.25"]
         command += [*(f"--id={id}" for id in ids), f"--report-dir={folder}"]
-        ran = subprocess.run(command, capture_output=True, text=True)
+        result = subprocess.run(command, capture_output=True, text=True)
     finally:
         cluster.down()
     [path] = folder.glob("*/report.yaml")
     outcomes = {entry["id"]: entry["outcome"] for entry in yaml.safe_load(path.read_text())["verdict"]["requirements"]}
-    return ran.returncode, {id: outcomes[id] for id in ids}, ran.stdout + ran.stderr
+    return result.returncode, {id: outcomes[id] for id in ids}, result.stdout + result.stderr
