@@ -179,8 +179,7 @@ class Cluster(Facts):
         )
 
     def down(self) -> list[str]:
-        """End every process of the cluster, remove its files, and return the ended processes. May be called
-        repeatedly."""
+        """End every process of the cluster, remove its files, and return the ended processes. Idempotent."""
         ended = owner_watch.take_down(self._state, self.name, self.uid)
         reap()
         return ended

@@ -1,5 +1,5 @@
-"""`grove-conformance explain ID`: everything that is known about a requirement or a row of the specification. Pure
-text."""
+"""`grove-conformance explain ID`: everything that is known about a requirement or a row of the specification. The
+functions return strings and print nothing."""
 
 from __future__ import annotations
 
