@@ -12,10 +12,8 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from conformance import document_cache
 from mutants.replacement import noted_as
 from reference_impl.extensions import Role, UnknownNameError
 
@@ -129,30 +127,13 @@ VARIANTS = Catalog[Variant]("variant", "mutants.variants")
 
 
 def caught() -> dict[str, list[str]]:
-    """Return requirement id → the names of the mutants that it catches. `grove-conformance explain` shows them."""
-    return _claims()["mutants"]
+    """Return each requirement that catches mutants, with their names. `grove-conformance explain` shows them."""
+    return _by_requirement((switch.name, switch.caught_by) for switch in MUTANTS.all().values())
 
 
 def permitted() -> dict[str, list[str]]:
-    """Return requirement id → the names of the variants that must pass it. `grove-conformance explain` shows them."""
-    return _claims()["variants"]
-
-
-def _claims() -> dict[str, dict[str, list[str]]]:
-    """Return the results of `caught` and `permitted` under the keys `mutants` and `variants`.
-
-    The results are stored in the user's cache, because importing all mutants takes a second.
-    """
-    sources = "".join(path.read_text("utf-8") for path in sorted(Path(__file__).parent.rglob("*.py")))
-    key = document_cache.key(sources, "claims")
-    if contents := document_cache.load(key):
-        return contents.value
-    claims = {
-        "mutants": _by_requirement((switch.name, switch.caught_by) for switch in MUTANTS.all().values()),
-        "variants": _by_requirement((switch.name, switch.passes) for switch in VARIANTS.all().values()),
-    }
-    document_cache.save(key, claims, {})
-    return claims
+    """Return each requirement that variants pass, with their names. `grove-conformance explain` shows them."""
+    return _by_requirement((switch.name, switch.passes) for switch in VARIANTS.all().values())
 
 
 def _by_requirement(claims: Iterable[tuple[str, Iterable[str]]]) -> dict[str, list[str]]:

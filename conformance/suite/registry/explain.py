@@ -6,9 +6,12 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
 
-from conformance import data, specification
+from conformance import data, document_cache, specification
 from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.grove.admission import manifests
@@ -139,16 +142,29 @@ def _decisions(entry: Requirement) -> Iterator[str]:
 
 
 def _registered(group: str) -> Mapping[str, Iterable[str]]:
-    """Return the mutants or variants of all registered packages. Packages that cannot be imported are skipped."""
+    """Return the mutants or variants of every registered package, by requirement id. Packages that cannot be imported
+    are left out."""
     result: dict[str, list[str]] = {}
     for point in metadata.entry_points(group=group):
-        try:
-            load_names = point.load()
-        except (ImportError, AttributeError):
-            continue
-        for id, names in load_names().items():
-            result.setdefault(id, []).extend(names)
+        with suppress(ImportError, AttributeError):
+            for id, names in _claims(point).items():
+                result.setdefault(id, []).extend(names)
     return result
+
+
+def _claims(point: metadata.EntryPoint) -> Mapping[str, list[str]]:
+    """Return what the function of an entry point returns. As importing all mutants takes a second, the user's cache
+    keeps it until a file of the package changes. Raises ImportError and AttributeError."""
+    spec = find_spec(point.module)
+    if spec is None or spec.origin is None:
+        raise ImportError(point.module)
+    sources = "".join(path.read_text("utf-8") for path in sorted(Path(spec.origin).parent.rglob("*.py")))
+    key = document_cache.key(sources, point.value)
+    if contents := document_cache.load(key):
+        return contents.value
+    claims: dict[str, list[str]] = point.load()()
+    document_cache.save(key, claims, {})
+    return claims
 
 
 # -- rows of the specification -----------------------------------------------------------------------------------------
