@@ -134,7 +134,7 @@ def test_what_is_too_late_ends_the_run_without_a_verdict(
         raise error
 
     environment = object.__new__(ClusterEnvironment)
-    environment._refusal = environment._line = environment._broken = None
+    environment._refusal = environment._channel = environment._broken = None
     environment._settings = RunSettings(run="r", directory="", implementation="x")
     environment._watcher = Watcher([])
     judged = SimpleNamespace(name="mine", roles=frozenset({Role.OPERATOR}))
