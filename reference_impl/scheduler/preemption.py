@@ -15,7 +15,7 @@ from itertools import combinations
 from reference_impl.scheduler.capacity import Capacity, Requests
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Pod
-from reference_impl.scheduler.placing import Placement, place
+from reference_impl.scheduler.placing import Placement, needs_of, place
 from reference_impl.scheduler.search import Budget
 
 EXHAUSTIVE_LIMIT, TRIES = 16, 400
@@ -64,11 +64,11 @@ def choose(
     """Return the pods to evict for a gang and the gang's placement afterwards, and take and release capacity
     accordingly. Return None and leave the capacity unchanged if no eviction helps."""
     lower = [other for other in gangs if other.priority < gang.priority and other.members and other is not gang]
-    whole_gangs = [unit for unit in _wholes(lower, gangs, gang) if _useful(unit, capacity)]
-    whole_gangs += [
-        Unit(((pod, node, ""),), pod.spec.priority, 1) for pod, node in evictable if pod.spec.priority < gang.priority
-    ]
-    extra_pods = list(_extra_pods(lower))
+    nodes = _nodes(gang, capacity)
+    single = [Unit(((pod, node, ""),), pod.spec.priority, 1) for pod, node in evictable]
+    whole_gangs = [*_wholes(lower, gangs, gang), *(unit for unit in single if unit.priority < gang.priority)]
+    whole_gangs = [unit for unit in whole_gangs if _useful(unit, nodes, capacity)]
+    extra_pods = [unit for unit in _extra_pods(lower) if _useful(unit, nodes, capacity)]
     surplus = {(other.name, i): group.bound - group.minimum for other in lower for i, group in enumerate(other.groups)}
     if _place(gang, (*whole_gangs, *extra_pods), capacity, budget, keep=False) is None:
         return None
@@ -160,8 +160,17 @@ def _extra_pods(lower: Sequence[Gang]) -> Iterator[Unit]:
                     yield Unit(((pod, node, other.name),), other.priority, 0, (other.name, index))
 
 
-def _useful(unit: Unit, capacity: Capacity) -> bool:
-    return any(node in capacity.index for _, node, _ in unit.pods)
+def _nodes(gang: Gang, capacity: Capacity) -> Collection[int]:
+    """Return the nodes on which an eviction can help the gang: those that its pods may use, or all nodes if the
+    placement of its pods depends on other pods."""
+    shapes = [need.shape for need in needs_of(gang, gang.lacking, capacity)]
+    if any(shape.guard for shape in shapes):
+        return range(len(capacity.nodes))
+    return set().union(*(shape.eligible for shape in shapes))
+
+
+def _useful(unit: Unit, nodes: Collection[int], capacity: Capacity) -> bool:
+    return any(capacity.index.get(node, -1) in nodes for _, node, _ in unit.pods)
 
 
 def _fewest(
