@@ -98,8 +98,6 @@ class CoherentState:
     scheduled: set[str] = field(default_factory=set)
     generations: dict[str, str] = field(default_factory=dict)
     """Key of an entry → its generation."""
-    anchors: set[str] = field(default_factory=set)
-    """Keys of entries that were anchors."""
     sizes: dict[ReplicaComponent, int] = field(default_factory=dict)
     """spec.replicas of standalone cliques and scaling groups."""
     cliques: dict[str, Document] = field(default_factory=dict)
@@ -304,7 +302,6 @@ class CoherentState:
             self.epochs.add(pcs)
         for entry in layout:
             self.generations[entry.key] = entry.generation
-            (self.anchors.add if entry.anchor else self.anchors.discard)(entry.key)
         for key in {entry.key for entry in before} - {entry.key for entry in layout}:
             self.removed[key] = record.at
         if pcs in self.sets:
