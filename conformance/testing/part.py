@@ -24,7 +24,8 @@ CONSOLIDATION = "consolidation"
 NO_PRIORITY = "no-priority"
 """The feature of schedulers whose API has no priorities."""
 OFTEN = 5
-"""How often the suite recreates a pod that was bound and then deleted. A scheduler may move a pod more than once."""
+"""Maximum number of times that the suite recreates a pod that was bound and then deleted. A scheduler may move a pod
+more than once."""
 
 
 @dataclass
@@ -49,7 +50,7 @@ class ScenarioRun:
     observed: set[str] = field(default_factory=set)
     """Names of pods that have been seen since the suite created them. The view may lag behind."""
     times: Counter[str] = field(default_factory=Counter)
-    """How often each pod has been recreated unchanged."""
+    """Number of times that each pod has been recreated unchanged."""
 
     def look(self, pods: Sequence[Mapping[str, Any]], features: Collection[str]) -> None:
         """Judge the current placement of the pods. Most records do not change the placement."""

@@ -41,12 +41,12 @@ def _terminated_early() -> None:
 
 @mutant("breached-only", "operator", "terminates only the breached cliques of a set's replica", "TERM-001")
 def _breached_only() -> None:
-    original = Termination._cliques
+    original = Termination._delete_cliques
 
     async def cliques(self: Termination, candidates: Iterable[PodClique], last: Collection[str] = ()) -> None:
         await original(self, [clique for clique in candidates if clique.metadata.uid in last], last)
 
-    replace(Termination, "_cliques", cliques)
+    replace(Termination, "_delete_cliques", cliques)
 
 
 @mutant("scaled-gangs-spared", "operator", "terminates the gang of a breached standalone clique alone", "TERM-027")
@@ -63,10 +63,10 @@ def spare_scaled_gangs() -> None:
         for group in groups:
             members = termination.members(group, self._cache.child(self._cache.cliques, group))
             cliques += [member for number, member in members if number < group.spec.min_available]
-        await self._cliques([clique for clique in cliques if clique.metadata.uid not in causes])
+        await self._delete_cliques([clique for clique in cliques if clique.metadata.uid not in causes])
         for group in groups:
             await self._flag(group, index)
-        await self._cliques([clique for clique in cliques if clique.metadata.uid in causes])
+        await self._delete_cliques([clique for clique in cliques if clique.metadata.uid in causes])
 
     replace(Termination, "_replica", replica)
 

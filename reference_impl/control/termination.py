@@ -56,7 +56,7 @@ class Termination:
                 index,
                 group.metadata.name,
             )
-            await self._cliques([m for j, m in termination.members(group, clique) if j == index], causes)
+            await self._delete_cliques([m for j, m in termination.members(group, clique) if j == index], causes)
         return due.wait
 
     async def _replica(self, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
@@ -67,13 +67,13 @@ class Termination:
         cliques = [clique for clique in cliques if termination.index_of(clique) == index]
         if self._before_termination is not None:
             await self._before_termination(pcs, index)
-        await self._cliques([clique for clique in cliques if clique.metadata.uid not in causes])
+        await self._delete_cliques([clique for clique in cliques if clique.metadata.uid not in causes])
         await together(self._flag(group, index) for group in groups)
-        await self._cliques([clique for clique in cliques if clique.metadata.uid in causes])
+        await self._delete_cliques([clique for clique in cliques if clique.metadata.uid in causes])
         note = f"PodCliqueSet replica {index} deleted"
         await self._writer.post_event(PODCLIQUESETS, pcs, "Normal", termination.TERMINATED, note)
 
-    async def _cliques(self, cliques: Iterable[PodClique], last: Collection[str] = ()) -> None:
+    async def _delete_cliques(self, cliques: Iterable[PodClique], last: Collection[str] = ()) -> None:
         """Delete cliques. Cliques whose uids are in `last` are deleted after the others."""
         remaining = [clique for clique in cliques if clique.metadata.deletion_timestamp is None]
         for is_last in (False, True):

@@ -17,7 +17,7 @@ Subject = tuple[str, str, str]
 _subject: ContextVar[Subject | None] = ContextVar("subject", default=None)
 
 
-def concern(controller: str, namespace: str, name: str) -> None:
+def set_subject(controller: str, namespace: str, name: str) -> None:
     """Set the subject of all log lines of this task and of the tasks that it starts."""
     _subject.set((controller, namespace, name))
 

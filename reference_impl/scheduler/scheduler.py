@@ -268,7 +268,7 @@ class GangScheduler:
         the watch finds out.
         """
         meta = pod.metadata
-        logs.concern("gang-scheduler", meta.namespace, meta.name)
+        logs.set_subject("gang-scheduler", meta.namespace, meta.name)
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -335,7 +335,7 @@ class GangScheduler:
             await asyncio.gather(*(self._write_status(key) for key in keys))
 
     async def _write_status(self, key: tuple[str, str]) -> None:
-        logs.concern("gang-scheduler", *key)
+        logs.set_subject("gang-scheduler", *key)
         item = self._gangs.get(*key)
         if item is None or not snapshot.served(item, self._name):
             return

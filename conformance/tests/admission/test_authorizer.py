@@ -19,7 +19,8 @@ PART_OF = "app.kubernetes.io/part-of"
 CHANGE = {"metadata": {"labels": {"example.com/changed": "yes"}}}
 PROTECTION = "grove.io/disable-managed-resource-protection"
 ATTEMPTS = 10
-"""How often a request is repeated after the protection is switched off. An authorizer learns of that by a watch."""
+"""Maximum number of times that a request is repeated after the protection is switched off. An authorizer learns of that
+by a watch."""
 
 Replies = Mapping[str, Reply]
 """The reply to each request, keyed by the description of the request."""

@@ -38,7 +38,7 @@ NEVER: Object = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", 
 implementation can exceed in total."""
 EVICTION = "Kubernetes evicts the pods of the lost node"
 ATTEMPTS = 10
-"""How often a refused eviction is requested again."""
+"""Maximum number of times that a rejected eviction is requested again."""
 SOON: Object = {**NEVER, "tolerationSeconds": 1}
 
 

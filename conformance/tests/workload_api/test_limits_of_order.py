@@ -13,7 +13,7 @@ from conformance.testing.workload_groups import Leaf, Tree
 
 LOW, HIGH = "conformance-1", "conformance-10"
 COPIES = 6
-"""How often an instance is repeated that a scheduler may get right by chance."""
+"""Number of times that an instance is repeated that a scheduler may get right by chance."""
 
 
 @predicate

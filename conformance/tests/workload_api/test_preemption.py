@@ -7,7 +7,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.testing.workload_groups import Leaf, Root, Tree
 
 COPIES = 5
-"""How often an instance is repeated that a scheduler may get right by chance."""
+"""Number of times that an instance is repeated that a scheduler may get right by chance."""
 LOW, MIDDLE, HIGH = "conformance-1", "conformance-5", "conformance-10"
 
 
