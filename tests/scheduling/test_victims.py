@@ -10,8 +10,8 @@ from tests.scheduling.driving import settled
 POOL = {"nodeSelector": {"pool": "x"}}
 
 
-@pytest.mark.parametrize("others", [0, 20])
-def test_an_extra_pod_is_evicted_and_not_its_gang(others: int) -> None:
+@pytest.mark.parametrize("unrelated_gangs", [0, 20])
+def test_an_extra_pod_is_evicted_and_not_its_gang(unrelated_gangs: int) -> None:
     nodes = [Node("n0", {"gpus": 4}, {"pool": "x", "rack": "r0"}), Node("n1", {"gpus": 4}, {"pool": "x", "rack": "r1"})]
     gangs = [
         Gang("high", (Group("p", 2, 2, {"gpus": 2}, demands=POOL),), priority=5, required="rack"),
@@ -19,7 +19,7 @@ def test_an_extra_pod_is_evicted_and_not_its_gang(others: int) -> None:
     ]
     hosts = ("n0", "n0", "n1")
     running = [RunningPod(f"run-{i}", host, {"gpus": 2}, gang="run", group="p") for i, host in enumerate(hosts)]
-    for index in range(others):
+    for index in range(unrelated_gangs):
         nodes.append(Node(f"m{index}", {"gpus": 4}, {}))
         gangs.append(Gang(f"other-{index}", (Group("p", 1, 1, {"gpus": 4}),)))
         running.append(RunningPod(f"other-{index}-0", f"m{index}", {"gpus": 4}, gang=f"other-{index}", group="p"))
