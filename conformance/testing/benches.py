@@ -219,17 +219,6 @@ class Bench:
 
         return check
 
-    def whole_or_nothing(self, *roots: Root) -> Predicate:
-        """Each group has either no bound pod or at least its minimum."""
-        leaves = [leaf for root in roots for leaf in root.leaves]
-
-        def check(view: View) -> bool | Unmet:
-            counts = self.bound(view, *leaves)
-            torn = [leaf.name for leaf, count in zip(leaves, counts, strict=True) if 0 < count < leaf.minimum]
-            return not torn or Unmet(f"{self.name}: bound are {self._summary(leaves, counts)}")
-
-        return check
-
     def says(self, resource: str, name: str, expected: str) -> Predicate:
         """The scheduling condition of a pod or a PodGroup is `status/reason`, or `status` with any reason."""
 
