@@ -31,7 +31,7 @@ class ByHand(msgspec.Struct, frozen=True):
 
 
 class Origins(msgspec.Struct):
-    """What is known about the writers of objects."""
+    """The known writers of objects."""
 
     by_hand: dict[str, ByHand] = {}
     """UID → the object that the suite created."""

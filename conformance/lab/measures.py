@@ -163,6 +163,6 @@ def orphans(before: Layout, after: Layout) -> list[str]:
         current = after_by_key.get(entry.key)
         partners = {group for group, replicas in entry.groups.items() if replicas}
         for group, replicas in current.groups.items() if current else ():
-            lost_partners = [other for other in partners - {group} if not current.groups.get(other)] if current else []
+            lost_partners = [name for name in partners - {group} if not current.groups.get(name)] if current else []
             names += [f"{group}[{index}]" for index in replicas if lost_partners]
     return sorted(names)

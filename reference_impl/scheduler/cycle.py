@@ -233,12 +233,12 @@ class Cycle:
             capacity.take(index, requests, 1)
         for pod, index in placement:  # filters treat the pod as placed
             capacity.take(index, (), 1, capacity.shape(pod).pod)
-        for other in occupied:
-            if any(pod.metadata.uid in evicted for pod, _ in other.members):
-                preemption.drop(other, evicted)
-                self._scheduled_names[other.name] = bool(other.members)
-                if other in self.scheduled and not other.minimum_reached:
-                    self.scheduled.remove(other)
+        for victim in occupied:
+            if any(pod.metadata.uid in evicted for pod, _ in victim.members):
+                preemption.drop(victim, evicted)
+                self._scheduled_names[victim.name] = bool(victim.members)
+                if victim in self.scheduled and not victim.minimum_reached:
+                    self.scheduled.remove(victim)
         self._evictable = [(pod, node) for pod, node in self._evictable if pod.metadata.uid not in evicted]
         return True
 

@@ -62,7 +62,8 @@ def choose(
     gang: Gang, gangs: Sequence[Gang], evictable: Sequence[tuple[Pod, str]], capacity: Capacity, budget: Budget
 ) -> Chosen | None:
     """Return the pods to evict for a gang and the gang's placement afterwards, and take and release capacity
-    accordingly. Return None and leave the capacity unchanged if no eviction helps."""
+    accordingly. Return None and leave the capacity unchanged if no eviction helps. `gangs` contains at least all gangs
+    with bound pods."""
     lower = [other for other in gangs if other.priority < gang.priority and other.members and other is not gang]
     nodes = _nodes(gang, capacity)
     single = [Unit(((pod, node, ""),), pod.spec.priority, 1) for pod, node in evictable]

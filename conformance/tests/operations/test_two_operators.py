@@ -128,7 +128,7 @@ test_invariants = invariants(LeaderEndsTwice, "INV-001", "INV-004", "INV-005")
 
 def _two_pods(view: View) -> bool | Unmet:
     """There are two pods: one for the scene to delete, and one for the next leader to find."""
-    return len(view.list("pods")) >= 2 or Unmet("there are less than two pods")
+    return len(view.list("pods")) >= 2 or Unmet("there are fewer than two pods")
 
 
 def _created(history: Records) -> list[Record]:
