@@ -20,7 +20,7 @@ from conformance.data import PROJECT
 
 HERE = Path(__file__).parent
 REFERENCE = PROJECT / "fixtures" / "implementations" / "reference.yaml"
-CHECK_INTERVAL = 0.1
+CHECK_INTERVAL_SECONDS = 0.1
 """Seconds between two checks of the processes' memory."""
 
 
@@ -29,7 +29,7 @@ class Attack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     name: str
     tries: str
-    mode: str = "nothing"
+    mode: str = "do-nothing"
     role: str = "operator"
     set: dict[str, str] = {}
     descriptor: dict[str, Any] = {}
@@ -44,21 +44,21 @@ class Attack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     seconds: int = 180
 
 
-def attacks() -> list[Attack]:
-    """Return the attacks of attacks.yaml. Raises UsageError."""
+def load_attacks() -> list[Attack]:
+    """Return the attacks of attacks.yaml. Raises UsageError if the file does not match its schema."""
     document = documents.read(HERE / "attacks.yaml", HERE / "attacks.schema.json")
     return msgspec.convert(document.value["attacks"], list[Attack])
 
 
 @dataclass(frozen=True)
-class Attacked:
-    """The result of a run under attack. `memory` is the peak memory of its largest Python process in MiB."""
+class AttackResult:
+    """The result of a run under attack. `peak_memory` is that of its largest Python process in MiB."""
 
-    exit: int
-    terminal: str
+    exit_code: int
+    output: str
     folder: Path
     seconds: float
-    memory: float
+    peak_memory: float
 
     @property
     def report(self) -> dict[str, Any] | None:
@@ -66,18 +66,19 @@ class Attacked:
         path = next(self.folder.glob("reports/*/report.yaml"), None)
         return yaml.safe_load(path.read_text()) if path else None
 
-    def contains(self, text: str) -> list[str]:
-        """Return the report files that contain the text, and the word "terminal" if the terminal output contains it."""
+    def files_containing(self, text: str) -> list[str]:
+        """Return the report files that contain the text, and the word "terminal" if the terminal output contains the
+        text."""
         files = [path for path in self.folder.glob("reports/**/*") if path.is_file() and not path.is_symlink()]
         containing = [str(path) for path in files if text.encode() in path.read_bytes()]
-        return containing + ["terminal"] * (text in self.terminal)
+        return containing + ["terminal"] * (text in self.output)
 
 
-def descriptor(attack: Attack, folder: Path) -> Path:
+def write_descriptor(attack: Attack, folder: Path) -> Path:
     """Write a descriptor of the reference that starts one of its processes through the hostile program, and return its
     path."""
     text = REFERENCE.read_text().replace("${here}", str(REFERENCE.parent))
-    patched = _patched(yaml.safe_load(text), attack.descriptor)
+    patched = _apply_merge_patch(yaml.safe_load(text), attack.descriptor)
     process = patched["processes"][attack.role]
     hostile = [str(HERE / "hostile.py"), attack.mode, "${kubeconfig}", str(folder), "--"]
     process["argv"] = ["${python}", *hostile, *process["argv"]]
@@ -86,41 +87,41 @@ def descriptor(attack: Attack, folder: Path) -> Path:
     return path
 
 
-def run(attack: Attack, folder: Path) -> Attacked:
+def run(attack: Attack, folder: Path) -> AttackResult:
     """Run the suite on an attack. Raises TimeoutError if the run takes longer than `attack.seconds`."""
-    command = [sys.executable, "-m", "conformance", "run", "--implementation", str(descriptor(attack, folder))]
+    command = [sys.executable, "-m", "conformance", "run", "--implementation", str(write_descriptor(attack, folder))]
     command += [f"--set={name}={value}" for name, value in attack.set.items()]
     command += [*attack.select, f"--workers={attack.workers}", f"--report-dir={folder / 'reports'}"]
-    start, output = time.monotonic(), folder / "terminal.txt"
-    with output.open("wb") as file:
+    started_at, output_path = time.monotonic(), folder / "terminal.txt"
+    with output_path.open("wb") as file:
         environment = os.environ | {"GROVE_CONFORMANCE_STATE": str(folder / "state")}
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
-        memory = 0.0
+        peak_memory = 0.0
         while process.poll() is None:
-            memory = max(memory, _memory(process.pid))
-            if time.monotonic() - start > attack.seconds:
+            peak_memory = max(peak_memory, _peak_memory(process.pid))
+            if time.monotonic() - started_at > attack.seconds:
                 process.terminate()
                 process.wait(90)
-                text = output.read_text("utf-8", "replace")
+                text = output_path.read_text("utf-8", "replace")
                 raise TimeoutError(f"{attack.name} takes more than {attack.seconds} s:\n{text}")
-            time.sleep(CHECK_INTERVAL)
-    terminal = output.read_text("utf-8", "replace")
-    return Attacked(process.returncode, terminal, folder, time.monotonic() - start, memory)
+            time.sleep(CHECK_INTERVAL_SECONDS)
+    output = output_path.read_text("utf-8", "replace")
+    return AttackResult(process.returncode, output, folder, time.monotonic() - started_at, peak_memory)
 
 
-def _patched(value: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch."""
+def _apply_merge_patch(value: Any, patch: Any) -> Any:
+    """Return the value to which a JSON merge patch is applied."""
     if not isinstance(patch, dict):
         return patch
     result = dict(value) if isinstance(value, dict) else {}
     for key, change in patch.items():
-        result[key] = _patched(result.get(key), change)
+        result[key] = _apply_merge_patch(result.get(key), change)
     return {key: inner for key, inner in result.items() if inner is not None}
 
 
-def _memory(pid: int) -> float:
-    """Return the peak memory in MiB of the largest Python process among this process and its descendants, which are
-    those of the harness and the hostile program itself."""
+def _peak_memory(pid: int) -> float:
+    """Return the peak memory in MiB of the largest Python process among a process and its descendants: the processes
+    of the harness and the hostile program."""
     maximum = 0
     try:
         processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]

@@ -24,14 +24,14 @@ import psutil
 from conformance.cluster import users
 from kube.client import MERGE_PATCH
 from kube.errors import ApiError
-from tests.attacks import borrowed, policies  # noqa: F401 - their modes
-from tests.attacks.means import (
+from tests.attacks import credentials, policies  # noqa: F401 - their modes
+from tests.attacks.helpers import (
     ADMISSION,
     MODES,
     NODES,
     existing_nodes,
-    failed,
     for_each_object,
+    has_failed_check,
     ledger_contains,
     mode,
     patch,
@@ -41,11 +41,11 @@ from tests.attacks.means import (
 
 
 def supervisor() -> psutil.Process:
-    """Return the suite's process that started this program: the parent of the process group's leader."""
+    """Return the process of the suite that started this program: the parent of the process group's leader."""
     return psutil.Process(os.getpgrp()).parent() or psutil.Process()
 
 
-def log() -> Path:
+def log_path() -> Path:
     """Return the file to which this program's output is written."""
     return Path("/proc/self/fd/1").readlink()
 
@@ -54,24 +54,24 @@ NAMESPACES = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]
 
 
 @mode
-def nothing(kubeconfig: Path, folder: Path) -> None:
+def do_nothing(kubeconfig: Path, folder: Path) -> None:
     """Do nothing, so that only the command is judged."""
 
 
 @mode
 def hang_namespaces(kubeconfig: Path, folder: Path) -> None:
     """After a failure, make each new namespace wait for a webhook that never responds."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", 0))
     hook = {
         "name": "hang.hostile.example",
-        "clientConfig": {"url": f"https://127.0.0.1:{listening.getsockname()[1]}/"},
+        "clientConfig": {"url": f"https://127.0.0.1:{listener.getsockname()[1]}/"},
         "rules": [NAMESPACES],
         "failurePolicy": "Fail",
         "sideEffects": "None",
         "timeoutSeconds": 10,
         "admissionReviewVersions": ["v1"],
     }
-    wait_until(lambda: failed(folder))
+    wait_until(lambda: has_failed_check(folder))
     body = {"metadata": {"name": "hostile"}, "webhooks": [hook]}
     send(kubeconfig, "POST", f"{ADMISSION}/validatingwebhookconfigurations", body)
     signal.pause()
@@ -80,7 +80,7 @@ def hang_namespaces(kubeconfig: Path, folder: Path) -> None:
 @mode
 def deny_namespaces(kubeconfig: Path, folder: Path) -> None:
     """After a failure, deny new namespaces with an admission policy."""
-    wait_until(lambda: failed(folder))
+    wait_until(lambda: has_failed_check(folder))
     _deny(kubeconfig, NAMESPACES)
 
 
@@ -105,7 +105,7 @@ def interrupt_run(kubeconfig: Path, folder: Path) -> None:
     """After a failure, interrupt the process that writes the report, as Ctrl-C does."""
     worker = supervisor().parent()
     controller = worker.parent() if worker is not None else None
-    wait_until(lambda: failed(folder))
+    wait_until(lambda: has_failed_check(folder))
     if controller is not None:
         controller.send_signal(signal.SIGINT)
 
@@ -114,25 +114,25 @@ def interrupt_run(kubeconfig: Path, folder: Path) -> None:
 def kill_worker(kubeconfig: Path, folder: Path) -> None:
     """After a failure, kill the suite's worker that started this program."""
     parent = supervisor().parent()
-    wait_until(lambda: failed(folder))
+    wait_until(lambda: has_failed_check(folder))
     if parent is not None:
         parent.kill()
 
 
 @mode
-def log_is_a_folder(kubeconfig: Path, folder: Path) -> None:
+def replace_log_with_folder(kubeconfig: Path, folder: Path) -> None:
     """After a failure, replace this program's log with a folder."""
-    path = log()
-    wait_until(lambda: failed(folder))
+    path = log_path()
+    wait_until(lambda: has_failed_check(folder))
     path.unlink()
     path.mkdir()
 
 
 @mode
-def log_is_endless(kubeconfig: Path, folder: Path) -> None:
+def replace_log_with_device(kubeconfig: Path, folder: Path) -> None:
     """After a failure, replace this program's log with a link to an endless device."""
-    path = log()
-    wait_until(lambda: failed(folder))
+    path = log_path()
+    wait_until(lambda: has_failed_check(folder))
     path.unlink()
     path.symlink_to("/dev/zero")
 
@@ -154,10 +154,10 @@ def kill_supervisor(kubeconfig: Path, folder: Path) -> None:
 
 
 @mode
-def log_is_a_pipe(kubeconfig: Path, folder: Path) -> None:
+def replace_log_with_pipe(kubeconfig: Path, folder: Path) -> None:
     """After a failure, replace this program's log with a pipe that has no writer."""
-    path = log()
-    wait_until(lambda: failed(folder))
+    path = log_path()
+    wait_until(lambda: has_failed_check(folder))
     path.unlink()
     os.mkfifo(path)
 
@@ -167,7 +167,7 @@ def rewrite_ledger(kubeconfig: Path, folder: Path) -> None:
     """Turn each failure in the ledger into a pass, in place."""
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
-        wait_until(lambda: failed(folder))
+        wait_until(lambda: has_failed_check(folder))
         for path in folder.glob("reports/*/ledger/*.jsonl"):
             with path.open("r+") as file:
                 file.write(path.read_text().replace('"outcome":"failed"', '"outcome":"passed"'))
@@ -189,11 +189,11 @@ def rewrite_kubeconfig(kubeconfig: Path, folder: Path) -> None:
 
 
 @mode
-def junk_in_files(kubeconfig: Path, folder: Path) -> None:
+def write_junk(kubeconfig: Path, folder: Path) -> None:
     """After a failure, write junk into the ledger and run.json, and create a pipe and a folder where the run expects
     files."""
     [ledger] = folder.glob("reports/*/ledger/run.jsonl")
-    wait_until(lambda: failed(folder))
+    wait_until(lambda: has_failed_check(folder))
     with ledger.open("a") as file:
         file.write("junk\n")
     os.mkfifo(ledger.with_name("a.jsonl"))
@@ -204,20 +204,20 @@ def junk_in_files(kubeconfig: Path, folder: Path) -> None:
 @mode
 def remove_folder(kubeconfig: Path, folder: Path) -> None:
     """After a failure, delete the folder of the run."""
-    wait_until(lambda: failed(folder))
+    wait_until(lambda: has_failed_check(folder))
     for path in folder.glob("reports/*"):
         shutil.rmtree(path, ignore_errors=True)
 
 
 @mode
-def flood(kubeconfig: Path, folder: Path) -> None:
+def flood_output(kubeconfig: Path, folder: Path) -> None:
     """Write gigabytes of output without a newline."""
     for _ in range(4 << 10):
         os.write(1, b"x" * (1 << 20))
 
 
 @mode
-def drip(kubeconfig: Path, folder: Path) -> None:
+def drip_response(kubeconfig: Path, folder: Path) -> None:
     """Respond on the port DRIP with a status line that never ends."""
     with socket.create_server(("127.0.0.1", int(os.environ["DRIP"]))) as server:
         while True:
@@ -230,9 +230,9 @@ def drip(kubeconfig: Path, folder: Path) -> None:
 
 
 @mode
-def nest_deep(kubeconfig: Path, folder: Path) -> None:
+def nest_managed_fields(kubeconfig: Path, folder: Path) -> None:
     """Nest the managed fields of each pod so deeply that no Python decoder can read them."""
-    nested: set[str] = set()
+    changed_uids: set[str] = set()
     levels = 1_200
     fields = '{"f:a":' * levels + "{}" + "}" * levels
     entry = (
@@ -242,30 +242,30 @@ def nest_deep(kubeconfig: Path, folder: Path) -> None:
 
     def deepen(pod: Any) -> None:
         metadata = pod["metadata"]
-        if metadata["uid"] not in nested:
-            nested.add(metadata["uid"])
+        if metadata["uid"] not in changed_uids:
+            changed_uids.add(metadata["uid"])
             patch(kubeconfig, f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}", body)
 
     for_each_object(kubeconfig, "/api/v1/pods", deepen)
 
 
 @mode
-def say_much_of_a(kubeconfig: Path, folder: Path) -> None:
+def print_repeated_letter(kubeconfig: Path, folder: Path) -> None:
     """Write a line for which some regular expressions take exponential time."""
     os.write(1, b"a" * 60 + b"!\n")
 
 
 @mode
 def print_kubeconfig(kubeconfig: Path, folder: Path) -> None:
-    """Print the kubeconfig as it is, in JSON and in base64."""
+    """Print the kubeconfig unchanged, in JSON and in base64."""
     content = kubeconfig.read_bytes()
     os.write(
         1, b"\n".join((content, json.dumps({"config": content.decode()}).encode(), base64.b64encode(content), b""))
     )
 
 
-def own_key(kubeconfig: Path) -> bytes:
-    """Return this program's private key in PEM."""
+def read_private_key(kubeconfig: Path) -> bytes:
+    """Return this program's private key in PEM, as its kubeconfig contains it."""
     [key] = re.findall(r"client-key-data: (\S+)", kubeconfig.read_text())
     return base64.b64decode(key)
 
@@ -273,7 +273,7 @@ def own_key(kubeconfig: Path) -> bytes:
 @mode
 def print_key_with_prefixes(kubeconfig: Path, folder: Path) -> None:
     """Print the private key line by line with a prefix, as a logger does, and also in hexadecimal and in base64."""
-    key = own_key(kubeconfig)
+    key = read_private_key(kubeconfig)
     lines = b"".join(b"key: " + line + b"\n" for line in key.splitlines())
     der = base64.b64decode(b"".join(key.splitlines()[1:-1]))
     os.write(1, lines + b"\n".join((der.hex().encode(), base64.b64encode(der), base64.b64encode(key), b"")))
@@ -282,8 +282,8 @@ def print_key_with_prefixes(kubeconfig: Path, folder: Path) -> None:
 @mode
 def print_key_in_pieces(kubeconfig: Path, folder: Path) -> None:
     """Print the private key in lines that are too short to be recognized one by one."""
-    body = b"".join(own_key(kubeconfig).splitlines()[1:-1])
-    os.write(1, b"".join(b"key: %s\n" % body[at : at + 10] for at in range(0, len(body), 10)))
+    body = b"".join(read_private_key(kubeconfig).splitlines()[1:-1])
+    os.write(1, b"".join(b"key: %s\n" % body[offset : offset + 10] for offset in range(0, len(body), 10)))
 
 
 @mode
@@ -305,7 +305,7 @@ def delete_nodes(kubeconfig: Path, folder: Path) -> None:
 
 
 @mode
-def own_nodes(kubeconfig: Path, folder: Path) -> None:
+def set_node_owners(kubeconfig: Path, folder: Path) -> None:
     """Give nodes of tests an owner that does not exist, so that the garbage collector deletes them."""
     owner = {"apiVersion": "v1", "kind": "Namespace", "name": "nobody", "uid": "00000000-0000-0000-0000-000000000001"}
     change = {"metadata": {"ownerReferences": [owner]}}
@@ -319,13 +319,13 @@ def own_nodes(kubeconfig: Path, folder: Path) -> None:
 def grow_nodes(kubeconfig: Path, folder: Path) -> None:
     """Give each node of a test a hundred GPUs, so that every placement fits."""
 
-    def grown(node: Any) -> None:
+    def add_gpus(node: Any) -> None:
         amounts = {**node["status"]["allocatable"], "nvidia.com/gpu": "100"}
         if amounts != node["status"]["allocatable"]:
             body = {"status": {"allocatable": amounts, "capacity": amounts}}
             patch(kubeconfig, f"/api/v1/nodes/{node['metadata']['name']}/status", body)
 
-    for_each_object(kubeconfig, "/api/v1/nodes?labelSelector=conformance.grove.io/pool", grown)
+    for_each_object(kubeconfig, "/api/v1/nodes?labelSelector=conformance.grove.io/pool", add_gpus)
 
 
 def main() -> None:

@@ -26,28 +26,28 @@ from conformance.cluster.controlplane import list_clusters
 from conformance.errors import Exit
 
 API_SERVER = "kube-apiserver"
-CHECK_INTERVAL = 1.0
+CHECK_INTERVAL_SECONDS = 1.0
 PERMITTED_EXITS = (Exit.CONFORMANT, Exit.HARNESS, Exit.PARTIAL)
 """Permitted exit codes of a run with a conformant implementation."""
-LOOP = "while True: pass"
+BUSY_LOOP = "while True: pass"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the suite as the arguments say, and return the exit code."""
-    options = _parsed(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # otherwise the loops and the run would go on
+    options = _parse(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # otherwise the loops and the run would continue
     command = [sys.executable, "-m", "grove_conformance", *options.command]
     if "--report-dir" not in command:
         command += ["--report-dir", "reports"]
     folder = Path(command[command.index("--report-dir") + 1])
-    before = set(folder.glob("*/report.yaml"))
-    loops = [subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(options.loops)]
+    earlier_reports = set(folder.glob("*/report.yaml"))
+    loops = [subprocess.Popen([sys.executable, "-c", BUSY_LOOP]) for _ in range(options.loops)]
     run = subprocess.Popen(command)
     try:
-        chance = random.Random(options.seed)
-        moments = sorted(chance.uniform(0, options.within) for _ in range(options.outages))
-        _stop_now_and_then(run, moments, options.seconds, chance)
-        code = run.wait()
+        random_source = random.Random(options.seed)
+        stop_times = sorted(random_source.uniform(0, options.within) for _ in range(options.outages))
+        _stop_api_servers(run, stop_times, options.seconds, random_source)
+        exit_code = run.wait()
     finally:
         for loop in loops:
             loop.kill()
@@ -55,12 +55,14 @@ def main(arguments: Sequence[str]) -> int:
         if run.poll() is None:
             run.terminate()
             run.wait()
-    blamed = [line for report in set(folder.glob("*/report.yaml")) - before for line in _blamed(report)]
-    typer.echo(f"seed {options.seed}: exit {code}; failed: {', '.join(blamed) or 'nothing'}")
-    return 0 if code in PERMITTED_EXITS and not blamed else 1
+    failed_ids = [
+        id for report in set(folder.glob("*/report.yaml")) - earlier_reports for id in _failed_requirements(report)
+    ]
+    typer.echo(f"seed {options.seed}: exit {exit_code}; failed: {', '.join(failed_ids) or 'nothing'}")
+    return 0 if exit_code in PERMITTED_EXITS and not failed_ids else 1
 
 
-def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="overload", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--loops", type=int, default=8, help="busy loops beside the run")
     parser.add_argument("--outages", type=int, default=5, help="how often an API server is stopped")
@@ -71,19 +73,21 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _stop_now_and_then(
-    run: subprocess.Popen[bytes], moments: Sequence[float], seconds: float, chance: random.Random
+def _stop_api_servers(
+    run: subprocess.Popen[bytes], stop_times: Sequence[float], seconds: float, random_source: random.Random
 ) -> None:
     """Stop an API server at each of these moments, in seconds since the first API server was running."""
-    start = None
-    for moment in moments:
-        while run.poll() is None and (start is None or time.monotonic() < start + moment or not _servers(run)):
-            start = time.monotonic() if start is None and _servers(run) else start
-            time.sleep(CHECK_INTERVAL)
+    started_at = None
+    for stop_time in stop_times:
+        while run.poll() is None and (
+            started_at is None or time.monotonic() < started_at + stop_time or not _find_api_servers(run)
+        ):
+            started_at = time.monotonic() if started_at is None and _find_api_servers(run) else started_at
+            time.sleep(CHECK_INTERVAL_SECONDS)
         if run.poll() is not None:
             return
-        server = chance.choice(_servers(run))
-        typer.echo(f"[{moment:6.1f} s] stopping {API_SERVER} {server.pid} for {seconds:g} s")
+        server = random_source.choice(_find_api_servers(run))
+        typer.echo(f"[{stop_time:6.1f} s] stopping {API_SERVER} {server.pid} for {seconds:g} s")
         with suppress(psutil.NoSuchProcess):
             server.send_signal(signal.SIGSTOP)
             try:
@@ -92,7 +96,7 @@ def _stop_now_and_then(
                 server.send_signal(signal.SIGCONT)
 
 
-def _servers(run: subprocess.Popen[bytes]) -> list[psutil.Process]:
+def _find_api_servers(run: subprocess.Popen[bytes]) -> list[psutil.Process]:
     """Return the API servers of the clusters that a run has started."""
     try:
         pids = {run.pid, *(child.pid for child in psutil.Process(run.pid).children(recursive=True))}
@@ -102,7 +106,7 @@ def _servers(run: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return [server for cluster in clusters if (server := cluster.monitor.process(API_SERVER)) is not None]
 
 
-def _blamed(report: Path) -> list[str]:
+def _failed_requirements(report: Path) -> list[str]:
     """Return the ids of the requirements that failed in a run."""
     document = yaml.safe_load(report.read_text(encoding="utf-8"))
     return [entry["id"] for entry in document["verdict"]["requirements"] if entry["outcome"] == "failed"]

@@ -7,13 +7,13 @@ from collections import Counter
 from conformance.suite.registry import requirement
 from mutants.registry import MUTANTS
 from tests.attacks import hostile  # noqa: F401 - its modes
-from tests.attacks.attack import attacks
-from tests.attacks.means import MODES
+from tests.attacks.attack import load_attacks
+from tests.attacks.helpers import MODES
 
 
 def test_each_attack_can_be_run() -> None:
     requirements = requirement.load().requirements
-    for attack in attacks():
+    for attack in load_attacks():
         assert attack.mode in MODES, attack.name
         assert set(attack.outcomes) <= set(requirements), attack.name
         if mutant := attack.set.get("mutant"):
@@ -21,6 +21,6 @@ def test_each_attack_can_be_run() -> None:
 
 
 def test_names_are_unique_and_each_mode_is_used() -> None:
-    names = Counter(attack.name for attack in attacks())
+    names = Counter(attack.name for attack in load_attacks())
     assert [name for name, count in names.items() if count > 1] == []
-    assert MODES.keys() - {attack.mode for attack in attacks()} == set()
+    assert MODES.keys() - {attack.mode for attack in load_attacks()} == set()

@@ -9,27 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.attack import Attack, attacks, run
+from tests.attacks.attack import Attack, load_attacks, run
 from tests.suite.remains import remains
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
-MEMORY = 500
-"""MiB that a process of the harness may use."""
+MAX_MEMORY = 500
+"""Maximum memory of a process of the harness in MiB."""
 
 
-@pytest.mark.parametrize("attack", attacks(), ids=lambda attack: attack.name)
+@pytest.mark.parametrize("attack", load_attacks(), ids=lambda attack: attack.name)
 def test_attack(attack: Attack, tmp_path: Path) -> None:
-    attacked = run(attack, tmp_path)
-    terminal = attacked.terminal
-    assert attacked.exit == attack.exit, terminal
-    report = attacked.report
-    assert (report["verdict"]["result"] if report else "") == attack.verdict, terminal
+    result = run(attack, tmp_path)
+    output = result.output
+    assert result.exit_code == attack.exit, output
+    report = result.report
+    assert (report["verdict"]["result"] if report else "") == attack.verdict, output
     outcomes = {r["id"]: r["outcome"] for r in report["verdict"]["requirements"]} if report else {}
-    assert {id: outcomes.get(id) for id in attack.outcomes} == attack.outcomes, terminal
-    assert [text for text in attack.shows if text not in terminal] == [], terminal
-    assert [text for text in attack.once if terminal.count(text) != 1] == [], terminal
-    assert {text: files for text in attack.hides if (files := attacked.contains(text))} == {}
-    assert "Traceback" not in terminal
-    assert attacked.memory < MEMORY
+    assert {id: outcomes.get(id) for id in attack.outcomes} == attack.outcomes, output
+    assert [text for text in attack.shows if text not in output] == [], output
+    assert [text for text in attack.once if output.count(text) != 1] == [], output
+    assert {text: files for text in attack.hides if (files := result.files_containing(text))} == {}
+    assert "Traceback" not in output
+    assert result.peak_memory < MAX_MEMORY
     assert remains(tmp_path / "state") == []

@@ -23,14 +23,14 @@ from conformance.cluster.state import StateRoot
 from kube.client import MERGE_PATCH, Client
 from kube.errors import ApiError
 from kube.resource import NAMESPACES, SERVICES
-from tests.attacks.borrowed import COLLECTOR, bearer, stored_token, token
-from tests.attacks.means import send
+from tests.attacks.credentials import GARBAGE_COLLECTOR, create_stored_token, request_token, token_connection
+from tests.attacks.helpers import send
 from tests.cluster.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 
 SPACE = "/api/v1/namespaces/default"
-BORROWED = f"system:serviceaccount:kube-system:{COLLECTOR}"
+BORROWED = f"system:serviceaccount:kube-system:{GARBAGE_COLLECTOR}"
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +54,12 @@ def test_components_are_believed_by_tokens_that_the_log_contains(cluster: Cluste
     assert requests and all(event.responseObject and event.issued == event.annotations.issued for event in requests)
 
 
-@pytest.mark.parametrize(("borrow", "actor"), [(token, "operator"), (stored_token, f"{UNKNOWN} (as {BORROWED})")])
+@pytest.mark.parametrize(
+    ("borrow", "actor"), [(request_token, "operator"), (create_stored_token, f"{UNKNOWN} (as {BORROWED})")]
+)
 def test_a_token_of_a_controller_makes_nobody_a_controller(cluster: Cluster, borrow: Any, actor: str) -> None:
     connection = administrator(cluster)
-    component = bearer(connection, borrow(connection))
+    component = token_connection(connection, borrow(connection))
     mark = AuditLog.of(cluster).mark()
     send(component, "PATCH", SPACE, {"metadata": {"labels": {"by": actor[:7]}}}, content_type=MERGE_PATCH)
     written = wait_for(

@@ -19,10 +19,10 @@ from conformance.cluster import users
 from kube import config
 from kube.client import APPLY_PATCH
 from kube.errors import ApiError
-from tests.attacks.means import (
+from tests.attacks.helpers import (
     ADMISSION,
     NODES,
-    anonymous,
+    anonymous_tls_context,
     existing_nodes,
     for_each_object,
     mode,
@@ -31,18 +31,19 @@ from tests.attacks.means import (
     wait_until,
 )
 
-ACCOUNTS = "/api/v1/namespaces/kube-system/serviceaccounts"
-COLLECTOR = "generic-garbage-collector"
+SERVICE_ACCOUNTS = "/api/v1/namespaces/kube-system/serviceaccounts"
+GARBAGE_COLLECTOR = "generic-garbage-collector"
 
 
-def token(kubeconfig: Path) -> str:
+def request_token(kubeconfig: Path) -> str:
     """Request a token of the garbage collector's service account."""
-    return str(json.loads(send(kubeconfig, "POST", f"{ACCOUNTS}/{COLLECTOR}/token", {"spec": {}}))["status"]["token"])
+    path = f"{SERVICE_ACCOUNTS}/{GARBAGE_COLLECTOR}/token"
+    return str(json.loads(send(kubeconfig, "POST", path, {"spec": {}}))["status"]["token"])
 
 
-def stored_token(kubeconfig: Path) -> str:
+def create_stored_token(kubeconfig: Path) -> str:
     """Apply a Secret to which the control plane adds a token of the garbage collector, and return the token."""
-    metadata = {"name": "hostile", "annotations": {"kubernetes.io/service-account.name": COLLECTOR}}
+    metadata = {"name": "hostile", "annotations": {"kubernetes.io/service-account.name": GARBAGE_COLLECTOR}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "kubernetes.io/service-account-token"}
     path, data = "/api/v1/namespaces/kube-system/secrets/hostile", dict[str, str]()
     send(kubeconfig, "PATCH", f"{path}?fieldManager=hostile", secret, content_type=APPLY_PATCH)
@@ -55,9 +56,11 @@ def stored_token(kubeconfig: Path) -> str:
     return base64.b64decode(data["token"]).decode()
 
 
-def bearer(kubeconfig: Path, token: str) -> config.Connection:
+def token_connection(kubeconfig: Path, token: str) -> config.Connection:
     """Return the connection of a client that authenticates with a token."""
-    return config.Connection(config.load(kubeconfig).server, anonymous(kubeconfig), lambda: f"Bearer {token}")
+    return config.Connection(
+        config.load(kubeconfig).server, anonymous_tls_context(kubeconfig), lambda: f"Bearer {token}"
+    )
 
 
 def delete_nodes_of_tests(kubeconfig: Path, component: config.Connection) -> None:
@@ -68,10 +71,10 @@ def delete_nodes_of_tests(kubeconfig: Path, component: config.Connection) -> Non
                 send(component, "DELETE", f"{NODES}/{name}", agent="kube-controller-manager/v1")
 
 
-def forge(kubeconfig: Path, component: Path | config.Connection) -> None:
-    """Mark each new pod Ready, long before the pod starts."""
+def mark_new_pods_ready(kubeconfig: Path, component: Path | config.Connection) -> None:
+    """Mark each new pod Ready, long before its containers start."""
 
-    def forged(pod: Any) -> None:
+    def mark_ready(pod: Any) -> None:
         conditions = pod["status"].get("conditions", [])
         if (
             all(condition["type"] != "Ready" for condition in conditions)
@@ -80,40 +83,41 @@ def forge(kubeconfig: Path, component: Path | config.Connection) -> None:
             path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
             patch(component, path, {"status": {"conditions": [*conditions, {"type": "Ready", "status": "True"}]}})
 
-    for_each_object(kubeconfig, "/api/v1/pods", forged)
+    for_each_object(kubeconfig, "/api/v1/pods", mark_ready)
 
 
 @mode
 def forge_readiness(kubeconfig: Path, folder: Path) -> None:
     """Mark each new pod Ready with the operator's own credentials."""
-    forge(kubeconfig, kubeconfig)
+    mark_new_pods_ready(kubeconfig, kubeconfig)
 
 
 @mode
 def forge_readiness_with_a_stored_token(kubeconfig: Path, folder: Path) -> None:
     """Mark each new pod Ready with a token of the garbage collector from an applied Secret."""
-    forge(kubeconfig, bearer(kubeconfig, stored_token(kubeconfig)))
+    mark_new_pods_ready(kubeconfig, token_connection(kubeconfig, create_stored_token(kubeconfig)))
 
 
 @mode
 def delete_nodes_as_a_controller(kubeconfig: Path, folder: Path) -> None:
     """Delete nodes of tests with a requested token of the garbage collector."""
-    delete_nodes_of_tests(kubeconfig, bearer(kubeconfig, token(kubeconfig)))
+    delete_nodes_of_tests(kubeconfig, token_connection(kubeconfig, request_token(kubeconfig)))
 
 
 @mode
 def delete_nodes_with_a_stored_token(kubeconfig: Path, folder: Path) -> None:
     """Delete nodes of tests with a token of the garbage collector from an applied Secret."""
-    delete_nodes_of_tests(kubeconfig, bearer(kubeconfig, stored_token(kubeconfig)))
+    delete_nodes_of_tests(kubeconfig, token_connection(kubeconfig, create_stored_token(kubeconfig)))
 
 
 @mode
 def delete_nodes_with_an_annotated_token(kubeconfig: Path, folder: Path) -> None:
-    """Delete nodes of tests with a token that, according to the audit log, was issued to a cluster component. The
-    policy's annotations have the same prefix as the API server's own, and the policy annotates token requests before
-    the API server does."""
+    """Delete nodes of tests with a token that, according to the audit log, was issued to a cluster component.
+
+    A policy writes this annotation into the audit log. It uses the prefix of the API server's own annotations and
+    annotates token requests before the API server does."""
     name, version = "authentication.kubernetes.io", "admissionregistration.k8s.io/v1"
-    tokens = {
+    token_requests = {
         "apiGroups": [""],
         "apiVersions": ["v1"],
         "operations": ["CREATE"],
@@ -122,47 +126,47 @@ def delete_nodes_with_an_annotated_token(kubeconfig: Path, folder: Path) -> None
 
     def annotate(id: str) -> None:
         spec = {
-            "matchConstraints": {"resourceRules": [tokens]},
+            "matchConstraints": {"resourceRules": [token_requests]},
             "auditAnnotations": [{"key": "issued-credential-id", "valueExpression": f"'JTI={id}'"}],
         }
         policy = {"apiVersion": version, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
         path = f"{ADMISSION}/validatingadmissionpolicies/{name}?fieldManager=hostile"
         send(kubeconfig, "PATCH", path, policy, content_type=APPLY_PATCH)
-        time.sleep(3)  # until the API server has compiled it
+        time.sleep(3)  # until the API server has compiled the policy
 
     binding = {"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Audit"]}}
     send(kubeconfig, "POST", f"{ADMISSION}/validatingadmissionpolicybindings", binding)
     annotate("nothing")
-    stolen = token(kubeconfig)
-    claims = stolen.split(".")[1]
+    stolen_token = request_token(kubeconfig)
+    claims = stolen_token.split(".")[1]
     annotate(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["jti"])
     # A controller whose service account is deleted requests another token for its work in the next namespace.
-    send(kubeconfig, "DELETE", f"{ACCOUNTS}/root-ca-cert-publisher")
+    send(kubeconfig, "DELETE", f"{SERVICE_ACCOUNTS}/root-ca-cert-publisher")
     send(kubeconfig, "POST", "/api/v1/namespaces", {"metadata": {"name": "hostile"}})
     wait_until(lambda: json.loads(send(kubeconfig, "GET", "/api/v1/namespaces/hostile/configmaps"))["items"])
-    delete_nodes_of_tests(kubeconfig, bearer(kubeconfig, stolen))
+    delete_nodes_of_tests(kubeconfig, token_connection(kubeconfig, stolen_token))
 
 
 @mode
 def delete_nodes_with_a_certificate(kubeconfig: Path, folder: Path) -> None:
-    """Delete nodes of tests with a client certificate for the user of the cluster components, once it is signed."""
+    """Request a client certificate for the user of the cluster components, and delete nodes of tests with it."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, users.COMPONENT)])
     request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
     encoded = base64.b64encode(request.public_bytes(Encoding.PEM)).decode()
     spec = {"request": encoded, "signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"]}
-    path, signed = "/apis/certificates.k8s.io/v1/certificatesigningrequests", list[bytes]()
+    path, certificates = "/apis/certificates.k8s.io/v1/certificatesigningrequests", list[bytes]()
     created = json.loads(send(kubeconfig, "POST", path, {"metadata": {"name": "hostile"}, "spec": spec}))
     approved = {"type": "Approved", "status": "True", "reason": "Hostile", "message": "approved by itself"}
     send(kubeconfig, "PUT", f"{path}/hostile/approval", {**created, "status": {"conditions": [approved]}})
 
     def is_present() -> bool:
         status = json.loads(send(kubeconfig, "GET", f"{path}/hostile"))["status"]
-        signed[:] = [base64.b64decode(text) for text in [status.get("certificate")] if text]
-        return bool(signed)
+        certificates[:] = [base64.b64decode(text) for text in [status.get("certificate")] if text]
+        return bool(certificates)
 
     wait_until(is_present)
-    pair, tls = folder / "signed.pem", anonymous(kubeconfig)
-    pair.write_bytes(signed[0] + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    tls.load_cert_chain(pair)
-    delete_nodes_of_tests(kubeconfig, config.Connection(config.load(kubeconfig).server, tls, lambda: None))
+    pem_path, tls_context = folder / "signed.pem", anonymous_tls_context(kubeconfig)
+    pem_path.write_bytes(certificates[0] + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    tls_context.load_cert_chain(pem_path)
+    delete_nodes_of_tests(kubeconfig, config.Connection(config.load(kubeconfig).server, tls_context, lambda: None))

@@ -26,7 +26,9 @@ ENVIRONMENTS = {
 SHELLS = {"umask-000": "umask 000", "umask-077": "umask 077", "256-descriptors": "ulimit -n 256"}
 
 
-def start(folder: Path, environment: dict[str, str], shell: str = ":", state: str = "state") -> subprocess.Popen[str]:
+def start_run(
+    folder: Path, environment: dict[str, str], shell: str = ":", state: str = "state"
+) -> subprocess.Popen[str]:
     """Start a run of one requirement from a shell that first executes the command `shell`."""
     command = [sys.executable, "-m", "conformance", "run", "--implementation", "reference", "--id", "CORE-006"]
     command += ["--workers", "1", "--report-dir", str(folder / "reports")]
@@ -41,16 +43,16 @@ def start(folder: Path, environment: dict[str, str], shell: str = ":", state: st
     )
 
 
-@pytest.mark.parametrize("surroundings", [*ENVIRONMENTS, *SHELLS])
-def test_the_reference_passes_in(surroundings: str, tmp_path: Path) -> None:
-    run = start(tmp_path, ENVIRONMENTS.get(surroundings, {}), SHELLS.get(surroundings, ":"))
+@pytest.mark.parametrize("environment_name", [*ENVIRONMENTS, *SHELLS])
+def test_the_reference_passes_in_each_environment(environment_name: str, tmp_path: Path) -> None:
+    run = start_run(tmp_path, ENVIRONMENTS.get(environment_name, {}), SHELLS.get(environment_name, ":"))
     terminal, _ = run.communicate()
     assert run.returncode == 0, terminal
     assert remains(tmp_path / "state") == []
 
 
 def test_two_runs_at_once_share_a_folder_of_reports(tmp_path: Path) -> None:
-    runs = [start(tmp_path, {}, state=state) for state in ("first", "second")]
+    runs = [start_run(tmp_path, {}, state=state) for state in ("first", "second")]
     terminals = [run.communicate()[0] for run in runs]
     assert [run.returncode for run in runs] == [0, 0], "\n".join(terminals)
     assert len(list(tmp_path.glob("reports/*/report.yaml"))) == 2

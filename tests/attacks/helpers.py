@@ -40,16 +40,17 @@ def send(
     agent: str = "hostile/1.0",
     headers: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Send a request to the API server and return the body of the response. Raises `kube.errors.ApiError`."""
+    """Send a request to the API server and return the body of the response. Raises `kube.errors.ApiError` if the API
+    server rejects the request."""
 
-    async def sent() -> bytes:
+    async def send_request() -> bytes:
         async with Client.from_kubeconfig(kubeconfig, user_agent=agent) as client:
             return await client.request(verb, path, body=body, content_type=content_type, headers=headers)
 
-    return asyncio.run(sent())
+    return asyncio.run(send_request())
 
 
-def anonymous(kubeconfig: Path) -> ssl.SSLContext:
+def anonymous_tls_context(kubeconfig: Path) -> ssl.SSLContext:
     """Return the TLS context of a client without a certificate."""
     [cluster] = yaml.safe_load(kubeconfig.read_text())["clusters"]
     authority = base64.b64decode(cluster["cluster"]["certificate-authority-data"]).decode()
@@ -57,7 +58,8 @@ def anonymous(kubeconfig: Path) -> ssl.SSLContext:
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 240) -> None:
-    """Block until the condition holds. Raises TimeoutError after `seconds`, since the attack would prove nothing."""
+    """Block until the condition holds. Raises TimeoutError if it does not hold within `seconds`, because the attack
+    would then prove nothing."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -65,14 +67,14 @@ def wait_until(condition: Callable[[], object], seconds: float = 240) -> None:
         time.sleep(0.05)
 
 
-def failed(folder: Path) -> bool:
+def has_failed_check(folder: Path) -> bool:
     """Return whether a check of the run has failed."""
     return ledger_contains(folder, '"outcome":"failed"')
 
 
-def ledger_contains(folder: Path, words: str) -> bool:
-    """Return whether a ledger of the run contains these words."""
-    return any(words in ledger.read_text() for ledger in folder.glob("reports/*/ledger/*.jsonl"))
+def ledger_contains(folder: Path, text: str) -> bool:
+    """Return whether a ledger of the run contains a text."""
+    return any(text in ledger.read_text() for ledger in folder.glob("reports/*/ledger/*.jsonl"))
 
 
 def patch(kubeconfig: Path | config.Connection, path: str, body: Any) -> None:
