@@ -1,5 +1,5 @@
-"""The pods that the API server itself makes of clique templates, including its defaults and the changes by admission
-plugins. The pods are requested as dry runs, so nothing is stored."""
+"""The pods that the API server would store for clique templates, with its defaults and the changes of admission
+plugins. The pods are created as dry runs, so nothing is stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AcceptedPods:
     replies: Mapping[str, Reply]
 
     def spec(self, clique: str) -> Mapping[str, Any]:
-        """Return the spec of a clique's pod. Raises Blocked if the API server refuses the pod."""
+        """Return the spec of a clique's pod. Raises Blocked if the API server rejects the pod."""
         reply = self.replies[clique]
         if not reply.accepted:
             raise Blocked(f"the API server refuses a pod of template {clique}: {reply}", "circumstances")
@@ -35,16 +35,16 @@ class AcceptedPods:
 
 
 def ask(env: SceneEnvironment, workload: Object) -> AcceptedPods:
-    """Request one pod of each clique template of a PodCliqueSet, as a dry run."""
+    """Create one pod for each clique template of a PodCliqueSet, as a dry run."""
     cliques = workload["spec"]["template"]["cliques"]
     replies = env.dry_run.all([env.dry_run.create(_pod(env, clique)) for clique in cliques])
     return AcceptedPods({clique["name"]: reply for clique, reply in zip(cliques, replies, strict=True)})
 
 
 def fit(env: SceneEnvironment, workload: Object) -> list[str]:
-    """Remove from the clique templates the fields that the API server refuses in pods, and the cliques whose pods it
-    refuses entirely. Return what was removed, with the API server's reasons. A later version may restrict the values of
-    new fields."""
+    """Remove from the clique templates the fields that the API server rejects in pods, and remove the cliques whose
+    pods it rejects whatever their fields. Return what was removed; for a clique, with the API server's reason. A later
+    version of Kubernetes may restrict the values of fields that are new today."""
     left_out = []
     template = workload["spec"]["template"]
     for _ in range(_MAX_ROUNDS):
@@ -80,7 +80,7 @@ def _pod(env: SceneEnvironment, clique: Document) -> Object:
 
 
 def _clear(pod_spec: Object, place: str) -> bool:
-    """Set to None the field at this path, or the innermost field of the path that exists. Return whether a field within
+    """Set the field at this path to None, or the innermost existing field of the path. Return whether a field within
     the spec was found."""
     holder: Any = None
     current: Any = {"spec": pod_spec}

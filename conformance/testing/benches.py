@@ -43,8 +43,8 @@ def group_of(pod: Mapping[str, Any]) -> str:
 
 
 def require_own_control_plane(env: SceneEnvironment) -> None:
-    """Raise Blocked unless the judged scheduler is kube-scheduler: only then is the control plane a part of the
-    implementation."""
+    """Raise Blocked unless the judged scheduler is kube-scheduler, because otherwise the control plane is not a part of
+    the implementation."""
     if not env.implementation.is_kube_scheduler:
         raise Blocked("the control plane answers, which is no part of the implementation", "circumstances")
 
@@ -96,11 +96,11 @@ class Bench:
                 self.env.create(group)
 
     def child(self, root: Root, parent: Root) -> None:
-        """Create one group as a child of another."""
+        """Create one group as a child of another group."""
         self.env.create(workload_groups.group(root, self.place, parent.name))
 
     def pods(self, leaf: Leaf, first: int = 0, count: int | None = None, *, gated: bool = False) -> None:
-        """Create pods of a group, all of them by default, one after the other."""
+        """Create pods of a group one after the other. By default, create all of them."""
         for pod in workload_groups.pods(leaf, self.place, first, count, gated=gated):
             self.env.create(pod)
 
@@ -109,8 +109,8 @@ class Bench:
         self.env.create(workload_groups.plain(pod, self.place, gpus, priority, node))
 
     def submit(self, *roots: Root) -> None:
-        """Create groups and their pods with a gate, then remove the gates one by one. kube-scheduler schedules nothing
-        of a tree before the last gate is gone, so it sees the tree as a whole (WL37-B42)."""
+        """Create groups and their pods with a gate, then remove the gates one by one. kube-scheduler does not schedule
+        any pod of a tree before the last gate has been removed, so it sees the whole tree at once (WL37-B42)."""
         self.groups(*roots)
         leaves = [leaf for root in roots for leaf in root.leaves]
         for leaf in leaves:
@@ -120,11 +120,11 @@ class Bench:
                 self.ungate(leaf, index)
 
     def ungate(self, leaf: Leaf, index: int) -> None:
-        """Remove the gate of a pod."""
+        """Remove the scheduling gate of a pod."""
         self.env.patch("pods", self.place.name(leaf.name, index), {"spec": {"schedulingGates": None}})
 
     def lose(self, leaf: Leaf, index: int) -> None:
-        """Delete a pod."""
+        """Delete one pod of a group."""
         self.env.delete("pods", self.place.name(leaf.name, index))
 
     def witness(self, pod: str = "witness") -> None:
@@ -145,12 +145,12 @@ class Bench:
         priority_class = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **fields}
         if self.env.dry_run.ask(self.env.dry_run.create(priority_class)).accepted:
             self.env.create(priority_class)
-        else:  # an earlier scene created it, but a repetition of this scene alone needs it
+        else:  # an earlier scene created it, but whoever repeats this scene alone must create it
             self.env.acts.append(("create", priority_class))
 
     def require_scheduler(self, name: str) -> None:
-        """Raise Blocked unless the judged scheduler also has this name. Tests cannot start a scheduler. Only
-        kube-scheduler may have several names, and it is not judged if the implementation has its own scheduler."""
+        """Raise Blocked unless the judged scheduler also has this name. Tests cannot start another scheduler. Only
+        kube-scheduler can have several names, and it is not judged if the implementation has its own scheduler."""
         if not self.env.implementation.is_kube_scheduler:
             raise Blocked(f"the judged scheduler is not known to have the name {name} too", "circumstances")
         pod = workload_groups.plain("by-another", self.place, gpus=0)
@@ -169,7 +169,7 @@ class Bench:
         ]
 
     def bound(self, view: View, *leaves: Leaf) -> tuple[int, ...]:
-        """Return how many pods of each group are bound."""
+        """Return the number of bound pods of each group."""
         return tuple(sum(map(pod_fields.bound, self.live_pods(view, leaf))) for leaf in leaves)
 
     def runs(self, view: View, pod: str) -> bool:
@@ -194,7 +194,7 @@ class Bench:
     # -- conditions to wait for and to judge -------------------------------------------------------------------------
 
     def has_bound(self, *counts: tuple[Leaf, int]) -> Predicate:
-        """At least this number of pods of each group is bound."""
+        """Each group has at least this number of bound pods."""
 
         def check(view: View) -> bool | Unmet:
             leaves = [leaf for leaf, _ in counts]
@@ -230,7 +230,7 @@ class Bench:
         return check
 
     def running(self, *pods: str) -> Predicate:
-        """All these pods are bound, and none is being deleted."""
+        """All these pods are bound, and none of them is being deleted."""
 
         def check(view: View) -> bool | Unmet:
             missing = [pod for pod in pods if not self.runs(view, pod)]

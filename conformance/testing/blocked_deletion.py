@@ -1,4 +1,4 @@
-"""Blocks the deletion of objects with a finalizer of the suite."""
+"""A finalizer with which the suite delays the deletion of objects."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ FINALIZER = "conformance.grove.io/held"
 
 @contextmanager
 def block_deletion(env: SceneEnvironment, resource: str, names: Sequence[str]) -> Iterator[None]:
-    """Keep these objects terminating after they are deleted, until the context ends. The finalizer is removed even if
-    the scene ends early."""
+    """Add the finalizer to these objects, so that they stay terminating after their deletion until the context ends.
+    The finalizer is removed even if the scene ends early."""
     for name in names:
         present = finalizers(env.history.view().get(resource, name))
         env.patch(resource, name, {"metadata": {"finalizers": [*present, FINALIZER]}})

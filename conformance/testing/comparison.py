@@ -22,7 +22,7 @@ def of(document: Document | None, value: T) -> T | Absent:
 def carried(
     expected: Mapping[str, Mapping[str, str]], observed: Mapping[str, Mapping[str, str] | Absent]
 ) -> dict[str, dict[str, str | None] | Absent]:
-    """Return, for each object, its values of the expected labels or annotations."""
+    """Return each object's values of the expected labels or annotations, by name."""
     return {
         name: ABSENT if have is ABSENT else {key: have.get(key) for key in expected[name]}
         for name, have in observed.items()

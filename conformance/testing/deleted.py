@@ -16,7 +16,7 @@ CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
 
 
 def all_deleted(before: View, set_name: str) -> Predicate:
-    """The set no longer exists, and neither do the objects that it had in `before`."""
+    """The set and the objects that it had in `before` no longer exist."""
     children = {
         resource: [name(it) for it in before.list(resource) if label(it, labels.PART_OF) == set_name]
         for resource in CHILDREN

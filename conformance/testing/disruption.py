@@ -19,13 +19,14 @@ SETS, CLIQUES, GROUPS, GANGS = "podcliquesets", "podcliques", "podcliquescalingg
 BREACHED, IN_PROGRESS = "MinAvailableBreached", "GangTerminationInProgress"
 CRASHED: Mapping[str, Any] = {"containers": {"started": False, "lastExit": 1}}
 STALLED: Mapping[str, Any] = {"containers": {"started": True}}
-"""A pod whose containers have started but that is not Ready. No document counts such a pod as ready or starting."""
+"""The state of a pod that is not Ready although its containers have started. No document counts such a pod as ready or
+starting."""
 STARTING: Mapping[str, Any] = {"containers": {"started": False}}
 SERVING: Mapping[str, Any] = {"ready": True, "containers": {"started": True}}
 RECOVERED: Mapping[str, Any] = {"ready": True, "containers": {"started": True, "lastExit": 1}}
 UNHEARD_OF: Mapping[str, Any] = {"containers": {"started": True, "ready": True}}
-"""A pod on an unreachable node: the node controller has made the pod not Ready, and its containers keep their last
-status."""
+"""The state of a pod on an unreachable node: the node controller has set the pod to not Ready, and the statuses of its
+containers no longer change."""
 
 
 def by_index(env: SceneEnvironment, clique: str) -> list[Mapping[str, Any]]:
@@ -41,7 +42,7 @@ def delete_pods(env: SceneEnvironment, clique: str, count: int) -> None:
 
 
 def become(env: SceneEnvironment, clique: str, state: Mapping[str, Any], count: int) -> None:
-    """Put the containers of the first `count` pods of a clique into a state. The fake kubelet no longer updates these
+    """Write a state into the statuses of the first `count` pods of a clique. The fake kubelet stops updating these
     pods."""
     for pod in by_index(env, clique)[:count]:
         env.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
@@ -55,7 +56,7 @@ def cordon(env: SceneEnvironment, nodes: Iterable[str], *, undo: bool = False) -
 
 
 def delay(env: SceneEnvironment, sets: Iterable[str], seconds: str) -> None:
-    """Set the terminationDelay of sets."""
+    """Set the terminationDelay of the named sets."""
     for set_name in sets:
         env.patch(SETS, set_name, {"spec": {"template": {"terminationDelay": seconds}}})
 
@@ -106,9 +107,9 @@ def _have_condition(resource: str, names: Iterable[str], condition_type: str, st
 def waited(cause: Record | None, end: Record | None, begin: float) -> float:
     """Return the seconds from the breach in `cause` to the deletion in `end`; -1 if either record is missing.
 
-    The timestamps in the objects are used because a record may arrive late. All of them are rounded down to whole
-    seconds, which never makes a delay look too short. `begin` is a time of the history, in seconds; no breach can have
-    started before it, whatever is reported.
+    The timestamps in the objects are used because a record may arrive late. They are rounded down to whole seconds,
+    which never makes a delay of whole seconds look too short. `begin` is a time of the history, in seconds; no breach
+    can have started before it, whatever is reported.
     """
     if cause is None or end is None:
         return -1.0
@@ -125,6 +126,6 @@ def _timestamp(timestamp: str, record: Record) -> float:
 
 
 def counts(history: incarnations.Records, cliques: Iterable[str]) -> dict[str, int]:
-    """Return how many incarnations each of these cliques has had."""
+    """Return clique → number of its incarnations."""
     incarnations_of = incarnations.counts(history, CLIQUES)
     return {clique: incarnations_of.get(clique, 0) for clique in cliques}

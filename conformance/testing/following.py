@@ -1,4 +1,4 @@
-"""Whether the PodGangMaps of a set agree with its gangs and pods, and predicates that scenes wait for."""
+"""Comparison of the PodGangMaps of a set with its gangs and pods, and predicates that scenes wait for."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def desired_gangs(view: View, set_name: str) -> dict[str, EntryGang]:
 
 def built_gangs(view: View, set_name: str) -> list[tuple[EntryGang, Document | None]]:
     """Return the gangs that the maps of a set describe, each with the PodGang that holds the same PodCliques, whatever
-    its name. The PodGang is None if it does not exist or is paired with another gang already."""
+    its name. The PodGang is None if none exists or all are already paired with other gangs."""
     current: dict[tuple[str, ...], list[Document]] = {}
     for gang in gangs_of(view, set_name).values():
         current.setdefault(gang_maps.pod_group_names(gang), []).append(gang)
@@ -58,8 +58,9 @@ def built_gangs(view: View, set_name: str) -> list[tuple[EntryGang, Document | N
 
 
 def gangs_of(view: View, set_name: str) -> dict[str, Document]:
-    """Return the gangs of a set that are not being deleted, by name. A gang belongs to the set if the set controls it
-    or, if no PodCliqueSet controls the gang, if it has the set's label (no document names the owner of a PodGang)."""
+    """Return the gangs of a set that are not being deleted, by name. A gang belongs to the set that controls it. A gang
+    that no PodCliqueSet controls belongs to the set that its label names, because no document says who owns a
+    PodGang."""
     set_uid = uid(view.get(SETS, set_name))
 
     def of_set(gang: Document) -> bool:
@@ -132,7 +133,7 @@ def _reasons_astray(pod: Mapping[str, object], gangs: Mapping[str, Document]) ->
 
 
 def unmet(view: View, set_name: str) -> list[str]:
-    """Return the entries that can never proceed because they depend on something that is not an entry."""
+    """Return the entries that can never proceed because they depend on entries that do not exist."""
     return [
         f"replica {replica}: {entry}"
         for replica, gang_map in maps_of(view, set_name).items()
@@ -157,8 +158,8 @@ def followed(view: View, set_name: str) -> bool | Unmet:
 
 
 def settles(env: SceneEnvironment, step: str, set_name: str, sizes: Mapping[str, int]) -> None:
-    """Wait until these pods are Ready (the step) and then, judging nothing, until the maps are followed and nothing
-    changes."""
+    """Wait for the step that these pods are Ready. Then wait, without judging it, until the gangs and pods agree with
+    the maps and nothing changes."""
     env.settle(step, pods_are(sizes, ready=True), 60)
     env.settled(f"{step}: maps followed", followed(set_name))
     env.quiet(1)

@@ -11,7 +11,7 @@ from conformance.history.view import View
 from conformance.suite.scenes.recorded import Span
 
 Records = History | Span
-"""A whole history, or a span of one."""
+"""A whole history, or a span of a history."""
 
 
 def uids(view: View, resource: str) -> dict[str, str]:
@@ -28,7 +28,7 @@ def counts(history: Records, resource: str) -> dict[str, int]:
 
 
 def ends(history: Records, resource: str) -> dict[str, Record]:
-    """Return name → the first record that shows the deletion of an object of this name."""
+    """Return name → the first record that shows that an object with this name was deleted or is terminating."""
     result: dict[str, Record] = {}
     for record in history.records(resource):
         if record.name not in result and (record.kind == DELETED or terminating(record.object)):
@@ -37,7 +37,7 @@ def ends(history: Records, resource: str) -> dict[str, Record]:
 
 
 def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> Predicate:
-    """Each of these names belongs to an object other than the one in `before`."""
+    """An object with each of these names exists, and its UID differs from the UID in `before`."""
     expected = list(names)
 
     def check(view: View) -> bool | Unmet:
@@ -51,8 +51,8 @@ def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> P
 def condition_start(
     history: Records, resource: str, object_name: str, condition_type: str, status: str
 ) -> Record | None:
-    """Return the record since which a condition of an object has had this status without interruption; None if it does
-    not have the status now."""
+    """Return the record with which a condition of an object got the status that it still has at the end. Return None if
+    the condition has another status by then."""
     start: Record | None = None
     for record in history.records(resource, object_name):
         holds = record.kind != DELETED and condition_is(record.object, condition_type) == status

@@ -1,5 +1,5 @@
-"""Judges the results of gang-scheduling scenarios: which requirements a breach breaks, and how to explain the
-breach."""
+"""Judgement of the results of gang-scheduling scenarios: which requirements a breach of a rule breaks, and how the
+failure is explained."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ RULES: Mapping[tuple[str, str], str] = MappingProxyType(
         ("OR-9", "SHOULD"): "TOPO-038",
     }
 )
-"""Rule and level → the requirement that a breach of the rule breaks in any scenario, in addition to requirements
-without a rule of their own that the scenario names."""
+"""Rule and level → the requirement that a breach of the rule breaks in any scenario. A requirement that the scenario
+names and that has no rule may be broken as well."""
 OF_SCHEDULERS = (
     "SCHED-020",
     "SCHED-021",
@@ -109,21 +109,22 @@ PLACES = frozenset(
         "SCHED-077",
     }
 )
-"""The requirements that demand that a gang that fits is placed, in the scenarios that name them. A gang that waits does
-not break the other requirements of their profile."""
+"""The requirements that say that a gang that fits is placed. They count in the scenarios that name them. A waiting gang
+does not break the other requirements of the profile."""
 PLACES_IN_DOMAINS = frozenset({"TOPO-036", "TOPO-037", "TOPO-039"})
-"""The same for requirements about topology domains. The other requirements about domains say where pods are bound, not
-that they are bound."""
+"""The requirements about topology domains that say that a gang that fits is placed. The other requirements about
+domains restrict where pods are bound, but do not demand that they are bound."""
 WITHHELD, SEARCH = "SCHED-024", "SCHED-075"
-"""The requirements that a gang breaks if it waits although it fits: WITHHELD if another gang waits for which room may
-be kept, SEARCH if finding the room takes a search."""
+"""The requirements that are broken if a gang waits although it fits: WITHHELD if room may be reserved for another
+waiting gang, SEARCH if only a search finds the room."""
 SCALED = "SCHED-052"
-"""The requirement about scaled gangs. As with any gang, room may be kept for another gang that waits."""
+"""The requirement about scaled gangs. Room may be reserved for another waiting gang instead of being given to a scaled
+gang."""
 ROOM = "SCHED-076"
 """The requirement about the resources of Pods that are terminating or have finished (Succeeded or Failed). No document
 says whether they count as free."""
 SURVIVORS = "SCHED-074"
-"""The requirement about the remaining pods of a gang that has lost one. GREP-393 lets schedulers terminate such a
+"""The requirement about the remaining pods of a gang that has lost a pod. GREP-393 lets schedulers terminate such a
 gang."""
 OF_THEIR_OWN: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -135,19 +136,20 @@ OF_THEIR_OWN: Mapping[str, frozenset[str]] = MappingProxyType(
         "SCHED-086": frozenset({"OR-1"}),
     }
 )
-"""Requirement → rules whose breach, in a scenario that names the requirement, breaks this requirement and no other."""
+"""Requirement → rules. In a scenario that names the requirement, a breach of one of these rules breaks this requirement
+and no other."""
 EITHER, REPLICAS = "SCHED-027", "SCHED-077"
 """The requirements about two gangs of which only one fits, and about gangs of whole replicas."""
 EVICTS = "SCHED-054"
-"""The requirement that the scheduler preempts pods if that makes room."""
+"""The requirement that the scheduler preempts pods if that makes room for a gang of higher priority."""
 EXTRA = "SCHED-079"
 """The requirement that pods above the minimums are bound where they fit. The documents promise only best effort."""
 GATED = "SCHED-040"
 """The requirement about pods with gates. A scaled gang is placed before its base gang (GS-03), or a group gets more
 pods than desired (OR-2), only if the scheduler ignores gates."""
 ZERO = "SCHED-066"
-"""The requirement about minimums of zero, which is undecided upstream (GS-45). A scenario with a minimum of zero is
-judged by this requirement only."""
+"""The requirement about minimums of zero, whose meaning is undecided upstream (GS-45). A scenario with a minimum of
+zero is judged by this requirement only."""
 IN_PART = frozenset({"GS-20", "GS-21"})
 """Rules that a partly bound gang breaks."""
 FURTHER_RULES: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -162,9 +164,9 @@ FURTHER_RULES: Mapping[str, frozenset[str]] = MappingProxyType(
         "TOPO-039": frozenset({"GS-28"}),
     }
 )
-"""Requirement without a rule of its own → rules of other requirements whose breach also breaks this one, in a scenario
-that names it and if the breach is about its gangs (`_concerns_gangs_of`). A gang that waits although it fits (GS-26) is
-handled separately."""
+"""Requirement without its own rule → rules of other requirements. In a scenario that names the requirement, a breach of
+one of these rules also breaks the requirement if the breach concerns its gangs (`_concerns_gangs_of`). A gang that
+waits although it fits (GS-26) is handled separately."""
 GENERATED = 10
 """The number of instances that are generated for a scene."""
 MAX_WAYS = 2_000
@@ -173,8 +175,8 @@ SHOWN = 4
 
 
 def cast(scenarios: Sequence[Scenario], ids: Sequence[str], features: Collection[str] = ()) -> list[Scenario]:
-    """Return the scenarios about these requirements that an implementation with these features can express, and the
-    scenario that shows whether a scheduler is working at all."""
+    """Return the scenarios about these requirements that an implementation with these features can express, together
+    with the scenario that shows whether a scheduler works at all."""
     selected = [
         scenario for scenario in scenarios if scenario.id == WITNESS or not set(scenario.checks).isdisjoint(ids)
     ]
@@ -185,7 +187,7 @@ class Scenarios(Scene):
     """A scene that runs gang-scheduling scenarios."""
 
     played: list[ScenarioResult]
-    """The results of the scenarios, with a second result after the change for each scenario that has one."""
+    """The results of the scenarios. A scenario with a change has a second result, after the change."""
     at_once: bool
     """Whether the scheduler saw everything at once."""
     ranked: bool = True
@@ -194,7 +196,7 @@ class Scenarios(Scene):
     """Whether the API server keeps pod-level resources."""
 
     def play_all(self, env: SceneEnvironment, cast: Sequence[Scenario]) -> None:
-        """Run the scenarios at the same time, except those that the API server cannot express."""
+        """Run the scenarios at the same time, except those with fields that the API server drops."""
         self.whole_pods = not any(map(_of_whole_pods, cast)) or _keeps_pod_resources(env)
         runner = ScenarioRunner(env, [scenario for scenario in cast if self.whole_pods or not _of_whole_pods(scenario)])
         played = runner.run()
@@ -202,7 +204,7 @@ class Scenarios(Scene):
 
     @cached_property
     def broken(self) -> Mapping[str, list[tuple[ScenarioResult, list[Breach]]]]:
-        """Requirement → the scenarios that break it, each with the breaches that show it."""
+        """Requirement → the scenarios that break it, each with the breaches of rules that show this."""
         result: dict[str, list[tuple[ScenarioResult, list[Breach]]]] = {}
         for played in self.played:
             for id, breaches in attributed(played, self.breaches_of(played)).items():
@@ -210,7 +212,7 @@ class Scenarios(Scene):
         return result
 
     def breaches_of(self, played: ScenarioResult) -> list[Breach]:
-        """Return the breaches of the rules that count for this scheduler."""
+        """Return the breaches that count for this scheduler."""
         breaches = breaches_of(played, at_once=self.at_once, ranked=self.ranked)
         return [proven(breach, played, self.played) for breach in breaches]
 
@@ -233,7 +235,8 @@ def _of_whole_pods(scenario: Scenario) -> bool:
 
 
 def _keeps_pod_resources(env: SceneEnvironment) -> bool:
-    """Return whether pods keep their pod-level resources. A refusal does not show that the field is unknown."""
+    """Return whether the API server keeps the pod-level resources of pods. If it rejects the pod, the field may still
+    be known."""
     spec = restricted({"containers": [{"name": "main", "image": "registry.example/probe:1"}]})
     spec["resources"] = {"requests": {"cpu": "1"}}
     probe = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": spec}
@@ -242,7 +245,7 @@ def _keeps_pod_resources(env: SceneEnvironment) -> bool:
 
 
 def attributed(played: ScenarioResult, breaches: Sequence[Breach]) -> dict[str, list[Breach]]:
-    """Return the requirements that a scenario breaks, each with its breaches."""
+    """Return requirement → the breaches with which this scenario breaks it."""
     result: dict[str, list[Breach]] = {}
     needless = {breach.gang for breach in breaches if breach.rule == "GS-26"}
     for breach in breaches:
@@ -288,7 +291,7 @@ def _broken_by(breach: Breach, played: ScenarioResult, needless: Collection[str]
 
 
 def _concerns_gangs_of(id: str, breach: Breach, played: ScenarioResult) -> bool:
-    """Return whether a requirement without a rule of its own is about the gangs of this breach."""
+    """Return whether a requirement without its own rule is about the gangs of this breach."""
     instance, outcome = played.instance, played.outcome
     placed = {gang.name for gang in instance.gangs if admitted(instance, outcome, gang)}
     if id == EITHER:
@@ -303,9 +306,9 @@ def _concerns_gangs_of(id: str, breach: Breach, played: ScenarioResult) -> bool:
 
 
 def _terminated_by_scheduler(name: str, played: ScenarioResult) -> bool:
-    """Return whether a gang was below its minimum before any of its pods was evicted, and neither this gang nor a gang
-    of higher priority got pods. In that case the scheduler terminated the gang because it had lost a pod, and preempted
-    nothing."""
+    """Return whether a gang was below its minimum before any of its pods was evicted, and no pod of this gang or of a
+    gang with higher priority was bound. In that case the scheduler preempted nothing, but terminated the gang because
+    it had lost a pod."""
     gang = next((gang for gang in played.instance.gangs if gang.name == name), None)
     if gang is None or any(other is gang or other.priority > gang.priority for other in _gangs_with_pods(played)):
         return False
@@ -314,8 +317,9 @@ def _terminated_by_scheduler(name: str, played: ScenarioResult) -> bool:
 
 
 def _holds_in_any_accounting(breach: Breach, played: ScenarioResult) -> bool:
-    """Return whether a breach holds however room is counted: if terminating pods and victims hold no room (for OR-1),
-    or if ended pods still hold their room (for the other rules), unless the scheduler has used that room."""
+    """Return whether a breach holds in both ways of counting room. For OR-1, the other way is that terminating pods and
+    victims hold no room. For the other rules, it is that finished pods still hold their room unless the scheduler has
+    used it."""
     observed = [move.step for move in played.moves]
     state: Literal["terminating", "finished"] = "finished" if breach.rule == "OR-1" else "terminating"
     running = [pod if pod.state == "running" else replace(pod, state=state) for pod in played.instance.running]
@@ -343,11 +347,11 @@ def breaches_of(played: ScenarioResult, *, at_once: bool = True, ranked: bool = 
 
 
 def proven(breach: Breach, played: ScenarioResult, results: Iterable[ScenarioResult]) -> Breach:
-    """Return what a breach proves, given that the scenarios of all `results` ran in the same queue.
+    """Return the breach that is proven, given that the scenarios of all `results` ran in the same queue.
 
-    If a gang of another scenario with a higher priority was bound after a pod was evicted, the pod may have been
-    evicted for that gang. That gang may preempt, so GS-30 is not broken. It cannot use the pod's node, so more was
-    evicted than needed (GS-32).
+    A pod may have been evicted for a gang of another scenario with a higher priority, if that gang was bound after the
+    eviction. That gang may preempt, so GS-30 is not broken. It cannot use the pod's node, so more was evicted than
+    needed (GS-32).
     """
     evictions = [move.at for move in played.moves if move.step == history.PodGone(breach.victim)]
     if breach.rule != "GS-30" or not evictions:
@@ -375,7 +379,8 @@ def explained(played: ScenarioResult, breaches: Iterable[Breach]) -> str:
 
 
 def nearest(instance: Instance, observed: SchedulingOutcome) -> list[SchedulingOutcome]:
-    """Return some permitted outcomes, the ones most similar to the observed one first; empty if there are too many."""
+    """Return the permitted outcomes that are most similar to the observed outcome, most similar first. Return none if
+    there are too many to compare."""
     ways = 1
     for gang in instance.gangs:
         for group in gang.groups:
@@ -394,7 +399,7 @@ def _distance(instance: Instance, one: SchedulingOutcome, other: SchedulingOutco
 
 
 def _stale_nominations(played: ScenarioResult) -> Iterable[Breach]:
-    """Yield a breach for each waiting pod that stays nominated for a node although nothing is evicted for it
+    """Yield a breach for each waiting pod that remains nominated for a node although no pod is evicted or terminating
     (GS-24)."""
     if not played.outcome.evicted and not any(pod.state == "terminating" for pod in played.instance.running):
         for pod, node in sorted(played.nominated.items()):

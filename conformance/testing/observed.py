@@ -24,8 +24,8 @@ def present(resource: str, names: Iterable[str]) -> Predicate:
 
 @predicate
 def all_of(view: View, *predicates: Predicate) -> bool | Unmet:
-    """All these predicates hold at the same time. With one wait, an incorrect implementation times out once and not
-    several times."""
+    """All these predicates hold at the same time. Because it is a single wait, an incorrect implementation times out
+    once instead of several times."""
     missed = [str(answer) for condition in predicates if not (answer := condition(view))]
     return not missed or Unmet("; ".join(missed))
 
@@ -43,7 +43,7 @@ def absent(resource: str, names: Iterable[str]) -> Predicate:
 
 @predicate
 def replaced(view: View, resource: str, name: str, uid: str) -> bool | Unmet:
-    """The object exists and has another UID."""
+    """The object exists and its UID differs from this one."""
     current = view.get(resource, name)
     if current is None:
         return Unmet(f"no {resource}/{name}")
@@ -62,12 +62,13 @@ def complains(view: View, set_name: str) -> bool | Unmet:
 
 
 def claims_of_pod(pod: Document) -> list[str]:
-    """Return the names of the ResourceClaims that a pod references, whatever the pod calls them."""
+    """Return the names of the ResourceClaims that a pod references, regardless of their names within the pod."""
     return [text(entry, "resourceClaimName") for entry in items(pod, "spec", "resourceClaims")]
 
 
 def claims_of_container(pod: Document, container: Document) -> list[str]:
-    """Return the names of the ResourceClaims that a container uses, looked up by the names that the pod gives them."""
+    """Return the names of the ResourceClaims that a container uses. The container refers to them by their names within
+    the pod."""
     claims_by_name = {
         text(entry, "name"): text(entry, "resourceClaimName") for entry in items(pod, "spec", "resourceClaims")
     }
@@ -75,8 +76,9 @@ def claims_of_container(pod: Document, container: Document) -> list[str]:
 
 
 def rest(env: SceneEnvironment, expected: ExpectedObjects) -> View:
-    """Wait until the statuses of all cliques are those of unscheduled pods and nothing changes any more. From then on,
-    an operator reconciles the set only if the test gives it a reason to. This wait judges nothing."""
+    """Wait until the statuses of all cliques count their pods, none of which is scheduled, and nothing changes any
+    more. From then on, an operator reconciles the set only if the test gives it a reason to. This wait judges
+    nothing."""
 
     def reported(view: View) -> bool | Unmet:
         for clique in expected.cliques.values():

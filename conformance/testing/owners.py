@@ -17,8 +17,8 @@ PLURALS = {
 
 
 def owned(owners: Mapping[str, Owner], objects: Mapping[str, Document | None], view: View) -> Comparison:
-    """Return the expected and observed owner of each object. An owner counts if it exists; whether the reference marks
-    it as the controller is not compared."""
+    """Return the expected and observed owner of each object. An owner reference counts if it names the UID of the
+    existing owner, whether or not it marks the owner as the controller."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for name, (kind, owner) in owners.items():

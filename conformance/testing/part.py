@@ -1,4 +1,5 @@
-"""One run of a gang-scheduling scenario: where its pods may be, and what the owner of the pods has to do next."""
+"""One run of a gang-scheduling scenario: whether its pods are where they may be, and what the suite has to do next as
+the owner of the pods."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from conformance.suite.scenes.api import Object
 PREEMPTION = "preemption"
 """The feature of schedulers that preempt pods."""
 CONSOLIDATION = "consolidation"
-"""The feature of schedulers that move running pods: they delete a pod and expect its owner to recreate it."""
+"""The feature of schedulers that move running pods. Such a scheduler deletes a pod and expects the pod's owner to
+recreate it."""
 NO_PRIORITY = "no-priority"
 """The feature of schedulers whose API has no priorities."""
 OFTEN = 5
@@ -85,8 +87,8 @@ class ScenarioRun:
         return [self._as_it_was(pod) for pod in absent.values()]
 
     def _as_it_was(self, pod: Object) -> Object:
-        """Return the pod as it was, without Grove's gate if the gate had already been removed from the pods of its
-        gang."""
+        """Return the manifest of a pod to recreate. It has no Grove gate if the suite has already removed the gates of
+        the pod's gang."""
         if label(pod, labels.GANG) not in map(self.testbed.name, self.open):
             return pod
         gates = [gate for gate in items(pod, "spec", "schedulingGates") if gate["name"] != labels.GATE]
@@ -99,12 +101,12 @@ class ScenarioRun:
 def counted(
     breaches: Iterable[Breach], instance: Instance, *, at_once: bool = True, ranked: bool = True
 ) -> list[Breach]:
-    """Return the breaches that count in this run. What a scaled gang lost to other gangs while its pods had gates does
-    not count.
+    """Return the breaches that count in this run. A scaled gang that lost room to other gangs while its pods had gates
+    does not count.
 
-    Unless everything was there `at_once`, a breach that depends on the order of nodes, or on which gang is first, does
-    not count either, because a gang that could not be scheduled may be in back-off. A scheduler for which gangs are not
-    `ranked` need not know which gang is first.
+    Unless the scheduler saw everything `at_once`, a breach that depends on the order of nodes or gangs does not count
+    either, because a gang that could not be scheduled may be in back-off. A scheduler whose gangs are not `ranked` need
+    not schedule gangs in any order.
     """
     scaled = {gang.name for gang in instance.gangs if gang.base}
     several = sum(node.schedulable for node in instance.nodes) > 1

@@ -1,9 +1,9 @@
-"""Runs many gang-scheduling scenarios at once in the namespace of one scene, each scenario on its own nodes. The suite
-creates the objects that an operator would create.
+"""Runs of many gang-scheduling scenarios at once in the namespace of one scene, each scenario on its own nodes. The
+suite creates the objects that an operator would create.
 
 The scheduler is stopped while the objects are created, so that it sees everything at once. If the driver cannot stop
-the scheduler, the nodes are cordoned at first and then uncordoned one after the other; results that depend on the order
-are not judged in that case.
+the scheduler, the nodes are first cordoned and then uncordoned one after the other. In that case, results that depend
+on the order are not judged.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from conformance.testing.part import NO_PRIORITY, ScenarioRun
 
 NOW = "2026-01-01T00:00:00Z"
 WITHIN, REST = 30.0, 2.0
-"""The seconds within which everything must come to rest (GS-43), and the seconds for which nothing may change after
-that."""
+"""The seconds within which everything must come to rest (GS-43), and the seconds without any change that prove the
+rest."""
 AT_WORK, AT_REST = "scheduler binds a gang that is alone", "scenarios at rest"
-"""Steps of the scene. At the first step, a gang of one pod is bound before any scenario starts. At the second step, all
-scenarios are at rest; after it, some scenarios change."""
+"""Steps of the scene. The first step is reached when a gang of one pod is bound, before any scenario starts. The second
+step is reached when all scenarios are at rest. After it, some scenarios change."""
 _WITNESS = Instance(
     (Node("n1", {"gpus": 1}, {HOST: "n1"}),), (Gang("alone", (Group("w", 1, 1, {"gpus": 1}),)),), name="alone"
 )
-"""An instance that shows that the scheduler works at all, independent of the judged scenarios."""
+"""An instance that shows whether the scheduler works at all, independently of the judged scenarios."""
 CHANGED = "scenarios at rest after their changes"
 """The step before which the scene ends if the scheduler dies after the changes."""
 CYCLES = 6
-"""The time limit for coming to rest, as a multiple of the implementation's `settle`: the seconds without a change after
-which a scheduler has nothing left to do."""
+"""The time limit for coming to rest, as a multiple of the implementation's `settle`. If nothing has changed for
+`settle` seconds, the scheduler has nothing left to do."""
 
 
 @dataclass
@@ -65,11 +65,11 @@ class ScenarioResult:
     outcome: SchedulingOutcome
     end: float
     nominated: dict[str, str]
-    """Waiting pod → the node that it is nominated for."""
+    """Waiting pod → the node for which it is nominated."""
 
 
 class ScenarioRunner:
-    """One run of many scenarios. `run` returns their results. `at_once` says whether the scheduler saw everything at
+    """One run of many scenarios. `run` returns their results. `at_once` is True if the scheduler saw everything at
     once."""
 
     def __init__(self, env: SceneEnvironment, cast: Sequence[Scenario]) -> None:
@@ -91,7 +91,7 @@ class ScenarioRunner:
             self.at_once = self.env.roles.pause("gang-scheduler")
             self._set_up()
             self._begin()
-            # Wait in real time, since the start of the scheduler is not judged.
+            # Wait in real time, because the start of the scheduler is not judged.
             self.env.settled("the scheduler is back", self._any_bound, WITHIN, real=True)
             self._come_to_rest(self.parts, AT_REST)
             self.env.mark(AT_REST)
@@ -197,7 +197,7 @@ class ScenarioRunner:
         self.env.patch("nodes", name(manifest), {"metadata": {"labels": manifest["metadata"]["labels"]}, "spec": spec})
 
     def _leave(self) -> None:
-        """Remove finalizers of pods and cluster-scoped objects, which must not outlive the scene."""
+        """Remove the finalizers of pods, and delete the cluster-scoped objects. Neither may outlive the scene."""
         for pod in self.env.history.view().list("pods"):
             if FINALIZER in pod["metadata"].get("finalizers", ()):
                 self.env.patch("pods", name(pod), {"metadata": {"finalizers": None}})
@@ -214,9 +214,9 @@ class ScenarioRunner:
         )
 
     def _come_to_rest(self, parts: Sequence[ScenarioRun], step: str) -> None:
-        """Wait until all pods are where they may be and nothing changes any more. Each gate is removed once during this
-        wait, and each pod is recreated a limited number of times, so the wait ends. The scene ends before `step` if the
-        scheduler has died."""
+        """Wait until all pods are where they may be and nothing changes any more. During the wait, the suite removes
+        each gate at most once and recreates each pod a limited number of times, so the wait ends. The scene ends before
+        `step` if the scheduler has died."""
         within = max(WITHIN, CYCLES * self.env.implementation.settle)
         while True:
             self._dirty = {part.testbed.prefix for part in parts}
@@ -232,8 +232,7 @@ class ScenarioRunner:
                     return
 
     def _owed(self, parts: Sequence[ScenarioRun], view: View) -> bool:
-        """Judge the scenarios that have changed, and return whether the suite has to do something in place of an
-        operator."""
+        """Judge the scenarios that have changed, and return whether the suite has to act in place of an operator."""
         if view.last is not None and view.last.resource == "pods":
             origin = self.env.history.origins.by_hand.get(view.last.uid)
             self._dirty |= {origin.scenario} if origin is not None else set()
@@ -250,12 +249,12 @@ class ScenarioRunner:
         return not restless or Unmet(f"{len(restless)} of {len(parts)} scenarios are not: {'; '.join(restless[:3])}")
 
     def _go_on(self, parts: Sequence[ScenarioRun]) -> bool:
-        """Do what an operator would do now, and return whether there was anything to do."""
+        """Act in place of an operator, and return whether there was anything to do."""
         return any([self._open_gates(parts), self._recreate(parts)])
 
     def _recreate(self, parts: Sequence[ScenarioRun]) -> bool:
-        """Recreate pods that the scheduler has deleted, for schedulers that expect it. A pod that ran before gets
-        another name, so that its new place is distinguished from its old one, and its gang references that name."""
+        """Recreate pods that the scheduler has deleted, if it expects that. A pod that ran from the start gets another
+        name, so that its new node is distinguished from its old one. The reference in its gang is updated."""
         lost = [(part, pod) for part in parts for pod in part.lost]
         absent = [(part, pod) for part in parts for pod in part.absent]
         for part, pod in lost:
@@ -356,7 +355,7 @@ def _still_bound(moves: Iterable[Move]) -> list[Bound]:
 
 
 def _in_state(pod: Object, state: str) -> Object:
-    """Return a pod that runs, that never finishes terminating, or that has ended."""
+    """Return a running pod in this state: with a finalizer so that it keeps terminating, or finished."""
     if state == "terminating":
         return {**pod, "metadata": {**pod["metadata"], "finalizers": [FINALIZER]}}
     if state != "finished":

@@ -1,5 +1,4 @@
-"""Predicates over a view that conformance tests wait for. A predicate that does not hold reports what is missing as
-text.
+"""Predicates over a view that conformance tests wait for. A predicate that does not hold reports what is missing.
 
 Pods are found by their owner and not by their labels, so that a wrong label fails only the requirement about that
 label. Pods without an owner are found by the label of their PodClique; CORE-045 requires that pods have a controller.
@@ -22,8 +21,8 @@ Pods = list[Mapping[str, Any]]
 
 
 def pods_of(view: View, clique: str) -> Pods:
-    """Return the pods of a clique that are not being deleted, by name. Pods of a deleted clique of the same name, which
-    wait for the garbage collector, are left out."""
+    """Return the pods of the clique with this name that are not being deleted. Pods of an earlier clique with the same
+    name, which wait for the garbage collector, are left out."""
     present = view.record(PODCLIQUES.plural, clique)
     return [pod for pod in view.grouped("pods", _clique, clique) if present is None or _may_own(present, pod)]
 
@@ -93,14 +92,14 @@ def none_bound(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
 
 @predicate
 def placed(view: View, names: Iterable[str]) -> bool | Unmet:
-    """The pods with these names are bound. For pods that no clique owns."""
+    """The pods with these names are bound. This predicate is for pods that no clique owns."""
     waiting = [name for name in names if not pods.bound(view.get("pods", name) or {})]
     return not waiting or Unmet(f"{', '.join(waiting)} have no node")
 
 
 @predicate
 def none_placed(view: View, names: Iterable[str]) -> bool | Unmet:
-    """None of the pods with these names is bound."""
+    """No pod with one of these names is bound."""
     violations = [name for name in names if pods.bound(view.get("pods", name) or {})]
     return not violations or Unmet(f"bound: {', '.join(violations)}")
 
@@ -133,8 +132,8 @@ def available(view: View, set_name: str, replicas: int) -> bool | Unmet:
 
 
 def _clique(record: Record) -> str:
-    """Return the name of the clique that a pod belongs to; empty if no clique owns the pod or the pod is being
-    deleted."""
+    """Return the name of the clique that a pod belongs to. The name is empty if another object controls the pod or the
+    pod is being deleted."""
     pod = record.object
     if terminating(pod) or text(controller(pod), "kind") not in ("", PODCLIQUES.kind):
         return ""

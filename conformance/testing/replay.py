@@ -1,4 +1,4 @@
-"""Effects of an update on the pods during a span of a history. The records of one resource are ordered by resource
+"""The effects of an update on pods during a span of a history. The records of one resource are ordered by resource
 version."""
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def owner(record: Record) -> str:
 
 
 def states(span: Span) -> Iterator[tuple[Record, Mapping[str, Record]]]:
-    """Yield each record of a pod with all pods at that time, by UID. The mapping is the same object each time, updated
-    in place."""
+    """Yield each pod record with all pods at that time, by UID. The mapping is updated in place, so callers must not
+    keep it."""
     state = {record.uid: record for record in span.begin().records("pods")}
     for record in span.records("pods"):
         if record.kind == DELETED:
@@ -43,7 +43,7 @@ def serving(state: Mapping[str, Record]) -> dict[str, int]:
 
 
 def lacking(span: Span, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return, for each of these cliques, the largest number of Ready pods that it ever lacked."""
+    """Return clique → the largest number of Ready pods that it lacked at any time."""
     worst = dict.fromkeys(sizes, 0)
     for _, state in states(span):
         ready_counts = serving(state)
@@ -53,8 +53,7 @@ def lacking(span: Span, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def together(span: Span, sizes: Mapping[str, int], part: Part, *, limit: int = 1) -> list[str]:
-    """Return the times at which cliques of more than `limit` parts lacked Ready pods, as text. Only the first three are
-    returned."""
+    """Return descriptions of the first three times at which cliques of more than `limit` parts lacked Ready pods."""
     violations: list[str] = []
     for record, state in states(span):
         ready_counts = serving(state)
@@ -74,15 +73,15 @@ def sequence(span: Span, part: Part) -> list[str]:
 
 
 def deleted_parts(span: Span, part: Part) -> list[str]:
-    """Return the parts that lost cliques or pods, ordered by resource version. The garbage collector deletes the pods
-    of a clique, and visits the cliques in no fixed order."""
+    """Return the parts that lost cliques or pods, ordered by their first loss. The records of cliques count as well,
+    because the garbage collector deletes the pods of deleted cliques in no fixed order."""
     lost = [(record.revision, part(record.name)) for record in deleted(span, "podcliques")]
     lost += [(record.revision, part(owner(record))) for record in deleted(span)]
     return list(dict.fromkeys(lost_part for _, lost_part in sorted(lost) if lost_part))
 
 
 def deleted(span: Span, resource: str = "pods") -> list[Record]:
-    """Return, for each deleted object, the first record that shows its deletion, in order."""
+    """Return the first record that shows the deletion of each deleted object, in order."""
     deleted_uids = {record.uid for record in span.begin().records(resource) if terminating(record.object)}
     result = []
     for record in span.records(resource):
@@ -93,8 +92,8 @@ def deleted(span: Span, resource: str = "pods") -> list[Record]:
 
 
 def recreated_beside_outdated(span: Span, part: Part, outdated: Callable[[Record], bool]) -> list[Record]:
-    """Return the deletions of up-to-date pods that were created while their part still had outdated pods. Such a part
-    may be recreated as a whole to remove its outdated pods."""
+    """Return the deletions of up-to-date pods that were created before the last outdated pod of their part was deleted.
+    A part with outdated pods may be recreated as a whole."""
     lost = deleted(span)
     last = {part(owner(record)): record.revision for record in lost if outdated(record)}
     creations = {record.uid: record.revision for record in span.records("pods") if record.kind == ADDED}
@@ -107,7 +106,7 @@ def recreated_beside_outdated(span: Span, part: Part, outdated: Callable[[Record
 
 
 def created(span: Span) -> dict[str, int]:
-    """Return clique → number of pods that were created for it."""
+    """Return clique → number of pods created for it."""
     uids_of: dict[str, set[str]] = {}
     before = {record.uid for record in span.begin().records("pods")}
     for record in span.records("pods"):

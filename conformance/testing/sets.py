@@ -1,4 +1,4 @@
-"""Sets that tests create, and the template hashes that operators store for them."""
+"""PodCliqueSets that tests create, and the hashes that operators store for them."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def pods(view: View) -> list[Mapping[str, Any]]:
 
 
 def stored(view: View, set_name: str, replicas: int = 1) -> dict[str, str]:
-    """Return location → hash, for the hashes of a set, of its cliques and groups, and in their statuses. Only the first
-    `replicas` replicas are included."""
+    """Return location → hash for the hashes in the status of a set and in the labels and statuses of its cliques and
+    groups. Only the first `replicas` replicas are included."""
     prefixes = tuple(f"{set_name}-{index}-" for index in range(replicas))
     hashes = {f"{SETS}/{set_name}": generation(view, set_name)}
     for resource, fields in (
@@ -107,7 +107,7 @@ def progress(view: View, set_name: str) -> object:
 
 @predicate
 def have_pods(view: View, counts: Mapping[str, int]) -> bool | Unmet:
-    """Each set has this number of pods, and the set and each of its cliques have a hash."""
+    """Each set has this number of pods and a generation hash, and each of its cliques has a template hash."""
     present = Counter(label(pod, labels.PART_OF) for pod in pods(view))
     for set_name, count in counts.items():
         if present[set_name] != count:
@@ -132,8 +132,9 @@ def have_second_replica(names: Iterable[str]) -> Predicate:
 
 
 def not_canonical(view: View, sets: Iterable[str]) -> list[str]:
-    """Return the stored hashes that differ from those of Grove's canonical form, computed for the library version that
-    fits best. The template is read back from the API server, since webhooks may have rewritten its quantities."""
+    """Return the stored hashes that differ from the hashes of Grove's canonical form. They are computed for each
+    library version, and the version with the fewest differences counts. The template is read back from the API server,
+    because webhooks may have rewritten its quantities."""
     names = list(sets)
     differences = [
         [wrong for set_name in names for wrong in _hash_differences(view, set_name, way)] for way in CANONICAL

@@ -44,7 +44,7 @@ class Leaf:
 
     @property
     def leaves(self) -> list[Leaf]:
-        """Return this PodGroup as the only leaf."""
+        """Return this PodGroup, its only leaf."""
         return [self]
 
 
@@ -61,7 +61,7 @@ class Tree:
 
     @property
     def leaves(self) -> list[Leaf]:
-        """Return the PodGroups below it, in order."""
+        """Return the PodGroups below this group, in order."""
         return [leaf for child in self.children for leaf in child.leaves]
 
 
@@ -123,7 +123,7 @@ def group(root: Root, place: WorkloadTarget, parent: str = "") -> Object:
 def pods(
     leaf: Leaf, place: WorkloadTarget, first: int = 0, count: int | None = None, *, gated: bool = False
 ) -> list[Object]:
-    """Return `count` pods of a group from index `first` on; all of its pods by default."""
+    """Return `count` pods of a group, starting at index `first`. By default, return all pods of the group."""
     indices = range(first, first + (leaf.pods if count is None else count))
     return [_pod(leaf, place, index, gated) for index in indices]
 
