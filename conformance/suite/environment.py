@@ -80,7 +80,8 @@ class MakeEnvironment(Protocol):
     """A function that opens the environment of a worker."""
 
     def __call__(self, settings: RunSettings, worker: str, ledger: Ledger) -> Environment:
-        """Open the environment. Raises HarnessError or UsageError."""
+        """Open the environment. Raises UsageError if the settings do not allow it, or HarnessError if it cannot be
+        opened for any other reason."""
 
 
 def short_name(test: str, run: str) -> str:
@@ -91,7 +92,7 @@ def short_name(test: str, run: str) -> str:
 
 
 def folder_name(test: str) -> str:
-    """Return a file name for a test, which is the same in every run."""
+    """Return a name for the files of a test, which is the same in every run."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", test.replace(".py::", "-")).strip("-")
     if len(words) <= 80:
         return words
@@ -99,6 +100,6 @@ def folder_name(test: str) -> str:
 
 
 def randomness(test: str, seed: int) -> random.Random:
-    """Return the random number generator of a test. For the same seed, its numbers are the same, whatever other tests
-    run."""
+    """Return the random number generator of a test. For the same seed it yields the same numbers, regardless of the
+    other tests of the run."""
     return random.Random(f"{seed} {test}")

@@ -353,7 +353,7 @@ class Judge:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Note the durations and the exception of a test."""
+        """Record the durations and the exception of a test."""
         error = call.excinfo.value if call.excinfo else None
         outputs.redact(error)
         report = yield

@@ -15,8 +15,8 @@ from conformance.suite.registry.declarations import TESTS
 
 
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a run. `directory` is the run's own folder. `roles` and `features` are those of the
-    implementation, and used for the selection."""
+    """The settings of a run. `directory` is the run's own folder. `roles` and `features` are the implementation's, and
+    determine the selection."""
 
     run: str
     directory: str

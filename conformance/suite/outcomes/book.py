@@ -1,7 +1,8 @@
 """The book of a run: all its events, collected in the process that controls the run.
 
-The workers send their events through pipes (`run/workers.py`), and the report is made from the events that arrived. The
-file is only a copy for readers, because any program of this user, including the judged one, could write to it.
+The workers send their events through pipes (`run/workers.py`), and the report is made from the events that arrive. The
+file is only a copy for people, because any program of this user, including the judged implementation, could write to
+it.
 """
 
 from __future__ import annotations
@@ -125,14 +126,15 @@ def in_use(folder: Path) -> bool:
 
 
 def save(folder: Path, events: Iterable[AnyEvent]) -> None:
-    """Write events, which already have their times, as a ledger. Raises OSError."""
+    """Write events, which already have their times, as a ledger. Raises OSError if the file cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
     regular.write(folder / FILE, b"".join(msgspec.json.encode(event) + b"\n" for event in events))
 
 
 def read(folder: Path) -> Iterator[AnyEvent]:
     """Yield all complete events of an earlier run, sorted by time. A partial line at the end of a file is skipped,
-    because the run may have been killed. Raises UsageError."""
+    because the run may have been killed. Raises UsageError if a file cannot be read, is too long, or contains a line
+    that is not an event."""
     events: list[AnyEvent] = []
     for path in sorted(folder.glob("*.jsonl")):
         try:

@@ -64,8 +64,9 @@ class Checks:
         self.blocked = False
         """Whether the test ends because the implementation can no longer be judged, although no check has failed."""
         self.doubt: Callable[[bool], None] = lambda thoroughly: None
-        """Called before a check is recorded. Raises HarnessError if the cluster is unreliable. The argument is True
-        before a failure, for a thorough check that finds problems that have just started."""
+        """Called before a check is recorded; raises HarnessError if the cluster is unreliable. The argument is True
+        before a failure is recorded, and requests a thorough check, which also finds problems that have just
+        started."""
 
     @property
     def failures(self) -> list[ledger.Check]:
@@ -98,7 +99,7 @@ class Checks:
         return want == got
 
     def passed(self, ids: Ids, description: str, *, at: Moment = None) -> None:
-        """Record passes."""
+        """Record that requirements have passed."""
         for id in _ids(ids):
             self._record(id, description, "passed", None, None, at)
 
@@ -113,7 +114,7 @@ class Checks:
         return verdict is True
 
     def invariant(self, id: str, statement: str, verdict: bool | None, actual: object, *, at: Moment = None) -> None:
-        """Record a result like `holds`, for a rule that is judged in every test: a test in which the rule is broken
+        """Record a result like `holds`, for a rule that is judged in every test. A test in which the rule is broken
         need not have declared it."""
         if id not in self.declared:
             self.declared = (*self.declared, id)
@@ -194,7 +195,7 @@ def _ids(ids: Ids) -> Sequence[str]:
 
 
 def _moment(at: Moment) -> tuple[float | None, ledger.Deviation | None]:
-    """Return the time, and the deviation if the record is known."""
+    """Return the time of a moment and, if the moment is a record, its deviation."""
     if not isinstance(at, Record):
         return at, None
     return round(at.at, 3), ledger.Deviation(f"{at.resource}/{at.name}", at.revision)

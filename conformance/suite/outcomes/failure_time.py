@@ -16,8 +16,9 @@ _WORD = re.compile(r"[a-z0-9][a-z0-9.-]*")
 
 
 def last_change(history: History, description: str, expected: object, actual: object) -> float:
-    """Return the time of the last change of the objects that are named where the two values differ or, if none is, in
-    the description; the current time if no object is named. Deleted objects also count."""
+    """Return the time of the last change to the objects that are named in the differing parts of the two values or, if
+    these name no object, in the description. Return the current time if no object is named. Deleted objects also
+    count."""
     records = [record for record in history.records() if record.resource not in UNASKED]
     for text in (msgspec.json.encode(reduced(plain(expected), plain(actual))).decode(), description):
         words = set(_WORD.findall(text))
@@ -30,7 +31,7 @@ def failure_time(
     history: History, description: str, expected: object, actual: object, at: Record | None = None
 ) -> Moment:
     """Return the moment since which a comparison has failed: `at`, or the first record that `actual` lists, or the time
-    of the last change of the objects that differ. Return None if the values are equal."""
+    of the last change to the objects that differ. Return None if the values are equal."""
     if at is not None:
         return at
     if plain(expected) == plain(actual):

@@ -42,14 +42,14 @@ BINDING = frozenset({BasisKind.DOCUMENT, BasisKind.CONVENTION})
 
 
 class DocumentState(StrEnum):
-    """The state of a document with its authors."""
+    """The state that a document has in the project of its authors."""
 
     MERGED = "merged"
     PUBLISHED = "published"
     """A web page, of which only the newest version exists."""
     OPEN = "open"
     CLOSED = "closed"
-    """A proposal that was not accepted, or an issue that is done."""
+    """A proposal that was not accepted, or a closed issue."""
     REVERTED = "reverted"
     """Merged, and later reverted."""
     UNPUBLISHED = "unpublished"
@@ -113,7 +113,7 @@ NONE = Basis()
 
 @functools.cache
 def load_documents() -> Mapping[str, PublicDocument]:
-    """Return all documents by id. Raises UsageError (file, line, field)."""
+    """Return all documents by id. Raises UsageError with file, line and field if the list is invalid."""
     listed = documents.read(FILE, SCHEMA).value["documents"]
     return {entry["id"]: _document(entry) for entry in listed}
 

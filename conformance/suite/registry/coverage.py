@@ -80,7 +80,7 @@ def folder() -> Path:
 
 
 def scenarios(path: Path | None = None) -> list[ScenarioCoverage]:
-    """Read the scenarios. Raises UsageError with file, line and field."""
+    """Read the scenarios. Raises UsageError with file, line and field if the file is invalid."""
     content = documents.read(path or folder() / "scenarios.yaml", folder() / "scenarios.schema.json").value
     return [
         ScenarioCoverage(
@@ -96,8 +96,8 @@ def scenarios(path: Path | None = None) -> list[ScenarioCoverage]:
 
 
 def rows(path: Path | None = None, defects: Path | None = None) -> Rows:
-    """Read the rows, and the reasons for defects that no requirement catches. Raises UsageError with file, line and
-    field."""
+    """Read the rows, and the reasons for defects that no requirement detects. Raises UsageError with file, line and
+    field if a file is invalid."""
     content = documents.read(path or folder() / "rows.yaml", folder() / "rows.schema.json").value
     binding = {
         document: {kind: tuple(ids) for kind, ids in kinds.items()} for document, kinds in content["binding"].items()
@@ -131,8 +131,8 @@ def caught(registry: Registry, table: Rows) -> dict[str, tuple[str, ...]]:
 
 
 def observed(defects: Mapping[str, Sequence[str]], runs: Sequence[OperatorRun]) -> dict[str, list[str]]:
-    """Return a mapping from each detected defect row to its requirements that failed, each with the letters of the runs
-    in which it failed."""
+    """Return a mapping from each detected defect row to those of its requirements that failed, each with the letters of
+    the runs in which it failed."""
     return {
         row: [f"{id} ({letters})" for id in ids if (letters := ", ".join(_letters(id, runs)))]
         for row, ids in defects.items()

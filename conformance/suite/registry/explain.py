@@ -37,7 +37,7 @@ PLAYS = ("conformance.testing.playing", "ScenarioRunner")
 """The class that runs scenarios of gang scheduling, with its module."""
 WIDTH = 110
 GENERATED = ("requirements.md", "coverage.md")
-"""Pages of `docs/` that contain nothing that this command does not print."""
+"""Pages of `docs/` whose content this command prints anyway."""
 
 
 def explain(id: str) -> str:
@@ -153,8 +153,9 @@ def _registered(group: str) -> Mapping[str, Iterable[str]]:
 
 
 def _claims(point: metadata.EntryPoint) -> Mapping[str, list[str]]:
-    """Return what the function of an entry point returns. As importing all mutants takes a second, the user's cache
-    keeps it until a file of the package changes. Raises ImportError and AttributeError."""
+    """Return the result of an entry point's function. The user's cache stores the result until a file of the package
+    changes, because importing all mutants takes a second. Raises ImportError or AttributeError if the function cannot
+    be imported."""
     spec = find_spec(point.module)
     if spec is None or spec.origin is None:
         raise ImportError(point.module)

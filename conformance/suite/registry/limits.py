@@ -1,7 +1,7 @@
 """Find the waits of a requirement's tests by parsing their source, because importing the tests takes seconds.
 
-A scene waits for its steps (`env.wait_for`, `env.settle`, `env.settled`), and a test for its checks (`run.until`). The
-limit of a wait is written in the call, is a constant, or is the default of the method.
+A scene waits for its steps (`env.wait_for`, `env.settle`, `env.settled`), and a test waits for its checks
+(`run.until`). The limit of a wait is an argument of the call, possibly a constant, or the default of the method.
 """
 
 from __future__ import annotations

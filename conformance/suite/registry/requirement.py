@@ -132,7 +132,8 @@ class Registry:
 
 
 def load(folder: Path = FOLDER) -> Registry:
-    """Read the registry from the YAML files of a folder, once per process. Raises UsageError (file, line, field)."""
+    """Read the registry from the YAML files of a folder, once per process. Raises UsageError with file, line and field
+    if a file is invalid."""
     return _load(folder)
 
 

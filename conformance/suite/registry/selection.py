@@ -28,7 +28,7 @@ def _rules() -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which requirements a run judges. `profiles`: the profiles that the report shows. `judged`: ids that get a
+    """The requirements that a run judges. `profiles`: the profiles that the report shows. `judged`: ids that get a
     verdict. `unclaimed`: id → why the implementation does not claim it, for ids in `profiles`. `foreign`: ids that do
     not apply to the claimed features or the release. `named`: ids that the user selected by id. `skipped`: ids that the
     user excluded. `everywhere`: whether invariants select every scene in which they can be judged."""
@@ -65,7 +65,7 @@ class Selection:
     def takes(self, declared: Iterable[str]) -> bool:
         """Return whether a test that declares these ids runs. Invariants alone do not select a test that also declares
         other requirements, unless they were selected by id, because every test judges invariants. A test of features
-        that are not claimed never runs, because it may need abilities that the implementation lacks."""
+        that are not claimed never runs, because it may need capabilities that the implementation lacks."""
         ids = frozenset(declared)
         other_ids = {id for id in ids if not id.startswith(INVARIANT)}
         selecting = (other_ids | (ids & self.named)) if other_ids else ids

@@ -84,7 +84,8 @@ class Api:
         return self._run(discovery.served(self._client))
 
     def of_object(self, obj: Mapping[str, Any]) -> Resource:
-        """Return the resource of an object by its apiVersion and kind. Raises NotServed."""
+        """Return the resource of an object by its apiVersion and kind. Raises NotServed if the API server does not
+        serve it."""
         for resource in self.served.values():
             if resource.kind == obj.get("kind") and resource.api_version == obj.get("apiVersion"):
                 return resource
@@ -94,7 +95,7 @@ class Api:
 
     def of_plural(self, plural: str) -> Resource:
         """Return the resource with a plural name (`podcliques`; `events.events.k8s.io` if the plural alone is
-        ambiguous). Raises NotServed."""
+        ambiguous). Raises NotServed if the API server does not serve it."""
         if plural in self.served:
             return self.served[plural]
         candidates = [r for r in self.served.values() if r.plural == plural]
@@ -103,7 +104,7 @@ class Api:
         return min(candidates, key=lambda r: (r.group != "", r.group))
 
     def create(self, obj: Mapping[str, Any]) -> Object:
-        """Create an object and return it as stored. Raises ApiError."""
+        """Create an object and return it as stored. Raises ApiError if the API server rejects it."""
         resource = self.of_object(obj)
         return self._object(self._client.create(resource, self._marked(resource, obj)))
 
@@ -146,7 +147,7 @@ class Api:
         self._run(all_of_them())
 
     def get(self, plural: str, namespace: str | None, name: str) -> Object:
-        """Read an object. Raises ApiError."""
+        """Read an object. Raises ApiError if it does not exist."""
         return self._object(self._client.get(self.of_plural(plural), namespace, name))
 
     def names(self, plural: str) -> list[str]:
@@ -161,14 +162,15 @@ class Api:
     def patch(
         self, plural: str, namespace: str | None, name: str, body: Mapping[str, Any], subresource: str | None = None
     ) -> Object:
-        """Apply a JSON merge patch and return the object. Raises ApiError."""
+        """Apply a JSON merge patch and return the object. Raises ApiError if the API server rejects the patch."""
         resource = self.of_plural(plural)
         return self._object(
             self._client.patch(resource, namespace, name, body, content_type=MERGE_PATCH, subresource=subresource)
         )
 
     def patch_all(self, plural: str, namespace: str | None, patches: Mapping[str, Mapping[str, Any]]) -> list[Object]:
-        """Apply a JSON merge patch to each of several objects at once. Raises ApiError."""
+        """Apply a JSON merge patch to each of several objects at once. Raises ApiError if the API server rejects a
+        patch."""
         resource = self.of_plural(plural)
 
         async def all_of_them() -> list[bytes]:
@@ -193,18 +195,18 @@ class Api:
 
     def remove_pods(self, namespace: str) -> None:
         """Delete all pods of a namespace at once and without a grace period, so that no kubelet has to terminate them.
-        Raises ApiError."""
+        Raises ApiError if the API server rejects the request."""
         body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
         self._run(self._client.request("DELETE", PODS.path(namespace), body=body))
 
     def evict(self, namespace: str, pod: str) -> None:
-        """Evict a pod. Raises ApiError: 429 if a disruption budget forbids it."""
+        """Evict a pod. Raises ApiError if the API server rejects the eviction, with status 429 if a disruption budget
+        forbids it."""
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
         self._run(self._client.create(PODS, body, subresource="eviction"))
 
     def complaint(self, within: float) -> str:
-        """Return the reason why the API server does not report within `within` seconds that it is ready; empty if it
-        does."""
+        """Return the reason why the API server does not report within `seconds` that it is ready; empty if it does."""
 
         async def ask() -> None:
             async with asyncio.timeout(within):
@@ -241,8 +243,8 @@ def _without_account(error: BaseException) -> bool:
 
 
 def by_admission(error: BaseException) -> bool:
-    """Return whether a webhook or an admission policy has caused the response, or has prevented one. The suite has no
-    webhooks or policies of its own, so another program is at fault."""
+    """Return whether a webhook or an admission policy has caused an error response, or has prevented any response. The
+    suite has no webhooks or policies of its own, so another program is at fault."""
     return isinstance(error, ApiError) and refusals.by_webhook(error.message)
 
 

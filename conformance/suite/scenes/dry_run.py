@@ -1,5 +1,5 @@
-"""The dry-run client: sends many requests with `dryRun=All`, and reads, at once, and returns the API server's
-responses.
+"""The dry-run client, which sends many requests at the same time, with `dryRun=All` unless they only read, and returns
+the API server's responses.
 
 A webhook can see that a request is a dry run. Every request that is rejected as a dry run is therefore repeated without
 dryRun: a webhook that rejects only dry runs is detected, and if the webhook rejects the repeated request too, nothing

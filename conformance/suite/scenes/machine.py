@@ -1,4 +1,4 @@
-"""The speed of the machine during a scene: time in which the machine was too slow does not count."""
+"""The speed of the machine during a scene. Time in which the machine was too slow does not count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_EXTENSION = 4
 
 
 def unobserved(begin: float) -> tuple[float, Sequence[Delay]]:
-    """Return that the machine was not slow, for environments in which it is not observed."""
+    """Report that the machine was never slow, for environments in which its speed is not observed."""
     return 0.0, ()
 
 

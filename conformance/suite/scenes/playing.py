@@ -76,7 +76,7 @@ def _by_itself(scene: type[Scene], shared: bool) -> bool:
 def decisive_first(
     items: Sequence[pytest.Item], declared: Mapping[str, Sequence[str]], judged: frozenset[str]
 ) -> list[pytest.Item]:
-    """Return the tests sorted so that tests come first whose requirements few other tests judge. A --fail-fast run,
+    """Return the tests, sorted so that tests whose requirements few other tests judge come first. A --fail-fast run,
     which ends once everything has failed, then need not play scenes that only judge invariants."""
     judged_ids = {item.nodeid: judged.intersection(declared[item.nodeid]) for item in items}
     tests = Counter(identity for ids in judged_ids.values() for identity in ids)
@@ -187,7 +187,7 @@ class Scenes:
         start = time.monotonic()
         try:
             if self._shared:
-                self._environment()  # opened first, because other workers may wait for what this worker starts
+                self._environment()  # opened first, because other workers may wait for the implementation
             if _by_itself(scene, self._shared):
                 self._other_workers_ended()
             environment = self._environment()

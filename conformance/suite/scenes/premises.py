@@ -101,8 +101,8 @@ class Premises:
     def _writers(
         self, plural: str, names: Collection[str], verbs: Collection[str], *, certain: bool = False
     ) -> list[Writer]:
-        """Return the writers other than the suite. With `certain`, the history shows that there was a write, so wait a
-        moment for the audit log, which may lag slightly."""
+        """Return the writers other than the suite. With `certain`, the history shows that there was a write; in this
+        case, wait briefly for the audit log, which may lag slightly."""
         audit = self._audit
         if audit is None:
             return []

@@ -78,7 +78,7 @@ class Recorded(Generic[S]):
         """The whole history of the scene."""
         self._played, self._checks, self._reaches = played, checks, tuple(reaches)
         self._reached = set[str]() if reached is None else reached
-        """The steps of `reaches` that have passed."""
+        """The steps of `reaches` that were judged as passed."""
 
     @property
     def neighbor(self) -> Recorded[S]:
@@ -209,7 +209,8 @@ class Recorded(Generic[S]):
         self.unreached()
 
     def _judge(self, *names: str) -> None:
-        """Judge each of these steps if the requirement is about it and the scene has come to it."""
+        """Judge those of these steps that the requirement is about and that the scene has reached or continued
+        without."""
         ended = self._played.ended
         for name in names:
             if name not in self._reaches or name in self._reached:

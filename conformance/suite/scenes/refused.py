@@ -1,6 +1,6 @@
 """Find out whether the cluster has rejected objects that a scene needs, for a reason that the scene has not caused.
 
-If there is an audit log, it contains the API server's responses. Otherwise, an operator passes them on in Events and in
+If there is an audit log, it contains the API server's responses. Otherwise, the operator reports them in Events and in
 the statuses of its objects.
 """
 

@@ -110,7 +110,7 @@ class SceneEnvironment:
 
     @property
     def time_scale(self) -> float:
-        """Return the factor by which every timeout is multiplied."""
+        """Return the factor by which all timeouts are multiplied."""
         return self._scale
 
     @property
@@ -272,9 +272,9 @@ class SceneEnvironment:
         subresource: str | None = None,
         missing_ok: bool = False,
     ) -> Object:
-        """Apply a JSON merge patch to an object of the test's namespace (or a cluster-scoped one). The write has
-        arrived in the history when this returns, so that later waits do not see the earlier state. With `missing_ok`,
-        return an empty object without writing if the implementation has deleted the object in the meantime."""
+        """Apply a JSON merge patch to an object of the test's namespace (or a cluster-scoped one). When this returns,
+        the history contains the write, so that later waits do not see the earlier state. With `missing_ok`, return an
+        empty object without writing if the implementation has deleted the object in the meantime."""
         self._require(patch)
         self.acts.append((f"patch {resource}/{name}{f'/{subresource}' if subresource else ''}", dict(patch)))
 
@@ -293,8 +293,7 @@ class SceneEnvironment:
         return stored
 
     def ungate(self, pods: Sequence[str]) -> None:
-        """Remove the scheduling gates of several pods at once. The writes have arrived in the history when this
-        returns."""
+        """Remove the scheduling gates of several pods at once. When this returns, the history contains the writes."""
         patch = {"spec": {"schedulingGates": None}}
         self.acts += [(f"patch pods/{name}", patch) for name in pods]
         expectation = f"the gates of {len(pods)} pods can be removed"
@@ -316,7 +315,8 @@ class SceneEnvironment:
         )
 
     def evict(self, pod: str) -> str:
-        """Evict a pod, as `kubectl drain` does. Return why the eviction was rejected; empty if it was accepted."""
+        """Evict a pod, as `kubectl drain` does. Return the reason why the eviction was rejected; empty if it was
+        accepted."""
         self.acts.append((f"evict pods/{pod}", {}))
         self.outdate(pod)
         try:
@@ -328,8 +328,8 @@ class SceneEnvironment:
         return ""
 
     def outdate(self, pod: str) -> None:
-        """Note that the test deletes a pod, or has given it the hash of another template, so that its deletion has a
-        cause. A later pod of the same name is not affected."""
+        """Record that the test deletes a pod, or has given it the hash of another template, which explains its
+        deletion. A later pod of the same name is not affected."""
         if (record := self.history.log.last("pods", self.namespace, pod)) is not None:
             self.history.origins.excused.add(record.uid)
 
@@ -350,8 +350,8 @@ class SceneEnvironment:
         real: bool = False,
     ) -> R:
         """Wait until the condition holds, and mark that moment as a step of the scene. A step that is not reached ends
-        the scene, but does not fail anything by itself: that is up to the requirement that needs the step. The wait
-        ends early if a process of the implementation exits. `real`: the time scale does not shorten the wait."""
+        the scene, but does not fail anything by itself: only requirements that need the step can fail. The wait ends
+        early if a process of the implementation exits. `real`: the time scale does not shorten the wait."""
         try:
             result = self._wait(step, condition, timeout, resources=resources, real=real)
         except NotReached as error:
@@ -368,9 +368,9 @@ class SceneEnvironment:
         resources: Sequence[str] | None = None,
         real: bool = False,
     ) -> View:
-        """Wait until the condition holds or the time is up, and mark that moment as a step in both cases: for a state
-        that a test compares, or if the scene can continue without it. If the time was up, the step counts as not
-        reached."""
+        """Wait until the condition holds or the time is up, and mark that moment as a step in both cases. This is meant
+        for states that a test compares, and for conditions without which the scene can continue. If the time was up,
+        the step counts as not reached."""
         unmet = ""
         try:
             self._wait(step, condition, timeout, resources=resources, real=real)
@@ -387,7 +387,7 @@ class SceneEnvironment:
 
     def require_in_time(self, event: str, begin: float, seconds: float) -> None:
         """Raise HarnessError if more than `seconds` have passed since an event of the history (at `begin`) after which
-        the suite had to act: in that case the suite itself was too slow, and what follows says nothing about the
+        the suite had to act: in that case the suite itself was too slow, and later events say nothing about the
         implementation."""
         if (seconds_passed := self.history.now() - begin) > seconds:
             delay = f"the suite acted {seconds_passed:.1f} s after {event}, and had to act within {seconds:g} s"
@@ -422,8 +422,8 @@ class SceneEnvironment:
     ) -> View:
         """Return the state once no resource in `of` has changed for `seconds`, or for the judged scheduler's `settle`
         if that is longer, or once `unless` holds after a change or the time is up. `real`: the time scale does not
-        shorten `seconds`. A quiet time never proves that something has happened: use a separate wait for that, because
-        the machine may be busy."""
+        shorten `seconds`. A quiet time never proves that something has happened, because the machine may be busy; use a
+        separate wait for that."""
         self.acts.append((WAIT, {"for": f"no change for {seconds:g} s"}))
         self._waits.quiet(seconds, timeout, real=real, of=of, settle=self.implementation.settle, unless=unless)
         self._sound(False)
@@ -438,7 +438,7 @@ class SceneEnvironment:
         resources: Sequence[str] | None,
         real: bool,
     ) -> R:
-        """Wait for a condition. Raises NotReached with the state that was seen instead."""
+        """Wait for a condition. Raises NotReached, with the state that was seen instead, if the wait times out."""
         try:
             return self._waits.wait(
                 description, condition, timeout, hopeless=self._hopeless_or_dead, real=real, resources=resources
@@ -479,7 +479,7 @@ class SceneEnvironment:
             raise HarnessError(error.unmet or str(error), where=f"node {node}") from error
 
     def _require(self, obj: object) -> None:
-        """Raise Blocked if the cluster does not simulate an ability that an object, or a patch of one, needs."""
+        """Raise Blocked if the cluster does not simulate an ability that an object, or a patch of an object, needs."""
         for ability in sorted(abilities.needed(obj) if self._unplayed else ()):
             if ability in self._unplayed:
                 reason = f"the cluster does not play {ability}: {self._unplayed[ability]} (docs/fake-cluster.md)"

@@ -6,10 +6,10 @@ no request. SILENCE is longer than any interval at which implementations poll fo
 are added.
 
 An implementation whose requests are rejected backs off: each delay is a multiple of the previous one, as in client-go,
-so the next attempt comes within a multiple of the time since the first rejection. The silence must last longer than
+so the next attempt is made within a multiple of the time since the first rejection. The silence must last longer than
 that.
 
-An implementation that waits without success may poll every few seconds forever, and each time write that it is still
+An implementation that waits without success may poll every few seconds forever, and write each time that it is still
 waiting. A request or an object state that has been repeated many times since anything else changed is therefore not a
 sign of life (`history.circles`).
 """
@@ -30,7 +30,7 @@ from conformance.history.view import View
 SILENCE = 30.0
 NOT_FOUND, CONFLICT = 404, 409
 GROWTH = 4
-"""The next attempt of a back-off comes within this multiple of the time since its first attempt. (If delays double
+"""The next attempt of a back-off is made within this multiple of the time since its first attempt. (If delays double
 without jitter, the multiple is two.)"""
 
 
@@ -48,7 +48,7 @@ class _Refusals:
 
     @property
     def next(self) -> float:
-        """Return the seconds within which the next attempt comes, whether the delays grow or stay the same."""
+        """Return the seconds within which the next attempt is made, whether the delays grow or stay the same."""
         return GROWTH * min(self.last - self.first, GROWTH * self.longest)
 
 
@@ -85,7 +85,7 @@ class Silence:
         return self.lasts(still) >= max(minimum, longest)
 
     def lasts(self, still: float) -> float:
-        """Return for how many seconds nothing is known to have changed and no new request to have been sent."""
+        """Return the number of seconds since the last known change or new request."""
         return min(still, self._clock() - self._last)
 
 
@@ -108,5 +108,5 @@ def _backs_off(request: AuditedRequest) -> bool:
 
 def _of_implementation(request: AuditedRequest) -> bool:
     """Return whether a request was sent by a client other than the suite and the components of the cluster, which send
-    requests whatever the implementation does."""
+    requests regardless of the implementation."""
     return request.user != users.SUITE and not users.is_component(request.user)

@@ -1,10 +1,10 @@
 """Detect foreign writes to fields that only the suite may write in a test: the specs of its PodCliqueSets, which belong
 to the user, and its nodes; and to fields that only the kubelet may write: the statuses of a pod's containers.
 
-Rules and tests trust these fields: how many pods a set requests, the capacity of a node, the time since which a pod is
-Ready. An implementation that changes them makes its own work look correct, so a test in which this happens judges
-nothing. The suite's requests and the responses to them show what the suite wrote; everything else in the history was
-written by another client. The audit log shows who wrote the status of a pod.
+Rules and tests trust these fields, for example the number of pods that a set requests, the capacity of a node, and the
+time since which a pod has been Ready. An implementation that changes them makes its own work look correct, so a test in
+which this happens judges nothing. The suite's requests and the responses to them show what the suite wrote; everything
+else in the history was written by another client. The audit log shows who wrote the status of a pod.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ class SoleWriter:
         """Name of a node → its successive manifests, as the suite wrote them."""
         self._deleted: set[str] = set()
         self._at: dict[str, int] = {}
-        """UID of a set or name of a node → the index of the last of these states that it matched; it must never return
-        to an earlier state."""
+        """UID of a set or name of a node → the index of the latest of these states that it has matched; it must never
+        return to an earlier state."""
         self._generations: dict[str, object] = {}
         self._wrong: list[str] = []
 
     def created(self, obj: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-        """Note an object that the suite has created: what it sent, and the response."""
+        """Record an object that the suite has created: the request and the response."""
         self._compare(obj, answer, text(obj, "kind"))
         if obj.get("kind") == "PodCliqueSet":
             self._note(answer)
 
     def patched(self, resource: str, target: str, patch: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-        """Note a merge patch and the response to it."""
+        """Record a merge patch and the response to it."""
         self._compare(patch, answer, text(answer, "kind"))
         if resource == SETS:
             self._note(answer)
@@ -59,12 +59,12 @@ class SoleWriter:
             self._nodes[target].append(_merged(manifest, patch))
 
     def deleted(self, resource: str, target: str) -> None:
-        """Note a deletion that the suite requests."""
+        """Record a deletion that the suite requests."""
         if resource == SETS:
             self._deleted.add(target)
 
     def fleet(self, manifests: Sequence[Object]) -> None:
-        """Note nodes that the suite creates."""
+        """Record nodes that the suite creates."""
         for node in manifests:
             self._nodes.setdefault(str(node["metadata"]["name"]), []).append(node)
 
@@ -121,8 +121,8 @@ class SoleWriter:
         return f"node {record.name}: somebody else has changed its {other} ({record})" if other else ""
 
     def _unlike(self, key: str, differing: Sequence[R]) -> R | None:
-        """Return how an object differs from the state that the suite wrote; None if it matches the state that it last
-        matched, or a state that the suite wrote later."""
+        """Return the difference between an object and the state that the suite wrote; None if the object matches the
+        state that it last matched, or a state that the suite wrote later."""
         start = self._at.get(key, 0)
         for index, difference in enumerate(differing[start:], start):
             if not difference:

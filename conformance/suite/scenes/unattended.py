@@ -1,4 +1,4 @@
-"""Detect that the simulated kubelet lags: pods are bound, but the kubelet has reported nothing about them."""
+"""Detect that the simulated kubelet lags: pods are bound, but the kubelet has not reported anything about them."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ async def _delete_all(client: Client, resource: Resource) -> list[str]:
 
 @contextmanager
 def _unless_missing() -> Iterator[None]:
-    """Ignore that an object does not exist."""
+    """Ignore an error that says that an object does not exist."""
     try:
         yield
     except ApiError as error:

@@ -1,9 +1,9 @@
 """The time that a wait may last: its full timeout, until a wait has timed out for an implementation that has done
 nothing at all.
 
-Otherwise an implementation that writes nothing (incompletely installed, unresponsive, crashed at startup) would cost a
-whole timeout per test, and its user most of an hour. Nothing is judged more strictly: after the first write, all later
-waits have their full length again.
+Otherwise an implementation that writes nothing (because it is incompletely installed, does not respond, or crashed at
+startup) would cost a whole timeout per test, and its user most of an hour. Nothing is judged more strictly: after the
+first write, all later waits have their full length again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class WaitBudget:
         return min(seconds, LIFELESS_SECONDS) * scale if self.lost else seconds * scale
 
     def timed_out(self, history: History) -> None:
-        """Note that a wait has timed out."""
+        """Record that a wait has timed out."""
         self.look(history)
         self._let_down = not self._alive
 

@@ -118,7 +118,7 @@ class Waits:
             remaining = timeout * scale - limit
             if remaining <= 0 or self._patience.lost or in_vain():
                 raise
-            return self._history.wait(description, careful, remaining, **arguments)  # it is alive after all
+            return self._history.wait(description, careful, remaining, **arguments)  # it is not dead after all
 
     def quiet(
         self,
@@ -143,7 +143,7 @@ class Waits:
                     return
 
     def for_write(self, resource: str, name: str, version: str) -> None:
-        """Wait until the history has the suite's own write, if the object is recorded."""
+        """Wait until the history contains the suite's own write, if the object is recorded."""
         with contextlib.suppress(WaitTimeout):
             self._history.wait(
                 "our own write", lambda view: _includes(view.record(resource, name), version), OWN_WRITE_SECONDS
@@ -167,7 +167,7 @@ class Waits:
         return self._silence.is_lasting(self._history.still, minimum)
 
     def _still(self) -> float:
-        """Return for how many seconds nothing has changed and the implementation has sent no new request."""
+        """Return the number of seconds since the last change or new request of the implementation."""
         return self._silence.lasts(self._history.still) if self._silence is not None else 0.0
 
 

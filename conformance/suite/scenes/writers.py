@@ -1,5 +1,5 @@
-"""Find the writers of objects in the API server's audit log: the history alone does not name them, and rules would
-trust all of them."""
+"""Find the writers of objects in the API server's audit log. The history does not name them, and rules would otherwise
+trust every writer."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ WITHIN = 2.0
 
 
 def note(history: History, audit: AuditLog, begin: int) -> None:
-    """Note in a history who deleted the pods with the condition DisruptionTarget; which nodes, pod statuses and limits
-    were written by users other than the suite and the components; and which statuses were stored differently than the
-    suite or the components sent them. `begin`: the audit log's mark at the start of the test."""
+    """Record in a history who deleted the pods with the condition DisruptionTarget; which nodes, pod statuses and
+    limits were written by users other than the suite and the components; and which statuses were stored differently
+    than the suite or the components sent them. `begin`: the audit log's mark at the start of the test."""
     pods = {record.name for record in history.records("pods") if _said_to_be_disrupted(record)}
     sent: dict[str, list[bytes]] = {}
 

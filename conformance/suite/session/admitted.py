@@ -21,7 +21,7 @@ from kube.errors import ApiError
 from kube.resource import NAMESPACES, PODS
 
 WORKLOAD = "frontend"
-"""The workload whose pod is tried: it resembles the pods of most scenes."""
+"""The workload whose pod is created as a trial, because it resembles the pods of most scenes."""
 WITHIN = 30.0
 """Seconds within which a new namespace must have its service account. It usually takes less than one."""
 LOOK_EVERY = 0.1
@@ -29,8 +29,8 @@ HINT = "let new namespaces admit the pods of scenes (docs/running.md), or give a
 
 
 async def require(client: Client, run: str = "") -> None:
-    """Raise UsageError, with the API server's message, if the cluster does not admit a pod. Everything is removed
-    again."""
+    """Raise UsageError, with the API server's message, if the cluster does not admit a pod. All created objects are
+    deleted again."""
     name = f"preflight-{secrets.token_hex(3)}"
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     try:
@@ -58,7 +58,7 @@ def _pod(namespace: str) -> dict[str, object]:
 
 
 async def _with_account(client: Client, namespace: str) -> None:
-    """Wait until the namespace has its service account, without which it does not admit pods."""
+    """Wait until the namespace has its service account, without which the API server rejects pods."""
     start = time.monotonic()
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
     while (response := await client.exchange("GET", path)).status != 200:

@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 class Distribution(LoadScopeScheduling):  # type: ignore[misc]
     """Distributes groups of tests, largest first, to the worker with the least left to do.
 
-    The groups in `lone_groups` come last, and all of them go to one worker. The other workers are shut down, and that
+    The groups in `lone_groups` come last, and one worker gets all of them. The other workers are shut down, and that
     worker waits until they have ended (`other_workers.py`).
     """
 

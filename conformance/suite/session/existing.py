@@ -1,8 +1,8 @@
 """`--cluster existing`: judge on a running cluster, which is either one of the suite's or declared disposable by its
 owner.
 
-Objects that the suite installs stay, except webhook configurations, which would reject everything once their process is
-gone.
+Objects that the suite installs stay, except webhook configurations, which would cause every request to be rejected once
+their process is gone.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def check(kubeconfig: Path, api: Api) -> None:
 
 
 def admit(kubeconfig: Path) -> None:
-    """Run `check` before a run, and also check rights or components. Raises UsageError if a check fails, and
-    HarnessError if the cluster does not respond."""
+    """Run `check` before a run, and also check the user's rights or the components. Raises UsageError if a check fails,
+    or HarnessError if the cluster does not respond."""
     loop = Loop()
     try:
         api = Api(loop, kubeconfig, "grove-conformance/suite", {"namespaces.": NAMESPACES})
@@ -147,7 +147,8 @@ def prove(kubeconfig: Path, requested: Requested) -> None:
 
 
 def _preflight(kubeconfig: Path, api: Api) -> None:
-    """Check the components of a cluster of the suite, or the user's rights on any other cluster. Raises UsageError."""
+    """Check the components of a cluster of the suite, or the user's rights on any other cluster. Raises UsageError if a
+    component has failed or a right is missing."""
     location, cluster = f"--kubeconfig {kubeconfig}", own_cluster(kubeconfig)
     if cluster is None:
         foreign.require_rights(api, location)
@@ -174,8 +175,8 @@ def facts(kubeconfig: Path, directory: Path, run: str, stack: ExitStack) -> Clus
 
 
 def watcher(kubeconfig: Path, api: Api, time_scale: float, simulator: Owner | None = None) -> Watcher:
-    """Return a watcher of every component if the cluster is one of the suite's; for other clusters, only of the API
-    server and of the process that the run has started alongside KWOK."""
+    """Return a watcher of every component if the cluster is one of the suite's. For other clusters, the watcher
+    observes only the API server and the process that the run has started alongside KWOK."""
     cluster = own_cluster(kubeconfig)
     if cluster is not None:
         return outages.watch(cluster, time_scale)

@@ -48,7 +48,7 @@ def learn(cluster: Cluster | None, api: Api) -> bool:
         _observe(api)
     else:
         pid = cluster.monitor.pids().get(COMPONENTS[Port.CONTROLLER_MANAGER])
-        # Creation times are in whole seconds, and the start times of processes are only accurate to about a second.
+        # Creation times are in whole seconds, and the start times of processes are accurate only to about a second.
         if pid is not None and newest < psutil.Process(pid).create_time() - 2:
             return False
         cluster.learn_new_kinds()
@@ -60,8 +60,8 @@ def _seconds(crd: Mapping[str, Any]) -> float:
 
 
 def _observe(api: Api) -> None:
-    """Install one more kind with an object whose owner does not exist, and wait until the object is deleted: by then,
-    the kinds that were installed earlier are also known."""
+    """Install one more kind with an object whose owner does not exist, and wait until the object is deleted. By then,
+    the garbage collector also knows the kinds that were installed earlier."""
     plural = f"barriers{secrets.token_hex(4)}"
     kind = Resource(GROUP, "v1", plural, plural.capitalize(), namespaced=False)
     crd = crd_of(kind)

@@ -1,7 +1,7 @@
 """The occupation of an existing cluster by a run: checks before anything is installed, and the cleanup at its end.
 
-The remains of a killed run can be found: objects that a run creates have a label (`existing.marks`), and KWOK's own
-Stages are stored in the cluster until they are restored.
+The remains of a killed run can be found, because objects that a run creates have a label (`existing.marks`), and KWOK's
+own Stages are stored in the cluster until they are restored.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Wait for the other workers of a run: a scene that is played alone waits until they have ended. The controlling
-process knows when."""
+process knows when they end."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Costs = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Shard:
-    """The `number`-th of `of` shards, counted from 1."""
+    """Shard `number` of `of` shards, counted from 1."""
 
     number: int
     of: int
@@ -31,7 +31,8 @@ class Shard:
 
 
 def parse(text: str, place: str = "--shard") -> Shard:
-    """Parse a shard such as `2/5`, which was given with the option `place`. Raises UsageError."""
+    """Parse a shard such as `2/5`, which was given with the option `place`. Raises UsageError if the text is not a
+    shard."""
     match = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise UsageError(f"{text!r} is not a shard", where=place, hint="give i/n, from 1/n to n/n, for example 2/5")
@@ -39,12 +40,12 @@ def parse(text: str, place: str = "--shard") -> Shard:
 
 
 def costs() -> Costs:
-    """Return the costs of the suite's scenes. Raises UsageError (file, line, field)."""
+    """Return the costs of the suite's scenes. Raises UsageError with file, line and field if their file is invalid."""
     return read(data.folder("fixtures") / "costs" / "scenes.yaml")
 
 
 def read(path: Path) -> Costs:
-    """Read a file of costs. Raises UsageError (file, line, field)."""
+    """Read a file of costs. Raises UsageError with file, line and field if the file is invalid."""
     document = documents.read(path, data.folder("fixtures") / "costs" / "scenes.schema.json")
     seconds = document.value["seconds"]
     return {f"{file}::{name}": cost for file, names in seconds.items() for name, cost in names.items()}

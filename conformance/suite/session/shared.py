@@ -98,7 +98,7 @@ class Attached:
         self.start()
 
     def start(self) -> None:
-        """Ask for the running implementation. Raises GivenUp."""
+        """Ask for the running implementation. Raises GivenUp if the first worker could not start it."""
         self._running = ask(self._channel)
         self.installer = self.operators = _Untouched(self._running)
         self._noticed: set[Owner] = set()
@@ -108,7 +108,7 @@ class Attached:
         """Do nothing."""
 
     def controls(self, role: Role) -> bool:
-        """Raise HarnessError, because a scene that calls this wants to stop a process."""
+        """Raise HarnessError, because a scene that calls this is going to stop a process."""
         raise HarnessError(f"the scene controls the {role} beside others: set `exclusive` of the scene")
 
     def failures(self) -> tuple[Death, ...]:

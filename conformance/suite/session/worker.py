@@ -90,7 +90,7 @@ def sweep(run: str, worker: str = "") -> list[str]:
 
 def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor | None]:
     """Return the judged implementation, and the implementation that supplies the roles that it does not play, if any.
-    Raises UsageError."""
+    Raises UsageError if a descriptor is invalid."""
     judged = loading.load(settings.implementation, settings.parameters)
     if settings.earlier:
         options = ("--from", "--from-set")
@@ -102,7 +102,7 @@ def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor |
     if supplied and not judged.line:
         completed_supplier = discovery.completed(supplied, kubeconfig)
         judged = dataclasses.replace(judged, line=completed_supplier.line, release=completed_supplier.release)
-    scale = max(1.0, settings.time_scale)  # shorter waits do not make processes start faster
+    scale = max(1.0, settings.time_scale)  # a time scale below 1 does not make processes start faster
     return _patient(judged, scale), supplied and _patient(supplied, scale)
 
 
@@ -302,8 +302,9 @@ class ClusterEnvironment:
             raise GivenUp(f"given up: no new cluster: {error}") from error
 
     def _implementation(self, step: str, action: Callable[[], None]) -> None:
-        """Run a step of the driver. An error is the implementation's fault, unless the cluster is unhealthy or too slow
-        or another implementation supplies the role. Raises GivenUp if a process is running but not ready in time."""
+        """Run a step of the driver. An error is the implementation's fault, unless the cluster is unhealthy or too
+        slow, or another implementation supplies the role. Raises GivenUp if a process is running but not ready in
+        time."""
         start = time.monotonic()
         try:
             action()
@@ -325,7 +326,7 @@ class ClusterEnvironment:
         the new ones."""
         for name, log in self.driver.logs().items():
             if log.exists():
-                # One file for all workers, and a relative path, so that the text is the same on all workers and
+                # All workers use one file and a relative path, so that the text is the same on all workers and
                 # machines.
                 bundle.copy_log(log, 0, self._settings.folder / "logs" / f"{name}.log")
                 text = text.replace(str(log), f"logs/{name}.log beside the report")
@@ -417,7 +418,7 @@ class ClusterEnvironment:
         try:
             api.delete("namespaces", None, [space.namespace for space in spaces])
             for space in spaces if self._cluster is not None else ():
-                # Otherwise KWOK would write to each pod twice, and not at all to pods whose nodes are gone.
+                # Without this, KWOK would write to each pod twice, and never terminate pods whose nodes are gone.
                 api.remove_pods(space.namespace)
             api.delete("nodes", None, case.history.view().names("nodes", {POOL: case.pool}))
         except (ApiError, HarnessError) as error:
@@ -510,7 +511,7 @@ class ClusterEnvironment:
                 raise
         try:
             self._implementation("start", self.driver.start)  # processes that are already running are left alone
-        except GivenUp as error:  # every later test would wait just as long
+        except GivenUp as error:  # every later test would also time out
             self._refusal = error
             raise
         if self._channel is not None and self._worker == shared.FIRST:
@@ -522,7 +523,7 @@ class ClusterEnvironment:
         except (ApiError, HarnessError) as error:
             fault = f"the namespace {name} cannot be made: {words(error) if isinstance(error, ApiError) else error}"
             self._unmade += 1
-            # No later test can be played, and each would wait just as long for its own rejection.
+            # No later test can be played, and each of them would wait just as long for a rejection.
             if isinstance(error, ApiError) and refusals.by_cluster(error.message, (), self._hooks):
                 self._refusal = Blocked(fault, "circumstances")
             elif by_admission(error):
