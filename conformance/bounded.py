@@ -72,7 +72,7 @@ def text(path: Path, limit: int, location: str) -> str:
 
 def json(raw: bytes, location: str, hint: str = "") -> Any:
     """Return the value of a JSON text. Raises UsageError."""
-    if nesting.deep(raw, DEPTH):
+    if nesting.exceeds_depth(raw, DEPTH):
         raise UsageError(_DEEP, where=location, hint=_FLATTER)
     try:
         return orjson.loads(raw)

@@ -27,7 +27,7 @@ JSON_PATCH = "application/json-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 
-IN_FLIGHT = 16
+MAX_IN_FLIGHT = 16
 """Maximum number of concurrent requests of a client. With 64 instead of 16, an API server on two cores serves no more
 requests per second, but its watches fall behind. The API server closes a watch that has had 10 to 20 events pending for
 longer than 0.1 s, and closes a watch that starts at an old resource version again before it has caught up."""
@@ -62,13 +62,13 @@ class Client:
     """
 
     def __init__(
-        self, connection: config.Connection, *, user_agent: str, in_flight: int = IN_FLIGHT, timeout: float = 60.0
+        self, connection: config.Connection, *, user_agent: str, in_flight: int = MAX_IN_FLIGHT, timeout: float = 60.0
     ) -> None:
         self._connection = connection
         # Compressing a response costs more than sending it over loopback.
         self._headers = {"User-Agent": user_agent, "Accept": JSON, "Accept-Encoding": "identity"}
         self._in_flight, self._timeout = in_flight, timeout
-        self._turns: asyncio.Semaphore | None = None
+        self._request_slots: asyncio.Semaphore | None = None
         self.seconds_queued = 0.0
         self.before_write: Callable[[], None] | None = None
         """Called before each request other than GET. If it raises, the request is not sent, and the exception
@@ -80,7 +80,7 @@ class Client:
 
     @classmethod
     def from_kubeconfig(
-        cls, path: Path | str | config.Connection, *, user_agent: str, in_flight: int = IN_FLIGHT
+        cls, path: Path | str | config.Connection, *, user_agent: str, in_flight: int = MAX_IN_FLIGHT
     ) -> Client:
         """Return a client for the current context of a kubeconfig file, or for a `Connection` that has been loaded
         already."""
@@ -96,7 +96,7 @@ class Client:
             return aiohttp.ClientSession(connector=connector, headers=self._headers, timeout=timeout)
 
         self._session, self._watches = session(self._in_flight), session(0)
-        self._turns = asyncio.Semaphore(self._in_flight)
+        self._request_slots = asyncio.Semaphore(self._in_flight)
         return self
 
     async def __aexit__(
@@ -140,11 +140,11 @@ class Client:
     ) -> Answer:
         """Send one request and return the whole response, whatever its status. Raises the errors of `request` except
         ApiError."""
-        assert self._session is not None and self._turns is not None, "use `async with Client(…)`"
+        assert self._session is not None and self._request_slots is not None, "use `async with Client(…)`"
         send = {"Content-Type": content_type, **self._authorization(), **(headers or {})}
         data = None if body is None else _encode(body)
         queued_at = time.monotonic()
-        async with self._turns:
+        async with self._request_slots:
             self.seconds_queued += time.monotonic() - queued_at
             if self.before_write is not None and method != "GET":
                 self.before_write()
@@ -159,7 +159,7 @@ class Client:
                     server_hostname=self._connection.tls_server_name,
                 ) as response:
                     status = response.status
-                    content = nesting.bounded(await response.read(), path)
+                    content = nesting.limit_depth(await response.read(), path)
                     retry_after = response.headers.get("Retry-After")
                     return Answer(status, content, tuple(response.headers.getall("Warning", ())), retry_after)
             finally:

@@ -13,7 +13,7 @@ from kube.resource import Resource
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-async def served(client: Client, verbs: Collection[str] = ()) -> dict[str, Resource]:
+async def served_resources(client: Client, verbs: Collection[str] = ()) -> dict[str, Resource]:
     """Return every resource that has all the `verbs`, keyed by `plural.group` (`pods.` for the core group), in its
     preferred version. Raises ApiError."""
     resources: dict[str, Resource] = {}
@@ -23,7 +23,7 @@ async def served(client: Client, verbs: Collection[str] = ()) -> dict[str, Resou
     return resources
 
 
-async def kinds(client: Client) -> dict[tuple[str, str], Resource]:
+async def resources_by_kind(client: Client) -> dict[tuple[str, str], Resource]:
     """Return every resource that can be created, in each version, keyed by API version and kind. Raises ApiError."""
     resources = [resource async for resource, verbs in _resources(client) if "create" in verbs]
     return {(resource.api_version, resource.kind): resource for resource in resources}

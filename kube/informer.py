@@ -29,7 +29,7 @@ def version(item: Object) -> int:
     return int(item.metadata.resource_version)
 
 
-def typed(model: type[T]) -> Callable[[msgspec.Raw | bytes], T]:
+def typed_decoder(model: type[T]) -> Callable[[msgspec.Raw | bytes], T]:
     """Return a decoder for `Informer` that keeps only the fields of a msgspec struct."""
     return msgspec.json.Decoder(model).decode
 
@@ -56,7 +56,7 @@ class Informer(Generic[T]):
         self.resource = resource
         self.decode = decode
         self._items: dict[Key, T] = {}
-        self._leaving: set[str] = set()
+        self._terminating_uids: set[str] = set()
         self._handlers: list[Handler[T]] = []
         self._index_functions: dict[str, IndexFunction[T]] = {}
         self._indices: dict[str, dict[str, dict[Key, T]]] = {}
@@ -77,7 +77,7 @@ class Informer(Generic[T]):
         """Follow the collection until cancelled."""
         await self._reflector.run()
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Wait until the first list has been stored and its handlers have run."""
         await self._synced.wait()
 
@@ -112,7 +112,7 @@ class Informer(Generic[T]):
     def __len__(self) -> int:
         return len(self._items)
 
-    def replaced(self, items: list[T]) -> None:
+    def on_list(self, items: list[T]) -> None:
         """Store a complete list and call the handlers for the differences."""
         listed_keys = {item.metadata.key for item in items}
         for key, old in list(self._items.items()):
@@ -120,7 +120,7 @@ class Informer(Generic[T]):
             if key not in listed_keys and version(old) <= self._reflector.version:
                 self._set("DELETED", key, old, old)
         for item in items:
-            self.changed("MODIFIED", item)
+            self.on_event("MODIFIED", item)
         self._synced.set()
 
     def observe(self, item: T) -> None:
@@ -128,18 +128,18 @@ class Informer(Generic[T]):
         is done twice. Ignore an object that is not newer than the last version from the watch, because the object may
         have been deleted since."""
         if version(item) > self._reflector.version:
-            self.changed("MODIFIED", item)
+            self.on_event("MODIFIED", item)
 
     def observe_deletion(self, item: T) -> None:
         """Record that the API server has accepted our deletion of the object with this UID. From now on the object
         counts as terminating, even while the watch still delivers older states."""
         stored = self._items.get(item.metadata.key)
         if stored is not None and stored.metadata.uid == item.metadata.uid:
-            self._leaving.add(item.metadata.uid)
+            self._terminating_uids.add(item.metadata.uid)
             _mark_deleted(stored)
             self._index(stored)
 
-    def changed(self, kind: str, item: T) -> None:
+    def on_event(self, kind: str, item: T) -> None:
         """Store one watch event. If the object was recreated under the same name, report a deletion and an addition.
         Ignore a state that is older than the stored one (C-25)."""
         key = item.metadata.key
@@ -157,10 +157,10 @@ class Informer(Generic[T]):
         self._set("ADDED" if stored is None else "MODIFIED", key, stored, item)
 
     def _set(self, event_type: str, key: Key, old: T | None, item: T) -> None:
-        if item.metadata.uid in self._leaving:
+        if item.metadata.uid in self._terminating_uids:
             _mark_deleted(item)
             if event_type == "DELETED":
-                self._leaving.discard(item.metadata.uid)
+                self._terminating_uids.discard(item.metadata.uid)
         self._index(item, deleted=event_type == "DELETED")
         if event_type == "DELETED":
             self._items.pop(key, None)
@@ -174,9 +174,9 @@ class Informer(Generic[T]):
         object, because it may have been mutated since."""
         key = item.metadata.key
         for name, function in self._index_functions.items():
-            index, filed = self._indices[name], self._indexed_values[name]
+            index, indexed_values = self._indices[name], self._indexed_values[name]
             values = () if deleted else tuple(function(item))
-            for value in filed.pop(key, ()):
+            for value in indexed_values.pop(key, ()):
                 bucket = index.get(value)
                 if bucket is not None and value not in values:
                     bucket.pop(key, None)
@@ -185,4 +185,4 @@ class Informer(Generic[T]):
             for value in values:
                 index.setdefault(value, {})[key] = item
             if values:
-                filed[key] = values
+                indexed_values[key] = values

@@ -4,7 +4,7 @@ Only the local clock decides whether a leader is dead: a lease has expired when 
 duration in the record, counted from when this process first observed the record. Clocks of different machines are never
 compared.
 
-The decisions (`observe`, `free`, `claim`, `released`) are pure functions; `Elector` acts on them.
+The decisions (`observe`, `can_acquire`, `claim`, `released_record`) are pure functions; `Elector` acts on them.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def observe(before: Observation | None, record: Record, now: float) -> Observati
     return before if before is not None and before.record == record else Observation(record, now)
 
 
-def free(observation: Observation, identity: str, terms: Terms, now: float) -> bool:
+def can_acquire(observation: Observation, identity: str, terms: Terms, now: float) -> bool:
     """Return whether `identity` may take the Lease: it has no other holder, or its holder is dead. For a record without
     a duration, the lease duration of `terms` applies."""
     record = observation.record
@@ -111,7 +111,7 @@ def claim(record: Record | None, identity: str, terms: Terms, timestamp: str) ->
     return Record(identity, seconds, timestamp, timestamp, record.transitions + 1)
 
 
-def released(record: Record, timestamp: str) -> Record:
+def released_record(record: Record, timestamp: str) -> Record:
     """Return the record that releases the Lease, so that the next candidate can lead at once."""
     return Record("", 1, timestamp, timestamp, record.transitions)
 
@@ -142,7 +142,7 @@ class Elector:
         """Wait until this process leads."""
         log.info("waiting for %s, identity %s", self._description, self.identity)
         while True:
-            if await self._try():
+            if await self._try_acquire():
                 break
             await asyncio.sleep(self.terms.retry * (1 + random.random() * JITTER))
         log.info("leading: acquired %s", self._description)
@@ -178,7 +178,7 @@ class Elector:
         if self._lease is None or (record := Record.of(self._lease)).holder != self.identity:
             return True
         try:
-            await self._write(released(record, _now()))
+            await self._write(released_record(record, _now()))
         except ApiError as error:
             if error.conflict:
                 return False
@@ -194,7 +194,7 @@ class Elector:
         try:
             async with asyncio.timeout_at(self._leads_until):
                 while True:
-                    if await self._try():
+                    if await self._try_acquire():
                         break
                     if self._observation is not None and self._observation.record.holder not in ("", self.identity):
                         raise LeadershipLost(f"{self._description} is held by {self._observation.record.holder}")
@@ -202,7 +202,7 @@ class Elector:
         except TimeoutError:
             raise LeadershipLost(f"{self._description} was not renewed within {self.terms.deadline:g} s") from None
 
-    async def _try(self) -> bool:
+    async def _try_acquire(self) -> bool:
         """Try once to acquire or renew the lease. Return False if the attempt failed or another process holds the
         lease. If this process wrote the Lease last, update it without reading it first, and read it only after a
         conflict."""
@@ -219,14 +219,14 @@ class Elector:
                     await self._write(claim(None, self.identity, self.terms, _now()))
                 else:
                     self._observation = observe(self._observation, Record.of(self._lease), now())
-                    if not free(self._observation, self.identity, self.terms, now()):
+                    if not can_acquire(self._observation, self.identity, self.terms, now()):
                         self._lease = None
                         return False
                     await self._write(claim(self._observation.record, self.identity, self.terms, _now()))
         except errors.REQUEST_FAILED as error:
             self._lease = None
             if isinstance(error, ApiError) and (error.conflict or error.already_exists):
-                return not read_first and await self._try()
+                return not read_first and await self._try_acquire()
             log.warning("%s: %s", self._description, error or type(error).__name__)
             return False
         self._leads_until = started_at + self.terms.deadline

@@ -12,7 +12,7 @@ import re
 from array import array
 from itertools import accumulate
 
-DEPTH = 64
+MAX_DEPTH = 64
 """Maximum depth of JSON that is read. The deepest Kubernetes object, a CRD with a pod spec, has 30 levels."""
 log = logging.getLogger(__name__)
 
@@ -25,16 +25,16 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]', re.S)
 _REPLACEMENT = b"null"
 
 
-def bounded(raw: bytes, source: str) -> bytes:
+def limit_depth(raw: bytes, source: str) -> bytes:
     """Return JSON in which each value below the maximum depth is replaced by null, so that the rest can be read: deep
     nesting must not hide an object. Text without such values is returned unchanged. `source` is for the log."""
-    if not deep(raw, DEPTH):
+    if not exceeds_depth(raw, MAX_DEPTH):
         return raw
-    _complain(source)
-    return _flat(raw)
+    _warn_once(source)
+    return _cut_off(raw)
 
 
-def deep(raw: bytes, limit: int) -> bool:
+def exceeds_depth(raw: bytes, limit: int) -> bool:
     """Return whether JSON has more than `limit` levels. The result may be wrong for text that is not JSON. All loops
     run in C."""
     if raw.count(b"{") + raw.count(b"[") <= limit:
@@ -46,23 +46,23 @@ def deep(raw: bytes, limit: int) -> bool:
     return max(accumulate(array("b", text.translate(_STEPS))), default=0) > limit
 
 
-def _flat(raw: bytes) -> bytes:
+def _cut_off(raw: bytes) -> bytes:
     parts: list[bytes] = []
     depth = start = 0
     for token in _TOKEN.finditer(raw):
         match token[0]:
             case b"{" | b"[":
                 depth += 1
-                if depth == DEPTH + 1:
+                if depth == MAX_DEPTH + 1:
                     parts += raw[start : token.start()], _REPLACEMENT
             case b"}" | b"]":
                 depth -= 1
-                if depth == DEPTH:
+                if depth == MAX_DEPTH:
                     start = token.end()
-    return b"".join(parts) + (raw[start:] if depth <= DEPTH else b"")
+    return b"".join(parts) + (raw[start:] if depth <= MAX_DEPTH else b"")
 
 
 @functools.lru_cache(maxsize=1000)
-def _complain(source: str) -> None:
+def _warn_once(source: str) -> None:
     """Log once per source, since a client that writes such an object may write it many times."""
-    log.warning("%s: an object is more than %d levels deep; what is deeper is left out", source, DEPTH)
+    log.warning("%s: an object is more than %d levels deep; what is deeper is left out", source, MAX_DEPTH)

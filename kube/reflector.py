@@ -24,7 +24,7 @@ from kube.resource import Resource
 T = TypeVar("T", bound=Object)
 log = logging.getLogger(__name__)
 
-PAGE = 1000
+PAGE_SIZE = 1000
 INACTIVITY_SECONDS = 90.0
 """A watch that receives no byte for this long is closed and resumed. The API server sends a bookmark about once a
 minute."""
@@ -38,10 +38,10 @@ served."""
 class Sink(Protocol[T]):
     """The receiver of a reflector's events. If it raises, the reflector ends with SinkFailed."""
 
-    def replaced(self, items: list[T]) -> None:
+    def on_list(self, items: list[T]) -> None:
         """Receive a list of the whole collection."""
 
-    def changed(self, kind: str, item: T) -> None:
+    def on_event(self, kind: str, item: T) -> None:
         """Receive one watch event: ADDED, MODIFIED or DELETED."""
 
 
@@ -90,20 +90,20 @@ class LineCutter:
     at the end of a stream they are an incomplete object, which the resumed watch sends again."""
 
     def __init__(self) -> None:
-        self._rest = bytearray()
+        self._incomplete_line = bytearray()
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Yield the lines that this chunk completes, except blank ones."""
         start = 0
         while (end := chunk.find(b"\n", start)) >= 0:
             line = chunk[start:end]
-            if self._rest:
-                line = bytes(self._rest) + line
-                self._rest.clear()
+            if self._incomplete_line:
+                line = bytes(self._incomplete_line) + line
+                self._incomplete_line.clear()
             start = end + 1
             if line.strip():
                 yield line
-        self._rest += chunk[start:]
+        self._incomplete_line += chunk[start:]
 
 
 class Backoff:
@@ -205,21 +205,21 @@ class Reflector(Generic[T]):
         items, self._version = await self.read()
         self._listed, self._garbled = True, 0
         try:
-            self._sink.replaced(items)
+            self._sink.on_list(items)
         except Exception as error:
             raise SinkFailed(f"{self._resource}: handling a list failed: {error!r}") from error
 
     async def read(self) -> tuple[list[T], str]:
         """List the whole collection and return its items and its resource version. The sink is not called."""
         items: list[T] = []
-        params = {**self._params, "limit": str(PAGE)}
+        params = {**self._params, "limit": str(PAGE_SIZE)}
         while True:
             page = _pages.decode(await self._client.request("GET", self._path, params=params))
             for raw in page.items or ():
                 try:
                     items.append(self._decode(raw))
                 except msgspec.ValidationError as error:
-                    self._complain(raw, error)
+                    self._log_undecodable(raw, error)
             if not page.metadata.continue_:
                 break
             params["continue"] = page.metadata.continue_
@@ -235,7 +235,7 @@ class Reflector(Generic[T]):
             "timeoutSeconds": str(random.randint(300, 600)),
         }
         loop, cutter = asyncio.get_running_loop(), LineCutter()
-        good = False
+        delivered = False
         async with (
             asyncio.timeout(self._inactivity) as silence,
             self._client.stream(self._path, params) as stream,
@@ -243,14 +243,14 @@ class Reflector(Generic[T]):
             async for chunk in stream.iter_any():
                 silence.reschedule(loop.time() + self._inactivity)
                 for line in cutter.feed(chunk):
-                    self._take(line)
+                    self._process_line(line)
                     self._backoff.reset()
-                    self._garbled, self._expired, good = 0, False, True
-        return good
+                    self._garbled, self._expired, delivered = 0, False, True
+        return delivered
 
-    def _take(self, line: bytes) -> None:
+    def _process_line(self, line: bytes) -> None:
         try:
-            event = _events.decode(nesting.bounded(line, self._path))
+            event = _events.decode(nesting.limit_depth(line, self._path))
         except _DECODE_ERRORS as error:
             raise _Garbled(f"no watch event: {error}: {line[:80]!r}") from error
         if event.type == "ERROR":
@@ -260,26 +260,26 @@ class Reflector(Generic[T]):
             raise _Garbled(str(status))
         try:
             if event.type == "BOOKMARK":
-                self._move(_versions.decode(event.object).metadata.resource_version)
+                self._advance_version(_versions.decode(event.object).metadata.resource_version)
                 return
             item = self._decode(event.object)
         except msgspec.ValidationError as error:
-            self._complain(event.object, error)
+            self._log_undecodable(event.object, error)
             raise _Unreadable(str(error)) from error
         except _DECODE_ERRORS as error:
             raise _Garbled(f"no object: {error}") from error
         try:
-            self._sink.changed(event.type, item)
+            self._sink.on_event(event.type, item)
         except Exception as error:
             key = "/".join(item.metadata.key)
             raise SinkFailed(f"{self._resource}: handling {event.type} of {key} failed: {error!r}") from error
-        self._move(item.metadata.resource_version)
+        self._advance_version(item.metadata.resource_version)
 
-    def _move(self, version: str) -> None:
+    def _advance_version(self, version: str) -> None:
         if version:
             self._version = version
 
-    def _complain(self, raw: msgspec.Raw, error: Exception) -> None:
+    def _log_undecodable(self, raw: msgspec.Raw, error: Exception) -> None:
         """Log that an object cannot be decoded. Such an object counts as absent: it is not reported, and a known one is
         reported as deleted."""
         try:

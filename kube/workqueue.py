@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 Outcome = Literal["success", "requeue_after", "error"]
 
-MISTAKES = (LookupError, TypeError, AttributeError, AssertionError)
+PROGRAMMING_ERRORS = (LookupError, TypeError, AttributeError, AssertionError)
 """Errors in the code itself. Their messages say little without a traceback; a KeyError's message is only the key."""
 
 
@@ -135,7 +135,7 @@ class WorkQueue(Generic[K]):
         processed."""
         return len(self._ready)
 
-    def idle(self, seconds: float = 0.0) -> bool:
+    def is_idle(self, seconds: float = 0.0) -> bool:
         """Return whether no key is being processed or waiting to be, and no key becomes due within `seconds`."""
         horizon = asyncio.get_running_loop().time() + seconds
         return not self._working and not self._dirty and all(t.when() > horizon for t in self._timers.values())
@@ -186,7 +186,7 @@ async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[float | N
             try:
                 delay = await reconcile(key)
             except Exception as error:
-                with_traceback = isinstance(error, MISTAKES) or log.isEnabledFor(logging.DEBUG)
+                with_traceback = isinstance(error, PROGRAMMING_ERRORS) or log.isEnabledFor(logging.DEBUG)
                 log.warning("%s: %s", key, error, exc_info=with_traceback)
                 queue.retry(key)
             else:

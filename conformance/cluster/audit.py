@@ -319,7 +319,7 @@ class AuditLog:
 
     def _event(self, line: bytes, end: int) -> _Event:
         try:
-            return _EVENT.decode(nesting.bounded(line, "the audit log"))
+            return _EVENT.decode(nesting.limit_depth(line, "the audit log"))
         except msgspec.MsgspecError as error:
             raise self._no_event(end, error) from error
 

@@ -73,7 +73,7 @@ def writes(path: Path, namespace: str, begin: int = 0) -> Iterator[Write]:
     with path.open("rb") as log:
         log.seek(begin)
         for line in log:
-            event = _event.decode(nesting.bounded(line, "the audit log"))
+            event = _event.decode(nesting.limit_depth(line, "the audit log"))
             if (
                 event.stage == "ResponseComplete"
                 and event.verb not in READS

@@ -64,4 +64,4 @@ def of_token(token: str) -> str:
     """Return the id of a token that the API server has issued. Raises ValueError or MsgspecError for any other text."""
     _, claims, _ = token.split(".")
     text = base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4))
-    return f"JTI={_CLAIMS.decode(nesting.bounded(text, 'a token')).jti}"
+    return f"JTI={_CLAIMS.decode(nesting.limit_depth(text, 'a token')).jti}"

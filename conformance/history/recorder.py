@@ -348,7 +348,7 @@ class _Feed:
             await self._news.wait()
         return current_list.revision
 
-    def replaced(self, items: list[Envelope]) -> None:
+    def on_list(self, items: list[Envelope]) -> None:
         """Handle a complete list from the reflector: record its objects, and the deletion of all objects that are not
         in it."""
         present = {item.metadata.key: item.metadata.uid for item in items}
@@ -372,7 +372,7 @@ class _Feed:
         self.synced.set()
         self._news.set()
 
-    def changed(self, kind: str, item: Envelope) -> None:
+    def on_event(self, kind: str, item: Envelope) -> None:
         """Handle a watch event from the reflector."""
         self._take(kind, item)
         self._arrive(item.metadata.resource_version)
@@ -419,9 +419,9 @@ class _Counted:
     def __init__(self, arrive: Callable[[str], None]) -> None:
         self._arrive = arrive
 
-    def replaced(self, items: list[Envelope]) -> None:
+    def on_list(self, items: list[Envelope]) -> None:
         """Ignore a list."""
 
-    def changed(self, kind: str, item: Envelope) -> None:
+    def on_event(self, kind: str, item: Envelope) -> None:
         """Note the revision of a watch event."""
         self._arrive(item.metadata.resource_version)

@@ -127,7 +127,7 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
                 now = bounded.decoded(_end.decode, text, place, problem="no record", hint=cut).ended
                 continue
             line = bounded.decoded(
-                decoder.decode, nesting.bounded(text, str(path)), place, problem="no record", hint=cut
+                decoder.decode, nesting.limit_depth(text, str(path)), place, problem="no record", hint=cut
             )
             records.append(
                 Record(

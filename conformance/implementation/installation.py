@@ -269,12 +269,12 @@ class _Established:
         kind = HarnessError if self.refused & self.waiting.keys() else ClusterTooSlow
         return kind(f"CRDs are not established after {seconds:.0f} s: {waiting}", hint="see the CRDs")
 
-    def replaced(self, items: list[_Crd]) -> None:
+    def on_list(self, items: list[_Crd]) -> None:
         """Process the complete list that the watch starts with."""
         for item in items:
             self._update(item)
 
-    def changed(self, kind: str, item: _Crd) -> None:
+    def on_event(self, kind: str, item: _Crd) -> None:
         if kind != "DELETED":
             self._update(item)
 

@@ -14,7 +14,7 @@ def corrupted(body: bytes) -> bytes:
     spec.entries, or a number in the status. A body that has none of these parts, or is not a JSON object, is returned
     unchanged."""
     try:
-        document = orjson.loads(nesting.bounded(body, "a write"))
+        document = orjson.loads(nesting.limit_depth(body, "a write"))
     except orjson.JSONDecodeError:
         return body
     if not isinstance(document, dict):

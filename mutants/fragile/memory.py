@@ -18,14 +18,14 @@ _seen_uids: set[str] = set()
 
 
 def _learn() -> None:
-    original = Informer.changed
+    original = Informer.on_event
 
-    def changed(self: Informer[Any], kind: str, item: Any) -> None:
+    def on_event(self: Informer[Any], kind: str, item: Any) -> None:
         if self._synced.is_set():
             _seen_uids.add(item.metadata.uid)
         original(self, kind, item)
 
-    replace(Informer, "changed", changed)
+    replace(Informer, "on_event", on_event)
 
 
 @fragile(

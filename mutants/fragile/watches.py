@@ -22,25 +22,25 @@ from mutants.replacement import replace
     at="DELETED",
 )
 def _relist_keeps_the_dead() -> None:
-    def replaced(self: Informer[Any], items: list[Any]) -> None:
+    def on_list(self: Informer[Any], items: list[Any]) -> None:
         for item in items:
-            self.changed("MODIFIED", item)
+            self.on_event("MODIFIED", item)
         self._synced.set()
 
-    replace(Informer, "replaced", replaced)
+    replace(Informer, "on_list", on_list)
 
 
 @fragile(
     "relist-knows-the-first", "operator", "takes only the first list of a resource", "create", "relisted", at="pods"
 )
 def _relist_knows_the_first() -> None:
-    original = Informer.replaced
+    original = Informer.on_list
 
-    def replaced(self: Informer[Any], items: list[Any]) -> None:
+    def on_list(self: Informer[Any], items: list[Any]) -> None:
         if not self._synced.is_set():
             original(self, items)
 
-    replace(Informer, "replaced", replaced)
+    replace(Informer, "on_list", on_list)
 
 
 @fragile("watch-resumed-at-present", "operator", "resumes a broken watch at the present", "create", "closed", at="pods")
@@ -84,9 +84,9 @@ def _expired_watch_given_up() -> None:
     "killed-before",
 )
 def _first_list_unheard() -> None:
-    original = Informer.replaced
+    original = Informer.on_list
 
-    def replaced(self: Informer[Any], items: list[Any]) -> None:
+    def on_list(self: Informer[Any], items: list[Any]) -> None:
         if self._synced.is_set():
             original(self, items)
             return
@@ -94,7 +94,7 @@ def _first_list_unheard() -> None:
         original(self, items)
         self._handlers = handlers
 
-    replace(Informer, "replaced", replaced)
+    replace(Informer, "on_list", on_list)
 
 
 @fragile(

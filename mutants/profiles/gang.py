@@ -31,8 +31,8 @@ def _hopeless_group_skipped() -> None:
     original = cycle.place_minimum
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        placeable = [(i, pods) for i, pods in gang.lacking if capacity.shape(pods[0]).total]
-        if len(placeable) == len(gang.lacking):
+        placeable = [(i, pods) for i, pods in gang.pending_pods if capacity.shape(pods[0]).total]
+        if len(placeable) == len(gang.pending_pods):
             return original(gang, capacity, result, budget)
         if (placement := place(gang, placeable, capacity, budget)) is not None:
             cycle.bind(gang, placement, capacity, result)
@@ -52,12 +52,12 @@ def _groups_by_themselves() -> None:
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
         mark = capacity.mark()
-        for index, pods in gang.lacking:
+        for index, pods in gang.pending_pods:
             placement_of_group = place(gang, [(index, pods)], capacity, budget)
             capacity.undo(mark)
             if placement_of_group is None:
                 return original(gang, capacity, result, budget)
-        for index, pods in gang.lacking:
+        for index, pods in gang.pending_pods:
             for pod in pods:
                 if (placement := place(gang, [(index, [pod])], capacity, budget)) is not None:
                     cycle.bind(gang, placement, capacity, result)

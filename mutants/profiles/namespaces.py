@@ -115,10 +115,14 @@ def _gangs_by_name_alone() -> None:
     pods_of_gangs: dict[tuple[str, str], list[Pod]] = {}
 
     def gang(
-        item: PodGang, pods: Iterable[Pod], scheduler_name: str, assumed: dict[str, str], levels: tuple[str, ...] = ()
+        item: PodGang,
+        pods: Iterable[Pod],
+        scheduler_name: str,
+        assumed_nodes: dict[str, str],
+        levels: tuple[str, ...] = (),
     ) -> Gang:
         gang_pods = pods_of_gangs[item.metadata.key] = list(pods)
-        result = original(item, gang_pods, scheduler_name, assumed, levels)
+        result = original(item, gang_pods, scheduler_name, assumed_nodes, levels)
         strangers = [
             pod
             for (namespace, _), foreign in pods_of_gangs.items()  # not by name: gang names differ by epoch

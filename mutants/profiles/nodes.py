@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kube.client import Client
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.objects import Key, ObjectMeta
 from kube.resource import NODES, PODS, Resource
 from mutants.registry import mutant
@@ -149,7 +149,7 @@ def _cordon_evacuates() -> None:
     original = Operator.run
 
     async def run(self: Operator, *rest: Any, **options: Any) -> None:
-        nodes: Informer[Node] = Informer(self._client, NODES, typed(Node))
+        nodes: Informer[Node] = Informer(self._client, NODES, typed_decoder(Node))
         tasks = set[asyncio.Task[None]]()
 
         def see(kind: str, old: Node | None, node: Node) -> None:

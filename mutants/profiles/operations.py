@@ -28,7 +28,7 @@ def _lease_ignored() -> None:
 
 @mutant("live-lease-taken", "operator", "takes the lease from a live leader", "OPS-001")
 def _live_lease_taken() -> None:
-    replace(leases, "free", lambda *_: True)
+    replace(leases, "can_acquire", lambda *_: True)
 
 
 @mutant("lease-not-renewed", "operator", "acquires the lease and never renews it", "OPS-001")
@@ -60,12 +60,12 @@ def _webhooks_of_the_leader_only() -> None:
 
 @mutant("expired-lease-ignored", "operator", "never takes the lease of a dead leader", "OPS-003")
 def _expired_lease_ignored() -> None:
-    original = leases.free
+    original = leases.can_acquire
 
-    def free(observation: leases.Observation, identity: str, terms: leases.Terms, now: float) -> bool:
+    def can_acquire(observation: leases.Observation, identity: str, terms: leases.Terms, now: float) -> bool:
         return original(observation, identity, terms, observation.first_seen)
 
-    replace(leases, "free", free)
+    replace(leases, "can_acquire", can_acquire)
 
 
 @mutant("begins-anew", "operator", "deletes the pods that it finds when it first looks at a clique", "OPS-006")

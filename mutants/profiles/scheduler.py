@@ -34,7 +34,7 @@ from reference_impl.scheduler.shortfall import Shortfall
 )
 def _partial_bind() -> None:
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        for index, pods in gang.lacking:
+        for index, pods in gang.pending_pods:
             for pod in pods:
                 if (placement := place(gang, [(index, [pod])], capacity, budget)) is not None:
                     cycle.bind(gang, placement, capacity, result)
@@ -48,8 +48,8 @@ def _gives_up() -> None:
     # Independent of what wakes the scheduler, because events of other tests on the same cluster would wake it anyway.
     original, lost = cycle.plan, set[str]()
 
-    def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
-        result = original([gang for gang in gangs if gang.name not in lost], capacity, around)
+    def plan(gangs: Iterable[Gang], capacity: Capacity, other_pods: OtherPods | None = None) -> Plan:
+        result = original([gang for gang in gangs if gang.name not in lost], capacity, other_pods)
         lost.update(name for name, lack in result.waiting.items() if lack.kind != "base")
         return result
 
@@ -69,7 +69,7 @@ def _extras_first() -> None:
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
         mark = capacity.mark()
-        extra_pods = [(i, pod) for i, group in enumerate(gang.groups) for pod in group.waiting[group.lacking :]]
+        extra_pods = [(i, pod) for i, group in enumerate(gang.groups) for pod in group.waiting[group.missing_count :]]
         early = [p for i, pod in extra_pods if (p := place(gang, [(i, [pod])], capacity, budget)) is not None]
         if not original(gang, capacity, result, budget):
             capacity.undo(mark)
@@ -90,7 +90,7 @@ def _capacity_withheld() -> None:
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
         placed = original(gang, capacity, result, budget)
-        for index, pods in gang.lacking:
+        for index, pods in gang.pending_pods:
             for pod in pods:
                 place(gang, [(index, [pod])], capacity, budget)
         return placed
@@ -129,10 +129,10 @@ def _gates_overlooked() -> None:
 def _stalled_by_missing_pods() -> None:
     original = cycle.plan
 
-    def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
+    def plan(gangs: Iterable[Gang], capacity: Capacity, other_pods: OtherPods | None = None) -> Plan:
         waiting = list(gangs)
         spaces = {gang.name.partition("/")[0] for gang in waiting if gang.incomplete}
-        return original([gang for gang in waiting if gang.name.partition("/")[0] not in spaces], capacity, around)
+        return original([gang for gang in waiting if gang.name.partition("/")[0] not in spaces], capacity, other_pods)
 
     replace(cycle, "plan", plan)
 
@@ -163,7 +163,7 @@ def _domain_for_all() -> None:
 
 @mutant("preempts-never", "gang-scheduler", "never preempts", "SCHED-054")
 def _preempts_never() -> None:
-    replace(preemption, "choose", lambda gang, gangs, other_pods, capacity, budget: None)
+    replace(preemption, "choose_victims", lambda gang, gangs, other_pods, capacity, budget: None)
 
 
 @mutant("pods-without-reason", "gang-scheduler", "does not tell pods why they wait", "SCHED-064", "SCHED-065")
@@ -173,7 +173,7 @@ def _pods_without_reason() -> None:
 
 @mutant("reason-repeated", "gang-scheduler", "tells a waiting pod the same reason in each cycle", "SCHED-068")
 def _reason_repeated() -> None:
-    original = unschedulable.patch
+    original = unschedulable.status_patch
 
     def patch(pod: Pod, reason: str) -> dict[str, Any] | None:
         pod = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=None))
@@ -182,4 +182,4 @@ def _reason_repeated() -> None:
             condition["lastProbeTime"] = now()
         return body
 
-    replace(unschedulable, "patch", patch)
+    replace(unschedulable, "status_patch", patch)

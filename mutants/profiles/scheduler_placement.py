@@ -56,8 +56,8 @@ def breaks(name: str, text: str, *rules: str, caught_by: str) -> Callable[[Calla
 def _priority_ignored() -> None:
     original = cycle.plan
 
-    def plan(gangs: Sequence[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
-        return original([changed(gang, priority=0) for gang in gangs], capacity, around)
+    def plan(gangs: Sequence[Gang], capacity: Capacity, other_pods: OtherPods | None = None) -> Plan:
+        return original([changed(gang, priority=0) for gang in gangs], capacity, other_pods)
 
     replace(cycle, "plan", plan)
 
@@ -69,7 +69,7 @@ def _priority_ignored() -> None:
     caught_by="SCHED-066",
 )
 def _zero_minimum_counts() -> None:
-    replace(Group, "lacking", property(lambda self: max(0, max(1, self.minimum) - self.bound)))
+    replace(Group, "missing_count", property(lambda self: max(0, max(1, self.minimum) - self.bound_count)))
 
 
 @breaks("lost-pod-stays-lost", "never considers a gang again once it has been placed", "GS-26", caught_by="SCHED-041")
@@ -96,7 +96,7 @@ def _minimums_summed() -> None:
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
         if original(gang, capacity, result, budget):
             return True
-        mark, total, placements = capacity.mark(), sum(group.lacking for group in gang.groups), list[Placement]()
+        mark, total, placements = capacity.mark(), sum(group.missing_count for group in gang.groups), list[Placement]()
         for index, pod in [(i, pod) for i, group in enumerate(gang.groups) for pod in group.waiting]:
             if (
                 len(placements) < total
@@ -154,8 +154,10 @@ def _capacity_counted_twice() -> None:
 
     replace(Capacity, "take", take)
     # Also double the usage of pods that are already bound; otherwise the next cycle would correct the mistake.
-    free = capacity._free
-    replace(capacity, "_free", lambda node, used: free(node, {name: 2 * amount for name, amount in used.items()}))
+    free = capacity._free_resources
+    replace(
+        capacity, "_free_resources", lambda node, used: free(node, {name: 2 * amount for name, amount in used.items()})
+    )
 
 
 @breaks("capacity-overbooked", "places one pod more on a node than fits", "OR-1", caught_by="SCHED-050")
@@ -169,14 +171,14 @@ def _capacity_overbooked() -> None:
         return by_slots
 
     replace(Shape, "_count", lambda self, node: original(self, node) + 1)
-    replace(Shape, "_counted", counted)
+    replace(Shape, "_nodes_by_slots", counted)
 
 
 @breaks("only-gpus-count", "ignores CPU and memory of pods that request GPUs", "OR-1", caught_by="SCHED-050")
 def _only_gpus_count() -> None:
     def count(self: Shape, node: int) -> int:
         free = self._capacity.free[node]
-        scarce_requests = [(r, a) for r, a in self.requests if r == self.scarce]
+        scarce_requests = [(r, a) for r, a in self.requests if r == self.scarce_resource]
         return max(0, min(free.get(resource, 0) // amount for resource, amount in scarce_requests))
 
     replace(Shape, "_count", count)
@@ -189,7 +191,7 @@ def _only_gpus_count() -> None:
     caught_by="SCHED-075",
 )
 def _quick_only() -> None:
-    replace(Search, "_thoroughly", lambda self, everywhere: False)
+    replace(Search, "_search_exactly", lambda self, everywhere: False)
 
 
 # Nodes and the pods that may run on them.
@@ -197,12 +199,12 @@ def _quick_only() -> None:
 
 @breaks("taints-ignored", "places pods on tainted nodes", "OR-15", caught_by="SCHED-087")
 def _taints_ignored() -> None:
-    replace(taint_toleration, "tolerated", lambda pod, taints: True)
+    replace(taint_toleration, "tolerates", lambda pod, taints: True)
 
 
 @breaks("selector-ignored", "ignores node selectors and node affinity", "OR-16", caught_by="SCHED-088")
 def _selector_ignored() -> None:
-    replace(node_affinity, "selected", lambda pod, node: True)
+    replace(node_affinity, "matches_node", lambda pod, node: True)
 
 
 @breaks("cordon-ignored", "places pods on cordoned nodes", "GS-42", caught_by="SCHED-042")
@@ -321,12 +323,12 @@ def _preferred_ignored() -> None:
 
 @breaks("preempts-part", "evicts only those pods of a gang that are in the way", "GS-31", caught_by="SCHED-031")
 def _preempts_part() -> None:
-    original = preemption._wholes
+    original = preemption._whole_gang_units
 
     def wholes(lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> list[Unit]:
         return [changed(unit, pods=(pod,)) for unit in original(lower, gangs, preemptor) for pod in unit.pods]
 
-    replace(preemption, "_wholes", wholes)
+    replace(preemption, "_whole_gang_units", wholes)
 
 
 @breaks(
@@ -336,29 +338,29 @@ def _preempts_part() -> None:
     caught_by="SCHED-030",
 )
 def _preempts_in_vain() -> None:
-    original = preemption.choose
+    original = preemption.choose_victims
 
     def choose(gang: Gang, gangs: Sequence[Gang], other_pods: Any, capacity: Capacity, budget: Budget) -> Any:
         result = original(gang, gangs, other_pods, capacity, budget)
         lower = [(p, n) for p, n in other_pods if p.spec.priority < gang.priority]
         return result or ([preemption.Eviction(p, n, gang.name) for p, n in lower], [])
 
-    replace(preemption, "choose", choose)
+    replace(preemption, "choose_victims", choose)
 
 
 @breaks("preempts-equals", "evicts gangs and pods of equal priority", "GS-30", caught_by="SCHED-030")
 def _preempts_equals() -> None:
-    original = preemption.choose
+    original = preemption.choose_victims
 
     def choose(gang: Gang, gangs: Sequence[Gang], other_pods: Any, capacity: Capacity, budget: Budget) -> Any:
         return original(changed(gang, priority=gang.priority + 1), gangs, other_pods, capacity, budget)
 
-    replace(preemption, "choose", choose)
+    replace(preemption, "choose_victims", choose)
     original_init = Cycle.__init__
 
-    def init(self: Cycle, gangs: Sequence[Gang], capacity: Capacity, around: OtherPods) -> None:
-        original_init(self, gangs, capacity, around)
-        self._lowest -= 1
+    def init(self: Cycle, gangs: Sequence[Gang], capacity: Capacity, other_pods: OtherPods) -> None:
+        original_init(self, gangs, capacity, other_pods)
+        self._lowest_priority -= 1
 
     replace(Cycle, "__init__", init)
 
@@ -369,22 +371,22 @@ def _preempts_all() -> None:
         return tuple(wholes)
 
     # Which of the two searches is called depends on the other gangs in the cycle.
-    replace_unnoted(preemption, "_fewest", everything)
-    replace_unnoted(preemption, "_halving", everything)
-    note_calls(preemption, "choose")
+    replace_unnoted(preemption, "_find_smallest_set", everything)
+    replace_unnoted(preemption, "_find_minimal_set", everything)
+    note_calls(preemption, "choose_victims")
 
 
 @breaks("preempts-higher-first", "evicts higher priorities before lower ones", "GS-32", caught_by="SCHED-032")
 def _preempts_higher_first() -> None:
-    fewest, halving = preemption._fewest, preemption._halving
+    fewest, halving = preemption._find_smallest_set, preemption._find_minimal_set
 
     def turned(wholes: list[Unit]) -> list[Unit]:
         return [changed(unit, priority=-unit.priority) for unit in wholes]
 
     # As above, either search may be called.
-    replace_unnoted(preemption, "_fewest", lambda gang, wholes, *rest: fewest(gang, turned(wholes), *rest))
-    replace_unnoted(preemption, "_halving", lambda gang, wholes, *rest: halving(gang, turned(wholes), *rest))
-    note_calls(preemption, "choose")
+    replace_unnoted(preemption, "_find_smallest_set", lambda gang, wholes, *rest: fewest(gang, turned(wholes), *rest))
+    replace_unnoted(preemption, "_find_minimal_set", lambda gang, wholes, *rest: halving(gang, turned(wholes), *rest))
+    note_calls(preemption, "choose_victims")
 
 
 @breaks(

@@ -84,9 +84,9 @@ def _gates_removed() -> None:
 def _released_gangs_ended() -> None:
     original = cycle.plan
 
-    def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
+    def plan(gangs: Iterable[Gang], capacity: Capacity, other_pods: OtherPods | None = None) -> Plan:
         all_gangs = list(gangs)
-        result = original(all_gangs, capacity, around)
+        result = original(all_gangs, capacity, other_pods)
         bound = {pod.metadata.uid for pod, _ in result.bindings}
         released = [gang for gang in all_gangs if gang.members and not any(group.minimum for group in gang.groups)]
         evictions = [
@@ -106,9 +106,9 @@ def _released_gangs_ended() -> None:
 def _torn_gangs_ended() -> None:
     original = cycle.plan
 
-    def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
+    def plan(gangs: Iterable[Gang], capacity: Capacity, other_pods: OtherPods | None = None) -> Plan:
         all_gangs = list(gangs)
-        result = original(all_gangs, capacity, around)
+        result = original(all_gangs, capacity, other_pods)
         bound = {pod.metadata.uid for pod, _ in result.bindings}
         evictions = [
             Eviction(pod, node, gang.name, gang.name)
@@ -134,7 +134,7 @@ def _replicas_bound_in_part() -> None:
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Any) -> bool:
         if original(gang, capacity, result, budget):
             return True
-        half = gang.lacking[: len(gang.lacking) // 2]
+        half = gang.pending_pods[: len(gang.pending_pods) // 2]
         placement = place(gang, half, capacity, budget) if half else None
         if placement is None:
             return False
@@ -146,9 +146,9 @@ def _replicas_bound_in_part() -> None:
 
 @mutant("terminating-pods-free", "gang-scheduler", "counts no capacity for terminating pods", "SCHED-076")
 def _terminating_pods_free() -> None:
-    original = snapshot.used
+    original = snapshot.used_resources
 
-    def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:
-        return original([pod for pod in pods if pod.metadata.deletion_timestamp is None], assumed)
+    def used_resources(pods: Iterable[Pod], assumed_nodes: dict[str, str]) -> dict[str, Resources]:
+        return original([pod for pod in pods if pod.metadata.deletion_timestamp is None], assumed_nodes)
 
-    replace(snapshot, "used", used)
+    replace(snapshot, "used_resources", used_resources)

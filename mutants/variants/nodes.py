@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from kube.client import MERGE_PATCH, Client
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.resource import NODES, PODS
 from mutants.profiles.nodes import Node, create_budgets
 from mutants.registry import variant
@@ -22,7 +22,7 @@ def _cordon_noted() -> None:
     original = Operator.run
 
     async def run(self: Operator, *rest: Any, **options: Any) -> None:
-        nodes: Informer[Node] = Informer(self._client, NODES, typed(Node))
+        nodes: Informer[Node] = Informer(self._client, NODES, typed_decoder(Node))
         tasks = set[asyncio.Task[None]]()
 
         def see(kind: str, old: Node | None, node: Node) -> None:

@@ -186,12 +186,12 @@ def _scaled_gangs_in_any_order() -> None:
     "SCHED-054",
 )
 def _scaled_gangs_outlive_base() -> None:
-    original = preemption._wholes
+    original = preemption._whole_gang_units
 
     def wholes(lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> list[Unit]:
         return list(original(lower, [dataclasses.replace(gang, base="") for gang in gangs], preemptor))
 
-    replace(preemption, "_wholes", wholes)
+    replace(preemption, "_whole_gang_units", wholes)
 
 
 @variant("bound-pods-annotated", "gang-scheduler", "notes the node on pods with the binding", "SCHED-071", "SCHED-063")
@@ -220,7 +220,7 @@ def _bound_pods_annotated() -> None:
     conflict="others would find less, too",
 )
 def _searches_no_further() -> None:
-    replace(Search, "_exactly", lambda self, at, allowed: False)
+    replace(Search, "_place_exactly", lambda self, at, allowed: False)
 
 
 @variant(
@@ -240,7 +240,7 @@ def _room_kept_for_large_gangs() -> None:
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Any) -> bool:
         placed = original(gang, capacity, result, budget)
-        for index, pods in () if placed else gang.lacking:
+        for index, pods in () if placed else gang.pending_pods:
             for pod in pods:
                 place(gang, [(index, [pod])], capacity, budget)
         return placed
@@ -261,9 +261,9 @@ def _room_kept_for_large_gangs() -> None:
 def _gangs_below_minimum_ended() -> None:
     original = cycle.plan
 
-    def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
+    def plan(gangs: Iterable[Gang], capacity: Capacity, other_pods: OtherPods | None = None) -> Plan:
         all_gangs = list(gangs)
-        result = original(all_gangs, capacity, around)
+        result = original(all_gangs, capacity, other_pods)
         bound = {pod.metadata.uid for pod, _ in result.bindings}
         torn_gangs = [gang for gang in all_gangs if not gang.minimum_reached]
         evictions = [

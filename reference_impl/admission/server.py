@@ -71,7 +71,7 @@ class Hooks:
         """Return the response to an AdmissionReview, also for an internal error."""
         request: Any = None
         try:
-            review = orjson.loads(nesting.bounded(body, "a review"))
+            review = orjson.loads(nesting.limit_depth(body, "a review"))
             request = review.get("request") if isinstance(review, dict) else None
         except orjson.JSONDecodeError:
             pass

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from kube.client import Client
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.objects import Object
 from kube.resource import PODS, SERVICES
 from reference_impl.api import kubernetes, models
@@ -87,30 +87,34 @@ class Cache:
 
     def __init__(self, client: Client, features: Features = NO_FEATURES) -> None:
         managed = labels.MANAGED_SELECTOR
-        self.sets = Informer(client, models.PODCLIQUESETS, typed(PodCliqueSet))
-        self.cliques = Informer(client, models.PODCLIQUES, typed(PodClique), label_selector=managed)
-        self.groups = Informer(client, models.SCALING_GROUPS, typed(PodCliqueScalingGroup), label_selector=managed)
-        self.gangs = Informer(client, models.PODGANGS, typed(PodGang), label_selector=managed)
-        self.maps = Informer(client, models.PODGANGMAPS, typed(PodGangMap), label_selector=managed)
-        self._maps_served = features.maps
-        self.pods = Informer(client, PODS, typed(Pod), label_selector=managed)
-        self.services = Informer(client, SERVICES, typed(Service), label_selector=managed)
-        self.accounts = Informer(
-            client, kubernetes.SERVICE_ACCOUNTS, typed(kubernetes.ServiceAccount), label_selector=managed
+        self.sets = Informer(client, models.PODCLIQUESETS, typed_decoder(PodCliqueSet))
+        self.cliques = Informer(client, models.PODCLIQUES, typed_decoder(PodClique), label_selector=managed)
+        self.groups = Informer(
+            client, models.SCALING_GROUPS, typed_decoder(PodCliqueScalingGroup), label_selector=managed
         )
-        self.secrets = Informer(client, kubernetes.SECRETS, typed(kubernetes.Secret), label_selector=managed)
-        self.roles = Informer(client, kubernetes.ROLES, typed(kubernetes.Role), label_selector=managed)
+        self.gangs = Informer(client, models.PODGANGS, typed_decoder(PodGang), label_selector=managed)
+        self.maps = Informer(client, models.PODGANGMAPS, typed_decoder(PodGangMap), label_selector=managed)
+        self._maps_served = features.maps
+        self.pods = Informer(client, PODS, typed_decoder(Pod), label_selector=managed)
+        self.services = Informer(client, SERVICES, typed_decoder(Service), label_selector=managed)
+        self.accounts = Informer(
+            client, kubernetes.SERVICE_ACCOUNTS, typed_decoder(kubernetes.ServiceAccount), label_selector=managed
+        )
+        self.secrets = Informer(client, kubernetes.SECRETS, typed_decoder(kubernetes.Secret), label_selector=managed)
+        self.roles = Informer(client, kubernetes.ROLES, typed_decoder(kubernetes.Role), label_selector=managed)
         self.bindings = Informer(
-            client, kubernetes.ROLE_BINDINGS, typed(kubernetes.RoleBinding), label_selector=managed
+            client, kubernetes.ROLE_BINDINGS, typed_decoder(kubernetes.RoleBinding), label_selector=managed
         )
         self.autoscalers = Informer(
-            client, kubernetes.AUTOSCALERS, typed(kubernetes.Autoscaler), label_selector=managed
+            client, kubernetes.AUTOSCALERS, typed_decoder(kubernetes.Autoscaler), label_selector=managed
         )
-        self.claims = Informer(client, kubernetes.CLAIMS, typed(kubernetes.Claim), label_selector=managed)
-        self.claim_templates = Informer(client, kubernetes.CLAIM_TEMPLATES, typed(kubernetes.ResourceClaimTemplate))
-        self.topologies = Informer(client, models.TOPOLOGY_BINDINGS, typed(ClusterTopologyBinding))
+        self.claims = Informer(client, kubernetes.CLAIMS, typed_decoder(kubernetes.Claim), label_selector=managed)
+        self.claim_templates = Informer(
+            client, kubernetes.CLAIM_TEMPLATES, typed_decoder(kubernetes.ResourceClaimTemplate)
+        )
+        self.topologies = Informer(client, models.TOPOLOGY_BINDINGS, typed_decoder(ClusterTopologyBinding))
         self.domains = Informer(
-            client, kubernetes.COMPUTE_DOMAINS, typed(kubernetes.ComputeDomain), label_selector=managed
+            client, kubernetes.COMPUTE_DOMAINS, typed_decoder(kubernetes.ComputeDomain), label_selector=managed
         )
         self.secondary: tuple[Informer[Any], ...] = (
             *(self.services, self.accounts, self.secrets, self.roles, self.bindings, self.autoscalers, self.claims),

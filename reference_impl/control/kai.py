@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kube.client import Client
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.objects import Key, Object
 from kube.resource import PODS
 from kube.workqueue import WorkQueue
@@ -42,10 +42,10 @@ class KaiBackend:
         """`bindings` is None if topology constraints are not enabled."""
         self._writer, self._set_of, self._bindings = writer, set_of, bindings
         selector = f"{labels.SCHEDULER_NAME}={kai.SCHEDULER}"
-        self._gangs = Informer(client, models.PODGANGS, typed(PodGang), label_selector=selector)
-        self._pods = Informer(client, PODS, typed(PodOfKai), label_selector=BY_OTHERS)
-        self._pod_groups = Informer(client, api.POD_GROUPS, typed(KaiPodGroup))
-        self._topologies = Informer(client, api.TOPOLOGIES, typed(KaiTopology))
+        self._gangs = Informer(client, models.PODGANGS, typed_decoder(PodGang), label_selector=selector)
+        self._pods = Informer(client, PODS, typed_decoder(PodOfKai), label_selector=BY_OTHERS)
+        self._pod_groups = Informer(client, api.POD_GROUPS, typed_decoder(KaiPodGroup))
+        self._topologies = Informer(client, api.TOPOLOGIES, typed_decoder(KaiTopology))
         self._of_gangs: WorkQueue[Key] = WorkQueue()
         self._of_pods: WorkQueue[Key] = WorkQueue()
         self._of_bindings: WorkQueue[Key] = WorkQueue()

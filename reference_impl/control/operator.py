@@ -148,7 +148,7 @@ class Operator:
             for informer in self._informers:
                 group.create_task(informer.run())
             for informer in self._informers:
-                await informer.synced()
+                await informer.wait_until_synced()
             gc.freeze()  # listed objects are long-lived, so exempt them from garbage collection
             self.ready.set()
             if elector is not None:
@@ -171,9 +171,9 @@ class Operator:
                     await asyncio.wait(workers, timeout=grace)
                 raise
 
-    def idle(self, seconds: float = 0.0) -> bool:
+    def is_idle(self, seconds: float = 0.0) -> bool:
         """Return whether nothing is being reconciled or becomes due within `seconds`."""
-        return all(queue.idle(seconds) for _, queue, _, _ in self._work)
+        return all(queue.is_idle(seconds) for _, queue, _, _ in self._work)
 
     def _wake_members(self, key: Key) -> None:
         """Trigger a gang and its cliques."""

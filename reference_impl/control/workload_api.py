@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from kube.client import Client
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.objects import Key
 from kube.workqueue import WorkQueue
 from reference_impl.api import models
@@ -59,7 +59,9 @@ class GangPlans:
     def __init__(self, client: Client, cache: Cache, mode: Mode | None) -> None:
         self._cache, self.mode = cache, mode
         resources = mode.form.resources if mode is not None else ()
-        self.informers = {resource.kind: Informer(client, resource, typed(WorkloadObject)) for resource in resources}
+        self.informers = {
+            resource.kind: Informer(client, resource, typed_decoder(WorkloadObject)) for resource in resources
+        }
         for informer in self.informers.values():
             informer.add_index(OWNER, _controller)
 

@@ -31,13 +31,13 @@ class Capacity:
     def __init__(self, nodes: Iterable[Node], used: Mapping[str, Resources], state: ClusterState | None = None) -> None:
         self.nodes = sorted(nodes, key=lambda node: node.metadata.name)
         self.index = {node.metadata.name: i for i, node in enumerate(self.nodes)}
-        self.free = [_free(node, used.get(node.metadata.name, {})) for node in self.nodes]
+        self.free = [_free_resources(node, used.get(node.metadata.name, {})) for node in self.nodes]
         self.log = ChangeLog()
         self.state = state or ClusterState()
         self.state.nodes = self.nodes
         self._related: dict[str, frozenset[object]] = {}
         self._terms = Terms(self.state)
-        self._terms.add(term for pod, _ in self.state.placed for term in pod.apart)
+        self._terms.add(term for pod, _ in self.state.placed for term in pod.anti_affinity_terms)
         self.state.neighbors = self._neighbors
         self._guards: dict[object, list[Guard]] = {}
         """The guards, indexed by the terms that relate their pods to other pods."""
@@ -46,7 +46,7 @@ class Capacity:
         self._shapes: dict[object, Shape] = {}
         self._domains: dict[str, dict[str, list[int]]] = {}
         self._values: dict[str, list[str]] = {}
-        self._single: dict[str, bool] = {}
+        self._has_single_nodes: dict[str, bool] = {}
         self._tallies: dict[tuple[str, str], Tally] = {}
         self._rankings: dict[tuple[int, str], Ranking] = {}
         self._amounts: dict[int, Requests] = {}
@@ -67,7 +67,7 @@ class Capacity:
         return self._terms.keys
 
     @cached_property
-    def crowd(self) -> Counter[str]:
+    def noticed_pods_by_node(self) -> Counter[str]:
         """The number of pods on each node that a filter may consider, by node name."""
         counts: Counter[str] = Counter()
         for pod, node in self.state.placed:
@@ -78,7 +78,7 @@ class Capacity:
         return +counts
 
     def _is_noticed(self, pod: Pod) -> bool:
-        return pod.sociable or bool(self._terms.profile(pod))
+        return pod.restricts_neighbors or bool(self._terms.profile(pod))
 
     def shape(self, pod: Pod) -> Shape:
         """Return the shape that a pod shares with all pods that have the same requests and placement rules."""
@@ -87,10 +87,14 @@ class Capacity:
         key = (pod.signature, requests, profile, tuple(term.identity for term in pod.terms))
         shape = self._shapes.get(key)
         if shape is None:
-            guard = Guard(pod, self.state, profile) if (pod.sociable and not pod.unreadable) or profile else None
+            guard = (
+                Guard(pod, self.state, profile)
+                if (pod.restricts_neighbors and not pod.decode_error) or profile
+                else None
+            )
             shape = self._shapes[key] = Shape(self, pod, requests, self._eligible_nodes(pod, guard), guard or None)
             if guard:
-                _ = self.crowd  # count the pods before the first change
+                _ = self.noticed_pods_by_node  # count the pods before the first change
                 relations = self._relations(pod)
                 for node, _, count, placed in self._journal:
                     if placed is not None and relations & self._relations(placed):
@@ -130,12 +134,14 @@ class Capacity:
             self._domains[key] = domains = dict(domains)
         return domains
 
-    def single(self, key: str) -> bool:
+    def has_single_nodes(self, key: str) -> bool:
         """Return whether each domain of `key` consists of one node."""
-        single = self._single.get(key)
-        if single is None:
-            single = self._single[key] = all(len(nodes) == 1 for nodes in self.domains(key).values())
-        return single
+        has_single_nodes = self._has_single_nodes.get(key)
+        if has_single_nodes is None:
+            has_single_nodes = self._has_single_nodes[key] = all(
+                len(nodes) == 1 for nodes in self.domains(key).values()
+            )
+        return has_single_nodes
 
     def domain(self, key: str, node: int) -> str:
         """Return the domain of a node; empty if the node lacks the label."""
@@ -187,10 +193,10 @@ class Capacity:
         """Tell the filters about pods that are placed, or removed if `count` is negative."""
         self.state.place(pod, self.nodes[node], count)
         if self._guards:
-            crowd, name = self.crowd, self.name(node)
-            crowd[name] += self._is_noticed(pod) * count
-            if crowd[name] <= 0:
-                del crowd[name]
+            noticed_pods_by_node, name = self.noticed_pods_by_node, self.name(node)
+            noticed_pods_by_node[name] += self._is_noticed(pod) * count
+            if noticed_pods_by_node[name] <= 0:
+                del noticed_pods_by_node[name]
             related_guards = (
                 guard for relation in (*self._relations(pod), id(pod)) for guard in self._guards.get(relation, ())
             )
@@ -201,7 +207,7 @@ class Capacity:
         """Release the capacity of a pod, if its node still exists. To the filters, a pod that was placed in this cycle
         is represented by the first pod of its shape."""
         if (index := self.index.get(node)) is not None:
-            bound = pod.spec.node_name or pod.metadata.uid in self.state.assumed
+            bound = pod.spec.node_name or pod.metadata.uid in self.state.assumed_nodes
             self.take(index, tuple(pod.usage.items()), -1, pod if bound else self.shape(pod).pod)
 
     def mark(self) -> int:
@@ -225,8 +231,10 @@ class Capacity:
 
     def ineligibility(self, pod: Pod) -> str:
         """Return a text with the number of nodes that each filter rejects for a pod, without regard to other pods."""
-        fixed = () if pod.unreadable else Guard(pod, self.state, frozenset()).fixed
-        return listed(Counter(eligibility.ineligibility(pod, n) or refusal(fixed, n) for n in self.nodes))
+        static_filters = () if pod.decode_error else Guard(pod, self.state, frozenset()).static_filters
+        return describe_refusals(
+            Counter(eligibility.ineligibility(pod, n) or refusal(static_filters, n) for n in self.nodes)
+        )
 
     def shared_domain(self, key: str, node: int) -> str:
         """Return the domain of a node if the domain has several nodes. Otherwise return "True" if the node has the
@@ -236,7 +244,7 @@ class Capacity:
 
     def _eligible_nodes(self, pod: Pod, guard: Guard | None) -> list[int]:
         """Return the nodes that are eligible for the pod, without regard to other pods."""
-        if pod.unreadable:
+        if pod.decode_error:
             return []
         nodes = self._eligible.get(pod.node_signature)
         if nodes is None:
@@ -244,7 +252,7 @@ class Capacity:
             self._eligible[pod.node_signature] = nodes
         if guard is None or not pod.volumes:
             return nodes
-        return [i for i in nodes if not refusal(guard.fixed, self.nodes[i])]
+        return [i for i in nodes if not refusal(guard.static_filters, self.nodes[i])]
 
 
 class Shape:
@@ -254,21 +262,24 @@ class Shape:
         self, capacity: Capacity, pod: Pod, requests: Requests, eligible: list[int], guard: Guard | None
     ) -> None:
         self.pod, self.requests, self.eligible, self.guard = pod, requests, eligible, guard
-        self.scarce = scarcest(dict(requests))
+        self.scarce_resource = scarcest(dict(requests))
         """The resource that limits the placement of such pods."""
-        self.size = (dict(requests).get(self.scarce, 0) if "/" in self.scarce else 0, dict(requests).get("cpu", 0))
+        self.size = (
+            dict(requests).get(self.scarce_resource, 0) if "/" in self.scarce_resource else 0,
+            dict(requests).get("cpu", 0),
+        )
         self._capacity = capacity
-        self._scarce_first = sorted(requests, key=lambda item: item[0] != self.scarce)
-        self._slots = capacity.ranking(eligible, self.scarce).zeros.copy()
+        self._scarce_first = sorted(requests, key=lambda item: item[0] != self.scarce_resource)
+        self._slots = capacity.ranking(eligible, self.scarce_resource).zeros.copy()
         self._by_slots: dict[int, dict[int, None]] = defaultdict(dict)
         """The nodes that have this many slots, by number of slots; nodes without slots are left out."""
         self._total = 0
-        for slots, nodes in self._counted().items():
+        for slots, nodes in self._nodes_by_slots().items():
             self._by_slots[slots] = dict.fromkeys(sorted(nodes))
             self._slots.update(dict.fromkeys(nodes, slots))
             self._total += slots * len(nodes)
         self._sums: dict[str, dict[str, int]] = {}
-        self._read = capacity.log.count
+        self._read_count = capacity.log.count
 
     @property
     def slots(self) -> dict[int, int]:
@@ -296,13 +307,13 @@ class Shape:
                         sums[value] += slots
         return sums
 
-    def tightest(self) -> int | None:
+    def find_tightest_node(self) -> int | None:
         """Return the node with the fewest slots among the nodes that have any; None if no node has."""
         self._catch_up()
         fewest = min((slots for slots, nodes in self._by_slots.items() if nodes), default=0)
         return next(iter(self._by_slots[fewest])) if fewest else None
 
-    def _counted(self) -> dict[int, list[int]]:
+    def _nodes_by_slots(self) -> dict[int, list[int]]:
         """Return the nodes by number of slots. On most nodes, the scarce resource alone decides this number."""
         by_slots: dict[int, list[int]] = defaultdict(list)
         (scarce, amount), *remaining = self._scarce_first
@@ -319,7 +330,7 @@ class Shape:
 
     def shortages(self) -> Counter[str]:
         """Return, for each resource, how many eligible nodes have too little of it for one pod."""
-        return Counter({r: self._capacity.ranking(self.eligible, r).below(amount) for r, amount in self.requests})
+        return Counter({r: self._capacity.ranking(self.eligible, r).count_below(amount) for r, amount in self.requests})
 
     @cached_property
     def ineligibility(self) -> str:
@@ -339,9 +350,9 @@ class Shape:
 
     def _catch_up(self) -> None:
         log = self._capacity.log
-        if self._read == log.count:
+        if self._read_count == log.count:
             return
-        for i in log.changed_after(self._read):
+        for i in log.changed_after(self._read_count):
             old = self._slots.get(i)
             if old is None or (new := self._count(i)) == old:
                 continue
@@ -354,7 +365,7 @@ class Shape:
             for key, sums in self._sums.items():
                 if value := self._capacity.values(key)[i]:
                     sums[value] += new - old
-        self._read = log.count
+        self._read_count = log.count
 
 
 class Tally:
@@ -362,30 +373,30 @@ class Tally:
 
     def __init__(self, capacity: Capacity, key: str, resource: str) -> None:
         self._capacity, self._key, self._resource = capacity, key, resource
-        self._free = [0] * len(capacity.nodes)
+        self._free_resources = [0] * len(capacity.nodes)
         self._sums: dict[str, int] = defaultdict(int)
-        self._read = capacity.log.count
+        self._read_count = capacity.log.count
         self._refresh(range(len(capacity.nodes)))
 
     @property
     def sums(self) -> Mapping[str, int]:
         """The free amount of the resource in each domain."""
         log = self._capacity.log
-        if self._read < log.count:
-            self._refresh(log.changed_after(self._read))
-            self._read = log.count
+        if self._read_count < log.count:
+            self._refresh(log.changed_after(self._read_count))
+            self._read_count = log.count
         return self._sums
 
     def _refresh(self, nodes: Iterable[int]) -> None:
         free, values = self._capacity.free, self._capacity.values(self._key)
         for i in nodes:
-            now = max(0, free[i].get(self._resource, 0))
-            if now != self._free[i]:
-                self._sums[values[i]] += now - self._free[i]
-                self._free[i] = now
+            free_amount = max(0, free[i].get(self._resource, 0))
+            if free_amount != self._free_resources[i]:
+                self._sums[values[i]] += free_amount - self._free_resources[i]
+                self._free_resources[i] = free_amount
 
 
-def listed(refusals: Counter[str]) -> str:
+def describe_refusals(refusals: Counter[str]) -> str:
     """Return refusals with their counts, the most frequent first: `2 nodes NodePorts: …; 1 node …`."""
     parts = [f"{count} nodes {reason}" if count > 1 else f"1 node {reason}" for reason, count in refusals.most_common()]
     return "; ".join(parts) or "there are no nodes"
@@ -398,7 +409,7 @@ def scarcest(requests: Mapping[str, int]) -> str:
     return extended[0] if extended else next((name for name in ("cpu", "memory") if name in requests), "pods")
 
 
-def _free(node: Node, used: Resources) -> Resources:
+def _free_resources(node: Node, used: Resources) -> Resources:
     free = dict(node.allocatable)
     for name, amount in used.items():
         free[name] = free.get(name, 0) - amount

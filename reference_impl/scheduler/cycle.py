@@ -24,7 +24,7 @@ from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import Placement, needs_of, place
 from reference_impl.scheduler.preemption import Eviction
 from reference_impl.scheduler.search import Budget
-from reference_impl.scheduler.shortfall import Shortfall, explained, refusals, renamed
+from reference_impl.scheduler.shortfall import Shortfall, explain_shortfall, refusals, shortfall_for_gang
 
 Bound = tuple[Pod, str]
 """A pod and the name of its node."""
@@ -38,7 +38,7 @@ class Plan:
     evictions: list[Eviction] = field(default_factory=list)
     waiting: dict[str, Shortfall] = field(default_factory=dict)
     """Gangs whose minimum cannot be placed, with the reason."""
-    extra: dict[str, str] = field(default_factory=dict)
+    extra_pod_reasons: dict[str, str] = field(default_factory=dict)
     """Pods above the minimum of their gang (by uid) that wait for something other than capacity, with the reason."""
     reserved_for: list[str] = field(default_factory=list)
     """Gangs whose search gave up; room is reserved for them."""
@@ -52,68 +52,68 @@ class OtherPods:
 
     evictable: Sequence[Bound] = ()
     """Pods outside any gang that may be evicted."""
-    leaving: Sequence[Bound] = ()
+    terminating: Sequence[Bound] = ()
     """Terminating pods, which still hold their capacity."""
-    claims: Collection[str] = ()
+    preemptors: Collection[str] = ()
     """Gangs for which pods have been evicted."""
-    overdue: Collection[str] = ()
+    overdue_gangs: Collection[str] = ()
     """Gangs whose search has been giving up for so long that room is no longer reserved for them."""
 
 
-def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
+def plan(gangs: Iterable[Gang], capacity: Capacity, other_pods: OtherPods | None = None) -> Plan:
     """Decide one cycle. `gangs` holds all gangs, oldest first."""
-    order = list(gangs)
-    capacity.register(pod for gang in order for group in gang.groups for pod in group.waiting)
-    order.sort(key=lambda gang: (-gang.priority, not gang.members))
-    this = Cycle(order, capacity, around or OtherPods())
-    for gang in order:
-        this.consider(gang)
-    for gang in this.bereft():
-        place_replacements(gang, capacity, this.result, this.budget)
-    for gang in this.scheduled:
-        place_extra_pods(gang, capacity, this.result, this.budget)
-    while yield_extra_pods(this):
-        for gang in this.scheduled:
-            place_extra_pods(gang, capacity, this.result, this.budget)
-    return this.result
+    ordered_gangs = list(gangs)
+    capacity.register(pod for gang in ordered_gangs for group in gang.groups for pod in group.waiting)
+    ordered_gangs.sort(key=lambda gang: (-gang.priority, not gang.members))
+    cycle = Cycle(ordered_gangs, capacity, other_pods or OtherPods())
+    for gang in ordered_gangs:
+        cycle.decide_gang(gang)
+    for gang in cycle.depleted_gangs():
+        place_replacements(gang, capacity, cycle.result, cycle.budget)
+    for gang in cycle.scheduled:
+        place_extra_pods(gang, capacity, cycle.result, cycle.budget)
+    while yield_extra_pods(cycle):
+        for gang in cycle.scheduled:
+            place_extra_pods(gang, capacity, cycle.result, cycle.budget)
+    return cycle.result
 
 
 class Cycle:
     """The state of a scheduling cycle."""
 
-    def __init__(self, gangs: Sequence[Gang], capacity: Capacity, around: OtherPods) -> None:
-        self.gangs, self.capacity, self.around = gangs, capacity, around
-        self._evictable = list(around.evictable)
+    def __init__(self, gangs: Sequence[Gang], capacity: Capacity, other_pods: OtherPods) -> None:
+        self.gangs, self.capacity, self.other_pods = gangs, capacity, other_pods
+        self._evictable = list(other_pods.evictable)
         self.result = Plan()
         self.budget = Budget()
         self.scheduled: list[Gang] = []
         """Gangs whose minimum is placed, in the order in which their extra pods are placed."""
         self._scheduled_names: dict[str, bool] = {}
-        self._behind: dict[str, list[Gang]] = {}
-        self._failed: dict[object, tuple[Gang, Shortfall]] = {}
-        self._undecided: list[Gang] = []
+        self._scaled_gangs_by_base: dict[str, list[Gang]] = {}
+        self._failures: dict[object, tuple[Gang, Shortfall]] = {}
+        self._undecided_gangs: list[Gang] = []
         self._reserved_room: list[tuple[int, Requests]] = []
         self._positions = {gang.name: position for position, gang in enumerate(gangs)}
-        self._occupied = [position for position, gang in enumerate(gangs) if gang.members]
+        self._occupied_positions = [position for position, gang in enumerate(gangs) if gang.members]
         """Sorted positions of the gangs that may have bound pods. There are few of them when most gangs are waiting."""
-        self._lowest = min(
-            [gangs[position].priority for position in self._occupied]
+        self._lowest_priority = min(
+            [gangs[position].priority for position in self._occupied_positions]
             + [pod.spec.priority for pod, _ in self._evictable],
             default=0,
         )
 
-    def consider(self, gang: Gang) -> None:
+    def decide_gang(self, gang: Gang) -> None:
         """Place the minimum of a gang. Postpone a scaled gang until its base gang has been considered."""
         if gang.base in self._positions and gang.base not in self._scheduled_names and gang.base != gang.name:
-            self._behind.setdefault(gang.base, []).append(gang)
+            self._scaled_gangs_by_base.setdefault(gang.base, []).append(gang)
             return
         scheduled = self._decide(gang)
         self._scheduled_names[gang.name] = scheduled or bool(gang.members)
         if scheduled:
             self.scheduled.append(gang)
             self._note_occupied(gang)
-        for scaled in self._behind.pop(gang.name, ()):
-            self.consider(scaled)
+        for scaled in self._scaled_gangs_by_base.pop(gang.name, ()):
+            self.decide_gang(scaled)
 
     def _decide(self, gang: Gang) -> bool:
         if gang.incomplete:
@@ -124,36 +124,36 @@ class Cycle:
             return False
         if gang.minimum_reached:
             return True
-        self._keep_room(gang.priority)
-        form = _form(gang, self.capacity)
-        if form in self._failed and gang.name not in self.around.claims:  # capacity has only shrunk since
-            example, shortfall = self._failed[form]
-            self.result.waiting[gang.name] = renamed(shortfall, example, gang)
+        self._reserve_room(gang.priority)
+        key = _equivalence_key(gang, self.capacity)
+        if key in self._failures and gang.name not in self.other_pods.preemptors:  # capacity has only shrunk since
+            example, shortfall = self._failures[key]
+            self.result.waiting[gang.name] = shortfall_for_gang(shortfall, example, gang)
             return False
         self.budget.begin()
         if place_minimum(gang, self.capacity, self.result, self.budget):
             return True
         kind = self.result.waiting[gang.name].kind
-        undecided = kind == "effort" and gang.name not in self.around.overdue
+        undecided = kind == "effort" and gang.name not in self.other_pods.overdue_gangs
         if undecided:  # no pod is evicted for a gang that may fit without an eviction
-            self._undecided.append(gang)
-        if undecided or kind == "nominated" or self._fits_in_kept_room(gang) or not self._clear_capacity(gang):
-            self._failed[form] = (gang, self.result.waiting[gang.name])
+            self._undecided_gangs.append(gang)
+        if undecided or kind == "nominated" or self._fits_in_reserved_room(gang) or not self._clear_capacity(gang):
+            self._failures[key] = (gang, self.result.waiting[gang.name])
         return False
 
-    def _keep_room(self, priority: int) -> None:
+    def _reserve_room(self, priority: int) -> None:
         """Reserve all free capacity of the nodes that could serve gangs of higher priority whose search gave up. It is
         not known whether these gangs fit, so gangs of lower priority must not take the capacity (GS-28)."""
-        for gang in [gang for gang in self._undecided if gang.priority > priority]:
-            self._undecided.remove(gang)
+        for gang in [gang for gang in self._undecided_gangs if gang.priority > priority]:
+            self._undecided_gangs.remove(gang)
             self.result.reserved_for.append(gang.name)
-            shapes = [need.shape for need in needs_of(gang, gang.lacking, self.capacity)]
+            shapes = [need.shape for need in needs_of(gang, gang.pending_pods, self.capacity)]
             for node in sorted({node for shape in shapes for node, slots in shape.slots.items() if slots}):
                 free = tuple((name, amount) for name, amount in self.capacity.free[node].items() if amount > 0)
                 self.capacity.take(node, free, 1)
                 self._reserved_room.append((node, free))
 
-    def _fits_in_kept_room(self, gang: Gang) -> bool:
+    def _fits_in_reserved_room(self, gang: Gang) -> bool:
         """Return whether a gang could be placed if no room were reserved for other gangs."""
         if not self._reserved_room:
             return False
@@ -161,7 +161,7 @@ class Cycle:
         for node, free in self._reserved_room:
             self.capacity.take(node, free, -1)
         self.budget.begin()
-        fits = place(gang, gang.lacking, self.capacity, self.budget) is not None
+        fits = place(gang, gang.pending_pods, self.capacity, self.budget) is not None
         self.capacity.undo(mark)
         if fits:
             self.result.waiting[gang.name] = Shortfall("behind", domain=self.result.reserved_for[-1])
@@ -169,11 +169,11 @@ class Cycle:
 
     def _note_occupied(self, gang: Gang) -> None:
         position = self._positions[gang.name]
-        insertion_point = bisect_left(self._occupied, position)
-        if self._occupied[insertion_point : insertion_point + 1] != [position]:
-            self._occupied.insert(insertion_point, position)
+        insertion_point = bisect_left(self._occupied_positions, position)
+        if self._occupied_positions[insertion_point : insertion_point + 1] != [position]:
+            self._occupied_positions.insert(insertion_point, position)
 
-    def bereft(self) -> list[Gang]:
+    def depleted_gangs(self) -> list[Gang]:
         """Return the running gangs that are below their minimum and for which no pods are being evicted."""
         running = [g for g in self.gangs if g.members and not g.minimum_reached and g.name not in self.result.nominated]
         return [gang for gang in running if base_scheduled(gang, self._scheduled_names)]
@@ -182,7 +182,7 @@ class Cycle:
         """Return whether the gang has all pods of its minimum and its base gang, if any, is scheduled."""
         return not gang.incomplete and base_scheduled(gang, self._scheduled_names)
 
-    def place_late(self, gang: Gang) -> bool:
+    def place_scaled_gang(self, gang: Gang) -> bool:
         """Place the minimum of a scaled gang whose base gang was placed out of turn, and return whether it fits. The
         binding of the base gang does not trigger another cycle that would place it."""
         self.budget.begin()
@@ -203,43 +203,43 @@ class Cycle:
         if not gang.preempts:
             return False
         capacity, mark = self.capacity, self.capacity.mark()
-        occupied = [self.gangs[position] for position in self._occupied]
-        for pod, node in self.around.leaving:
+        occupied = [self.gangs[position] for position in self._occupied_positions]
+        for pod, node in self.other_pods.terminating:
             capacity.release(pod, node)
-        placement = place(gang, gang.lacking, capacity, self.budget) if self.around.leaving else None
+        placement = place(gang, gang.pending_pods, capacity, self.budget) if self.other_pods.terminating else None
         evictions: list[Eviction] = []
         if placement is None:
             # Leaving pods and evictions are not combined: a pod that another client deleted may take arbitrarily long
             # to terminate. Victims are chosen as if the leaving pods stayed.
             capacity.undo(mark)
-            if self._lowest < gang.priority:
-                chosen = preemption.choose(gang, occupied, self._evictable, capacity, self.budget)
+            if self._lowest_priority < gang.priority:
+                chosen = preemption.choose_victims(gang, occupied, self._evictable, capacity, self.budget)
                 evictions, placement = chosen or ([], None)
-        reserved = preemption.net(capacity, mark)
+        reserved = preemption.net_usage(capacity, mark)
         capacity.undo(mark)
         if placement is None:
             return False
         node_names = {capacity.name(index) for _, index in placement}
-        leaving_count = len(evictions) or sum(node in node_names for _, node in self.around.leaving)
-        self.result.waiting[gang.name] = Shortfall("leaving", needed=leaving_count)
-        if not evictions and gang.name not in self.around.claims:
+        terminating_count = len(evictions) or sum(node in node_names for _, node in self.other_pods.terminating)
+        self.result.waiting[gang.name] = Shortfall("leaving", needed=terminating_count)
+        if not evictions and gang.name not in self.other_pods.preemptors:
             return False
-        evicted = {eviction.pod.metadata.uid for eviction in evictions}
-        placed_now = {pod.metadata.uid for pod, _ in self.result.bindings}
-        self.result.bindings = [bound for bound in self.result.bindings if bound[0].metadata.uid not in evicted]
-        self.result.evictions += [e for e in evictions if e.pod.metadata.uid not in placed_now]
+        evicted_uids = {eviction.pod.metadata.uid for eviction in evictions}
+        placed_uids = {pod.metadata.uid for pod, _ in self.result.bindings}
+        self.result.bindings = [bound for bound in self.result.bindings if bound[0].metadata.uid not in evicted_uids]
+        self.result.evictions += [e for e in evictions if e.pod.metadata.uid not in placed_uids]
         self.result.nominated[gang.name] = _with_node_names(placement, capacity)
         for index, requests in reserved:
             capacity.take(index, requests, 1)
         for pod, index in placement:  # filters treat the pod as placed
             capacity.take(index, (), 1, capacity.shape(pod).pod)
         for victim in occupied:
-            if any(pod.metadata.uid in evicted for pod, _ in victim.members):
-                preemption.drop(victim, evicted)
+            if any(pod.metadata.uid in evicted_uids for pod, _ in victim.members):
+                preemption.remove_pods(victim, evicted_uids)
                 self._scheduled_names[victim.name] = bool(victim.members)
                 if victim in self.scheduled and not victim.minimum_reached:
                     self.scheduled.remove(victim)
-        self._evictable = [(pod, node) for pod, node in self._evictable if pod.metadata.uid not in evicted]
+        self._evictable = [(pod, node) for pod, node in self._evictable if pod.metadata.uid not in evicted_uids]
         return True
 
 
@@ -253,11 +253,11 @@ def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) 
     """Place all pods that the groups need to reach their minimums, or none. Return whether the minimums are now
     reached."""
     mark = capacity.mark()
-    placement = place(gang, gang.lacking, capacity, budget)
+    placement = place(gang, gang.pending_pods, capacity, budget)
     if placement is None:
-        result.waiting[gang.name] = explained(gang, capacity, exhausted=budget.exhausted)
+        result.waiting[gang.name] = explain_shortfall(gang, capacity, exhausted=budget.exhausted)
         return False
-    if (placement := _independent(placement, mark, gang, gang.lacking, capacity, result, budget)) is None:
+    if (placement := _make_independent(placement, mark, gang, gang.pending_pods, capacity, result, budget)) is None:
         result.waiting[gang.name] = Shortfall("nominated")
         return False
     bind(gang, placement, capacity, result)
@@ -268,9 +268,9 @@ def place_replacements(gang: Gang, capacity: Capacity, result: Plan, budget: Bud
     """Place the pods that the groups of a running gang need to reach their minimums, group by group: the replacement of
     a lost pod does not wait for a pod of another group that fits nowhere or does not exist yet."""
     for index, group in enumerate(gang.groups):
-        if 0 < group.lacking <= len(group.waiting):
+        if 0 < group.missing_count <= len(group.waiting):
             budget.begin()
-            placement = _place_some(gang, index, group.waiting[: group.lacking], capacity, result, budget)
+            placement = _place_pods(gang, index, group.waiting[: group.missing_count], capacity, result, budget)
             if placement is not None:
                 bind(gang, placement, capacity, result)
 
@@ -278,68 +278,74 @@ def place_replacements(gang: Gang, capacity: Capacity, result: Plan, budget: Bud
 def place_extra_pods(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> None:
     """Place pods above the minimums, one at a time, in the domains that the gang already uses (GS-35)."""
     for index, group in enumerate(gang.groups):
-        hopeless: dict[int, str] = {}
+        refusals_by_shape: dict[int, str] = {}
         for pod in list(group.waiting):
             key = id(shape := capacity.shape(pod))
-            if key not in hopeless:
+            if key not in refusals_by_shape:
                 budget.begin()
-                placement = _place_some(gang, index, [pod], capacity, result, budget) if shape.total else None
+                placement = _place_pods(gang, index, [pod], capacity, result, budget) if shape.total else None
                 if placement is not None:
                     bind(gang, placement, capacity, result)
                     continue
-                hopeless[key] = refusals(gang, index, pod, capacity)
-            if hopeless[key]:
-                result.extra[pod.metadata.uid] = f"no node takes more pods of {group.name}: {hopeless[key]}"
+                refusals_by_shape[key] = refusals(gang, index, pod, capacity)
+            if refusals_by_shape[key]:
+                result.extra_pod_reasons[pod.metadata.uid] = (
+                    f"no node takes more pods of {group.name}: {refusals_by_shape[key]}"
+                )
 
 
-def yield_extra_pods(this: Cycle) -> bool:
+def yield_extra_pods(cycle: Cycle) -> bool:
     """Place waiting gangs in the capacity of extra pods that this cycle has placed. Return whether any gang was placed.
 
     Extra pods come last, but a pod placed for the minimum may hold the only capacity that a waiting gang can use, while
     an extra pod of the same group was placed elsewhere; either of the two may count as the extra pod (OR-6).
     """
-    waits = [g for g in this.gangs if g.name in this.result.waiting and g.name not in this.result.nominated]
-    forms = {_form(gang, this.capacity): gang for gang in waits}
-    hopeful = preemption.hopeful(forms.values(), this.gangs, _placed_uids(this.result), this.capacity, this.budget)
-    hopeful_forms, placed = {_form(gang, this.capacity) for gang in hopeful}, False
-    for gang in waits:
-        if not this.may_be_scheduled(gang):
+    waiting_gangs = [g for g in cycle.gangs if g.name in cycle.result.waiting and g.name not in cycle.result.nominated]
+    gangs_by_key = {_equivalence_key(gang, cycle.capacity): gang for gang in waiting_gangs}
+    fitting_gangs = preemption.find_fitting_gangs(
+        gangs_by_key.values(), cycle.gangs, _placed_uids(cycle.result), cycle.capacity, cycle.budget
+    )
+    fitting_keys, any_placed = {_equivalence_key(gang, cycle.capacity) for gang in fitting_gangs}, False
+    for gang in waiting_gangs:
+        if not cycle.may_be_scheduled(gang):
             continue
-        if this.result.waiting[gang.name].kind == "base" and this.place_late(gang):
-            placed = True
+        if cycle.result.waiting[gang.name].kind == "base" and cycle.place_scaled_gang(gang):
+            any_placed = True
             continue
-        if this.result.reserved_for or (form := _form(gang, this.capacity)) not in hopeful_forms:
+        if cycle.result.reserved_for or (key := _equivalence_key(gang, cycle.capacity)) not in fitting_keys:
             continue
-        mark = this.capacity.mark()
-        chosen = preemption.yielding(gang, this.gangs, _placed_uids(this.result), this.capacity, this.budget)
-        given_up, placement = chosen or (set(), [])
-        bindings = [bound for bound in this.result.bindings if bound[0].metadata.uid not in given_up]
-        changed = [*bindings, *_with_node_names(placement, this.capacity)]
-        if chosen is None or not _consistent(changed, this.capacity, this.result):
-            this.capacity.undo(mark)
-            hopeful_forms.discard(form)  # a gang placed later in this pass may give up pods for it in the next pass
+        mark = cycle.capacity.mark()
+        chosen = preemption.choose_given_up_pods(
+            gang, cycle.gangs, _placed_uids(cycle.result), cycle.capacity, cycle.budget
+        )
+        given_up_uids, placement = chosen or (set(), [])
+        bindings = [bound for bound in cycle.result.bindings if bound[0].metadata.uid not in given_up_uids]
+        changed_bindings = [*bindings, *_with_node_names(placement, cycle.capacity)]
+        if chosen is None or not _are_consistent(changed_bindings, cycle.capacity, cycle.result):
+            cycle.capacity.undo(mark)
+            fitting_keys.discard(key)  # a gang placed later in this pass may give up pods for it in the next pass
             continue
-        this.result.bindings = bindings
-        for other in this.gangs:
+        cycle.result.bindings = bindings
+        for other in cycle.gangs:
             for group in other.groups:
-                group.waiting += [pod for pod, _ in group.members if pod.metadata.uid in given_up]
-            preemption.drop(other, given_up)
-        bind(gang, placement, this.capacity, this.result)
-        this.mark_scheduled(gang)
-        placed = True
-    return placed
+                group.waiting += [pod for pod, _ in group.members if pod.metadata.uid in given_up_uids]
+            preemption.remove_pods(other, given_up_uids)
+        bind(gang, placement, cycle.capacity, cycle.result)
+        cycle.mark_scheduled(gang)
+        any_placed = True
+    return any_placed
 
 
-def _place_some(
+def _place_pods(
     gang: Gang, group: int, pods: list[Pod], capacity: Capacity, result: Plan, budget: Budget
 ) -> Placement | None:
     """Place pods of one group in a way that does not depend on nominated pods; None if there is no such placement."""
     mark, needed = capacity.mark(), [(group, pods)]
     placement = place(gang, needed, capacity, budget)
-    return placement and _independent(placement, mark, gang, needed, capacity, result, budget)
+    return placement and _make_independent(placement, mark, gang, needed, capacity, result, budget)
 
 
-def _independent(
+def _make_independent(
     placement: Placement,
     mark: int,
     gang: Gang,
@@ -351,14 +357,14 @@ def _independent(
     """Return the placement made since the mark, or another placement, that the filters accept both with and without the
     nominated pods, which may never be bound (kube-scheduler runs its filters twice for the same reason). If there is
     none, undo the placement and return None."""
-    if not result.nominated or _consistent(_with_node_names(placement, capacity), capacity, result):
+    if not result.nominated or _are_consistent(_with_node_names(placement, capacity), capacity, result):
         return placement
     capacity.undo(mark)
     _count_nominated(capacity, result, -1)
-    other = place(gang, needed, capacity, budget)
+    other_placement = place(gang, needed, capacity, budget)
     _count_nominated(capacity, result, 1)
-    if other is not None and _consistent(_with_node_names(other, capacity), capacity, result):
-        return other
+    if other_placement is not None and _are_consistent(_with_node_names(other_placement, capacity), capacity, result):
+        return other_placement
     capacity.undo(mark)
     return None
 
@@ -370,7 +376,7 @@ def _count_nominated(capacity: Capacity, result: Plan, count: int) -> None:
             capacity.take(capacity.index[name], (), count, capacity.shape(pod).pod)
 
 
-def _consistent(bindings: Sequence[Bound], capacity: Capacity, result: Plan) -> bool:
+def _are_consistent(bindings: Sequence[Bound], capacity: Capacity, result: Plan) -> bool:
     """Return whether the filters accept each pod alongside all others, both with and without the nominated pods.
     Through affinity or topology spread, a pod's placement may depend on a pod that is given up again."""
     accepted = all(_is_accepted(pod, capacity.index[name], capacity) for pod, name in bindings)
@@ -414,8 +420,8 @@ def bind(gang: Gang, placement: Placement, capacity: Capacity, result: Plan) -> 
             result.bindings += placed
 
 
-def _form(gang: Gang, capacity: Capacity) -> object:
+def _equivalence_key(gang: Gang, capacity: Capacity) -> object:
     """Return a key that is equal for gangs of which either all fit or none fits."""
-    pods = tuple((i, tuple(id(capacity.shape(pod)) for pod in pods)) for i, pods in gang.lacking)
+    pods = tuple((i, tuple(id(capacity.shape(pod)) for pod in pods)) for i, pods in gang.pending_pods)
     members = tuple(tuple(node for _, node in group.members) for group in gang.groups) if gang.scopes else ()
     return pods, gang.scopes, members, gang.levels, gang.priority

@@ -4,7 +4,7 @@ affinity."""
 from __future__ import annotations
 
 from reference_impl.scheduler.filters.cluster_state import ClusterState
-from reference_impl.scheduler.filters.feasibility import OF_THE_NODE, refusal
+from reference_impl.scheduler.filters.feasibility import NODE_FILTERS, refusal
 from reference_impl.scheduler.model import Node, Pod
 
 _EMPTY = ClusterState()
@@ -17,8 +17,8 @@ def eligible(pod: Pod, node: Node) -> bool:
 
 def ineligibility(pod: Pod, node: Node) -> str:
     """Return the reason why a node is not eligible for a pod; empty if it is eligible."""
-    if pod.unreadable:
-        return f"Unknown: {pod.unreadable}"
+    if pod.decode_error:
+        return f"Unknown: {pod.decode_error}"
     if not node.usable:
         return "node is not ready"
-    return refusal([plugin(pod, _EMPTY) for plugin in OF_THE_NODE], node)
+    return refusal([plugin(pod, _EMPTY) for plugin in NODE_FILTERS], node)

@@ -18,14 +18,14 @@ class Group:
     members: list[tuple[Pod, str]] = field(default_factory=list)
 
     @property
-    def bound(self) -> int:
+    def bound_count(self) -> int:
         """The number of bound pods."""
         return len(self.members)
 
     @property
-    def lacking(self) -> int:
+    def missing_count(self) -> int:
         """How many more bound pods the group needs to reach its minimum."""
-        return max(0, self.minimum - self.bound)
+        return max(0, self.minimum - self.bound_count)
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,17 @@ class Gang:
     @property
     def minimum_reached(self) -> bool:
         """Whether every group has its minimum of bound pods."""
-        return all(group.lacking == 0 for group in self.groups)
+        return all(group.missing_count == 0 for group in self.groups)
 
     @property
     def incomplete(self) -> bool:
         """Whether pods of the minimum are missing or gated, so that there is nothing to decide yet."""
-        return any(len(group.waiting) < group.lacking for group in self.groups)
+        return any(len(group.waiting) < group.missing_count for group in self.groups)
 
     @property
-    def lacking(self) -> list[tuple[int, list[Pod]]]:
+    def pending_pods(self) -> list[tuple[int, list[Pod]]]:
         """The pods to be placed for the minimum, by the index of their group."""
-        return [(i, group.waiting[: group.lacking]) for i, group in enumerate(self.groups) if group.lacking]
+        return [(i, group.waiting[: group.missing_count]) for i, group in enumerate(self.groups) if group.missing_count]
 
     @property
     def members(self) -> list[tuple[Pod, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reference_impl.scheduler.filters.cluster_state import ClusterState
-from reference_impl.scheduler.filters.feasibility import OF_OTHER_PODS, refusal
+from reference_impl.scheduler.filters.feasibility import POD_FILTERS, refusal
 from reference_impl.scheduler.filters.inter_pod_affinity import InterPodAffinity
 from reference_impl.scheduler.filters.node_volume_limits import NodeVolumeLimits
 from reference_impl.scheduler.filters.plugin import Plugin
@@ -42,10 +42,13 @@ class Terms:
             return frozenset()
         if (cached := self._profiles.get(pod.metadata.uid)) is not None:
             return cached
-        near = [self._by_label.get(label, {}) for label in (pod.metadata.labels or {}).items()]
-        spaces = self._state.namespace_labels
+        indexed_terms = [self._by_label.get(label, {}) for label in (pod.metadata.labels or {}).items()]
+        namespace_labels = self._state.namespace_labels
         profile: Profile = frozenset(
-            key for terms in (self._generic, *near) for key, term in terms.items() if term.matches(pod.metadata, spaces)
+            key
+            for terms in (self._generic, *indexed_terms)
+            for key, term in terms.items()
+            if term.matches(pod.metadata, namespace_labels)
         )
         self._profiles[pod.metadata.uid] = profile
         return profile
@@ -61,15 +64,17 @@ class Guard:
     """The dynamic filters for equal pods."""
 
     def __init__(self, pod: Pod, state: ClusterState, profile: Profile) -> None:
-        plugins = [plugin(pod, state) for plugin in OF_OTHER_PODS]
+        plugins = [plugin(pod, state) for plugin in POD_FILTERS]
         self.pod = pod
-        self.fixed = [plugin for plugin in plugins if not plugin.dynamic]
+        self.static_filters = [plugin for plugin in plugins if not plugin.dynamic]
         """Filters whose results do not depend on other pods."""
         self._plugins: list[Plugin] = [
             plugin for plugin in plugins if plugin.dynamic or (profile and isinstance(plugin, InterPodAffinity))
         ]
         self.monotone = all(plugin.monotone for plugin in self._plugins)
-        self.particular = any(isinstance(plugin, (VolumeBinding, NodeVolumeLimits)) for plugin in self._plugins)
+        self.distinguishes_nodes = any(
+            isinstance(plugin, (VolumeBinding, NodeVolumeLimits)) for plugin in self._plugins
+        )
         """Whether nodes can differ by more than their labels and the pods on them."""
 
     def __bool__(self) -> bool:

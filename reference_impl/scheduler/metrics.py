@@ -22,7 +22,7 @@ class SchedulerMetrics(Metrics):
         self._placed, self._waiting_again = attempts.labels("placed"), attempts.labels("waiting")
         self.waiting = Gauge("grove_scheduler_waiting_gangs", "Gangs whose minimum does not fit.", registry=registry)
         bindings = Counter("grove_scheduler_bindings", "Bindings of pods, by result.", ("result",), registry=registry)
-        self.bound, self.unbound = bindings.labels("bound"), bindings.labels("error")
+        self.successful_bindings, self.failed_bindings = bindings.labels("bound"), bindings.labels("error")
         self.cycle = Histogram(
             "grove_scheduler_cycle_duration_seconds",
             "Duration of a scheduling cycle from the snapshot to the plan, without the bindings.",
@@ -30,7 +30,7 @@ class SchedulerMetrics(Metrics):
             registry=registry,
         )
 
-    def decided(self, placed: int, waiting: int, seconds: float) -> None:
+    def record_cycle(self, placed: int, waiting: int, seconds: float) -> None:
         """Record the result of a scheduling cycle."""
         self._placed.inc(placed)
         self._waiting_again.inc(waiting)

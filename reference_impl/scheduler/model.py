@@ -9,8 +9,8 @@ import msgspec
 
 from kube.objects import ObjectMeta
 from reference_impl.api.pods import Gate, PodCondition
-from reference_impl.scheduler.requests import Resources, amounts, requests, usage_from_1_37, whole
-from reference_impl.scheduler.selectors import Affinity, PodAffinityTerm, SpreadConstraint, Term, narrowed
+from reference_impl.scheduler.requests import Resources, amounts, requests, rounded_up, usage_from_1_37
+from reference_impl.scheduler.selectors import Affinity, PodAffinityTerm, SpreadConstraint, Term, with_merged_labels
 from reference_impl.scheduler.storage import Volume
 
 OPERATORS = {"", "Equal", "Exists", "Gt", "Lt"}
@@ -147,19 +147,19 @@ class Pod(msgspec.Struct, dict=True):
         return msgspec.convert(self.spec.affinity or {}, Affinity, strict=False)
 
     @cached_property
-    def near(self) -> list[Term]:
+    def affinity_terms(self) -> list[Term]:
         """The terms of the required pod affinity."""
         return [Term(self.metadata, term) for term in self.affinity.required] if self.spec.affinity else []
 
     @cached_property
-    def apart(self) -> list[Term]:
+    def anti_affinity_terms(self) -> list[Term]:
         """The terms of the required pod anti-affinity; empty if the pod's spec has unknown fields or operators."""
-        if not self.spec.affinity or self.unreadable:
+        if not self.spec.affinity or self.decode_error:
             return []
         return [Term(self.metadata, term) for term in self.affinity.forbidden]
 
     @cached_property
-    def spread(self) -> list[SpreadConstraint]:
+    def spread_constraints(self) -> list[SpreadConstraint]:
         """The spread constraints that must hold. Raises msgspec.ValidationError for unknown fields and values."""
         constraints = msgspec.convert(self.spec.topology_spread_constraints or [], list[SpreadConstraint], strict=False)
         return [constraint for constraint in constraints if constraint.when_unsatisfiable == "DoNotSchedule"]
@@ -167,10 +167,13 @@ class Pod(msgspec.Struct, dict=True):
     @cached_property
     def terms(self) -> list[Term]:
         """The terms of the required affinity, anti-affinity and spread constraints."""
-        if not (self.spec.affinity or self.spec.topology_spread_constraints) or self.unreadable:
+        if not (self.spec.affinity or self.spec.topology_spread_constraints) or self.decode_error:
             return []
-        spread = [PodAffinityTerm(c.topology_key, narrowed(c, self.metadata.labels or {})) for c in self.spread]
-        return [*self.near, *self.apart, *(Term(self.metadata, term) for term in spread)]
+        spread = [
+            PodAffinityTerm(c.topology_key, with_merged_labels(c, self.metadata.labels or {}))
+            for c in self.spread_constraints
+        ]
+        return [*self.affinity_terms, *self.anti_affinity_terms, *(Term(self.metadata, term) for term in spread)]
 
     @cached_property
     def host_ports(self) -> list[ContainerPort]:
@@ -195,17 +198,17 @@ class Pod(msgspec.Struct, dict=True):
         return names
 
     @cached_property
-    def unreadable(self) -> str:
+    def decode_error(self) -> str:
         """The unknown field, operator or value because of which the pod must not be placed; empty if there is none."""
         try:
-            _ = self.affinity, self.spread
+            _ = self.affinity, self.spread_constraints
         except msgspec.ValidationError as error:
             return str(error)
-        odd = {toleration.operator for toleration in self.spec.tolerations or ()} - OPERATORS
-        return f"unknown operator {min(odd)} of a toleration" if odd else ""
+        unknown_operators = {toleration.operator for toleration in self.spec.tolerations or ()} - OPERATORS
+        return f"unknown operator {min(unknown_operators)} of a toleration" if unknown_operators else ""
 
     @cached_property
-    def sociable(self) -> bool:
+    def restricts_neighbors(self) -> bool:
         """Whether the pod itself restricts which other pods it may share a node or domain with."""
         spec = self.spec
         return bool(spec.affinity or spec.topology_spread_constraints or self.host_ports or self.volumes)
@@ -220,7 +223,7 @@ class Pod(msgspec.Struct, dict=True):
     @cached_property
     def signature(self) -> bytes:
         """A key that is equal for pods that are eligible for the same nodes, without regard to other pods."""
-        if not self.sociable:
+        if not self.restricts_neighbors:
             return self.node_signature
         spec = self.spec
         parts: list[Any] = [spec.affinity, spec.topology_spread_constraints, self.host_ports, self.volumes]
@@ -273,7 +276,7 @@ class Node(msgspec.Struct, dict=True):
     @cached_property
     def allocatable(self) -> Resources:
         """The amounts that the node offers to pods, in thousandths of a unit."""
-        return {name: whole(name, amount) for name, amount in amounts(self.status.allocatable).items()}
+        return {name: rounded_up(name, amount) for name, amount in amounts(self.status.allocatable).items()}
 
 
 class Namespace(msgspec.Struct):

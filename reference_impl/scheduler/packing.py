@@ -53,8 +53,8 @@ class Packing:
             self.proven = False
             return None
         slots = [self._slots(node) for node in nodes]
-        capacity_behind = self._behind(nodes, slots)
-        if not self._hopeful(initial, capacity_behind[0]):
+        remaining_capacity = self._remaining_capacity(nodes, slots)
+        if not self._may_fit(initial, remaining_capacity[0]):
             return None
         trails: dict[Counts, Trail] = {initial: None}
         for position, node in enumerate(nodes):
@@ -67,7 +67,7 @@ class Packing:
                 self.steps -= 1 + len(patterns[limits])
                 for pattern in patterns[limits]:
                     rest = tuple(a - b for a, b in zip(remaining, pattern, strict=True))
-                    if rest not in reached and self._hopeful(rest, capacity_behind[position + 1]):
+                    if rest not in reached and self._may_fit(rest, remaining_capacity[position + 1]):
                         reached[rest] = (trail, (node, pattern)) if any(pattern) else trail
                         if not any(rest):
                             return _fills(reached[rest])
@@ -99,7 +99,7 @@ class Packing:
         free = self.free[node]
         return max(0, min((free.get(name, 0) // n for name, n in item.requests.items() if n), default=item.count))
 
-    def _behind(self, nodes: Sequence[int], slots: Sequence[Counts]) -> list[tuple[Counts, list[int]]]:
+    def _remaining_capacity(self, nodes: Sequence[int], slots: Sequence[Counts]) -> list[tuple[Counts, list[int]]]:
         """Return, for each number of filled nodes, the slots by kind and the free amounts by resource of the remaining
         nodes."""
         counts, amounts = (0,) * len(self.items), [0] * len(self._resources)
@@ -111,7 +111,7 @@ class Packing:
             result.append((counts, amounts))
         return result[::-1]
 
-    def _hopeful(self, remaining: Counts, behind: tuple[Counts, list[int]]) -> bool:
+    def _may_fit(self, remaining: Counts, behind: tuple[Counts, list[int]]) -> bool:
         """Return whether the remaining nodes have enough slots and free amounts for the remaining items."""
         counts, amounts = behind
         for n, m in zip(remaining, counts, strict=True):

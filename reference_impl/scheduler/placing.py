@@ -31,22 +31,24 @@ def place(gang: Gang, pending: Pending, capacity: Capacity, budget: Budget) -> P
     preferring_scopes = [scope for scope in gang.scopes if scope.preferred and _needs_in(scope, needs)]
     if not preferring_scopes:
         return _run(capacity, needs, required, budget)
-    strict = [r for scope in preferring_scopes for r in next(_preferences(gang, scope, needs, capacity))]
-    if (placement := _run(capacity, needs, required + strict, budget)) is not None:
+    strict_restrictions = [r for scope in preferring_scopes for r in next(_preferences(gang, scope, needs, capacity))]
+    if (placement := _run(capacity, needs, required + strict_restrictions, budget)) is not None:
         return placement
-    accepted, mark = required, capacity.mark()
+    accepted_restrictions, mark = required, capacity.mark()
     budget.begin()  # a gang must not wait because its preferences used up the budget
     if _run(capacity, needs, required, budget) is None:
         return None
     capacity.undo(mark)
     for scope in preferring_scopes:
-        for extra in _preferences(gang, scope, needs, capacity):
-            if _run(capacity, needs, accepted + extra, budget) is not None:
+        for preference_restrictions in _preferences(gang, scope, needs, capacity):
+            if _run(capacity, needs, accepted_restrictions + preference_restrictions, budget) is not None:
                 capacity.undo(mark)
-                accepted = accepted + extra
+                accepted_restrictions = accepted_restrictions + preference_restrictions
                 break
     budget.begin()
-    if (placement := _run(capacity, needs, accepted, budget)) is not None or accepted == required:
+    if (
+        placement := _run(capacity, needs, accepted_restrictions, budget)
+    ) is not None or accepted_restrictions == required:
         return placement
     return _run(capacity, needs, required, budget)
 
@@ -61,7 +63,7 @@ def needs_of(gang: Gang, pending: Pending, capacity: Capacity) -> list[Need]:
             needs_by_shape.setdefault(id(shape), Need(group, shape, [])).pods.append(pod)
         waiting_count = len(gang.groups[group].waiting)
         for need in needs_by_shape.values():
-            need.hoped = max(need.count, waiting_count if len(needs_by_shape) == 1 else 0)
+            need.desired_count = max(need.count, waiting_count if len(needs_by_shape) == 1 else 0)
         needs += needs_by_shape.values()
     return sorted(needs, key=lambda need: (need.shape.size, need.count), reverse=True)
 
@@ -92,25 +94,27 @@ def _preferences(
     domains."""
     indices = _needs_in(scope, needs)
     settled = settled_domains(gang, scope, scope.preferred, capacity) - {""}
-    first = 0 if settled else 1
-    yield [Restriction(scope.preferred, indices, settled, first)]
-    wider = _wider(gang, scope)
+    initial_width = 0 if settled else 1
+    yield [Restriction(scope.preferred, indices, settled, initial_width)]
+    wider_keys = _wider_keys(gang, scope)
     pods = sum(needs[n].count for n in indices)
-    for width in range(first + 1, min(MAX_EXTRA_DOMAINS, pods, len(capacity.domains(scope.preferred))) + 1):
+    for width in range(initial_width + 1, min(MAX_EXTRA_DOMAINS, pods, len(capacity.domains(scope.preferred))) + 1):
         restriction = Restriction(scope.preferred, indices, settled, width)
-        yield from ([*_within(gang, scope, key, indices, capacity), restriction] for key in wider)
+        yield from (
+            [*_single_domain_restriction(gang, scope, key, indices, capacity), restriction] for key in wider_keys
+        )
         yield [restriction]
-    yield from (_within(gang, scope, key, indices, capacity) for key in wider)
+    yield from (_single_domain_restriction(gang, scope, key, indices, capacity) for key in wider_keys)
 
 
-def _within(
+def _single_domain_restriction(
     gang: Gang, scope: ConstraintScope, key: str, indices: tuple[int, ...], capacity: Capacity
 ) -> list[Restriction]:
     settled = settled_domains(gang, scope, key, capacity) - {""}
     return [Restriction(key, indices, settled, 0 if settled else 1)]
 
 
-def _wider(gang: Gang, scope: ConstraintScope) -> list[str]:
+def _wider_keys(gang: Gang, scope: ConstraintScope) -> list[str]:
     """Return the label keys between the required and the preferred key, narrowest first."""
     levels = gang.levels
     if scope.preferred not in levels:

@@ -18,9 +18,9 @@ from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import Placement, needs_of, place
 from reference_impl.scheduler.search import Budget
 
-EXHAUSTIVE_LIMIT, TRIES = 16, 400
-"""With at most EXHAUSTIVE_LIMIT units, up to TRIES sets of victims are tried one by one, those with the fewest gangs
-first. With more units or tries, a minimal set is found by halving."""
+MAX_EXHAUSTIVE_UNITS, MAX_TRIES = 16, 400
+"""With at most MAX_EXHAUSTIVE_UNITS units, up to MAX_TRIES sets of victims are tried one by one, those with the fewest
+gangs first. With more units or tries, a minimal set is found by halving."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Eviction:
     preemptor: str
     gang: str = ""
     """The gang of the pod."""
-    whole: bool = False
+    ends_gang: bool = False
     """Whether the whole gang is evicted."""
 
 
@@ -43,7 +43,7 @@ class Unit:
     pods: tuple[tuple[Pod, str, str], ...]
     """Pods with their nodes and their gangs."""
     priority: int
-    gangs: int
+    gang_count: int
     """The number of gangs that the eviction ends: 0 for a pod above the minimum of its gang."""
     group: tuple[str, int] = ("", 0)
     """For a pod above the minimum: its gang and the index of its group."""
@@ -52,43 +52,54 @@ class Unit:
     def cost(self) -> tuple[bool, int, int]:
         """Sort key: pods above the minimum first, then units of lower priority, then larger units, of which fewer
         suffice."""
-        return self.gangs > 0, self.priority, -len(self.pods)
+        return self.gang_count > 0, self.priority, -len(self.pods)
 
 
 Chosen = tuple[list[Eviction], Placement]
 
 
-def choose(
+def choose_victims(
     gang: Gang, gangs: Sequence[Gang], evictable: Sequence[tuple[Pod, str]], capacity: Capacity, budget: Budget
 ) -> Chosen | None:
     """Return the pods to evict for a gang and the gang's placement afterwards, and take and release capacity
     accordingly. Return None and leave the capacity unchanged if no eviction helps. `gangs` contains at least all gangs
     with bound pods."""
-    lower = [other for other in gangs if other.priority < gang.priority and other.members and other is not gang]
-    nodes = _nodes(gang, capacity)
-    single = [Unit(((pod, node, ""),), pod.spec.priority, 1) for pod, node in evictable]
-    whole_gangs = [*_wholes(lower, gangs, gang), *(unit for unit in single if unit.priority < gang.priority)]
-    whole_gangs = [unit for unit in whole_gangs if _useful(unit, nodes, capacity)]
-    extra_pods = [unit for unit in _extra_pods(lower) if _useful(unit, nodes, capacity)]
-    surplus = {(other.name, i): group.bound - group.minimum for other in lower for i, group in enumerate(other.groups)}
-    if _place(gang, (*whole_gangs, *extra_pods), capacity, budget, keep=False) is None:
+    lower_priority_gangs = [
+        other for other in gangs if other.priority < gang.priority and other.members and other is not gang
+    ]
+    helpful_nodes = _helpful_nodes(gang, capacity)
+    single_pod_units = [Unit(((pod, node, ""),), pod.spec.priority, 1) for pod, node in evictable]
+    whole_gangs = [
+        *_whole_gang_units(lower_priority_gangs, gangs, gang),
+        *(unit for unit in single_pod_units if unit.priority < gang.priority),
+    ]
+    whole_gangs = [unit for unit in whole_gangs if _is_useful(unit, helpful_nodes, capacity)]
+    extra_pods = [unit for unit in _extra_pods(lower_priority_gangs) if _is_useful(unit, helpful_nodes, capacity)]
+    surplus = {
+        (other.name, i): group.bound_count - group.minimum
+        for other in lower_priority_gangs
+        for i, group in enumerate(other.groups)
+    }
+    if _place(gang, (*whole_gangs, *extra_pods), capacity, budget, keep_capacity=False) is None:
         return None
     units = None
-    if len(whole_gangs) + len(extra_pods) <= EXHAUSTIVE_LIMIT:
-        units = _fewest(gang, whole_gangs, extra_pods, surplus, capacity, budget)
+    if len(whole_gangs) + len(extra_pods) <= MAX_EXHAUSTIVE_UNITS:
+        units = _find_smallest_set(gang, whole_gangs, extra_pods, surplus, capacity, budget)
     if units is None:
-        units = _halving(gang, whole_gangs, extra_pods, surplus, capacity, budget)
-    placement = _place(gang, units, capacity, budget, keep=True)
+        units = _find_minimal_set(gang, whole_gangs, extra_pods, surplus, capacity, budget)
+    placement = _place(gang, units, capacity, budget, keep_capacity=True)
     return None if placement is None else (_evictions(gang, units), placement)
 
 
-def hopeful(
-    waiting: Iterable[Gang], gangs: Sequence[Gang], fresh: Collection[str], capacity: Capacity, budget: Budget
+def find_fitting_gangs(
+    waiting: Iterable[Gang], gangs: Sequence[Gang], new_pod_uids: Collection[str], capacity: Capacity, budget: Budget
 ) -> list[Gang]:
     """Return the waiting gangs whose minimum would fit if all groups gave up all their `fresh` extra pods. For any
-    other gang there is no need to call `yielding`, which is expensive with many extra pods."""
+    other gang there is no need to call `choose_given_up_pods`, which is expensive with many extra pods."""
     extra_pods = [
-        unit for unit in _extra_pods([g for g in gangs if g.minimum_reached]) if unit.pods[0][0].metadata.uid in fresh
+        unit
+        for unit in _extra_pods([g for g in gangs if g.minimum_reached])
+        if unit.pods[0][0].metadata.uid in new_pod_uids
     ]
     if not extra_pods:
         return []
@@ -96,13 +107,13 @@ def hopeful(
     for unit in extra_pods:
         for pod, node, _ in unit.pods:
             capacity.release(pod, node)
-    fitting = [gang for gang in waiting if _place(gang, (), capacity, budget, keep=False) is not None]
+    fitting_gangs = [gang for gang in waiting if _place(gang, (), capacity, budget, keep_capacity=False) is not None]
     capacity.undo(mark)
-    return fitting
+    return fitting_gangs
 
 
-def yielding(
-    gang: Gang, gangs: Sequence[Gang], fresh: Collection[str], capacity: Capacity, budget: Budget
+def choose_given_up_pods(
+    gang: Gang, gangs: Sequence[Gang], new_pod_uids: Collection[str], capacity: Capacity, budget: Budget
 ) -> tuple[set[str], Placement] | None:
     """Return the `fresh` pods (placed in this cycle and not bound yet) that gangs of the same or lower priority give up
     so that the minimum of `gang` fits, and the resulting placement of `gang`, whose capacity is taken. Each of the
@@ -110,21 +121,25 @@ def yielding(
     donors = [
         other for other in gangs if other is not gang and other.priority <= gang.priority and other.minimum_reached
     ]
-    extra_pods = [unit for unit in _extra_pods(donors) if unit.pods[0][0].metadata.uid in fresh]
-    if not extra_pods or _place(gang, extra_pods, capacity, budget, keep=False) is None:
+    extra_pods = [unit for unit in _extra_pods(donors) if unit.pods[0][0].metadata.uid in new_pod_uids]
+    if not extra_pods or _place(gang, extra_pods, capacity, budget, keep_capacity=False) is None:
         return None
     surplus = {unit.group: 0 for unit in extra_pods}
     for other in donors:
         for i, group in enumerate(other.groups):
-            surplus[(other.name, i)] = group.bound - group.minimum
-    units = _fewest(gang, [], extra_pods, surplus, capacity, budget) if len(extra_pods) <= EXHAUSTIVE_LIMIT else None
+            surplus[(other.name, i)] = group.bound_count - group.minimum
+    units = (
+        _find_smallest_set(gang, [], extra_pods, surplus, capacity, budget)
+        if len(extra_pods) <= MAX_EXHAUSTIVE_UNITS
+        else None
+    )
     if units is None:
-        units = _halving(gang, [], extra_pods, surplus, capacity, budget)
-    placement = _place(gang, units, capacity, budget, keep=True)
+        units = _find_minimal_set(gang, [], extra_pods, surplus, capacity, budget)
+    placement = _place(gang, units, capacity, budget, keep_capacity=True)
     return None if placement is None else ({unit.pods[0][0].metadata.uid for unit in units}, placement)
 
 
-def net(capacity: Capacity, mark: int) -> list[tuple[int, Requests]]:
+def net_usage(capacity: Capacity, mark: int) -> list[tuple[int, Requests]]:
     """Return the capacity by node that was taken since `mark` minus the capacity that was released: it has to be
     reserved from the free capacity."""
     total: dict[int, dict[str, int]] = {}
@@ -136,14 +151,14 @@ def net(capacity: Capacity, mark: int) -> list[tuple[int, Requests]]:
     return [(node, requests) for node, requests in positive if requests]
 
 
-def drop(gang: Gang, uids: set[str]) -> None:
+def remove_pods(gang: Gang, uids: set[str]) -> None:
     """Remove evicted pods from a gang."""
     for group in gang.groups:
         group.members = [(pod, node) for pod, node in group.members if pod.metadata.uid not in uids]
 
 
-def _wholes(lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> Iterator[Unit]:
-    for other in lower:
+def _whole_gang_units(lower_priority_gangs: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> Iterator[Unit]:
+    for other in lower_priority_gangs:
         if preemptor.base == other.name:
             continue
         # A scaled gang is of no use without its base gang (GS-31).
@@ -153,28 +168,28 @@ def _wholes(lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> It
         yield Unit(pods, max(part.priority for part in parts), len(parts))
 
 
-def _extra_pods(lower: Sequence[Gang]) -> Iterator[Unit]:
-    for other in lower:
+def _extra_pods(gangs: Sequence[Gang]) -> Iterator[Unit]:
+    for other in gangs:
         for index, group in enumerate(other.groups):
-            if group.bound > group.minimum:
+            if group.bound_count > group.minimum:
                 for pod, node in group.members:
                     yield Unit(((pod, node, other.name),), other.priority, 0, (other.name, index))
 
 
-def _nodes(gang: Gang, capacity: Capacity) -> Collection[int]:
+def _helpful_nodes(gang: Gang, capacity: Capacity) -> Collection[int]:
     """Return the nodes on which an eviction can help the gang: those that its pods may use, or all nodes if the
     placement of its pods depends on other pods."""
-    shapes = [need.shape for need in needs_of(gang, gang.lacking, capacity)]
+    shapes = [need.shape for need in needs_of(gang, gang.pending_pods, capacity)]
     if any(shape.guard for shape in shapes):
         return range(len(capacity.nodes))
     return set().union(*(shape.eligible for shape in shapes))
 
 
-def _useful(unit: Unit, nodes: Collection[int], capacity: Capacity) -> bool:
+def _is_useful(unit: Unit, nodes: Collection[int], capacity: Capacity) -> bool:
     return any(capacity.index.get(node, -1) in nodes for _, node, _ in unit.pods)
 
 
-def _fewest(
+def _find_smallest_set(
     gang: Gang,
     whole_gangs: list[Unit],
     extra_pods: list[Unit],
@@ -186,45 +201,51 @@ def _fewest(
     too many tries."""
     tries = 0
     for count in range(len(whole_gangs) + 1):
-        ways = sorted(
-            _limited(combinations(sorted(whole_gangs, key=lambda unit: unit.priority), count)),
-            key=lambda way: (sum(u.gangs for u in way), sorted((u.priority for u in way), reverse=True), _pods(way)),
+        unit_sets = sorted(
+            _take_first(combinations(sorted(whole_gangs, key=lambda unit: unit.priority), count)),
+            key=lambda unit_set: (
+                sum(u.gang_count for u in unit_set),
+                sorted((u.priority for u in unit_set), reverse=True),
+                _count_pods(unit_set),
+            ),
         )
-        for way in ways:
-            ended_gangs = {name for unit in way for _, _, name in unit.pods}
-            spare = [unit for unit in extra_pods if unit.group[0] not in ended_gangs]
+        for unit_set in unit_sets:
+            ended_gangs = {name for unit in unit_set for _, _, name in unit.pods}
+            spare_units = [unit for unit in extra_pods if unit.group[0] not in ended_gangs]
             tries += 1
-            if tries > TRIES:
+            if tries > MAX_TRIES:
                 return None
-            if _place(gang, (*way, *spare), capacity, budget, keep=False) is None:
+            if _place(gang, (*unit_set, *spare_units), capacity, budget, keep_capacity=False) is None:
                 continue  # not even if all other gangs gave up every extra pod
-            for size in range(len(spare) + 1):
-                for part in sorted(_limited(combinations(spare, size)), key=lambda p: [u.priority for u in p]):
-                    if not _within(part, surplus):
+            for size in range(len(spare_units) + 1):
+                for chosen_extra_pods in sorted(
+                    _take_first(combinations(spare_units, size)), key=lambda p: [u.priority for u in p]
+                ):
+                    if not _keeps_minimums(chosen_extra_pods, surplus):
                         continue
                     tries += 1
-                    if tries > TRIES:
+                    if tries > MAX_TRIES:
                         return None
-                    if _place(gang, (*way, *part), capacity, budget, keep=False) is not None:
-                        return (*way, *part)
+                    if _place(gang, (*unit_set, *chosen_extra_pods), capacity, budget, keep_capacity=False) is not None:
+                        return (*unit_set, *chosen_extra_pods)
     return None
 
 
-def _limited(ways: Iterator[tuple[Unit, ...]]) -> list[tuple[Unit, ...]]:
+def _take_first(unit_sets: Iterator[tuple[Unit, ...]]) -> list[tuple[Unit, ...]]:
     limited = []
-    for way in ways:
-        limited.append(way)
-        if len(limited) > TRIES:
+    for unit_set in unit_sets:
+        limited.append(unit_set)
+        if len(limited) > MAX_TRIES:
             break
     return limited
 
 
-def _within(part: Sequence[Unit], surplus: dict[tuple[str, int], int]) -> bool:
+def _keeps_minimums(part: Sequence[Unit], surplus: dict[tuple[str, int], int]) -> bool:
     """Return whether each group keeps its minimum."""
     return all(sum(unit.group == group for unit in part) <= surplus[group] for group in {u.group for u in part})
 
 
-def _halving(
+def _find_minimal_set(
     gang: Gang,
     whole_gangs: list[Unit],
     extra_pods: list[Unit],
@@ -234,51 +255,53 @@ def _halving(
 ) -> tuple[Unit, ...]:
     """Return a sufficient set that has no sufficient proper subset, found in few tries. Units are sorted by cost, and
     costly units are dropped from the set first."""
-    spare: list[Unit] = []
+    spare_units: list[Unit] = []
     remaining = dict(surplus)
     for unit in extra_pods:
         if remaining[unit.group] > 0:
             remaining[unit.group] -= 1
-            spare.append(unit)
-    units = [*sorted(spare, key=lambda u: u.cost), *sorted(whole_gangs, key=lambda u: u.cost)]
+            spare_units.append(unit)
+    units = [*sorted(spare_units, key=lambda u: u.cost), *sorted(whole_gangs, key=lambda u: u.cost)]
 
     def enough(chosen: Sequence[Unit]) -> bool:
-        return _place(gang, chosen, capacity, budget, keep=False) is not None
+        return _place(gang, chosen, capacity, budget, keep_capacity=False) is not None
 
-    def needed(chosen: list[Unit], changed: bool, among: list[Unit]) -> list[Unit]:
+    def needed(chosen: list[Unit], changed: bool, candidates: list[Unit]) -> list[Unit]:
         """Return a smallest part of `among` that suffices together with `chosen`, preferring cheap units."""
         if changed and enough(chosen):
             return []
-        if len(among) <= 1:
-            return among
-        half = len(among) // 2
-        cheap, costly = among[:half], among[half:]
+        if len(candidates) <= 1:
+            return candidates
+        half = len(candidates) // 2
+        cheap, costly = candidates[:half], candidates[half:]
         needed_costly = needed(chosen + cheap, bool(cheap), costly)
         needed_cheap = needed(chosen + needed_costly, bool(needed_costly), cheap)
         return needed_cheap + needed_costly
 
     sufficient = needed([], False, units)
-    ended_gangs = {name for unit in sufficient if unit.gangs for _, _, name in unit.pods}
-    return tuple(unit for unit in sufficient if unit.gangs or unit.group[0] not in ended_gangs)
+    ended_gangs = {name for unit in sufficient if unit.gang_count for _, _, name in unit.pods}
+    return tuple(unit for unit in sufficient if unit.gang_count or unit.group[0] not in ended_gangs)
 
 
-def _place(gang: Gang, units: Sequence[Unit], capacity: Capacity, budget: Budget, *, keep: bool) -> Placement | None:
+def _place(
+    gang: Gang, units: Sequence[Unit], capacity: Capacity, budget: Budget, *, keep_capacity: bool
+) -> Placement | None:
     """Return the placement of the gang after the eviction of the units. Capacity changes only with `keep`."""
     mark = capacity.mark()
-    released: set[str] = set()
+    released_uids: set[str] = set()
     for unit in units:
         for pod, node, _ in unit.pods:
-            if pod.metadata.uid not in released:
-                released.add(pod.metadata.uid)
+            if pod.metadata.uid not in released_uids:
+                released_uids.add(pod.metadata.uid)
                 capacity.release(pod, node)
     budget.begin()
-    placement = place(gang, gang.lacking, capacity, budget)
-    if not keep or placement is None:
+    placement = place(gang, gang.pending_pods, capacity, budget)
+    if not keep_capacity or placement is None:
         capacity.undo(mark)
     return placement
 
 
-def _pods(units: Sequence[Unit]) -> int:
+def _count_pods(units: Sequence[Unit]) -> int:
     return sum(len(unit.pods) for unit in units)
 
 
@@ -286,7 +309,7 @@ def _evictions(gang: Gang, units: Sequence[Unit]) -> list[Eviction]:
     evictions: dict[str, Eviction] = {}
     for unit in units:
         for pod, node, name in unit.pods:
-            whole = unit.gangs > 0
-            if pod.metadata.uid not in evictions or whole:
-                evictions[pod.metadata.uid] = Eviction(pod, node, gang.name, name, whole)
+            ends_gang = unit.gang_count > 0
+            if pod.metadata.uid not in evictions or ends_gang:
+                evictions[pod.metadata.uid] = Eviction(pod, node, gang.name, name, ends_gang)
     return list(evictions.values())

@@ -22,16 +22,16 @@ class Ranking:
         self._free_amounts = {node: free[node].get(resource, 0) for node in nodes}
         self._ranked = sorted(nodes, key=self._free_amounts.__getitem__)
         self._amounts = [self._free_amounts[node] for node in self._ranked]
-        self._read = log.count
+        self._read_count = log.count
 
-    def below(self, amount: int) -> int:
+    def count_below(self, amount: int) -> int:
         """Return the number of nodes that have less than `amount`."""
         self._catch_up()
         return bisect_left(self._amounts, amount)
 
     def nodes_below(self, nodes: Sequence[int], amount: int) -> list[int]:
         """Return those of `nodes` that have less than `amount`."""
-        if not self.below(amount):
+        if not self.count_below(amount):
             return []
         free = self._free_amounts
         return [node for node in nodes if free[node] < amount]
@@ -39,7 +39,7 @@ class Ranking:
     def multiples(self, amount: int) -> Iterator[tuple[int, list[int]]]:
         """Yield the nodes that have the amount at least once, grouped by how many times they have it. Nothing may
         change during the iteration."""
-        start = self.below(amount)
+        start = self.count_below(amount)
         while start < len(self._ranked):
             times = self._amounts[start] // amount
             end = bisect_left(self._amounts, (times + 1) * amount, start)
@@ -47,19 +47,19 @@ class Ranking:
             start = end
 
     def _catch_up(self) -> None:
-        if self._read == self._log.count:
+        if self._read_count == self._log.count:
             return
-        for node in self._log.changed_after(self._read):
+        for node in self._log.changed_after(self._read_count):
             old = self._free_amounts.get(node)
-            if old is None or (now := self._free[node].get(self._resource, 0)) == old:
+            if old is None or (amount := self._free[node].get(self._resource, 0)) == old:
                 continue
             rank = self._place(node, old)
             del self._amounts[rank], self._ranked[rank]
-            rank = self._place(node, now)
-            self._amounts.insert(rank, now)
+            rank = self._place(node, amount)
+            self._amounts.insert(rank, amount)
             self._ranked.insert(rank, node)
-            self._free_amounts[node] = now
-        self._read = self._log.count
+            self._free_amounts[node] = amount
+        self._read_count = self._log.count
 
     def _place(self, node: int, amount: int) -> int:
         """Return the rank of a node with this amount; nodes with equal amounts are ranked by index."""

@@ -31,9 +31,9 @@ def requests(pod: Pod, *, bound: bool) -> Resources:
         requested = _container_requests(container.resources)
         if status is None or status.resources is None:
             return requested
-        return _pending(pod, requested, (status.resources.requests, status.allocated_resources))
+        return _largest_resources(pod, requested, (status.resources.requests, status.allocated_resources))
 
-    return _complete(pod, _sum(pod, pending if bound else _desired), bound=bound)
+    return _with_pod_amounts(pod, _sum_containers(pod, pending if bound else _desired_resources), bound=bound)
 
 
 def usage_from_1_37(pod: Pod) -> Resources:
@@ -60,15 +60,15 @@ def usage_from_1_37(pod: Pod) -> Resources:
     ):
         sums = [amounts(status.allocated_resources), amounts(status.resources.requests)]
     else:
-        sums = [_sum(pod, allocated), _sum(pod, in_use)]
+        sums = [_sum_containers(pod, allocated), _sum_containers(pod, in_use)]
     if not infeasible:
-        sums.append(_sum(pod, _desired))
+        sums.append(_sum_containers(pod, _desired_resources))
     for resources in sums:
         _raise_to(total, resources)
-    return _complete(pod, total, bound=True)
+    return _with_pod_amounts(pod, total, bound=True)
 
 
-def _sum(pod: Pod, amount: Amount) -> Resources:
+def _sum_containers(pod: Pod, amount: Amount) -> Resources:
     """Sum up an amount over the containers of a pod. Init containers other than sidecars run one after another, so only
     the largest of them counts."""
     container_statuses = (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
@@ -92,7 +92,7 @@ def _sum(pod: Pod, amount: Amount) -> Resources:
     return total
 
 
-def _complete(pod: Pod, total: Resources, *, bound: bool) -> Resources:
+def _with_pod_amounts(pod: Pod, total: Resources, *, bound: bool) -> Resources:
     """Add the pod-level requests, the overhead and the pod itself to a sum over containers."""
     spec = pod.spec
     if spec.resources is not None and spec.resources.requests:
@@ -100,10 +100,10 @@ def _complete(pod: Pod, total: Resources, *, bound: bool) -> Resources:
     if spec.overhead:
         _add(total, amounts(spec.overhead))
     total[PODS] = 1000
-    return {name: whole(name, amount) for name, amount in total.items() if amount}
+    return {name: rounded_up(name, amount) for name, amount in total.items() if amount}
 
 
-def _desired(container: Container, _: ContainerStatus | None) -> Resources:
+def _desired_resources(container: Container, _: ContainerStatus | None) -> Resources:
     return _container_requests(container.resources)
 
 
@@ -112,7 +112,7 @@ def amounts(quantities: Quantities) -> Resources:
     return {name: thousandths(amount) for name, amount in (quantities or {}).items()}
 
 
-def whole(name: str, amount: int) -> int:
+def rounded_up(name: str, amount: int) -> int:
     """Return an amount as schedulers count it: CPU in thousandths, any other resource in whole units, rounded up."""
     return amount if name == "cpu" or not amount % 1000 else amount + 1000 - amount % 1000
 
@@ -121,7 +121,9 @@ def _pod_level(pod: Pod, resources: Requirements, *, bound: bool) -> Resources:
     """Return the pod-level requests, for the resources that support them (KEP-2837)."""
     pod_requests = amounts(resources.requests)
     if bound and pod.status.resources is not None:
-        pod_requests = _pending(pod, pod_requests, (pod.status.resources.requests, pod.status.allocated_resources))
+        pod_requests = _largest_resources(
+            pod, pod_requests, (pod.status.resources.requests, pod.status.allocated_resources)
+        )
     return {
         name: pod_requests[name] for name in resources.requests or () if _has_pod_level(name) and name in pod_requests
     }
@@ -131,7 +133,7 @@ def _has_pod_level(name: str) -> bool:
     return name in ("cpu", "memory") or name.startswith("hugepages-")
 
 
-def _pending(pod: Pod, desired: Resources, reported: Iterable[Quantities]) -> Resources:
+def _largest_resources(pod: Pod, desired: Resources, reported: Iterable[Quantities]) -> Resources:
     """Return the largest of the desired, used and allocated resources (KEP-1287). The desired resources of an
     infeasible resize do not count."""
     result: Resources = {} if pod.resize_infeasible else dict(desired)

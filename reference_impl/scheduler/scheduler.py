@@ -11,7 +11,7 @@ from typing import Any
 
 from kube.client import Client
 from kube.errors import REQUEST_FAILED, ApiError
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.resource import NODES, PODS
 from reference_impl.api import models
 from reference_impl.api.models import PodGang, wire
@@ -25,7 +25,7 @@ from reference_impl.scheduler.gang import Gang, score
 from reference_impl.scheduler.metrics import SchedulerMetrics
 from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.preemption import Eviction
-from reference_impl.scheduler.surroundings import Surroundings
+from reference_impl.scheduler.state_informers import StateInformers
 from reference_impl.scheduler.unschedulable import Unschedulable, reasons
 
 log = logging.getLogger(__name__)
@@ -39,10 +39,10 @@ STATUS_SECONDS = 0.2
 """The minimum interval between writes of conditions, so that intermediate states of a gang share one write."""
 RESOLVE_SECONDS = 1.0
 """Interval between requests about pods whose binding request got no response."""
-KEEP_SECONDS = 30.0
+RESERVATION_SECONDS = 30.0
 """How long room is reserved for a gang whose search gives up. After that, gangs of lower priority may use the room
 (GS-25)."""
-GANG = "gang"
+GANG_INDEX = "gang"
 
 
 class GangScheduler:
@@ -52,32 +52,32 @@ class GangScheduler:
         self._client, self._name = client, name
         self.metrics = SchedulerMetrics()
         self.metrics.follow(client)
-        self._nodes = Informer(client, NODES, typed(Node))
-        self._pods: Informer[Pod] = Informer(client, PODS, typed(pods))
-        self._gangs = Informer(client, models.PODGANGS, typed(PodGang))
-        self._bindings = Informer(client, models.TOPOLOGY_BINDINGS, typed(models.ClusterTopologyBinding))
-        self._around = Surroundings(client, self._on_surroundings)
-        self._pods.add_index(GANG, self._gang_of)
-        self._assumed: dict[str, str] = {}
-        self._waiting: dict[str, str] = {}
-        self._pending = self._sociable = False
-        """`_pending`: whether pods wait. `_sociable`: whether their placement depends on which other pods are where."""
+        self._nodes = Informer(client, NODES, typed_decoder(Node))
+        self._pods: Informer[Pod] = Informer(client, PODS, typed_decoder(pods))
+        self._gangs = Informer(client, models.PODGANGS, typed_decoder(PodGang))
+        self._bindings = Informer(client, models.TOPOLOGY_BINDINGS, typed_decoder(models.ClusterTopologyBinding))
+        self._state_informers = StateInformers(client, self._on_state_change)
+        self._pods.add_index(GANG_INDEX, self._gang_of)
+        self._assumed_nodes: dict[str, str] = {}
+        self._waiting_reasons: dict[str, str] = {}
+        self._pending = self._placement_depends_on_pods = False
+        """Whether pods wait, and whether their placement depends on where other pods are."""
         self._postponed: set[str] = set()
         """Gangs whose nodes are chosen but whose claims are not bound yet."""
-        self._claims: set[str] = set()
+        self._preemptors: set[str] = set()
         """Gangs that wait for the termination of pods that were evicted in their favor."""
         self._reserved_since: dict[str, float] = {}
         """The time since which room has been reserved, by gang."""
-        self._preempted: dict[str, str] = {}
+        self._preemptors_by_gang: dict[str, str] = {}
         """Gangs whose pods are being evicted, with the preempting gang."""
         self._posted_notes: dict[str, str] = {}
         self._events = EventRecorder(client, name)
         self._unschedulable = Unschedulable(client, self._pods, self._events)
-        self._unresolved: dict[str, Pod] = {}
+        self._unresolved_pods: dict[str, Pod] = {}
         """Pods (by uid) whose binding request got no response. Only the API server knows whether they are bound."""
         self._unresolved_event = asyncio.Event()
         self._changed = asyncio.Event()
-        self._stale: set[tuple[str, str]] = set()
+        self._stale_gangs: set[tuple[str, str]] = set()
         self._stale_event = asyncio.Event()
         self.ready = asyncio.Event()
         self._nodes.add_handler(self._on_node)
@@ -91,7 +91,7 @@ class GangScheduler:
                 self._nodes,
                 self._pods,
                 self._gangs,
-                *self._around.informers.values(),
+                *self._state_informers.informers.values(),
             )
             for informer in informers:
                 group.create_task(informer.run())
@@ -99,7 +99,7 @@ class GangScheduler:
             # cache.
             group.create_task(self._bindings.run())
             for informer in informers:
-                await informer.synced()
+                await informer.wait_until_synced()
             gc.freeze()
             self.ready.set()
             group.create_task(self._write_statuses())
@@ -133,69 +133,71 @@ class GangScheduler:
 
     def _on_pod(self, event_type: str, old: Pod | None, item: Pod) -> None:
         if item.spec.node_name or event_type == "DELETED":
-            self._assumed.pop(item.metadata.uid, None)
-        freed = event_type == "DELETED" or (old is not None and old.holds_resources != item.holds_resources)
-        if freed or (item.waiting and (old is None or not old.waiting)):
+            self._assumed_nodes.pop(item.metadata.uid, None)
+        frees_capacity = event_type == "DELETED" or (old is not None and old.holds_resources != item.holds_resources)
+        if frees_capacity or (item.waiting and (old is None or not old.waiting)):
             self._changed.set()
         gang = item.metadata.label(labels.PODGANG)
         if gang and item.spec.node_name and (old is None or old.ready != item.ready or event_type == "DELETED"):
-            self._mark((item.metadata.namespace, gang))
+            self._mark_stale((item.metadata.namespace, gang))
 
-        if self._sociable and old is not None and _filter_inputs(old) != _filter_inputs(item):
+        if self._placement_depends_on_pods and old is not None and _filter_inputs(old) != _filter_inputs(item):
             self._changed.set()
 
-    def _on_surroundings(self) -> None:
+    def _on_state_change(self) -> None:
         if self._pending:
             self._changed.set()
 
     def _on_gang(self, event_type: str, old: PodGang | None, item: PodGang) -> None:
         if event_type == "DELETED":
             self._posted_notes.pop(f"{item.metadata.namespace}/{item.metadata.name}", None)
-        elif old is None or old.spec != item.spec or not snapshot.served(old, self._name):
+        elif old is None or old.spec != item.spec or not snapshot.is_responsible(old, self._name):
             self._changed.set()
 
-    def _mark(self, key: tuple[str, str]) -> None:
-        self._stale.add(key)
+    def _mark_stale(self, key: tuple[str, str]) -> None:
+        self._stale_gangs.add(key)
         self._stale_event.set()
 
     def _gang(self, item: PodGang) -> Gang:
-        pods = self._pods.indexed(GANG, f"{item.metadata.namespace}/{item.metadata.name}")
+        pods = self._pods.indexed(GANG_INDEX, f"{item.metadata.namespace}/{item.metadata.name}")
         binding = self._bindings.get("", (item.metadata.annotations or {}).get(labels.TOPOLOGY_NAME, ""))
         levels = tuple(level.key for level in binding.spec.levels) if binding else ()
-        return snapshot.gang(item, pods, self._name, self._assumed, levels)
+        return snapshot.gang(item, pods, self._name, self._assumed_nodes, levels)
 
     async def _cycle(self) -> None:
         """Run one scheduling cycle: decide about all waiting gangs, then evict and bind."""
         started_at = perf_counter()
-        items = [item for item in self._gangs if snapshot.served(item, self._name)]
+        items = [item for item in self._gangs if snapshot.is_responsible(item, self._name)]
         items.sort(key=lambda item: (item.metadata.creation_timestamp or "", item.metadata.key))
         items.sort(key=lambda item: f"{item.metadata.namespace}/{item.metadata.name}" not in self._postponed)
         gangs = {(g := self._gang(item)).name: (g, item) for item in items}
-        open_gangs = sum(any(group.waiting or group.lacking for group in g.groups) for g, _ in gangs.values())
+        open_gangs = sum(any(group.waiting or group.missing_count for group in g.groups) for g, _ in gangs.values())
         if not open_gangs:
-            self.metrics.decided(0, 0, perf_counter() - started_at)
+            self.metrics.record_cycle(0, 0, perf_counter() - started_at)
             self._unschedulable.replace(())
-            self._pending = self._sociable = False
+            self._pending = self._placement_depends_on_pods = False
             return
-        self._claims &= {name for name, (g, _) in gangs.items() if not g.minimum_reached}
-        state = self._around.state(self._pods, self._assumed.copy())
-        capacity = Capacity(self._nodes, snapshot.used(self._pods, self._assumed), state)
-        around = snapshot.around(self._pods, gangs, self._claims)
-        around.overdue = self._overdue()
-        plan = cycle.plan([g for g, _ in gangs.values()], capacity, around)
-        self._keep(plan)
+        self._preemptors &= {name for name, (g, _) in gangs.items() if not g.minimum_reached}
+        state = self._state_informers.state(self._pods, self._assumed_nodes.copy())
+        capacity = Capacity(self._nodes, snapshot.used_resources(self._pods, self._assumed_nodes), state)
+        other_pods = snapshot.other_pods(self._pods, gangs, self._preemptors)
+        other_pods.overdue_gangs = self._overdue_gangs()
+        plan = cycle.plan([g for g, _ in gangs.values()], capacity, other_pods)
+        self._record_reservations(plan)
         decisions = volume_decisions.decisions(plan.bindings, capacity)
-        self._postponed = volume_decisions.hold([g for g, _ in gangs.values()], plan, decisions)
+        self._postponed = volume_decisions.postpone_gangs([g for g, _ in gangs.values()], plan, decisions)
         self._pending = any(group.waiting for g, _ in gangs.values() for group in g.groups)
-        self._sociable = self._pending and bool(capacity.keys)
+        self._placement_depends_on_pods = self._pending and bool(capacity.keys)
         for pod, node in plan.bindings:
-            self._assumed[pod.metadata.uid] = node
-        self.metrics.decided(open_gangs - len(plan.waiting), len(plan.waiting), perf_counter() - started_at)
-        self._waiting = {name: str(shortfall) for name, shortfall in plan.waiting.items()}
+            self._assumed_nodes[pod.metadata.uid] = node
+        self.metrics.record_cycle(open_gangs - len(plan.waiting), len(plan.waiting), perf_counter() - started_at)
+        self._waiting_reasons = {name: str(shortfall) for name, shortfall in plan.waiting.items()}
         self._unschedulable.replace(
-            entry for name, (gang, _) in gangs.items() for entry in reasons(gang, self._waiting.get(name), plan.extra)
+            entry
+            for name, (gang, _) in gangs.items()
+            for entry in reasons(gang, self._waiting_reasons.get(name), plan.extra_pod_reasons)
         )
-        self._claims |= {eviction.preemptor for eviction in plan.evictions}
+        self._preemptors |= {eviction.preemptor for eviction in plan.evictions}
         await self._preempt(plan.evictions, {name: item for name, (_, item) in gangs.items()})
         # Base gangs are bound first, so that a scaled gang never runs without its base gang (GS-03).
         scaled = {name for name, (g, _) in gangs.items() if g.base}
@@ -203,19 +205,21 @@ class GangScheduler:
             bindings = [(pod, node) for pod, node in plan.bindings if (self._gang_of(pod)[0] in scaled) is is_scaled]
             if not all(await asyncio.gather(*(self._bind(pod, node) for pod, node in bindings))):
                 self._changed.set()
-        if not all(await asyncio.gather(*(self._around.decide(decision) for decision in decisions))):
+        if not all(await asyncio.gather(*(self._state_informers.write_decision(decision) for decision in decisions))):
             self._changed.set()
-        touched = {f"{p.metadata.namespace}/{p.metadata.label(labels.PODGANG)}" for p, _ in plan.bindings}
-        for name in touched | set(plan.waiting):
-            self._mark(gangs[name][1].metadata.key)
-        for name, reason in self._waiting.items():
+        bound_gang_names = {f"{p.metadata.namespace}/{p.metadata.label(labels.PODGANG)}" for p, _ in plan.bindings}
+        for name in bound_gang_names | set(plan.waiting):
+            self._mark_stale(gangs[name][1].metadata.key)
+        for name, reason in self._waiting_reasons.items():
             await self._post_event(gangs[name][1], reason)
 
-    def _overdue(self) -> set[str]:
+    def _overdue_gangs(self) -> set[str]:
         timestamp = asyncio.get_running_loop().time()
-        return {name for name, reserved_at in self._reserved_since.items() if timestamp >= reserved_at + KEEP_SECONDS}
+        return {
+            name for name, reserved_at in self._reserved_since.items() if timestamp >= reserved_at + RESERVATION_SECONDS
+        }
 
-    def _keep(self, plan: cycle.Plan) -> None:
+    def _record_reservations(self, plan: cycle.Plan) -> None:
         """Record the gangs for which room is reserved, and trigger another cycle when the time of a reservation is
         over."""
         loop = asyncio.get_running_loop()
@@ -224,7 +228,7 @@ class GangScheduler:
         for name in plan.reserved_for:
             if name not in self._reserved_since:
                 self._reserved_since[name] = loop.time()
-                loop.call_later(KEEP_SECONDS, self._changed.set)
+                loop.call_later(RESERVATION_SECONDS, self._changed.set)
 
     def _domain(self, key: str, node: str) -> str:
         """Return the domain of a node; a node without the label is a separate domain."""
@@ -234,13 +238,13 @@ class GangScheduler:
     async def _preempt(self, evictions: list[Eviction], items: dict[str, PodGang]) -> None:
         """Evict pods in favor of gangs of higher priority. For a gang that is evicted completely, write its condition
         first (GS-33)."""
-        self._preempted = {e.gang: e.preemptor for e in evictions if e.whole and e.gang in items}
-        await asyncio.gather(*(self._write_status(items[name].metadata.key) for name in self._preempted))
+        self._preemptors_by_gang = {e.gang: e.preemptor for e in evictions if e.ends_gang and e.gang in items}
+        await asyncio.gather(*(self._write_status(items[name].metadata.key) for name in self._preemptors_by_gang))
         await asyncio.gather(*(self._evict(eviction) for eviction in evictions))
         for name, preemptor in {e.gang: e.preemptor for e in evictions if e.gang in items}.items():
             text = f"evicted {sum(e.gang == name for e in evictions)} pods in favour of {preemptor}"
             await self._post_event(items[name], text, "Preempted")
-        self._preempted = {}
+        self._preemptors_by_gang = {}
 
     async def _evict(self, eviction: Eviction) -> None:
         """Delete a pod. Its capacity becomes free when the pod has terminated."""
@@ -279,14 +283,14 @@ class GangScheduler:
             await self._client.create(PODS, body, subresource="binding")
         except REQUEST_FAILED as error:
             log.warning("cannot bind pod %s/%s to node %s: %s", meta.namespace, meta.name, node, error or repr(error))
-            self.metrics.unbound.inc()
+            self.metrics.failed_bindings.inc()
             if not isinstance(error, ApiError) or error.status >= 500:
-                self._unresolved[meta.uid] = pod
+                self._unresolved_pods[meta.uid] = pod
                 self._unresolved_event.set()
                 return True
-            self._assumed.pop(meta.uid, None)
+            self._assumed_nodes.pop(meta.uid, None)
             return error.not_found
-        self.metrics.bound.inc()
+        self.metrics.successful_bindings.inc()
         return True
 
     async def _resolve_bindings(self) -> None:
@@ -295,15 +299,15 @@ class GangScheduler:
         while True:
             await self._unresolved_event.wait()
             self._unresolved_event.clear()
-            await asyncio.gather(*(self._resolve(pod) for pod in list(self._unresolved.values())))
-            if self._unresolved:
+            await asyncio.gather(*(self._resolve(pod) for pod in list(self._unresolved_pods.values())))
+            if self._unresolved_pods:
                 self._unresolved_event.set()
                 await asyncio.sleep(RESOLVE_SECONDS)
 
     async def _resolve(self, pod: Pod) -> None:
         """Free the capacity of a pod that turns out not to be bound; if the pod is bound, update the informer cache."""
         meta = pod.metadata
-        if meta.uid in self._assumed:
+        if meta.uid in self._assumed_nodes:
             try:
                 answer = await self._client.get_or_none(PODS, meta.namespace, meta.name)
             except REQUEST_FAILED as error:
@@ -313,9 +317,9 @@ class GangScheduler:
             if current is not None and current.metadata.uid == meta.uid and current.spec.node_name:
                 self._pods.observe(current)
             else:
-                self._assumed.pop(meta.uid, None)
+                self._assumed_nodes.pop(meta.uid, None)
                 self._changed.set()
-        self._unresolved.pop(meta.uid, None)
+        self._unresolved_pods.pop(meta.uid, None)
 
     async def _post_event(self, item: PodGang, note: str, reason: str = "GangWaiting") -> None:
         """Post an event that says why a gang waits or is preempted. The same note is not posted twice in a row."""
@@ -331,17 +335,17 @@ class GangScheduler:
             await self._stale_event.wait()
             await asyncio.sleep(STATUS_SECONDS)
             self._stale_event.clear()
-            keys, self._stale = self._stale, set()
+            keys, self._stale_gangs = self._stale_gangs, set()
             await asyncio.gather(*(self._write_status(key) for key in keys))
 
     async def _write_status(self, key: tuple[str, str]) -> None:
         logs.set_subject("gang-scheduler", *key)
         item = self._gangs.get(*key)
-        if item is None or not snapshot.served(item, self._name):
+        if item is None or not snapshot.is_responsible(item, self._name):
             return
         pods = {
             pod.metadata.name: pod
-            for pod in self._pods.indexed(GANG, f"{key[0]}/{key[1]}")
+            for pod in self._pods.indexed(GANG_INDEX, f"{key[0]}/{key[1]}")
             if pod.metadata.deletion_timestamp is None
         }
         name, gang = f"{key[0]}/{key[1]}", self._gang(item)
@@ -349,9 +353,9 @@ class GangScheduler:
             item,
             gang,
             pods,
-            self._waiting.get(name),
+            self._waiting_reasons.get(name),
             now(),
-            preemptor=self._preempted.get(name, ""),
+            preemptor=self._preemptors_by_gang.get(name, ""),
             score=score(gang, self._domain),
         )
         if status == item.status:
@@ -362,10 +366,10 @@ class GangScheduler:
             answer = await self._client.patch(models.PODGANGS, meta.namespace, meta.name, body, subresource="status")
         except REQUEST_FAILED as error:
             if isinstance(error, ApiError) and error.conflict:  # the operator wrote in between: try again
-                self._mark(key)
+                self._mark_stale(key)
             elif not isinstance(error, ApiError) or not error.not_found:
                 log.warning("cannot write status of gang %s/%s: %s", *key, error)
-                self._mark(key)
+                self._mark_stale(key)
         else:
             self._gangs.observe(self._gangs.decode(answer))
 

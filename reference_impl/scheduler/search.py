@@ -19,12 +19,12 @@ from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.packing import Item, Packing
 from reference_impl.scheduler.stepwise import Stepwise
 
-STEPS_PER_GANG, STEPS_PER_CYCLE, STEPS_AFTERWARDS = 300_000, 4_000_000, 2_000
+STEPS_PER_GANG, STEPS_PER_CYCLE, MIN_STEPS_PER_GANG = 300_000, 4_000_000, 2_000
 """The steps of exact packing for one gang, for all gangs of a cycle, and for each gang after the cycle's steps are
 spent."""
-WIDE_VALUES, WIDE_CHOICES = 8, 64
+MAX_COMBINED_DOMAINS, MAX_COMBINATIONS = 8, 64
 """When several domains are combined: how many domains and how many combinations are considered."""
-TRIES = 32
+MAX_TRIES = 32
 """The number of choices of domains that only the heuristic tries, before the exact search starts."""
 
 
@@ -35,7 +35,7 @@ class Need:
     group: int
     shape: Shape
     pods: list[Pod]
-    hoped: int = 0
+    desired_count: int = 0
     """The number of pods including extra pods, for which the same domain should have capacity if possible."""
 
     @property
@@ -58,19 +58,19 @@ class Restriction:
 class Budget:
     """The remaining steps of searches."""
 
-    remaining: int = STEPS_PER_CYCLE
-    gang: int = STEPS_PER_GANG
+    cycle_steps: int = STEPS_PER_CYCLE
+    gang_steps: int = STEPS_PER_GANG
     exhausted: bool = False
 
     def begin(self) -> None:
         """Start the search for another gang."""
-        self.gang = min(STEPS_PER_GANG, max(self.remaining, STEPS_AFTERWARDS))
+        self.gang_steps = min(STEPS_PER_GANG, max(self.cycle_steps, MIN_STEPS_PER_GANG))
         self.exhausted = False
 
     def spend(self, steps: int) -> None:
         """Use some steps."""
-        self.gang -= steps
-        self.remaining -= steps
+        self.gang_steps -= steps
+        self.cycle_steps -= steps
 
 
 Nodes = list[int] | None
@@ -88,7 +88,7 @@ class Search:
     allocations: list[tuple[Need, int, int]] = field(default_factory=list)
     """Tuples of need, node and number of pods."""
     exact: bool = False
-    tries: int = TRIES
+    tries: int = MAX_TRIES
     """The remaining tries of the heuristic before the exact search starts."""
 
     def run(self) -> bool:
@@ -96,14 +96,16 @@ class Search:
         if any(need.shape.total < need.count for need in self.needs):
             return False
         self.restrictions.sort(key=lambda r: (len(self.capacity.domains(r.key)), -len(r.needs)))
-        everywhere: list[Nodes] = [None] * len(self.needs)
-        if self._settle(0, everywhere):
+        all_nodes: list[Nodes] = [None] * len(self.needs)
+        if self._choose_domains(0, all_nodes):
             return True
-        if self._stepwise:
+        if self._needs_stepwise:
             return False
-        if self.tries == TRIES or (len(self.needs) == 1 and self.tries):  # in these cases the heuristic misses nothing
+        if self.tries == MAX_TRIES or (
+            len(self.needs) == 1 and self.tries
+        ):  # in these cases the heuristic misses nothing
             return False
-        return self._thoroughly(everywhere)
+        return self._search_exactly(all_nodes)
 
     def placement(self) -> list[tuple[Pod, int]]:
         """Return the placement pod by pod, after a successful `run`."""
@@ -112,95 +114,104 @@ class Search:
 
     # Domains.
 
-    def _thoroughly(self, everywhere: list[Nodes]) -> bool:
+    def _search_exactly(self, all_nodes: list[Nodes]) -> bool:
         self.exact = True
-        return self._settle(0, everywhere)
+        return self._choose_domains(0, all_nodes)
 
-    def _settle(self, at: int, allowed: list[Nodes]) -> bool:
+    def _choose_domains(self, position: int, allowed: list[Nodes]) -> bool:
         if self.exact:
-            if (placed := self._exactly(at, allowed)) is not None:
+            if (placed := self._place_exactly(position, allowed)) is not None:
                 return placed
-        elif at == len(self.restrictions):
-            if self._stepwise:
+        elif position == len(self.restrictions):
+            if self._needs_stepwise:
                 return Stepwise(self, allowed).run()
             self.tries -= 1
             return self._place_greedily(allowed)
-        restriction = self.restrictions[at]
-        hopeless: set[object] = set()
-        failed: frozenset[str] | None = None
+        restriction = self.restrictions[position]
+        hopeless_signatures: set[object] = set()
+        failed_domains: frozenset[str] | None = None
         for values in self._candidates(restriction, allowed):
-            if failed is not None:
-                hopeless.add(self._signature(failed, restriction.key, at, allowed))
-                failed = None
-                if self._signature(values, restriction.key, at, allowed) in hopeless:
+            if failed_domains is not None:
+                hopeless_signatures.add(self._signature(failed_domains, restriction.key, position, allowed))
+                failed_domains = None
+                if self._signature(values, restriction.key, position, allowed) in hopeless_signatures:
                     continue
-            elif hopeless and self._signature(values, restriction.key, at, allowed) in hopeless:
+            elif (
+                hopeless_signatures
+                and self._signature(values, restriction.key, position, allowed) in hopeless_signatures
+            ):
                 continue
-            if self._settle(at + 1, self._narrowed(restriction, values, allowed)):
+            if self._choose_domains(position + 1, self._restrict_nodes(restriction, values, allowed)):
                 return True
             if self.budget.exhausted or not (self.exact or self.tries):
                 return False
-            failed = values
+            failed_domains = values
         return False
 
-    def _narrowed(self, restriction: Restriction, values: frozenset[str], allowed: list[Nodes]) -> list[Nodes]:
+    def _restrict_nodes(self, restriction: Restriction, values: frozenset[str], allowed: list[Nodes]) -> list[Nodes]:
         domains = self.capacity.domains(restriction.key)
-        inside = {node for value in values for node in domains.get(value, ())}
+        domain_nodes = {node for value in values for node in domains.get(value, ())}
         result = list(allowed)
         for n in restriction.needs:
             previously_allowed = allowed[n]
             slots = self.needs[n].shape.slots
             result[n] = sorted(
-                i for i in (inside if previously_allowed is None else previously_allowed) if i in inside and i in slots
+                i
+                for i in (domain_nodes if previously_allowed is None else previously_allowed)
+                if i in domain_nodes and i in slots
             )
         return result
 
     def _candidates(self, restriction: Restriction, allowed: list[Nodes]) -> Iterator[frozenset[str]]:
         """Yield sets of domains that have room for each need by itself, the tightest first."""
-        sums = [self._sums(restriction.key, n, allowed[n]) for n in restriction.needs]
+        sums = [self._domain_sums(restriction.key, n, allowed[n]) for n in restriction.needs]
         needs = [self.needs[n] for n in restriction.needs]
         settled = restriction.settled
-        base = [sum(slots.get(value, 0) for value in settled) for slots in sums]
-        if settled and all(b >= need.count for b, need in zip(base, needs, strict=True)):
+        settled_room = [sum(slots.get(value, 0) for value in settled) for slots in sums]
+        if settled and all(b >= need.count for b, need in zip(settled_room, needs, strict=True)):
             yield settled
-        parts = list(zip(needs, base, sums, strict=True))
+        parts = list(zip(needs, settled_room, sums, strict=True))
         if restriction.width:
-            yield from self._single(restriction.key, settled, parts)
+            yield from self._single_domain_candidates(restriction.key, settled, parts)
         for width in range(2, restriction.width + 1):
             values = sorted({value for slots in sums for value in slots} - settled)
-            roomy = sorted(values, key=lambda value: (-sum(slots.get(value, 0) for _, _, slots in parts), value))
+            largest_domains = sorted(
+                values, key=lambda value: (-sum(slots.get(value, 0) for _, _, slots in parts), value)
+            )
             ranked = []
-            for choice in islice(combinations(roomy[:WIDE_VALUES], width), WIDE_CHOICES):
+            for choice in islice(combinations(largest_domains[:MAX_COMBINED_DOMAINS], width), MAX_COMBINATIONS):
                 room = [b + sum(slots.get(value, 0) for value in choice) for _, b, slots in parts]
                 if all(h >= need.count for h, need in zip(room, needs, strict=True)):
                     ranked.append((room, choice))
             yield from (settled.union(choice) for _, choice in sorted(ranked))
 
-    def _single(
+    def _single_domain_candidates(
         self, key: str, settled: frozenset[str], parts: Sequence[tuple[Need, int, Mapping[str, int]]]
     ) -> Iterator[frozenset[str]]:
         """Yield the settled domains plus one domain. Domains that also have capacity for the extra pods come first, the
-        tightest of them first; then come the others, the largest first."""
-        (need, base, first), other_parts = parts[0], parts[1:]
-        too_small = self._too_small(key, settled, [need for need, _, _ in parts])
-        maximum, minimum = need.hoped - base, need.count - base
-        also = [(other.hoped - b, other.count - b, slots) for other, b, slots in other_parts]
+        the tightest of them first; then come the others, the largest first."""
+        (need, settled_room, first_sums), other_parts = parts[0], parts[1:]
+        too_small = self._too_small_domains(key, settled, [need for need, _, _ in parts])
+        maximum, minimum = need.desired_count - settled_room, need.count - settled_room
+        other_counts = [(other.desired_count - b, other.count - b, slots) for other, b, slots in other_parts]
         domains_of_others = dict.fromkeys(self.capacity.domains(key), 0) if minimum <= 0 else {}
         fitting = [
             (room, v)
-            for v, room in {**domains_of_others, **first}.items()
+            for v, room in {**domains_of_others, **first_sums}.items()
             if room >= minimum and v not in settled and v not in too_small
         ]
         yielded = set()
         for room, value in sorted(fitting):
-            if room >= maximum and all(slots.get(value, 0) >= hoped_count for hoped_count, _, slots in also):
+            if room >= maximum and all(
+                slots.get(value, 0) >= desired_count for desired_count, _, slots in other_counts
+            ):
                 yielded.add(value)
                 yield settled | {value}
         for _, value in sorted((-room, value) for room, value in fitting):
-            if value not in yielded and all(slots.get(value, 0) >= count for _, count, slots in also):
+            if value not in yielded and all(slots.get(value, 0) >= count for _, count, slots in other_counts):
                 yield settled | {value}
 
-    def _too_small(self, key: str, settled: frozenset[str], needs: Sequence[Need]) -> set[str]:
+    def _too_small_domains(self, key: str, settled: frozenset[str], needs: Sequence[Need]) -> set[str]:
         """Return domains that may fit each need by itself but not all needs together, because they have too little of a
         resource."""
         if len(needs) == 1:
@@ -216,7 +227,7 @@ class Search:
             too_small.update(value for value in self.capacity.domains(key) if free.get(value, 0) < lacking)
         return too_small
 
-    def _sums(self, key: str, need: int, allowed: Nodes) -> dict[str, int]:
+    def _domain_sums(self, key: str, need: int, allowed: Nodes) -> dict[str, int]:
         shape = self.needs[need].shape
         if allowed is None:
             return dict(
@@ -229,17 +240,20 @@ class Search:
                 sums[value] += slots[i]
         return sums
 
-    def _signature(self, values: frozenset[str], key: str, at: int, allowed: list[Nodes]) -> object:
+    def _signature(self, values: frozenset[str], key: str, position: int, allowed: list[Nodes]) -> object:
         """Return a key that is equal for choices of domains that the search cannot distinguish."""
-        if len(values) > 1 or self._stepwise:
+        if len(values) > 1 or self._needs_stepwise:
             return values
         nodes = self.capacity.domains(key)[next(iter(values))]
-        keys = list(dict.fromkeys(r.key for r in self.restrictions[at + 1 :] if r.key != key))
+        keys = list(dict.fromkeys(r.key for r in self.restrictions[position + 1 :] if r.key != key))
         slots = [need.shape.slots for need in self.needs]
-        usable = [need_slots if only is None else set(only) for need_slots, only in zip(slots, allowed, strict=True)]
-        return self._alike(nodes, keys, usable)
+        usable = [
+            need_slots if allowed_nodes is None else set(allowed_nodes)
+            for need_slots, allowed_nodes in zip(slots, allowed, strict=True)
+        ]
+        return self._equivalence_key(nodes, keys, usable)
 
-    def _alike(self, nodes: list[int], keys: list[str], usable: Sequence[Collection[int]]) -> object:
+    def _equivalence_key(self, nodes: list[int], keys: list[str], usable: Sequence[Collection[int]]) -> object:
         if not keys:
             amounts = self.capacity.amounts
             return tuple(
@@ -247,22 +261,25 @@ class Search:
                     (amounts(i), sum([1 << n for n, need_nodes in enumerate(usable) if i in need_nodes])) for i in nodes
                 )
             )
-        within: dict[str, list[int]] = defaultdict(list)
+        nodes_by_domain: dict[str, list[int]] = defaultdict(list)
         values = self.capacity.values(keys[0])
         for i in nodes:
-            within[values[i]].append(i)
+            nodes_by_domain[values[i]].append(i)
         domains = self.capacity.domains(keys[0])
         # A domain that extends beyond these nodes is unique, so its name is part of the key.
         parts = [
-            ("" if value and len(domains[value]) == len(group) else f"={value}", self._alike(group, keys[1:], usable))
-            for value, group in within.items()
+            (
+                "" if value and len(domains[value]) == len(group) else f"={value}",
+                self._equivalence_key(group, keys[1:], usable),
+            )
+            for value, group in nodes_by_domain.items()
         ]
         return tuple(sorted(parts, key=repr))
 
     # Nodes.
 
     @property
-    def _stepwise(self) -> bool:
+    def _needs_stepwise(self) -> bool:
         """Whether the placement of some of the pods depends on where other pods are."""
         return any(need.shape.guard is not None for need in self.needs)
 
@@ -274,7 +291,7 @@ class Search:
             slots = need.shape.slots
             order = None if nodes is None else iter(sorted((i for i in nodes if slots[i]), key=slots.__getitem__))
             while remaining:
-                node = need.shape.tightest() if order is None else next(order, None)
+                node = need.shape.find_tightest_node() if order is None else next(order, None)
                 if node is None:
                     self.capacity.undo(mark)
                     return False
@@ -283,43 +300,47 @@ class Search:
                 remaining -= count
         return True
 
-    def _exactly(self, at: int, allowed: list[Nodes]) -> bool | None:
+    def _place_exactly(self, position: int, allowed: list[Nodes]) -> bool | None:
         """Decide exactly if every domain that remains to be chosen is a single node: place the needs and return True,
         or return False. In other cases return None, or False if the needs do not fit even without the other domain
         restrictions."""
-        later = self.restrictions[at:]
-        single = [r for r in later if r.width == 1 and not r.settled and self.capacity.single(r.key)]
-        together = _merged_parts([r.needs for r in single], len(self.needs))
+        remaining_restrictions = self.restrictions[position:]
+        single = [
+            r
+            for r in remaining_restrictions
+            if r.width == 1 and not r.settled and self.capacity.has_single_nodes(r.key)
+        ]
+        packed_parts = _merged_parts([r.needs for r in single], len(self.needs))
         single_node_needs = {n for r in single for n in r.needs}
-        items = [self._item(part, single, allowed, whole=part[0] in single_node_needs) for part in together]
-        packing = Packing(items, self.capacity.free, self.budget.gang)
+        items = [self._item(part, single, allowed, as_one_item=part[0] in single_node_needs) for part in packed_parts]
+        packing = Packing(items, self.capacity.free, self.budget.gang_steps)
         fills = packing.run()
-        self.budget.spend(self.budget.gang - packing.steps)
+        self.budget.spend(self.budget.gang_steps - packing.steps)
         if fills is None:
             self.budget.exhausted |= not packing.proven
             return False
-        if len(single) < len(later):
+        if len(single) < len(remaining_restrictions):
             return None
         self.allocations.clear()
         for node, counts in fills:
-            for part, count in zip(together, counts, strict=True):
+            for part, count in zip(packed_parts, counts, strict=True):
                 for need in (self.needs[n] for n in part if count):
                     self._take(need, node, need.count if part[0] in single_node_needs else count)
         return True
 
-    def _item(self, part: list[int], single: list[Restriction], allowed: list[Nodes], *, whole: bool) -> Item:
+    def _item(self, part: list[int], single: list[Restriction], allowed: list[Nodes], *, as_one_item: bool) -> Item:
         """Return the pods of a need as items or, with `whole`, all pods of several needs as one item."""
         requests: dict[str, int] = defaultdict(int)
         nodes: set[int] | None = None
         for n in part:
-            need, only = self.needs[n], allowed[n]
+            need, allowed_nodes = self.needs[n], allowed[n]
             for resource, amount in need.shape.requests:
-                requests[resource] += amount * (need.count if whole else 1)
-            need_nodes = set(need.shape.eligible if only is None else only)
+                requests[resource] += amount * (need.count if as_one_item else 1)
+            need_nodes = set(need.shape.eligible if allowed_nodes is None else allowed_nodes)
             nodes = need_nodes if nodes is None else nodes & need_nodes
         for key in {r.key for r in single if r.needs[0] in part}:
             nodes = {i for i in nodes or () if self.capacity.domain(key, i)}
-        return Item(requests, 1 if whole else self.needs[part[0]].count, nodes or set())
+        return Item(requests, 1 if as_one_item else self.needs[part[0]].count, nodes or set())
 
     def _take(self, need: Need, node: int, count: int) -> None:
         self.capacity.take(node, need.shape.requests, count, need.shape.pod)

@@ -13,11 +13,11 @@ from kube.objects import ObjectMeta
 Labels = Mapping[str, str]
 
 
-class Strict(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class StrictStruct(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     """A part of a spec that may have only known fields."""
 
 
-class Expression(Strict):
+class Expression(StrictStruct):
     """An expression about one label or field."""
 
     key: str
@@ -25,27 +25,27 @@ class Expression(Strict):
     values: list[str] | None = None
 
 
-class NodeTerm(Strict):
+class NodeTerm(StrictStruct):
     """A term of a node affinity, all of whose expressions must hold."""
 
     match_expressions: list[Expression] | None = None
     match_fields: list[Expression] | None = None
 
 
-class NodeSelector(Strict):
+class NodeSelector(StrictStruct):
     """The terms of a node affinity, one of which must hold."""
 
     node_selector_terms: list[NodeTerm] | None = None
 
 
-class NodeAffinity(Strict):
+class NodeAffinity(StrictStruct):
     """The node affinity; preferences are ignored."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: Any = None
 
 
-class LabelSelector(Strict):
+class LabelSelector(StrictStruct):
     """A label selector. An empty selector matches everything, and a missing selector matches nothing."""
 
     match_labels: dict[str, str] | None = None
@@ -57,7 +57,7 @@ class LabelSelector(Strict):
         return not self.match_labels and not self.match_expressions
 
 
-class PodAffinityTerm(Strict):
+class PodAffinityTerm(StrictStruct):
     """A required term of a pod affinity or anti-affinity."""
 
     topology_key: str
@@ -68,14 +68,14 @@ class PodAffinityTerm(Strict):
     mismatch_label_keys: list[str] | None = None
 
 
-class PodAffinity(Strict):
+class PodAffinity(StrictStruct):
     """The pod affinity or anti-affinity; preferences are ignored."""
 
     required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
     preferred_during_scheduling_ignored_during_execution: Any = None
 
 
-class Affinity(Strict):
+class Affinity(StrictStruct):
     """The affinity of a pod."""
 
     node_affinity: NodeAffinity | None = None
@@ -98,7 +98,7 @@ class Affinity(Strict):
         return _terms(self.pod_anti_affinity)
 
 
-class SpreadConstraint(Strict):
+class SpreadConstraint(StrictStruct):
     """A topology spread constraint."""
 
     max_skew: int
@@ -173,32 +173,32 @@ class Term:
         own_namespace = not term.namespaces and term.namespace_selector is None
         self.namespaces = {owner.namespace} if own_namespace else set(term.namespaces or ())
         self.namespace_selector = term.namespace_selector
-        self.selector = narrowed(term, owner.labels or {})
+        self.selector = with_merged_labels(term, owner.labels or {})
         parts = (sorted(self.namespaces), self.namespace_selector, self.selector)
         self.identity = self.key, msgspec.json.encode(parts)
         """A key that is equal for terms with the same meaning."""
 
     def matches(self, pod: ObjectMeta, namespace_labels: Mapping[str, Labels]) -> bool:
         """Return whether the term matches the pod with this metadata."""
-        space = pod.namespace
-        if space not in self.namespaces and not selects(self.namespace_selector, namespace_labels.get(space)):
+        namespace = pod.namespace
+        if namespace not in self.namespaces and not selects(self.namespace_selector, namespace_labels.get(namespace)):
             return False
         return selects(self.selector, pod.labels)
 
 
-def narrowed(term: PodAffinityTerm | SpreadConstraint, labels: Labels) -> LabelSelector | None:
+def with_merged_labels(term: PodAffinityTerm | SpreadConstraint, labels: Labels) -> LabelSelector | None:
     """Return the selector with the pod's values of `matchLabelKeys` and `mismatchLabelKeys` merged into it. For pod
     affinity, the API server has already merged them into the selector of a stored pod, permanently: later label changes
     have no effect."""
     selector = term.label_selector
-    differing = term.mismatch_label_keys if isinstance(term, PodAffinityTerm) else None
-    if selector is None or not (term.match_label_keys or differing):
+    mismatch_keys = term.mismatch_label_keys if isinstance(term, PodAffinityTerm) else None
+    if selector is None or not (term.match_label_keys or mismatch_keys):
         return selector
-    merged = list(selector.match_expressions or ())
-    present_keys = {(e.key, e.operator) for e in merged if isinstance(term, PodAffinityTerm)}
-    for operator, keys in (("In", term.match_label_keys), ("NotIn", differing)):
+    expressions = list(selector.match_expressions or ())
+    present_keys = {(e.key, e.operator) for e in expressions if isinstance(term, PodAffinityTerm)}
+    for operator, keys in (("In", term.match_label_keys), ("NotIn", mismatch_keys)):
         label_keys = (key for key in keys or () if key in labels and (key, operator) not in present_keys)
-        merged += [
+        expressions += [
             msgspec.convert({"key": k, "operator": operator, "values": [labels[k]]}, Expression) for k in label_keys
         ]
-    return LabelSelector(selector.match_labels, merged)
+    return LabelSelector(selector.match_labels, expressions)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from reference_impl.scheduler.capacity import Capacity, listed
+from reference_impl.scheduler.capacity import Capacity, describe_refusals
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import needs_of, restrictions, settled_domains
@@ -96,9 +96,9 @@ class Shortfall:
                 return f"room is kept for {self.domain} of higher priority, whose placement is not decided yet"
 
 
-def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Shortfall:
+def explain_shortfall(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Shortfall:
     """Return the reason why the missing pods of a gang's minimum cannot be placed in the current capacity."""
-    needs = needs_of(gang, gang.lacking, capacity)
+    needs = needs_of(gang, gang.pending_pods, capacity)
     for need in needs:
         name = gang.groups[need.group].name
         if not need.shape.eligible:
@@ -108,18 +108,18 @@ def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Sho
             return Shortfall("resource", name, resource, needed=need.count, possible=need.shape.total)
     required = restrictions(gang, needs, capacity)
     if required is None:
-        return _torn(gang, capacity)
+        return _torn_shortfall(gang, capacity)
     for restriction in required:
-        if (shortfall := _no_domain(gang, needs, restriction, capacity)) is not None:
+        if (shortfall := _domain_shortfall(gang, needs, restriction, capacity)) is not None:
             return shortfall
-    refused = _refused(gang, needs, capacity)
+    filter_shortfall = _filter_shortfall(gang, needs, capacity)
     if exhausted:
-        return Shortfall("effort", detail=str(refused or ""))
-    if refused is not None:
-        return refused
-    dearest = needs[0].shape.scarce
-    narrowest = required[-1].key if required else ""
-    return Shortfall("together", resource=dearest, key=narrowest)
+        return Shortfall("effort", detail=str(filter_shortfall or ""))
+    if filter_shortfall is not None:
+        return filter_shortfall
+    scarce_resource = needs[0].shape.scarce_resource
+    narrowest_key = required[-1].key if required else ""
+    return Shortfall("together", resource=scarce_resource, key=narrowest_key)
 
 
 def refusals(gang: Gang, group: int, pod: Pod, capacity: Capacity) -> str:
@@ -128,11 +128,13 @@ def refusals(gang: Gang, group: int, pod: Pod, capacity: Capacity) -> str:
     needs = needs_of(gang, [(group, [pod])], capacity)
     if not needs[0].shape.eligible:
         return needs[0].shape.ineligibility
-    refused = _refused(gang, needs, capacity) if needs[0].shape.guard and needs[0].shape.total else None
-    return refused.detail if refused else ""
+    filter_shortfall = (
+        _filter_shortfall(gang, needs, capacity) if needs[0].shape.guard and needs[0].shape.total else None
+    )
+    return filter_shortfall.detail if filter_shortfall else ""
 
 
-def _refused(gang: Gang, needs: list[Need], capacity: Capacity) -> Shortfall | None:
+def _filter_shortfall(gang: Gang, needs: list[Need], capacity: Capacity) -> Shortfall | None:
     """Return the shortfall of the first pods that filters reject because of other pods; None if no pods are
     rejected."""
     if all(need.shape.guard is None for need in needs):
@@ -145,10 +147,10 @@ def _refused(gang: Gang, needs: list[Need], capacity: Capacity) -> Shortfall | N
         return None
     need, possible, refusals = attempt.obstacle
     name = gang.groups[need.group].name
-    return Shortfall("filters", name, needed=need.count, possible=possible, detail=listed(refusals))
+    return Shortfall("filters", name, needed=need.count, possible=possible, detail=describe_refusals(refusals))
 
 
-def renamed(shortfall: Shortfall, gang: Gang, other: Gang) -> Shortfall:
+def shortfall_for_gang(shortfall: Shortfall, gang: Gang, other: Gang) -> Shortfall:
     """Return the same shortfall for another gang of the same form."""
     names = [group.name for group in gang.groups]
     if shortfall.group not in names:
@@ -156,7 +158,9 @@ def renamed(shortfall: Shortfall, gang: Gang, other: Gang) -> Shortfall:
     return replace(shortfall, group=other.groups[names.index(shortfall.group)].name)
 
 
-def _no_domain(gang: Gang, needs: Sequence[Need], restriction: Restriction, capacity: Capacity) -> Shortfall | None:
+def _domain_shortfall(
+    gang: Gang, needs: Sequence[Need], restriction: Restriction, capacity: Capacity
+) -> Shortfall | None:
     """Return the shortfall of the best domain; None if some domain fits each need by itself."""
     restricted_needs = [needs[n] for n in restriction.needs]
     sums = [need.shape.sums(restriction.key) for need in restricted_needs]
@@ -186,7 +190,7 @@ def _no_domain(gang: Gang, needs: Sequence[Need], restriction: Restriction, capa
     )
 
 
-def _torn(gang: Gang, capacity: Capacity) -> Shortfall:
+def _torn_shortfall(gang: Gang, capacity: Capacity) -> Shortfall:
     for scope in gang.scopes:
         settled = settled_domains(gang, scope, scope.required, capacity) if scope.required else frozenset()
         if len(settled) > 1 or "" in settled:
@@ -208,4 +212,4 @@ def _scarcest(need: Need, shortages: Counter[str]) -> str:
     """Return the resource that is short on the most nodes; if no resource is short, the resource that limits the
     shape."""
     resource, count = shortages.most_common(1)[0]
-    return resource if count else need.shape.scarce
+    return resource if count else need.shape.scarce_resource

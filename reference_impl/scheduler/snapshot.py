@@ -12,19 +12,20 @@ from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.requests import Resources
 
 
-def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:
-    """Return the used resources of each node. `assumed` holds pods (by uid) whose binding request has been sent."""
-    result: dict[str, Resources] = {}
+def used_resources(pods: Iterable[Pod], assumed_nodes: dict[str, str]) -> dict[str, Resources]:
+    """Return the used resources of each node. `assumed_nodes` holds the nodes of pods (by uid) whose binding request
+    has been sent."""
+    used_by_node: dict[str, Resources] = {}
     for pod in pods:
-        node = pod.spec.node_name or assumed.get(pod.metadata.uid)
+        node = pod.spec.node_name or assumed_nodes.get(pod.metadata.uid)
         if node and pod.holds_resources:
-            total = result.setdefault(node, {})
+            total = used_by_node.setdefault(node, {})
             for name, amount in pod.usage.items():
                 total[name] = total.get(name, 0) + amount
-    return result
+    return used_by_node
 
 
-def around(pods: Iterable[Pod], gangs: Collection[str], claims: Collection[str]) -> OtherPods:
+def other_pods(pods: Iterable[Pod], gangs: Collection[str], preemptors: Collection[str]) -> OtherPods:
     """Return other pods on the nodes: those that belong to none of `gangs`, and terminating ones."""
     evictable, terminating = [], []
     for pod in pods:
@@ -34,7 +35,7 @@ def around(pods: Iterable[Pod], gangs: Collection[str], claims: Collection[str])
             terminating.append((pod, pod.spec.node_name))
         elif f"{pod.metadata.namespace}/{pod.metadata.label(labels.PODGANG)}" not in gangs and _evictable(pod):
             evictable.append((pod, pod.spec.node_name))
-    return OtherPods(evictable, terminating, claims)
+    return OtherPods(evictable, terminating, preemptors)
 
 
 def _evictable(pod: Pod) -> bool:
@@ -45,23 +46,23 @@ def _evictable(pod: Pod) -> bool:
 
 
 def gang(
-    item: PodGang, pods: Iterable[Pod], scheduler_name: str, assumed: dict[str, str], levels: tuple[str, ...] = ()
+    item: PodGang, pods: Iterable[Pod], scheduler_name: str, assumed_nodes: dict[str, str], levels: tuple[str, ...] = ()
 ) -> Gang:
     """Return a gang with the existing pods that its groups refer to. Its priority is the highest priority of its pods,
     which the API server has resolved from the priority class (GS-49). `levels` are the levels of the gang's topology
     binding."""
-    by_name = {pod.metadata.name: pod for pod in pods if pod.metadata.deletion_timestamp is None}
+    pods_by_name = {pod.metadata.name: pod for pod in pods if pod.metadata.deletion_timestamp is None}
     groups, priority, base, preempts = [], None, "", True
     for group in item.spec.podgroups:
         gang_group = Group(group.name, group.min_replicas, [])
         for ref in group.pod_references:
-            pod = by_name.get(ref.name)
+            pod = pods_by_name.get(ref.name)
             if pod is None or not pod.holds_resources:
                 continue
             priority = pod.spec.priority if priority is None else max(priority, pod.spec.priority)
             base = base or pod.metadata.label(labels.BASE_PODGANG)
             preempts = preempts and pod.spec.preemption_policy != "Never"
-            node = pod.spec.node_name or assumed.get(pod.metadata.uid)
+            node = pod.spec.node_name or assumed_nodes.get(pod.metadata.uid)
             if node:
                 gang_group.members.append((pod, node))
             elif pod.waiting and pod.spec.scheduler_name == scheduler_name:
@@ -90,8 +91,8 @@ def _keys(constraint: GangTopology | None) -> tuple[str, str]:
     return (pack.required or "", pack.preferred or "") if pack else ("", "")
 
 
-def served(item: PodGang, scheduler_name: str) -> bool:
+def is_responsible(item: PodGang, scheduler_name: str) -> bool:
     """Return whether this scheduler is responsible for a gang: the gang names it or no scheduler, is not being deleted,
     and has been marked as initialized by the operator (GS-08)."""
-    is_responsible = item.metadata.label(labels.SCHEDULER_NAME) in ("", scheduler_name)
-    return is_responsible and item.metadata.deletion_timestamp is None and gangs.initialized(item)
+    is_named = item.metadata.label(labels.SCHEDULER_NAME) in ("", scheduler_name)
+    return is_named and item.metadata.deletion_timestamp is None and gangs.initialized(item)

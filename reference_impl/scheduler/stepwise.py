@@ -1,6 +1,6 @@
 """Places pods whose placement depends on other pods (anti-affinity, affinity or spread) one at a time, with the filters
-checking each step. The search is exact for small gangs; a gang of more than `DEEPEST` pods gets one try without
-backtracking."""
+checking each step. The search is exact for small gangs; a gang of more than `MAX_BACKTRACKING_PODS` pods gets one try
+without backtracking."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from reference_impl.scheduler.search import Need, Nodes, Search
 
-DEEPEST = 200
+MAX_BACKTRACKING_PODS = 200
 """Maximum number of pods of a gang for which the search backtracks."""
-STEP = 100
+STEP_COST = 100
 """The cost, in steps of the budget, of each pod that is placed after backtracking, because many nodes are checked for
 it."""
 
@@ -26,7 +26,7 @@ class Stepwise:
         self._capacity = search.capacity
         self._index = {id(need): n for n, need in enumerate(self._needs)}
         self._remaining = [need.count for need in self._needs]
-        self._ordered = not all(need.shape.guard is None or need.shape.guard.monotone for need in self._needs)
+        self._order_matters = not all(need.shape.guard is None or need.shape.guard.monotone for need in self._needs)
         self.obstacle: tuple[Need, int, Counter[str]] | None = None
         """The need whose pods could not all be placed, how many of them were placed, and how many nodes each filter
         rejects."""
@@ -36,31 +36,33 @@ class Stepwise:
         the obstacle."""
         search, budget, mark = self._search, self._search.budget, self._capacity.mark()
         search.allocations.clear()
-        deep, visited = sum(self._remaining) <= DEEPEST and not explain, set[object]()
-        if deep and any(self._too_many(n) for n in range(len(self._needs))):
+        backtracks, visited = sum(self._remaining) <= MAX_BACKTRACKING_PODS and not explain, set[object]()
+        if backtracks and any(self._exceeds_room(n) for n in range(len(self._needs))):
             return False
-        options, stepped_back = [self._options()], False
+        options, has_backtracked = [self._options()], False
         while any(self._remaining):
             option = next(options[-1], None)
             if option is None:
                 if explain:
                     self._record_obstacle()
                 options.pop()
-                if not options or not deep:
+                if not options or not backtracks:
                     break
                 self._step_back()
-                stepped_back = True
+                has_backtracked = True
                 continue
-            if stepped_back:
-                budget.spend(STEP)
-                if budget.gang < 0:
+            if has_backtracked:
+                budget.spend(STEP_COST)
+                if budget.gang_steps < 0:
                     budget.exhausted = True
                     break
             self._take(*option)
             state = (
-                frozenset(Counter((id(need), node) for need, node, _ in search.allocations).items()) if deep else None
+                frozenset(Counter((id(need), node) for need, node, _ in search.allocations).items())
+                if backtracks
+                else None
             )
-            if deep and state in visited:
+            if backtracks and state in visited:
                 self._step_back()
                 continue
             visited.add(state)
@@ -79,32 +81,32 @@ class Stepwise:
                 continue
             tried: set[object] = set()
             for node in self._nodes(n):
-                if not self._refusal(need, node) and (alike := self._alike(node)) not in tried:
-                    tried.add(alike)
+                if not self._refusal(need, node) and (key := self._equivalence_key(node)) not in tried:
+                    tried.add(key)
                     yield n, node
-            if not self._ordered:
+            if not self._order_matters:
                 return
 
     def _nodes(self, n: int) -> list[int]:
-        slots, only = self._needs[n].shape.slots, self._allowed[n]
-        nodes = [i for i in (self._needs[n].shape.eligible if only is None else only) if slots.get(i)]
+        slots, allowed_nodes = self._needs[n].shape.slots, self._allowed[n]
+        nodes = [i for i in (self._needs[n].shape.eligible if allowed_nodes is None else allowed_nodes) if slots.get(i)]
         return sorted(nodes, key=slots.__getitem__)
 
     def _refusal(self, need: Need, node: int) -> str:
         return need.shape.guard.refusal(self._capacity.nodes[node]) if need.shape.guard else ""
 
-    def _alike(self, node: int) -> object:
+    def _equivalence_key(self, node: int) -> object:
         """Return a key that is equal for nodes that no filter can distinguish."""
-        capacity, crowd = self._capacity, self._capacity.crowd
-        if capacity.nodes[node].metadata.name in crowd or any(
-            need.shape.guard and need.shape.guard.particular for need in self._needs
+        capacity, noticed_pods_by_node = self._capacity, self._capacity.noticed_pods_by_node
+        if capacity.nodes[node].metadata.name in noticed_pods_by_node or any(
+            need.shape.guard and need.shape.guard.distinguishes_nodes for need in self._needs
         ):
             return node
         eligible = tuple(node in need.shape.slots for need in self._needs)
         domains = tuple(capacity.shared_domain(key, node) for key in sorted(capacity.keys))
         return tuple(sorted(capacity.free[node].items())), eligible, domains
 
-    def _too_many(self, n: int) -> bool:
+    def _exceeds_room(self, n: int) -> bool:
         """Return whether there are more pods of a need than fit on its nodes, without regard to other needs."""
         need, room = self._needs[n], 0
         if need.shape.guard is None or not need.shape.guard.monotone:

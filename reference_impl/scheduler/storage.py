@@ -59,7 +59,7 @@ class Csi(msgspec.Struct, rename="camel"):
     volume_handle: str = ""
 
 
-class InTree(msgspec.Struct, rename="camel"):
+class InTreeVolume(msgspec.Struct, rename="camel"):
     """The in-tree volume plugins that have been migrated to CSI."""
 
     gce_persistent_disk: Disk | None = None
@@ -95,7 +95,7 @@ MIGRATED = {
 """The CSI driver that has replaced each in-tree plugin."""
 
 
-class Volume(InTree):
+class Volume(InTreeVolume):
     """The fields of a pod's volume that schedulers read."""
 
     name: str = ""
@@ -182,7 +182,7 @@ class VolumeAffinity(msgspec.Struct):
     required: NodeSelector | None = None
 
 
-class PersistentVolumeSpec(InTree):
+class PersistentVolumeSpec(InTreeVolume):
     """The spec of a volume."""
 
     capacity: dict[str, str | int] | None = None

@@ -32,10 +32,10 @@ MAX_CONCURRENT_WRITES = 16
 """Maximum number of concurrent writes, so that bindings are not delayed."""
 
 
-def reasons(gang: Gang, shortfall: str | None, extra: Mapping[str, str]) -> Iterable[tuple[Pod, str]]:
+def reasons(gang: Gang, shortfall: str | None, extra_pod_reasons: Mapping[str, str]) -> Iterable[tuple[Pod, str]]:
     """Yield the ungated pods of a gang that wait after a scheduling cycle, each with the reason. `shortfall` says why
-    the gang's minimum cannot be placed, and `extra` why pods above the minimum (by uid) wait for something other than
-    capacity."""
+    the gang's minimum cannot be placed, and `extra_pod_reasons` why pods above the minimum (by uid) wait for something
+    other than capacity."""
     for group in gang.groups:
         for pod in group.waiting:
             if shortfall is not None:
@@ -43,7 +43,9 @@ def reasons(gang: Gang, shortfall: str | None, extra: Mapping[str, str]) -> Iter
             elif gang.incomplete:
                 yield pod, f"pod gang {gang.name} waits for pods that are missing or have scheduling gates"
             elif gang.minimum_reached:
-                reason = extra.get(pod.metadata.uid) or f"no node has capacity for more pods of {group.name}"
+                reason = (
+                    extra_pod_reasons.get(pod.metadata.uid) or f"no node has capacity for more pods of {group.name}"
+                )
                 yield pod, f"pod gang {gang.name} has its minimum; {reason}"
 
 
@@ -67,9 +69,9 @@ class Unschedulable:
             earlier = old_reasons.get(pod.metadata.key, ("", "", timestamp))
             # Reasons contain numbers that change with each pod that is bound elsewhere, so only the last reason is
             # written.
-            unchanged = earlier[0] == pod.metadata.uid and (earlier[1] == reason or not _reported(pod))
-            start = earlier[2] if unchanged else timestamp
-            self._reasons[pod.metadata.key] = (pod.metadata.uid, reason, start)
+            is_unchanged = earlier[0] == pod.metadata.uid and (earlier[1] == reason or not _is_reported(pod))
+            waiting_since = earlier[2] if is_unchanged else timestamp
+            self._reasons[pod.metadata.key] = (pod.metadata.uid, reason, waiting_since)
         self._unposted_events = {
             key: unposted for key, unposted in self._unposted_events.items() if key in self._reasons
         }
@@ -80,7 +82,7 @@ class Unschedulable:
         """Write reasons until cancelled."""
         limit = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
 
-        async def one(key: Key, uid: str, reason: str) -> None:
+        async def write_one(key: Key, uid: str, reason: str) -> None:
             async with limit:
                 await self._write(key, uid, reason)
 
@@ -89,20 +91,20 @@ class Unschedulable:
             await asyncio.sleep(TICK_SECONDS)
             self._changed.clear()
             cutoff = asyncio.get_running_loop().time() - PATIENCE_SECONDS
-            due = [
+            due_reasons = [
                 (key, uid, reason)
                 for key, (uid, reason, waiting_since) in self._reasons.items()
                 if waiting_since <= cutoff
             ]
-            if len(due) < len(self._reasons):
+            if len(due_reasons) < len(self._reasons):
                 self._changed.set()
-            await asyncio.gather(*(one(*entry) for entry in due))
+            await asyncio.gather(*(write_one(*entry) for entry in due_reasons))
 
     async def _write(self, key: Key, uid: str, reason: str) -> None:
         pod = self._pods.get(*key)
         if pod is None or pod.metadata.uid != uid or not pod.waiting or self._reasons.get(key, ())[:2] != (uid, reason):
             return
-        body = patch(pod, reason)
+        body = status_patch(pod, reason)
         if body is None and self._unposted_events.get(key) != (uid, reason):
             return
         try:
@@ -121,14 +123,14 @@ class Unschedulable:
                 self._unposted_events.pop(key, None)
 
 
-def patch(pod: Pod, reason: str) -> dict[str, Any] | None:
+def status_patch(pod: Pod, reason: str) -> dict[str, Any] | None:
     """Return the strategic merge patch for the pod's status; None if the status already has this reason.
 
     The patch names the known resource version, because a patch that arrives after a binding must not contradict the
     binding.
     """
     old = _condition(pod)
-    if _reported(pod) and old is not None and old.message == reason:
+    if _is_reported(pod) and old is not None and old.message == reason:
         return None
     condition = {"type": CONDITION, "status": "False", "reason": REASON, "message": reason}
     if old is None or old.status != "False":
@@ -137,7 +139,7 @@ def patch(pod: Pod, reason: str) -> dict[str, Any] | None:
     return {"metadata": metadata, "status": {"conditions": [condition]}}
 
 
-def _reported(pod: Pod) -> bool:
+def _is_reported(pod: Pod) -> bool:
     """Return whether the pod's status already reports that the pod is unschedulable, for any reason."""
     condition = _condition(pod)
     return condition is not None and (condition.status, condition.reason) == ("False", REASON)

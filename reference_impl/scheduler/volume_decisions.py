@@ -52,25 +52,25 @@ def decisions(bindings: Iterable[Bound], capacity: Capacity) -> list[Decision]:
     return list(by_claim.values())
 
 
-def hold(gangs: Sequence[Gang], plan: Plan, decided: Sequence[Decision]) -> set[str]:
+def postpone_gangs(gangs: Sequence[Gang], plan: Plan, decisions: Sequence[Decision]) -> set[str]:
     """Take back the bindings of gangs with claims that are not bound yet, and of their scaled gangs. Return the names
     of the gangs with unbound claims. The chosen nodes stay reserved until the next cycle, which considers these gangs
     first among gangs of their priority."""
-    if not decided:
+    if not decisions:
         return set()
-    uids = {uid for decision in decided for uid in decision.pods}
+    uids = {uid for decision in decisions for uid in decision.pods}
     postponed = {gang.name for gang in gangs if any(pod.metadata.uid in uids for pod, _ in gang.members)}
     bound_uids = {pod.metadata.uid for pod, _ in plan.bindings}
-    names = ", ".join(decision.claim.metadata.name for decision in decided)
+    names = ", ".join(decision.claim.metadata.name for decision in decisions)
     for gang in gangs:
         if gang.name in postponed or gang.base in postponed:
-            taken_back = {pod.metadata.uid for pod, _ in gang.members} & bound_uids
+            postponed_uids = {pod.metadata.uid for pod, _ in gang.members} & bound_uids
             for group in gang.groups:
-                group.waiting += [pod for pod, _ in group.members if pod.metadata.uid in taken_back]
-            preemption.drop(gang, taken_back)
-            plan.bindings = [bound for bound in plan.bindings if bound[0].metadata.uid not in taken_back]
+                group.waiting += [pod for pod, _ in group.members if pod.metadata.uid in postponed_uids]
+            preemption.remove_pods(gang, postponed_uids)
+            plan.bindings = [bound for bound in plan.bindings if bound[0].metadata.uid not in postponed_uids]
             shortfall = Shortfall("volumes", detail=names)
             if not gang.minimum_reached:
                 plan.waiting[gang.name] = shortfall
-            plan.extra.update(dict.fromkeys(taken_back, str(shortfall)))
+            plan.extra_pod_reasons.update(dict.fromkeys(postponed_uids, str(shortfall)))
     return postponed

@@ -67,10 +67,10 @@ def seconds(gangs: int) -> float:
     durations = []
     for _ in range(REPEATS):
         start = time.process_time()
-        served = [gang for gang, item in items.items() if snapshot.served(item, SCHEDULER)]
+        served = [gang for gang, item in items.items() if snapshot.is_responsible(item, SCHEDULER)]
         candidates = [snapshot.gang(items[gang], pods[gang], SCHEDULER, {}) for gang in served]
-        capacity = Capacity(hosts, snapshot.used(all_pods, {}))
-        plan = cycle.plan(candidates, capacity, snapshot.around(all_pods, {gang.name for gang in candidates}, ()))
+        capacity = Capacity(hosts, snapshot.used_resources(all_pods, {}))
+        plan = cycle.plan(candidates, capacity, snapshot.other_pods(all_pods, {gang.name for gang in candidates}, ()))
         durations.append(time.process_time() - start)
         assert len(plan.bindings) == WAITING * PODS, "all that wait are placed"
     return min(durations)

@@ -104,7 +104,7 @@ async def watching(cluster: Cluster) -> Any:
         watched = Watched(client)
         task = asyncio.create_task(watched.informer.run())
         try:
-            await watched.informer.synced()
+            await watched.informer.wait_until_synced()
             yield watched
             await watched.empty()
             await nodes.delete_nodes(client, names)

@@ -61,7 +61,7 @@ class Server:
 def new_recorder() -> Recorder:
     """Return a recorder of pods that has received all revisions up to 10."""
     recorder = Recorder("kubeconfig", watched=[Watched(PODS)], unrecorded=[Watched(NAMESPACES)])
-    recorder._feeds[0].changed("ADDED", pod(10))
+    recorder._feeds[0].on_event("ADDED", pod(10))
     recorder._whole = 10
     return recorder
 
@@ -72,27 +72,27 @@ def arrive(recorder: Recorder, server: Server) -> int | None:
 
 def test_one_request_shows_that_everything_has_arrived() -> None:
     recorder, server = new_recorder(), Server(12)
-    recorder._feeds[0].changed("MODIFIED", pod(11))
-    _Counted(recorder.arrive).changed("MODIFIED", pod(12, "namespace"))
+    recorder._feeds[0].on_event("MODIFIED", pod(11))
+    _Counted(recorder.arrive).on_event("MODIFIED", pod(12, "namespace"))
     assert (arrive(recorder, server), server.requests) == (12, 1)
 
 
 def test_an_event_that_is_on_its_way_is_waited_for() -> None:
     recorder, server = new_recorder(), Server(11)
-    server.meanwhile = lambda: recorder._feeds[0].changed("DELETED", pod(11))
+    server.meanwhile = lambda: recorder._feeds[0].on_event("DELETED", pod(11))
     assert arrive(recorder, server) == 11
     assert [record.kind for record in recorder.beyond(SPACE, 0)] == ["ADDED", "DELETED"]
 
 
 def test_a_revision_that_does_not_arrive_leaves_the_answer_to_lists() -> None:
     recorder, server = new_recorder(), Server(12)
-    recorder._feeds[0].changed("MODIFIED", pod(12))
+    recorder._feeds[0].on_event("MODIFIED", pod(12))
     assert arrive(recorder, server) is None
 
 
 def test_a_list_does_not_show_the_revisions_before_it() -> None:
     recorder, server = new_recorder(), Server(12)
-    recorder._feeds[0].replaced([pod(12)])
+    recorder._feeds[0].on_list([pod(12)])
     assert arrive(recorder, server) is None
 
 
@@ -108,7 +108,7 @@ def test_a_recorder_waits_for_less_time_after_waits_without_success() -> None:
         for times in (1, 2):
             assert await recorder._wait_for_arrivals(server) is None and recorder._in_vain == times
         for revision in (11, 12):
-            recorder._feeds[0].changed("MODIFIED", pod(revision))
+            recorder._feeds[0].on_event("MODIFIED", pod(revision))
         assert await recorder._wait_for_arrivals(server) == 12 and recorder._in_vain == 0
 
     start = time.monotonic()

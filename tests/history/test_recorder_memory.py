@@ -108,9 +108,9 @@ def test_many_deletions_that_a_list_shows_take_one_pass_over_the_log(monkeypatch
         for space in ("one", "two")
         for name, uid in (("a", f"u-{space}"), ("b", "v"), ("c", "w"))
     ]
-    feed.replaced(pods)
+    feed.on_list(pods)
     recreated = orjson.dumps({"metadata": {"name": "a", "namespace": "two", "uid": "new", "resourceVersion": "9"}})
-    feed.replaced([*pods[:1], envelope(recreated)])
+    feed.on_list([*pods[:1], envelope(recreated)])
     changes = [(record.kind, record.name, record.uid) for record in log.beyond("two", 3)]
     assert changes[3:] == [
         ("DELETED", "b", "v"),
@@ -166,8 +166,8 @@ def test_what_a_list_no_longer_has_is_deleted_as_it_was_last(opened: bool) -> No
     log.open("one" if opened else "other")
     feed = _Feed(log, Watched(PODS))
     metadata = {"name": "a", "namespace": "one", "uid": "u", "resourceVersion": "5", "labels": {"x": "y"}}
-    feed.replaced([envelope(orjson.dumps({"metadata": metadata}))])
-    feed.replaced([])
+    feed.on_list([envelope(orjson.dumps({"metadata": metadata}))])
+    feed.on_list([])
     records = log.beyond("one", 0)
     assert [record.kind for record in records] == (["ADDED", "DELETED"] if opened else [])
     assert all(record.object["metadata"]["labels"] == {"x": "y"} for record in records)

@@ -60,8 +60,8 @@ def assert_clean(folder: Path) -> None:
 def test_a_recorded_secret_keeps_its_keys_and_loses_their_values() -> None:
     log = Log()
     feed = _Feed(log, Watched(SECRETS))
-    feed.changed("ADDED", envelope(json.dumps(secret()).encode()))
-    feed.changed("DELETED", envelope(json.dumps(secret()).encode()))
+    feed.on_event("ADDED", envelope(json.dumps(secret()).encode()))
+    feed.on_event("DELETED", envelope(json.dumps(secret()).encode()))
     for record in log.beyond("t", 0):
         assert record.object["data"] == {"token": redaction.HIDDEN, "empty": ""}
         assert record.object["metadata"]["annotations"] == {LAST_APPLIED: "REDACTED", "other": "kept"}
@@ -75,7 +75,7 @@ def test_every_recorder_redacts_secrets(tmp_path: Path) -> None:
 
 def test_a_bundle_holds_no_credentials(tmp_path: Path) -> None:
     log = Log()
-    _Feed(log, Watched(SECRETS)).changed("ADDED", envelope(json.dumps(secret()).encode()))
+    _Feed(log, Watched(SECRETS)).on_event("ADDED", envelope(json.dumps(secret()).encode()))
     log_file = tmp_path / "operator.log"
     log_file.write_text(f"authenticating with {TOKEN}\n{PRINTED}\nstarted\n")
     fields = dict.fromkeys(("namespace", "version"), "t")

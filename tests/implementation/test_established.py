@@ -21,7 +21,7 @@ def test_an_api_server_that_establishes_no_crd_in_time_is_too_slow(
     conditions = [{"type": "NamesAccepted", "status": accepted, "message": "" if accepted == "True" else "in use"}]
     crd = {"metadata": {"name": "gadgets.example.com"}, "status": {"conditions": conditions}}
     sink = installation._Established(["gadgets.example.com"])
-    sink.changed("MODIFIED", installation._crds.decode(msgspec.json.encode(crd)))
+    sink.on_event("MODIFIED", installation._crds.decode(msgspec.json.encode(crd)))
     failure = sink.not_established(31)
     assert type(failure) is error
     assert f"CRDs are not established after 31 s: gadgets.example.com: {reason}" in str(failure)

@@ -192,10 +192,10 @@ class Diary:
         self._changed = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def replaced(self, items: list[Envelope]) -> None:
+    def on_list(self, items: list[Envelope]) -> None:
         self._note("LIST", " ".join(item.metadata.name for item in items))
 
-    def changed(self, kind: str, item: Envelope) -> None:
+    def on_event(self, kind: str, item: Envelope) -> None:
         self.raw.append(item.raw)
         self._note(kind, f"{item.metadata.name}@{item.metadata.resource_version}")
 

@@ -15,7 +15,7 @@ from scripted import Diary, event, held_open, page, pod, running, serving
 
 from kube.client import Client
 from kube.config import Connection
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.objects import ObjectMeta, OwnerReference
 from kube.resource import PODS
 
@@ -42,7 +42,7 @@ def by_node(item: Pod) -> Iterable[str]:
 
 
 INDICES = {"owner": by_owner, "label": by_label, "node": by_node}
-decode = typed(Pod)
+decode = typed_decoder(Pod)
 
 
 def read(item: dict[str, Any]) -> Pod:
@@ -108,7 +108,7 @@ def fed(book: Book, *events: tuple[str, dict[str, Any]]) -> Informer[Pod]:
     cache = informer()
     cache.add_handler(book)
     for kind, item in events:
-        cache.changed(kind, read(item))
+        cache.on_event(kind, read(item))
     return cache
 
 
@@ -157,33 +157,33 @@ def test_the_end_of_an_unknown_object_is_nothing(book: Book) -> None:
 
 def test_an_index_survives_an_object_that_was_changed_in_place() -> None:
     cache = informer()
-    cache.changed("ADDED", read({**pod("a", 1), "spec": {"nodeName": "n"}}))
+    cache.on_event("ADDED", read({**pod("a", 1), "spec": {"nodeName": "n"}}))
     shared = cache.get("ns", "a")
     assert shared is not None
     shared.spec.node_name = "other"
-    cache.changed("MODIFIED", read({**pod("a", 2), "spec": {"nodeName": "m"}}))
+    cache.on_event("MODIFIED", read({**pod("a", 2), "spec": {"nodeName": "m"}}))
     assert [cache.indexed("node", node) for node in ("n", "other")] == [[], []]
     assert len(cache.indexed("node", "m")) == 1
 
 
 def test_our_own_write_shows_at_once_and_is_told_once(book: Book) -> None:
     cache = fed(book)
-    cache._reflector._move("5")
+    cache._reflector._advance_version("5")
     cache.observe(read(pod("a", 8)))
     assert book.calls == [("ADDED", "uid-a@8")]
     # A list that was already under way does not contain the pod yet.
-    cache._reflector._move("7")
-    cache.replaced([])
-    cache.changed("ADDED", read(pod("a", 8)))
+    cache._reflector._advance_version("7")
+    cache.on_list([])
+    cache.on_event("ADDED", read(pod("a", 8)))
     assert book.calls == [("ADDED", "uid-a@8")]
-    cache._reflector._move("9")
-    cache.replaced([])
+    cache._reflector._advance_version("9")
+    cache.on_list([])
     assert book.calls == [("ADDED", "uid-a@8"), ("DELETED", "uid-a@8")]
 
 
 def test_an_answer_that_comes_after_the_end_of_its_object_brings_nothing_back(book: Book) -> None:
     cache = fed(book, ("ADDED", pod("a", 6)), ("DELETED", pod("a", 7)))
-    cache._reflector._move("7")
+    cache._reflector._advance_version("7")
     cache.observe(read(pod("a", 6)))
     assert book.calls == [("ADDED", "uid-a@6"), ("DELETED", "uid-a@7")]
 
@@ -194,12 +194,12 @@ def test_our_deletion_shows_at_once_and_stays_shown(book: Book) -> None:
     assert len(cache.indexed("node", "n")) == 1
     cache.observe_deletion(read(pod("a", 1)))
     assert cache.indexed("node", "n") == []
-    cache.changed("MODIFIED", read(pod("a", 2)))  # a state older than our deletion, delivered late
+    cache.on_event("MODIFIED", read(pod("a", 2)))  # a state older than our deletion, delivered late
     current = cache.get("ns", "a")
     assert current is not None
     assert current.metadata.deletion_timestamp is not None
-    cache.changed("DELETED", read(pod("a", 3)))
-    cache.changed("ADDED", read(pod("a", 4, uid="second")))
+    cache.on_event("DELETED", read(pod("a", 3)))
+    cache.on_event("ADDED", read(pod("a", 4, uid="second")))
     current = cache.get("ns", "a")
     assert current is not None
     assert current.metadata.deletion_timestamp is None
@@ -211,7 +211,7 @@ async def test_handlers_have_heard_the_list_before_synced_returns() -> None:
         cache = Informer(client, PODS, decode)
         cache.add_handler(diary.record)
         async with running(cache.run()):
-            await cache.synced()
+            await cache.wait_until_synced()
             assert diary.entries[0] == ("ADDED", "a/uid-a@1")
             await diary.until(2)
             assert [item.metadata.resource_version for item in cache] == ["6"]
@@ -335,19 +335,19 @@ def step(world: World, cache: Informer[Pod], action: tuple[Any, ...]) -> None:
             world.leave_and_return(name, state)
         case ("deliver", count):
             for kind, item in world.log[world.delivered : world.delivered + count]:
-                cache.changed(kind, read(item))
-                cache._reflector._move(item["metadata"]["resourceVersion"])
+                cache.on_event(kind, read(item))
+                cache._reflector._advance_version(item["metadata"]["resourceVersion"])
                 world.delivered += 1
         case ("list", behind):
             # The list can be older than our own writes, which the cache knows from their responses.
             world.delivered = max(world.delivered, len(world.log) - behind)
-            cache._reflector._move(str(world.delivered + 1))
-            cache.replaced([read(item) for item in world.expected(answers=False).values()])
+            cache._reflector._advance_version(str(world.delivered + 1))
+            cache.on_list([read(item) for item in world.expected(answers=False).values()])
         case ("replay", number) if number < world.delivered:
             kind, item = world.log[number]
             # A watch never reports an object again after its deletion.
             if item["metadata"]["name"] in world.expected():
-                cache.changed(kind, read(item))
+                cache.on_event(kind, read(item))
         case ("answer", number) if number < len(world.log) and world.log[number][0] != "DELETED":
             world.answered.add(number)
             cache.observe(read(world.log[number][1]))
@@ -379,4 +379,4 @@ def test_the_cache_shows_all_that_it_heard_in_order(steps: list[tuple[Any, ...]]
             assert cache._indices[name] == naive
             for value, bucket in naive.items():
                 assert {item.metadata.key for item in cache.indexed(name, value)} == set(bucket)
-        assert cache._leaving <= {item.metadata.uid for item in cache}
+        assert cache._terminating_uids <= {item.metadata.uid for item in cache}

@@ -14,7 +14,18 @@ import pytest
 from leaping import leap
 
 from kube.errors import ApiError
-from kube.leases import JITTER, Elector, LeadershipLost, Observation, Record, Terms, claim, free, observe, released
+from kube.leases import (
+    JITTER,
+    Elector,
+    LeadershipLost,
+    Observation,
+    Record,
+    Terms,
+    can_acquire,
+    claim,
+    observe,
+    released_record,
+)
 
 TERMS = Terms(lease=15, deadline=10, retry=2)
 HELD = Record("other", 15, "2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.000000Z", 3)
@@ -93,21 +104,23 @@ def clock() -> float:
 def test_a_lease_runs_out_by_the_local_clock_since_its_record_was_first_seen() -> None:
     observation = observe(None, HELD, 100)
     assert observe(observation, HELD, 110) is observation
-    assert not free(observation, "me", TERMS, 114.9) and free(observation, "me", TERMS, 115)
+    assert not can_acquire(observation, "me", TERMS, 114.9) and can_acquire(observation, "me", TERMS, 115)
     renewed = observe(observation, Record(**{**HELD.__dict__, "renewed": "1999-01-01T00:00:00.000000Z"}), 110)
     assert renewed.first_seen == 110, "what the other's clock says does not matter, only that it has written"
 
 
 def test_the_records_duration_counts_not_ours() -> None:
-    assert free(Observation(Record("other", 3), 0), "me", TERMS, 3)
-    assert not free(Observation(Record("other", 60), 0), "me", TERMS, 59)
-    assert not free(Observation(Record("other", 0), 0), "me", TERMS, 14) and free(
+    assert can_acquire(Observation(Record("other", 3), 0), "me", TERMS, 3)
+    assert not can_acquire(Observation(Record("other", 60), 0), "me", TERMS, 59)
+    assert not can_acquire(Observation(Record("other", 0), 0), "me", TERMS, 14) and can_acquire(
         Observation(Record("other"), 0), "me", TERMS, 15
     )
 
 
 def test_a_lease_without_holder_and_ones_own_are_free() -> None:
-    assert free(Observation(Record(""), 0), "me", TERMS, 0) and free(Observation(Record("me", 15), 0), "me", TERMS, 0)
+    assert can_acquire(Observation(Record(""), 0), "me", TERMS, 0) and can_acquire(
+        Observation(Record("me", 15), 0), "me", TERMS, 0
+    )
 
 
 def test_claims() -> None:
@@ -115,7 +128,7 @@ def test_claims() -> None:
     assert claim(HELD, "me", TERMS, "t") == Record("me", 15, "t", "t", 4)
     assert claim(Record("me", 15, "a", "b", 4), "me", TERMS, "t") == Record("me", 15, "a", "t", 4)
     assert claim(None, "me", Terms(lease=0.4), "t").seconds == 1, "the API knows whole seconds, at least one"
-    assert released(HELD, "t") == Record("", 1, "t", "t", 3)
+    assert released_record(HELD, "t") == Record("", 1, "t", "t", 3)
 
 
 @pytest.mark.parametrize("lease", [{}, {"spec": None}, {"spec": {"holderIdentity": None, "leaseTransitions": None}}])

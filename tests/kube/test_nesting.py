@@ -24,7 +24,7 @@ from conformance.nemesis.proxy import events
 from kube import nesting
 from kube.objects import ObjectMeta, envelope
 
-DEEP = [nesting.DEPTH, 300, 1_200, 9_000]
+DEEP = [nesting.MAX_DEPTH, 300, 1_200, 9_000]
 """Encoders fail at 254 levels and decoders at about 1,000; the API server accepts 10,000."""
 
 
@@ -63,16 +63,16 @@ async def test_a_deep_object_is_listed_like_any_other(levels: int) -> None:
 @pytest.mark.parametrize("levels", [300, 1_200])
 def test_a_deep_secret_is_recorded_without_its_data(levels: int) -> None:
     log = Log()
-    raw = nesting.bounded(deep("a", levels), "here")
-    _Feed(log, Watched(SECRETS)).changed("ADDED", envelope(raw))
+    raw = nesting.limit_depth(deep("a", levels), "here")
+    _Feed(log, Watched(SECRETS)).on_event("ADDED", envelope(raw))
     [record] = log.beyond("ns", 0)
     assert record.object["metadata"]["name"] == "a" and redaction.record(record.raw) == record.raw
 
 
 def test_the_log_has_one_line_for_each_place(caplog: pytest.LogCaptureFixture) -> None:
-    nesting._complain.cache_clear()
+    nesting._warn_once.cache_clear()
     for _ in range(3):
-        nesting.bounded(deep("a", 1_200), "/api/v1/pods")
+        nesting.limit_depth(deep("a", 1_200), "/api/v1/pods")
     [line] = caplog.messages
     assert line == "/api/v1/pods: an object is more than 64 levels deep; what is deeper is left out"
 
@@ -96,8 +96,8 @@ def test_audit_logs_with_bodies_are_read(tmp_path: Path) -> None:
 
 def test_shallow_text_is_returned_as_it_is() -> None:
     wide = orjson.dumps([{"a": "{[" * 500, "b": '\\"', "c": [[]]}] * 100)
-    assert nesting.bounded(wide, "here") is wide
-    assert nesting.bounded(deep("a", nesting.DEPTH - 4), "here").count(b"f:a") == nesting.DEPTH - 4
+    assert nesting.limit_depth(wide, "here") is wide
+    assert nesting.limit_depth(deep("a", nesting.MAX_DEPTH - 4), "here").count(b"f:a") == nesting.MAX_DEPTH - 4
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_shallow_text_is_returned_as_it_is() -> None:
 def test_text_that_is_no_json_is_passed_on_soon(text: bytes) -> None:
     started_at = time.process_time()
     with pytest.raises(msgspec.DecodeError):
-        msgspec.json.decode(nesting.bounded(text, "here"))
+        msgspec.json.decode(nesting.limit_depth(text, "here"))
     assert time.process_time() - started_at < 10
 
 
@@ -119,10 +119,10 @@ JSON = st.recursive(
 @given(JSON, st.integers(1, 400))
 def test_what_is_not_deep_stays_whatever_is_beside(value: Any, levels: int) -> None:
     raw = orjson.dumps([value, "HERE", value]).replace(b'"HERE"', b"[" * levels + b"]" * levels, 1)
-    parsed = orjson.loads(nesting.bounded(raw, "here"))
+    parsed = orjson.loads(nesting.limit_depth(raw, "here"))
     if b'"HERE"' not in raw:
         assert parsed[0] == parsed[2] == value
         depth, inner = 0, parsed[1]
         while isinstance(inner, list):
             depth, inner = depth + 1, inner[0] if inner else None
-        assert depth == min(levels, nesting.DEPTH - 1)
+        assert depth == min(levels, nesting.MAX_DEPTH - 1)

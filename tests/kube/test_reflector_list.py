@@ -23,7 +23,7 @@ from scripted import (
     watch,
 )
 
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.objects import ObjectMeta
 from kube.reflector import Reflector, SinkFailed
 from kube.resource import PODS
@@ -86,10 +86,10 @@ async def test_an_expired_version_lists_again_and_each_difference_is_told_once(e
     script = (page(*before, version=5), expired, page(*after, version=15), held_open(event("MODIFIED", pod("new", 16))))
     diary = Diary()
     async with serving(*script) as (server, client):
-        informer = Informer(client, PODS, typed(Pod))
+        informer = Informer(client, PODS, typed_decoder(Pod))
         informer.add_handler(diary.record)
         async with running(informer.run()):
-            await informer.synced()
+            await informer.wait_until_synced()
             assert len(diary.entries) == 4
             events = (await diary.until(10))[4:]
     assert server.kinds == "LWLW"
@@ -153,7 +153,7 @@ async def test_an_object_that_does_not_fit_its_type_counts_as_absent_and_blocks_
     )
     diary = Diary()
     async with serving(*script) as (server, client):
-        informer = Informer(client, PODS, typed(Strict))
+        informer = Informer(client, PODS, typed_decoder(Strict))
         informer.add_handler(diary.record)
         async with running(informer.run()):
             events = await diary.until(4)
@@ -182,11 +182,11 @@ class Failing:
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    def replaced(self, items: list[Any]) -> None:
+    def on_list(self, items: list[Any]) -> None:
         if items:
             raise self.error
 
-    def changed(self, kind: str, item: Any) -> None:
+    def on_event(self, kind: str, item: Any) -> None:
         raise self.error
 
 
@@ -194,7 +194,7 @@ class Failing:
 @pytest.mark.parametrize("items", [[pod("a", 1)], []], ids=["in the list", "in an event"])
 async def test_an_error_in_a_handler_ends_the_reflector_loudly(cause: Exception, items: list[Any]) -> None:
     async with serving(page(*items, version=5), held_open(event("ADDED", pod("b", 6)))) as (_, client):
-        reflector = Reflector(client, PODS, typed(Pod), Failing(cause), sleep=Naps())
+        reflector = Reflector(client, PODS, typed_decoder(Pod), Failing(cause), sleep=Naps())
         with pytest.raises(SinkFailed, match="pods: handling") as caught:
             await reflector.run()
     assert caught.value.__cause__ is cause

@@ -36,11 +36,11 @@ DEFECTS: dict[str, tuple[Any, str, Any]] = {
     "resizes are ignored": (Pod, "usage", property(lambda pod: pod.requests)),
     "terminated pods hold resources": (Pod, "holds_resources", True),
     "numbers in taints are ignored": (taint_toleration, "_number", lambda _: None),
-    "addresses of ports are ignored": (node_ports, "_conflict", lambda one, its: one.host_port == its.host_port),
+    "addresses of ports are ignored": (node_ports, "_conflicts", lambda one, its: one.host_port == its.host_port),
     "policies of constraints are ignored": (CONSTRAINT, "includes", lambda *_: True),
     "minDomains is ignored": (CONSTRAINT, "fewest", property(lambda it: min(it.counts.values(), default=0))),
     "former labels of zones are ignored": (volume_zone, "KEYS", (ZONE,)),
-    "capacities are ignored": (ClusterState, "csi_driver", {}),
+    "capacities are ignored": (ClusterState, "csi_drivers_by_name", {}),
     "labels of namespaces are ignored": (ClusterState, "namespace_labels", {}),
 }
 

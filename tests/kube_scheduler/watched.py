@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from kube.client import Client
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.objects import ObjectMeta
 from kube.resource import PODS
 from tests.kube_scheduler.draw import Manifest
@@ -42,7 +42,7 @@ class WatchedPods:
     """All pods, kept up to date by a watch."""
 
     def __init__(self, client: Client) -> None:
-        self._pods: Informer[Pod] = Informer(client, PODS, typed(Pod))
+        self._pods: Informer[Pod] = Informer(client, PODS, typed_decoder(Pod))
         self._changed = asyncio.Event()
         self._pods.add_handler(lambda *_: self._changed.set())
 
@@ -50,7 +50,7 @@ class WatchedPods:
     async def follow(self) -> AsyncIterator[WatchedPods]:
         task = asyncio.create_task(self._pods.run())
         try:
-            await self._pods.synced()
+            await self._pods.wait_until_synced()
             yield self
         finally:
             task.cancel()

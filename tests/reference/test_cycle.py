@@ -199,7 +199,7 @@ def test_gangs_that_no_extra_pod_holds_up_cost_one_look_at_the_extra_pods(monkey
     assert len(released) <= 50
 
 
-def undecided(**around):
+def undecided(**other_pods):
     """Plan a cycle in which the search for gang `high` may give up: the gang fits, but not with the large pods on the
     fullest nodes."""
     high, low, harmless = gang("high", (1, 1, 3), (2, 2, 2)), gang("low", (1, 1, 1)), gang("harmless", (1, 1, 0))
@@ -209,7 +209,7 @@ def undecided(**around):
     high.scopes = scopes(["high-0", "high-1"], (["high-1"], "host", ""))
     for item in nodes:
         item.metadata.labels = {**(item.metadata.labels or {}), "host": item.metadata.name}
-    return cycle.plan([low, harmless, high], Capacity(nodes, {}), cycle.OtherPods(**around))
+    return cycle.plan([low, harmless, high], Capacity(nodes, {}), cycle.OtherPods(**other_pods))
 
 
 def test_a_gang_that_fits_in_one_way_only_is_placed():
@@ -221,7 +221,7 @@ def test_a_search_that_gives_up_keeps_the_room_from_gangs_of_lower_priority(monk
     plan = undecided()
     assert [pod.metadata.name for pod, _ in plan.bindings] == ["harmless-0-0"] and plan.reserved_for == ["high"]
     assert plan.waiting["high"].kind == "effort" and "high" in str(plan.waiting["low"])
-    assert placed(undecided(overdue={"high"}), "low") == 1
+    assert placed(undecided(overdue_gangs={"high"}), "low") == 1
 
 
 def test_a_search_that_gives_up_because_of_filters_keeps_the_room(monkeypatch):

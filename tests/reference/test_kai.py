@@ -176,7 +176,7 @@ class Cluster:
                     await task
 
     async def rest(self, operator: Operator) -> None:
-        await self.until(lambda: operator.idle(0.1) and self.api.all_seen() and self.api.pods_started())
+        await self.until(lambda: operator.is_idle(0.1) and self.api.all_seen() and self.api.pods_started())
 
     async def until(self, predicate: Callable[[], Any]) -> None:
         loop = asyncio.get_running_loop()

@@ -6,7 +6,7 @@ import asyncio
 from unittest.mock import Mock
 
 from reference_impl.scheduler.cycle import Plan
-from reference_impl.scheduler.scheduler import KEEP_SECONDS, GangScheduler
+from reference_impl.scheduler.scheduler import RESERVATION_SECONDS, GangScheduler
 from reference_impl.scheduler.shortfall import Shortfall
 from tests.kube.leaping import leap
 
@@ -17,13 +17,13 @@ WAITING = Plan(waiting={GANG: Shortfall("effort")}, reserved_for=[GANG])
 def test_room_is_kept_for_a_time_and_another_cycle_follows() -> None:
     async def overdue() -> set[str]:
         gangs = GangScheduler(Mock(), name="gangs")
-        gangs._keep(WAITING)
-        await asyncio.sleep(KEEP_SECONDS - 1)
-        gangs._keep(WAITING)
-        assert gangs._overdue() == set() and not gangs._changed.is_set()
+        gangs._record_reservations(WAITING)
+        await asyncio.sleep(RESERVATION_SECONDS - 1)
+        gangs._record_reservations(WAITING)
+        assert gangs._overdue_gangs() == set() and not gangs._changed.is_set()
         await asyncio.sleep(1)
         assert gangs._changed.is_set()
-        return gangs._overdue()
+        return gangs._overdue_gangs()
 
     assert leap(overdue()) == {GANG}
 
@@ -31,8 +31,8 @@ def test_room_is_kept_for_a_time_and_another_cycle_follows() -> None:
 def test_a_gang_that_waits_no_longer_is_forgotten() -> None:
     async def gangs_with_room() -> dict[str, float]:
         gangs = GangScheduler(Mock(), name="gangs")
-        gangs._keep(WAITING)
-        gangs._keep(Plan())
+        gangs._record_reservations(WAITING)
+        gangs._record_reservations(Plan())
         return gangs._reserved_since
 
     assert leap(gangs_with_room()) == {}

@@ -51,7 +51,7 @@ def tried(api: Api) -> GangScheduler:
         scheduler._pods.observe(pod)
         scheduler._nodes.observe(host)
         scheduler._changed.clear()
-        scheduler._assumed["u-a"] = "n"
+        scheduler._assumed_nodes["u-a"] = "n"
         running = asyncio.create_task(scheduler._resolve_bindings())
         await scheduler._bind(pod, "n")
         await asyncio.sleep(3)
@@ -68,14 +68,14 @@ LOST_RESPONSES = [aiohttp.ServerDisconnectedError(), TimeoutError(), ApiError(50
 @pytest.mark.parametrize("failure", LOST_RESPONSES, ids=repr)
 def test_the_capacity_stays_reserved_as_long_as_nobody_knows(failure: Exception) -> None:
     scheduler = tried(Api(failure, *[ConnectionRefusedError()] * 9))
-    assert scheduler._assumed == {"u-a": "n"}
+    assert scheduler._assumed_nodes == {"u-a": "n"}
 
 
 @pytest.mark.parametrize("failure", LOST_RESPONSES, ids=repr)
 def test_the_capacity_is_free_when_the_pod_is_not_bound(failure: Exception) -> None:
     api = Api(failure, ConnectionRefusedError(), stored())
     scheduler = tried(api)
-    assert (scheduler._assumed, scheduler._changed.is_set(), api.reads) == ({}, True, 2)
+    assert (scheduler._assumed_nodes, scheduler._changed.is_set(), api.reads) == ({}, True, 2)
 
 
 def test_a_pod_that_is_bound_is_known_as_bound() -> None:
@@ -83,13 +83,13 @@ def test_a_pod_that_is_bound_is_known_as_bound() -> None:
     scheduler = tried(api)
     cached = scheduler._pods.get(NAMESPACE, "a")
     assert cached is not None and cached.spec.node_name == "n"
-    assert (scheduler._assumed, api.reads) == ({}, 1)
+    assert (scheduler._assumed_nodes, api.reads) == ({}, 1)
 
 
 def test_the_capacity_is_free_when_the_pod_is_gone() -> None:
-    assert tried(Api(TimeoutError(), None))._assumed == {}
+    assert tried(Api(TimeoutError(), None))._assumed_nodes == {}
 
 
 def test_a_refused_binding_frees_the_capacity_at_once() -> None:
     api = Api(ApiError(409, "Conflict", "", {}, None))
-    assert (tried(api)._assumed, api.reads) == ({}, 0)
+    assert (tried(api)._assumed_nodes, api.reads) == ({}, 0)

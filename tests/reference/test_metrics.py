@@ -124,10 +124,10 @@ def test_requests_webhooks_and_leadership_are_counted() -> None:
 
 def test_rounds_of_the_scheduler_are_counted() -> None:
     metrics = SchedulerMetrics()
-    metrics.decided(3, 2, 0.02)
-    metrics.decided(1, 1, 0.002)
-    metrics.bound.inc(5)
-    metrics.unbound.inc()
+    metrics.record_cycle(3, 2, 0.02)
+    metrics.record_cycle(1, 1, 0.002)
+    metrics.successful_bindings.inc(5)
+    metrics.failed_bindings.inc()
     samples = parsed(metrics.page().decode())
     assert value(samples, "grove_scheduler_gang_attempts_total", result="placed") == 4
     assert value(samples, "grove_scheduler_gang_attempts_total", result="waiting") == 3

@@ -59,4 +59,4 @@ def test_a_packing_that_gives_up_proves_nothing(steps):
 
 def test_a_search_for_victims_ends_where_there_are_none():
     item = Gang("a", [Group("a-0", 1, [gpu_pod("a-0-0", 4)])], priority=1)
-    assert preemption._halving(item, [], [], {}, Capacity([node("n", 2)], {}), Budget()) == ()
+    assert preemption._find_minimal_set(item, [], [], {}, Capacity([node("n", 2)], {}), Budget()) == ()

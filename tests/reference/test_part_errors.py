@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.resource import EVENTS, Resource
 from reference_impl.api.models import (
     PODCLIQUESETS,
@@ -98,7 +98,7 @@ class Counting:
 
 def test_retries_write_nothing_and_what_is_over_is_withdrawn() -> None:
     client = Counting(disaggregated())
-    informer = Informer(client, PODCLIQUESETS, typed(PodCliqueSet))  # type: ignore[arg-type]
+    informer = Informer(client, PODCLIQUESETS, typed_decoder(PodCliqueSet))  # type: ignore[arg-type]
     informer.observe(informer.decode(orjson.dumps(client.stored)))
     problems = [ReconcileError("ERR_SYNC_PODS", "PodClique router: no")]
     written = LastErrors(informer, Writer(client, OperatorMetrics()), lambda pcs: problems)  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ def test_slots_and_ranks_follow_each_change(seed):
         expected = slots(capacity, shapes[-1])
         assert shapes[-1].slots == expected and shapes[-1].total == sum(expected.values())
         assert shape.slots == slots(capacity, shape)
-        tightest = shapes[-1].tightest()
+        tightest = shapes[-1].find_tightest_node()
         fewest = min((n for n in expected.values() if n), default=None)
         assert expected.get(tightest) == fewest
         expected_shortages = Counter(

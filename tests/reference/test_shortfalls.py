@@ -27,8 +27,8 @@ def racked(**gpus_of):
     return [node(name, gpus, labels={RACK: name.split("_")[0]}) for name, gpus in gpus_of.items()]
 
 
-def shortfall_of(item, nodes, **around):
-    return cycle.plan([item], Capacity(nodes, {}), cycle.OtherPods(**around)).waiting[item.name]
+def shortfall_of(item, nodes, **other_pods):
+    return cycle.plan([item], Capacity(nodes, {}), cycle.OtherPods(**other_pods)).waiting[item.name]
 
 
 def test_a_resource_that_is_short():
@@ -80,10 +80,10 @@ def test_gangs_alike_are_told_alike_with_their_own_groups():
 @pytest.mark.parametrize("claimed", [True, False])
 def test_room_is_kept_only_for_a_gang_that_pods_were_evicted_for(claimed):
     big, small = gang("big", (2, 4), priority=5), gang("small", (1, 4))
-    leaving = [(gpu_pod("old", 4), "n")]
+    terminating = [(gpu_pod("old", 4), "n")]
     capacity = Capacity([node("n", 8)], {"n": {GPU: 4000}})
-    around = cycle.OtherPods(leaving=leaving, claims=["big"] if claimed else [])
-    plan = cycle.plan([big, small], capacity, around)
+    other_pods = cycle.OtherPods(terminating=terminating, preemptors=["big"] if claimed else [])
+    plan = cycle.plan([big, small], capacity, other_pods)
     assert plan.waiting["big"].kind == "leaving" and plan.evictions == []
     assert [pod.metadata.name for pod, _ in plan.bindings] == ([] if claimed else ["small-0-0"])
     assert list(plan.nominated) == (["big"] if claimed else [])
@@ -94,7 +94,7 @@ def test_room_that_victims_leave_over_is_not_given_away_before_they_are_gone():
     high, low = gang("high", (1, 4), priority=5), gang("low", (1, 4))
     plan = cycle.plan([victim, high, low], Capacity([node("n", 8)], {"n": {GPU: 8000}}))
     assert {eviction.pod.metadata.name for eviction in plan.evictions} == {"v0", "v1"}
-    assert all(eviction.whole and eviction.preemptor == "high" for eviction in plan.evictions)
+    assert all(eviction.ends_gang and eviction.preemptor == "high" for eviction in plan.evictions)
     assert plan.bindings == [] and list(plan.nominated) == ["high"]
 
 

@@ -11,13 +11,13 @@ import orjson
 import pytest
 
 from kube.errors import ApiError
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.resource import EVENTS, PODS, Resource
 from reference_impl.runtime.events import EventRecorder
 from reference_impl.scheduler.gang import Gang, Group
 from reference_impl.scheduler.model import Condition, Pod
 from reference_impl.scheduler.scheduler import GangScheduler
-from reference_impl.scheduler.unschedulable import Unschedulable, patch, reasons
+from reference_impl.scheduler.unschedulable import Unschedulable, reasons, status_patch
 from tests.kube.leaping import leap
 from tests.reference.examples import NAMESPACE, gpu_pod, node
 
@@ -43,20 +43,20 @@ def test_extra_pods_and_pods_of_incomplete_gangs_get_a_reason_too() -> None:
 
 def test_the_transition_time_changes_with_the_status_only() -> None:
     pod = gpu_pod("a", 1)
-    [fresh] = (patch(pod, "why") or {})["status"]["conditions"]
+    [fresh] = (status_patch(pod, "why") or {})["status"]["conditions"]
     assert fresh.pop("lastTransitionTime")
     assert fresh == {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "why"}
     pod.status.conditions = [GATED]
-    assert (patch(pod, "why") or {})["status"]["conditions"] == [fresh]
+    assert (status_patch(pod, "why") or {})["status"]["conditions"] == [fresh]
     pod.status.conditions = [Condition("PodScheduled", "False", "Unschedulable", "why")]
-    assert patch(pod, "why") is None
+    assert status_patch(pod, "why") is None
 
 
 def test_a_pod_that_has_been_bound_meanwhile_is_not_said_to_be_unschedulable() -> None:
     pod = gpu_pod("a", 1)
     pod.metadata.resource_version = "7"
     # Without the resourceVersion, the patch could arrive after the pod's binding and set PodScheduled to False.
-    assert (patch(pod, "why") or {})["metadata"] == {"uid": "u-a", "resourceVersion": "7"}
+    assert (status_patch(pod, "why") or {})["metadata"] == {"uid": "u-a", "resourceVersion": "7"}
 
 
 class Cluster:
@@ -93,7 +93,7 @@ def played(client: Cluster, *cycles: dict[str, str], apart: float = 10) -> None:
     """Run scheduling cycles; each one is given as its waiting pods with their reasons."""
 
     async def scenario() -> None:
-        informer = Informer(client, PODS, typed(Pod))  # type: ignore[arg-type]
+        informer = Informer(client, PODS, typed_decoder(Pod))  # type: ignore[arg-type]
         for name in "ab":
             pod = gpu_pod(name, 1)
             pod.metadata.resource_version = "1"
@@ -137,7 +137,7 @@ def test_a_reason_that_changes_all_the_time_is_not_written_each_time() -> None:
 def test_a_pod_that_waits_for_an_instant_is_told_nothing() -> None:
     async def scenario() -> Cluster:
         client = Cluster()
-        informer = Informer(client, PODS, typed(Pod))  # type: ignore[arg-type]
+        informer = Informer(client, PODS, typed_decoder(Pod))  # type: ignore[arg-type]
         pod = gpu_pod("a", 1)
         pod.metadata.resource_version = "1"
         informer.observe(pod)
@@ -213,6 +213,6 @@ def test_the_scheduler_outlives_a_connection_that_breaks(failure: Exception) -> 
         scheduler._pods.observe(pod)
         await scheduler._cycle()
         await scheduler._write_status((NAMESPACE, "g"))
-        assert scheduler._stale == {(NAMESPACE, "g")}
+        assert scheduler._stale_gangs == {(NAMESPACE, "g")}
 
     leap(scenario())

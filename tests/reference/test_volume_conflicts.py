@@ -14,7 +14,7 @@ from kube.resource import PODS, Resource
 from reference_impl.api import models
 from reference_impl.plan import labels
 from reference_impl.scheduler.scheduler import GangScheduler
-from reference_impl.scheduler.surroundings import CLAIMS, VOLUMES, WATCHED
+from reference_impl.scheduler.state_informers import CLAIMS, VOLUMES, WATCHED
 from tests.kube.leaping import leap
 from tests.reference.filters.scenes import node
 from tests.reference.filters.test_volume_filters import LATER, claim, using, volume
@@ -82,11 +82,11 @@ class Scene:
     @staticmethod
     def watch(informer: Any, item: Any) -> None:
         item.metadata.resource_version = item.metadata.resource_version or "1"
-        informer.changed("ADDED", item)
+        informer.on_event("ADDED", item)
 
     def see(self, field: str, item: dict[str, Any]) -> None:
         """Let the watch deliver a storage object."""
-        informer = self.scheduler._around.informers[field]
+        informer = self.scheduler._state_informers.informers[field]
         self.watch(informer, msgspec.convert(item, WATCHED[field][1], strict=False))
 
     async def cycle(self) -> bool:

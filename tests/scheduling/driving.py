@@ -42,7 +42,7 @@ class Driver:
         self.evicted: set[str] = set()
         self.bound: dict[str, tuple[str, str, model.Pod, str]] = {}
         """Name of a new pod → its gang, its group, the pod and its node."""
-        self.claims: set[str] = set()
+        self.preemptors: set[str] = set()
         self.plans: list[cycle.Plan] = []
 
     def run(self) -> SchedulingOutcome:
@@ -58,12 +58,12 @@ class Driver:
         used: dict[str, Counter[str]] = {}
         for node, pod in [(r.node, p) for r, p in running if r.holds] + [(n, p) for *_, p, n in self.bound.values()]:
             used.setdefault(node, Counter()).update(pod.requests)
-        around = cycle.OtherPods(
+        other_pods = cycle.OtherPods(
             evictable=[(p, r.node) for r, p in running if not r.gang and r.state == "running"],
-            leaving=[(p, r.node) for r, p in running if r.state == "terminating"],
-            claims=self.claims,
+            terminating=[(p, r.node) for r, p in running if r.state == "terminating"],
+            preemptors=self.preemptors,
         )
-        plan = cycle.plan(gangs, Capacity(self.nodes, {name: dict(total) for name, total in used.items()}), around)
+        plan = cycle.plan(gangs, Capacity(self.nodes, {name: dict(total) for name, total in used.items()}), other_pods)
         self.plans.append(plan)
         for gang in gangs:
             for group in gang.groups:
@@ -73,7 +73,7 @@ class Driver:
                         self.bound[pod.metadata.name] = (gang.name, group.name, pod, node_name)
         for eviction in plan.evictions:
             name = eviction.pod.metadata.name
-            self.claims.add(eviction.preemptor)
+            self.preemptors.add(eviction.preemptor)
             if name in self.old:
                 self.evicted.add(name)
             else:

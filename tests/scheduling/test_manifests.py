@@ -54,8 +54,8 @@ def decided(instance: Instance):
         snapshot.gang(msgspec.convert({**document, **manifests.gang_status("now")}, PodGang), pods, "mine", {})
         for document in manifests.gangs(instance, TESTBED)
     ]
-    around = snapshot.around(pods, {gang.name for gang in gangs}, ())
-    plan = cycle.plan(gangs, Capacity(nodes, snapshot.used(pods, {}), ClusterState(pods=pods)), around)
+    other_pods = snapshot.other_pods(pods, {gang.name for gang in gangs}, ())
+    plan = cycle.plan(gangs, Capacity(nodes, snapshot.used_resources(pods, {}), ClusterState(pods=pods)), other_pods)
     bound = {pod.metadata.name: node for pod, node in plan.bindings}
     evicted = {eviction.pod.metadata.name for eviction in plan.evictions}
     for document in documents:

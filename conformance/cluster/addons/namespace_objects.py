@@ -12,7 +12,7 @@ import msgspec
 from kube import discovery
 from kube.client import Client
 from kube.errors import ApiError
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.objects import Key, ObjectMeta
 from kube.resource import NAMESPACES, Resource
 from kube.workqueue import WorkQueue, work
@@ -36,7 +36,7 @@ class NamespaceObjects:
         """`manifests` are the objects to create. Objects of cluster-scoped kinds are ignored."""
         self._client, self._manifests = client, manifests
         self._kinds: dict[tuple[str, str], Resource] = {}
-        self._namespaces = Informer(client, NAMESPACES, typed(Namespace))
+        self._namespaces = Informer(client, NAMESPACES, typed_decoder(Namespace))
         self._new_namespaces: WorkQueue[Key] = WorkQueue()
         self._namespaces.add_handler(self._on_namespace)
 
@@ -70,7 +70,7 @@ class NamespaceObjects:
         yet."""
         kind = (manifest["apiVersion"], manifest["kind"])
         if kind not in self._kinds:
-            self._kinds = await discovery.kinds(self._client)
+            self._kinds = await discovery.resources_by_kind(self._client)
         if kind not in self._kinds:
             raise LookupError(f"the API server serves no {kind[1]} of {kind[0]}")
         return self._kinds[kind]

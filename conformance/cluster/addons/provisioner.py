@@ -14,7 +14,7 @@ from conformance.cluster.addons import volumes
 from conformance.cluster.addons.volumes import CLAIMS, CLASSES, SELECTED, VOLUMES, Volume, VolumeClaim
 from kube.client import Client
 from kube.errors import ApiError
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.objects import Key
 from kube.resource import NODES
 from kube.workqueue import WorkQueue, work
@@ -27,8 +27,8 @@ class Provisioner:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._claims = Informer(client, CLAIMS, typed(VolumeClaim))
-        self._volumes = Informer(client, VOLUMES, typed(Volume))
+        self._claims = Informer(client, CLAIMS, typed_decoder(VolumeClaim))
+        self._volumes = Informer(client, VOLUMES, typed_decoder(Volume))
         self._claim_queue: WorkQueue[Key] = WorkQueue()
         self._volume_queue: WorkQueue[Key] = WorkQueue()
         self._claims.add_handler(self._on_claim)

@@ -64,7 +64,7 @@ def described(leftovers: Iterable[Leftover]) -> str:
 
 async def find(client: Client, run: str = "") -> list[Leftover]:
     """Return the leftovers of a run, or of all runs. They can be objects of any kind. Raises ApiError."""
-    resources = (await discovery.served(client, ("list", "delete"))).values()
+    resources = (await discovery.served_resources(client, ("list", "delete"))).values()
     by_resource = await asyncio.gather(*(_leftovers_of(client, resource, run) for resource in resources))
     return [leftover for leftovers in by_resource for leftover in leftovers]
 
@@ -149,7 +149,7 @@ async def _end_pods(client: Client, namespace: str) -> None:
 async def _take_finalizers(client: Client, namespace: str) -> None:
     """Remove the finalizers of all objects in a namespace that is being deleted, because the controllers that normally
     do this have ended."""
-    for resource in (await discovery.served(client, ("list", "patch"))).values():
+    for resource in (await discovery.served_resources(client, ("list", "patch"))).values():
         if not resource.namespaced:
             continue
         try:

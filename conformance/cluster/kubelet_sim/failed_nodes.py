@@ -9,7 +9,7 @@ from conformance.cluster.kubelet_sim import node_failure, status
 from conformance.cluster.kubelet_sim.init_wait import SimulatedPod
 from conformance.cluster.kubelet_sim.node_failure import SimulatedNode
 from kube.client import Client
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.resource import NODES
 from kube.workqueue import WorkQueue, work
 
@@ -22,7 +22,7 @@ class FailedNodes:
     def __init__(self, client: Client, pods: Informer[SimulatedPod]) -> None:
         """Must be called before `pods` runs."""
         self._client, self._pods = client, pods
-        self._nodes = Informer(client, NODES, typed(SimulatedNode))
+        self._nodes = Informer(client, NODES, typed_decoder(SimulatedNode))
         self._nodes.add_handler(self._on_node)
         self._queue: WorkQueue[str] = WorkQueue()
         pods.add_handler(self._on_pod)

@@ -31,7 +31,7 @@ from grove_conformance import start
 from kube import config
 from kube.client import Client
 from kube.config import Connection
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.objects import Key
 from kube.resource import PODS
 from kube.workqueue import WorkQueue, work
@@ -114,7 +114,7 @@ async def run(client: Client, *, of_suite: bool, objects: Sequence[Mapping[str, 
     """Simulate until cancelled. `of_suite`: the cluster was started by the suite. `objects` are the objects of each
     namespace."""
     queue: WorkQueue[Key] = WorkQueue()
-    pods = Informer(client, PODS, typed(SimulatedPod), field_selector="spec.nodeName!=")
+    pods = Informer(client, PODS, typed_decoder(SimulatedPod), field_selector="spec.nodeName!=")
     readiness = GangReadiness(queue.add)
     pods.add_handler(readiness.see)
     failed_nodes = FailedNodes(client, pods)
@@ -130,7 +130,7 @@ async def run(client: Client, *, of_suite: bool, objects: Sequence[Mapping[str, 
 
     async with asyncio.TaskGroup() as group:
         group.create_task(pods.run())
-        await pods.synced()
+        await pods.wait_until_synced()
         group.create_task(work(queue, write, _WRITERS))
         group.create_task(failed_nodes.run())
         if of_suite:

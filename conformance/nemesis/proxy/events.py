@@ -54,7 +54,7 @@ def read(frame: bytes, content_type: str) -> WatchEvent:
     try:
         if content_type.startswith(PROTOBUF):
             return _from_protobuf(frame)
-        decoded = _decode(nesting.bounded(frame, "a watch"))
+        decoded = _decode(nesting.limit_depth(frame, "a watch"))
     except (msgspec.MsgspecError, ValueError, IndexError, UnicodeDecodeError):
         return WatchEvent("", "", "", "", frame)
     metadata = decoded.object.metadata

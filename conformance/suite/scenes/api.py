@@ -81,7 +81,7 @@ class Api:
 
     def discover(self) -> dict[str, Resource]:
         """Return every served resource by `plural.group` (`pods.` for the core group), in its preferred version."""
-        return self._run(discovery.served(self._client))
+        return self._run(discovery.served_resources(self._client))
 
     def of_object(self, obj: Mapping[str, Any]) -> Resource:
         """Return the resource of an object by its apiVersion and kind. Raises NotServed if the API server does not

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from kube.client import Client
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.objects import Key, ObjectMeta
 from kube.resource import PODS, Resource
 from kube.workqueue import WorkQueue, work
@@ -107,8 +107,8 @@ class Bridge:
         self._client = client
         self._queue: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         selector = ",".join("=".join(pair) for pair in WANTED.items())
-        self._jobs = Informer(client, JOBS, typed(Job), label_selector=selector)
-        self._pods = Informer(client, PODS, typed(Pod), label_selector=GANG)
+        self._jobs = Informer(client, JOBS, typed_decoder(Job), label_selector=selector)
+        self._pods = Informer(client, PODS, typed_decoder(Pod), label_selector=GANG)
         self._pods.add_index(GANG, lambda pod: ["/".join(pod.gang)])
         self._jobs.add_handler(lambda kind, old, job: self._queue.add(job.metadata.key))
         self._pods.add_handler(self._on_pod)
@@ -122,8 +122,8 @@ class Bridge:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._jobs.run())
             group.create_task(self._pods.run())
-            await self._jobs.synced()
-            await self._pods.synced()
+            await self._jobs.wait_until_synced()
+            await self._pods.wait_until_synced()
             await policy_applies(self._client)
             log.info("ready")
             group.create_task(work(self._queue, self._reconcile, workers=4))

@@ -34,7 +34,7 @@ class ClusterState:
     csi_drivers: Iterable[CsiDriver] = ()
     storage_capacities: Iterable[CsiStorageCapacity] = ()
     attachments: Iterable[VolumeAttachment] = ()
-    assumed: Mapping[str, str] = field(default_factory=dict)
+    assumed_nodes: Mapping[str, str] = field(default_factory=dict)
     """Pods (by uid) whose binding request has been sent, with their node."""
     neighbors: Callable[[Pod], Iterable[tuple[Pod, Node]]] | None = None
     """Returns the pods on nodes that can affect the placement of a pod. None means that all pods can."""
@@ -47,13 +47,13 @@ class ClusterState:
         nodes = {node.metadata.name: node for node in self.nodes}
         pairs = []
         for pod in self.pods:
-            name = pod.spec.node_name or self.assumed.get(pod.metadata.uid)
+            name = pod.spec.node_name or self.assumed_nodes.get(pod.metadata.uid)
             if name and pod.holds_resources and (node := nodes.get(name)) is not None:
                 pairs.append((pod, node))
         return pairs
 
     @cached_property
-    def pods_on(self) -> dict[str, list[Pod]]:
+    def pods_by_node(self) -> dict[str, list[Pod]]:
         """The pods with host ports or volumes, by node."""
         by_node: dict[str, list[Pod]] = defaultdict(list)
         for pod, node in self.placed:
@@ -65,14 +65,14 @@ class ClusterState:
     def used_claims(self) -> dict[tuple[str, str], int]:
         """The number of pods on nodes that use each claim."""
         users: dict[tuple[str, str], int] = defaultdict(int)
-        for pods in self.pods_on.values():
+        for pods in self.pods_by_node.values():
             for pod in pods:
                 for name, ephemeral in pod.claims:
                     if not ephemeral:
                         users[pod.metadata.namespace, name] += 1
         return users
 
-    def around(self, pod: Pod) -> Iterable[tuple[Pod, Node]]:
+    def related_pods(self, pod: Pod) -> Iterable[tuple[Pod, Node]]:
         """Return the pods on nodes to which affinity, anti-affinity or spread terms may relate the pod, with their
         nodes."""
         return self.placed if self.neighbors is None else self.neighbors(pod)
@@ -81,12 +81,12 @@ class ClusterState:
         """Add `delta` pods like this one to a node, or remove them if `delta` is negative."""
         if not pod.host_ports and not pod.volumes:
             return
-        used, pods_here = self.used_claims, self.pods_on[node.metadata.name]
+        used, node_pods = self.used_claims, self.pods_by_node[node.metadata.name]
         for _ in range(abs(delta)):
             if delta > 0:
-                pods_here.append(pod)
+                node_pods.append(pod)
             else:
-                pods_here.remove(pod)
+                node_pods.remove(pod)
         for name, ephemeral in pod.claims:
             if not ephemeral:
                 used[pod.metadata.namespace, name] += delta
@@ -97,17 +97,17 @@ class ClusterState:
         return {item.metadata.name: item.metadata.labels or {} for item in self.namespaces}
 
     @cached_property
-    def claim(self) -> dict[tuple[str, str], PersistentVolumeClaim]:
+    def claims_by_key(self) -> dict[tuple[str, str], PersistentVolumeClaim]:
         """The claims by namespace and name."""
         return {item.metadata.key: item for item in self.claims}
 
     @cached_property
-    def volume(self) -> dict[str, PersistentVolume]:
+    def volumes_by_name(self) -> dict[str, PersistentVolume]:
         """The volumes by name."""
         return _by_name(self.volumes)
 
     @cached_property
-    def volumes_of_class(self) -> dict[str, list[PersistentVolume]]:
+    def volumes_by_class(self) -> dict[str, list[PersistentVolume]]:
         """The volumes of each storage class."""
         by_class: dict[str, list[PersistentVolume]] = defaultdict(list)
         for volume in self.volumes:
@@ -115,17 +115,17 @@ class ClusterState:
         return by_class
 
     @cached_property
-    def storage_class(self) -> dict[str, StorageClass]:
+    def storage_classes_by_name(self) -> dict[str, StorageClass]:
         """The storage classes by name."""
         return _by_name(self.storage_classes)
 
     @cached_property
-    def csi_node(self) -> dict[str, CsiNode]:
+    def csi_nodes_by_name(self) -> dict[str, CsiNode]:
         """The CSINodes by name."""
         return _by_name(self.csi_nodes)
 
     @cached_property
-    def attachments_of(self) -> dict[str, list[VolumeAttachment]]:
+    def attachments_by_node(self) -> dict[str, list[VolumeAttachment]]:
         """The volume attachments of each node."""
         by_node: dict[str, list[VolumeAttachment]] = defaultdict(list)
         for item in self.attachments:
@@ -133,7 +133,7 @@ class ClusterState:
         return by_node
 
     @cached_property
-    def csi_driver(self) -> dict[str, CsiDriver]:
+    def csi_drivers_by_name(self) -> dict[str, CsiDriver]:
         """The CSIDrivers by name."""
         return _by_name(self.csi_drivers)
 

@@ -20,8 +20,8 @@ from reference_impl.scheduler.filters.volume_restrictions import VolumeRestricti
 from reference_impl.scheduler.filters.volume_zone import VolumeZone
 from reference_impl.scheduler.model import Node, Pod
 
-OF_THE_NODE: tuple[type[Plugin], ...] = (NodeUnschedulable, NodeName, TaintToleration, NodeAffinity)
-OF_OTHER_PODS: tuple[type[Plugin], ...] = (
+NODE_FILTERS: tuple[type[Plugin], ...] = (NodeUnschedulable, NodeName, TaintToleration, NodeAffinity)
+POD_FILTERS: tuple[type[Plugin], ...] = (
     NodePorts,
     VolumeRestrictions,
     NodeVolumeLimits,
@@ -30,14 +30,14 @@ OF_OTHER_PODS: tuple[type[Plugin], ...] = (
     PodTopologySpread,
     InterPodAffinity,
 )
-FILTERS: tuple[type[Plugin], ...] = (*OF_THE_NODE, NodePorts, NodeResourcesFit, *OF_OTHER_PODS[1:])
+FILTERS: tuple[type[Plugin], ...] = (*NODE_FILTERS, NodePorts, NodeResourcesFit, *POD_FILTERS[1:])
 
 
 def feasible_nodes(pod: Pod, state: ClusterState) -> dict[str, str]:
     """Return an entry for each node name: empty if the pod may be placed on the node, and otherwise the plugin that
     rejects the node, with its reason."""
-    if pod.unreadable:
-        return dict.fromkeys((node.metadata.name for node in state.nodes), f"Unknown: {pod.unreadable}")
+    if pod.decode_error:
+        return dict.fromkeys((node.metadata.name for node in state.nodes), f"Unknown: {pod.decode_error}")
     plugins = [plugin(pod, state) for plugin in FILTERS]
     return {node.metadata.name: refusal(plugins, node) for node in state.nodes}
 

@@ -11,10 +11,10 @@ class NodeAffinity(Plugin):
     """Rejects nodes without the labels or the name that the pod requires."""
 
     def refusal(self, node: Node) -> str:
-        return "" if selected(self.pod, node) else "node didn't match Pod's node affinity/selector"
+        return "" if matches_node(self.pod, node) else "node didn't match Pod's node affinity/selector"
 
 
-def selected(pod: Pod, node: Node) -> bool:
+def matches_node(pod: Pod, node: Node) -> bool:
     """Return whether the node has the labels and the name that the pod requires."""
     labels = node.metadata.labels or {}
     if any(labels.get(key) != value for key, value in (pod.spec.node_selector or {}).items()):

@@ -18,13 +18,13 @@ class NodePorts(Plugin):
 
     def refusal(self, node: Node) -> str:
         ports = self.pod.host_ports
-        for other in self.state.pods_on.get(node.metadata.name, ()) if ports else ():
-            if any(_conflict(port, other_port) for port in ports for other_port in other.host_ports):
+        for other in self.state.pods_by_node.get(node.metadata.name, ()) if ports else ():
+            if any(_conflicts(port, other_port) for port in ports for other_port in other.host_ports):
                 return "node didn't have free ports for the requested pod ports"
         return ""
 
 
-def _conflict(one: ContainerPort, other: ContainerPort) -> bool:
+def _conflicts(one: ContainerPort, other: ContainerPort) -> bool:
     if one.host_port != other.host_port or (one.protocol or "TCP") != (other.protocol or "TCP"):
         return False
     return one.host_ip in ANY_ADDRESS or other.host_ip in ANY_ADDRESS or one.host_ip == other.host_ip

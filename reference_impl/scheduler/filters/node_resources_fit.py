@@ -24,9 +24,9 @@ class NodeResourcesFit(Plugin):
         return True
 
     def refusal(self, node: Node) -> str:
-        used, offered = self._used[node.metadata.name], node.allocatable
+        used, allocatable = self._used[node.metadata.name], node.allocatable
         for name, amount in self.pod.requests.items():
-            if amount > offered.get(name, 0) - used[name]:
+            if amount > allocatable.get(name, 0) - used[name]:
                 return "Too many pods" if name == PODS else f"Insufficient {name}"
         return ""
 

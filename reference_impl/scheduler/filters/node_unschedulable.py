@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reference_impl.scheduler.filters.plugin import Plugin
-from reference_impl.scheduler.filters.taint_toleration import tolerated
+from reference_impl.scheduler.filters.taint_toleration import tolerates
 from reference_impl.scheduler.model import Node, Taint
 
 CORDON = Taint("node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -14,6 +14,6 @@ class NodeUnschedulable(Plugin):
     """Rejects cordoned nodes."""
 
     def refusal(self, node: Node) -> str:
-        if not node.spec.unschedulable or tolerated(self.pod, [CORDON]):
+        if not node.spec.unschedulable or tolerates(self.pod, [CORDON]):
             return ""
         return "node was unschedulable"

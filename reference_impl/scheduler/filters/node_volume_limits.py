@@ -28,13 +28,13 @@ class NodeVolumeLimits(Plugin):
         pod, state = self.pod, self.state
         if not pod.volumes:
             return ""
-        csi_node = state.csi_node.get(node.metadata.name)
+        csi_node = state.csi_nodes_by_name.get(node.metadata.name)
         limits = csi_node.limits if csi_node else {}
         if not limits:
             return ""
         pod_volumes = _handles(pod, state, csi_node)
         attached = set()
-        for other in state.pods_on.get(node.metadata.name, ()):
+        for other in state.pods_by_node.get(node.metadata.name, ()):
             attached |= _handles(other, state, csi_node)
         added = Counter(driver for driver, _ in pod_volumes - attached)
         attached_counts = Counter(driver for driver, _ in attached | _attachments(node, state))
@@ -49,7 +49,7 @@ def _handles(pod: Pod, state: ClusterState, csi_node: CsiNode | None) -> set[Han
     """Return the CSI volumes of a pod."""
     handles: set[Handle] = set()
     for name, ephemeral in pod.claims:
-        claim = state.claim.get((pod.metadata.namespace, name))
+        claim = state.claims_by_key.get((pod.metadata.namespace, name))
         owner = claim.metadata.controller if claim and ephemeral else None
         if claim is not None and (not ephemeral or (owner and owner.uid == pod.metadata.uid)):
             handle = _handle(claim, state, csi_node)
@@ -61,12 +61,12 @@ def _handles(pod: Pod, state: ClusterState, csi_node: CsiNode | None) -> set[Han
 
 
 def _handle(claim: PersistentVolumeClaim, state: ClusterState, csi_node: CsiNode | None) -> Handle | None:
-    volume = state.volume.get(claim.spec.volume_name)
+    volume = state.volumes_by_name.get(claim.spec.volume_name)
     if volume is not None:
         if volume.spec.csi is not None:
             return volume.spec.csi.driver, volume.spec.csi.volume_handle
         return volume.spec.migrated if csi_node is not None else None
-    storage_class = state.storage_class.get(claim.storage_class)
+    storage_class = state.storage_classes_by_name.get(claim.storage_class)
     if storage_class is None:
         return None
     provisioner = storage_class.provisioner
@@ -79,9 +79,9 @@ def _handle(claim: PersistentVolumeClaim, state: ClusterState, csi_node: CsiNode
 
 def _attachments(node: Node, state: ClusterState) -> set[Handle]:
     handles: set[Handle] = set()
-    for item in state.attachments_of.get(node.metadata.name, ()):
+    for item in state.attachments_by_node.get(node.metadata.name, ()):
         if item.spec.attacher:
-            volume = state.volume.get(item.spec.source.persistent_volume_name or "")
+            volume = state.volumes_by_name.get(item.spec.source.persistent_volume_name or "")
             if volume is not None and volume.spec.csi is not None:
                 handles.add((item.spec.attacher, volume.spec.csi.volume_handle))
     return handles

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 
 from reference_impl.scheduler.filters.cluster_state import ClusterState
-from reference_impl.scheduler.filters.node_affinity import selected
+from reference_impl.scheduler.filters.node_affinity import matches_node
 from reference_impl.scheduler.filters.plugin import Plugin
-from reference_impl.scheduler.filters.taint_toleration import tolerated
+from reference_impl.scheduler.filters.taint_toleration import tolerates
 from reference_impl.scheduler.model import Node, Pod
-from reference_impl.scheduler.selectors import SpreadConstraint, narrowed, selects
+from reference_impl.scheduler.selectors import SpreadConstraint, selects, with_merged_labels
 
 
 class PodTopologySpread(Plugin):
@@ -18,16 +18,16 @@ class PodTopologySpread(Plugin):
 
     def __init__(self, pod: Pod, state: ClusterState) -> None:
         super().__init__(pod, state)
-        self._constraints = [_Constraint(pod, constraint) for constraint in pod.spread]
+        self._constraints = [_Constraint(pod, constraint) for constraint in pod.spread_constraints]
         if not self._constraints:
             return
         self._keys = [constraint.spec.topology_key for constraint in self._constraints]
         for node in state.nodes:
-            if self._counted(node):
+            if self._has_all_keys(node):
                 for constraint in self._constraints:
                     if constraint.includes(pod, node):
                         constraint.add(node, 0)
-        for other, node in state.around(pod):
+        for other, node in state.related_pods(pod):
             self.update(other, node, 1)
 
     @property
@@ -50,13 +50,13 @@ class PodTopologySpread(Plugin):
     def update(self, other: Pod, node: Node, delta: int) -> None:
         if not self._constraints or other.metadata.namespace != self.pod.metadata.namespace:
             return
-        if other.metadata.deletion_timestamp is not None or not self._counted(node):
+        if other.metadata.deletion_timestamp is not None or not self._has_all_keys(node):
             return
         for constraint in self._constraints:
             if constraint.counts_pod(other) and constraint.includes(self.pod, node):
                 constraint.add(node, delta)
 
-    def _counted(self, node: Node) -> bool:
+    def _has_all_keys(self, node: Node) -> bool:
         """Return whether the node has the topology keys of all constraints."""
         labels = node.metadata.labels or {}
         return all(key in labels for key in self._keys)
@@ -67,7 +67,7 @@ class _Constraint:
 
     def __init__(self, pod: Pod, spec: SpreadConstraint) -> None:
         self.spec = spec
-        self.selector = narrowed(spec, pod.metadata.labels or {})
+        self.selector = with_merged_labels(spec, pod.metadata.labels or {})
         self.everything = self.selector is not None and self.selector.empty
         """Whether the selector is empty, in which case kube-scheduler counts no pods."""
         self.self_matches = int(selects(self.selector, pod.metadata.labels))
@@ -93,6 +93,6 @@ class _Constraint:
 
     def includes(self, pod: Pod, node: Node) -> bool:
         """Return whether the node counts as part of its domain."""
-        if self.spec.node_affinity_policy == "Honor" and not selected(pod, node):
+        if self.spec.node_affinity_policy == "Honor" and not matches_node(pod, node):
             return False
-        return self.spec.node_taints_policy != "Honor" or tolerated(pod, node.spec.taints or ())
+        return self.spec.node_taints_policy != "Honor" or tolerates(pod, node.spec.taints or ())

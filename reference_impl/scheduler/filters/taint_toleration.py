@@ -9,7 +9,7 @@ from reference_impl.scheduler.filters.plugin import Plugin
 from reference_impl.scheduler.model import Node, Pod, Taint, Toleration
 from reference_impl.scheduler.selectors import integer
 
-_REPELLING = ("NoSchedule", "NoExecute")
+_REPELLING_EFFECTS = ("NoSchedule", "NoExecute")
 _DECIMAL = re.compile(r"0|-?[1-9][0-9]*")
 
 
@@ -17,18 +17,18 @@ class TaintToleration(Plugin):
     """Rejects nodes with a NoSchedule or NoExecute taint that the pod does not tolerate."""
 
     def refusal(self, node: Node) -> str:
-        if not node.spec.taints or tolerated(self.pod, node.spec.taints):
+        if not node.spec.taints or tolerates(self.pod, node.spec.taints):
             return ""
         return "node had untolerated taint(s)"
 
 
-def tolerated(pod: Pod, taints: Iterable[Taint]) -> bool:
+def tolerates(pod: Pod, taints: Iterable[Taint]) -> bool:
     """Return whether the pod tolerates all NoSchedule and NoExecute taints."""
     tolerations = pod.spec.tolerations or []
     return all(
         any(_tolerates(toleration, taint) for toleration in tolerations)
         for taint in taints
-        if taint.effect in _REPELLING
+        if taint.effect in _REPELLING_EFFECTS
     )
 
 

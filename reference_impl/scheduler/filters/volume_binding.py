@@ -27,87 +27,87 @@ class VolumeBinding(Plugin):
 
     def __init__(self, pod: Pod, state: ClusterState) -> None:
         super().__init__(pod, state)
-        self._blocked = ""
-        self._bound: list[PersistentVolumeClaim] = []
-        self._delayed: list[PersistentVolumeClaim] = []
+        self._rejection = ""
+        self._bound_claims: list[PersistentVolumeClaim] = []
+        self._unbound_claims: list[PersistentVolumeClaim] = []
         for name, ephemeral in pod.claims:
-            claim = state.claim.get((pod.metadata.namespace, name))
-            self._blocked = self._blocked or _unusable(pod, name, claim, ephemeral=ephemeral)
+            claim = state.claims_by_key.get((pod.metadata.namespace, name))
+            self._rejection = self._rejection or _claim_problem(pod, name, claim, ephemeral=ephemeral)
             if claim is None:
                 continue
-            storage_class = state.storage_class.get(claim.storage_class)
+            storage_class = state.storage_classes_by_name.get(claim.storage_class)
             if claim.bound:
-                self._bound.append(claim)
+                self._bound_claims.append(claim)
             elif storage_class and storage_class.waits_for_first_consumer and not claim.spec.volume_name:
-                self._delayed.append(claim)
+                self._unbound_claims.append(claim)
             else:
-                self._blocked = self._blocked or "pod has unbound immediate PersistentVolumeClaims"
+                self._rejection = self._rejection or "pod has unbound immediate PersistentVolumeClaims"
 
     @property
     def dynamic(self) -> bool:
-        return bool(self._delayed) and not self._blocked
+        return bool(self._unbound_claims) and not self._rejection
 
     @property
     def monotone(self) -> bool:
-        return not self._delayed  # the first pod that uses a claim determines the claim's volume
+        return not self._unbound_claims  # the first pod that uses a claim determines the claim's volume
 
     def refusal(self, node: Node) -> str:
-        if self._blocked:
-            return self._blocked
-        for claim in self._bound:
-            volume = self.state.volume.get(claim.spec.volume_name)
+        if self._rejection:
+            return self._rejection
+        for claim in self._bound_claims:
+            volume = self.state.volumes_by_name.get(claim.spec.volume_name)
             if volume is None:
                 return f"bound PersistentVolume {claim.spec.volume_name} doesn't exist"
-            if not _usable(volume, node):
+            if not _is_usable(volume, node):
                 return "node had volume node affinity conflict"
-        return self._choose(node)[0] if self._delayed else ""
+        return self._choose(node)[0] if self._unbound_claims else ""
 
     def choice(self, node: Node) -> Choice:
         """Return the volumes for unbound claims on a node that is not rejected."""
-        return self._choose(node)[1] if self._delayed else []
+        return self._choose(node)[1] if self._unbound_claims else []
 
     def update(self, other: Pod, node: Node, delta: int) -> None:
         """Record the volumes chosen for pods of this filter; no other pods change `assumed_claims`."""
         if other is not self.pod:
             return
-        for claim, volume in self.choice(node) if delta > 0 else [(claim, None) for claim in self._delayed]:
+        for claim, volume in self.choice(node) if delta > 0 else [(claim, None) for claim in self._unbound_claims]:
             for _ in range(abs(delta)):
-                assumed = self.state.assumed_claims.setdefault(claim.metadata.key, [])
+                assumed_claims = self.state.assumed_claims.setdefault(claim.metadata.key, [])
                 if delta > 0:
-                    assumed.append(AssumedClaim(node, assumed[0].volume if assumed else volume))
+                    assumed_claims.append(AssumedClaim(node, assumed_claims[0].volume if assumed_claims else volume))
                 else:
-                    assumed.pop()
+                    assumed_claims.pop()
 
     def _choose(self, node: Node) -> tuple[str, Choice]:
-        state, choice, provision = self.state, Choice(), []
-        firsts = (assumed[0] for assumed in state.assumed_claims.values() if assumed)
-        used_volumes = {first.volume.metadata.name for first in firsts if first.volume}
-        for claim in sorted(self._delayed, key=lambda claim: thousandths(claim.size)):
+        state, choice, claims_to_provision = self.state, Choice(), []
+        first_assumed = (assumed[0] for assumed in state.assumed_claims.values() if assumed)
+        used_volumes = {first.volume.metadata.name for first in first_assumed if first.volume}
+        for claim in sorted(self._unbound_claims, key=lambda claim: thousandths(claim.size)):
             if assumed := state.assumed_claims.get(claim.metadata.key):
                 volume = assumed[0].volume
-                if volume is not None and not _usable(volume, node):
+                if volume is not None and not _is_usable(volume, node):
                     return "node had volume node affinity conflict", []
                 choice.append((claim, volume))
                 continue
             if claim.selected_node is not None:
                 if claim.selected_node != node.metadata.name:
                     return "node didn't find available persistent volumes to bind", []
-                provision.append(claim)
+                claims_to_provision.append(claim)
                 continue
-            volume = _match(claim, node, state.volumes_of_class.get(claim.storage_class, ()), used_volumes)
+            volume = _find_volume(claim, node, state.volumes_by_class.get(claim.storage_class, ()), used_volumes)
             if volume is None:
-                provision.append(claim)
+                claims_to_provision.append(claim)
             else:
                 used_volumes.add(volume.metadata.name)
                 choice.append((claim, volume))
-        for claim in provision:
-            if reason := _unprovisionable(claim, node, state):
+        for claim in claims_to_provision:
+            if reason := _provisioning_problem(claim, node, state):
                 return reason, []
             choice.append((claim, None))
         return "", choice
 
 
-def _unusable(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, ephemeral: bool) -> str:
+def _claim_problem(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, ephemeral: bool) -> str:
     if claim is None:
         if ephemeral:
             return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
@@ -122,17 +122,17 @@ def _unusable(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, ephem
     return ""
 
 
-def _usable(volume: PersistentVolume, node: Node) -> bool:
+def _is_usable(volume: PersistentVolume, node: Node) -> bool:
     """Return whether the node affinity of a volume admits a node."""
     return volume.affinity is None or selects_node(volume.affinity, node.metadata.name, node.metadata.labels)
 
 
-def _match(
+def _find_volume(
     claim: PersistentVolumeClaim, node: Node, volumes: Collection[PersistentVolume], used_volumes: Collection[str]
 ) -> PersistentVolume | None:
     """Return the volume that is reserved for the claim, or else the smallest available volume that suits the claim;
     None if there is none."""
-    size, best = thousandths(claim.size), None
+    size, smallest = thousandths(claim.size), None
     for volume in volumes:
         spec, ref = volume.spec, volume.spec.claim_ref
         is_reserved = ref is not None and (ref.namespace, ref.name) == claim.metadata.key
@@ -146,24 +146,26 @@ def _match(
         if volume.metadata.deletion_timestamp is not None:
             continue
         if is_reserved:
-            return volume if _usable(volume, node) else None
+            return volume if _is_usable(volume, node) else None
         if volume.status.phase != "Available" or not set(claim.spec.access_modes) <= set(spec.access_modes):
             continue
         if claim.spec.selector is not None and not selects(claim.spec.selector, volume.metadata.labels):
             continue
-        if _usable(volume, node) and (best is None or capacity < best[0]):
-            best = (capacity, volume)
-    return best[1] if best else None
+        if _is_usable(volume, node) and (smallest is None or capacity < smallest[0]):
+            smallest = (capacity, volume)
+    return smallest[1] if smallest else None
 
 
-def _unprovisionable(claim: PersistentVolumeClaim, node: Node, state: ClusterState) -> str:
-    storage_class = state.storage_class[claim.storage_class]
-    if storage_class.provisioner in ("", NO_PROVISIONER) or not _allowed(storage_class.allowed_topologies, node):
+def _provisioning_problem(claim: PersistentVolumeClaim, node: Node, state: ClusterState) -> str:
+    storage_class = state.storage_classes_by_name[claim.storage_class]
+    if storage_class.provisioner in ("", NO_PROVISIONER) or not _is_topology_allowed(
+        storage_class.allowed_topologies, node
+    ):
         return "node didn't find available persistent volumes to bind"
-    return "" if _enough(claim, storage_class, node, state) else "node did not have enough free storage"
+    return "" if _has_capacity(claim, storage_class, node, state) else "node did not have enough free storage"
 
 
-def _allowed(terms: list[TopologyTerm] | None, node: Node) -> bool:
+def _is_topology_allowed(terms: list[TopologyTerm] | None, node: Node) -> bool:
     labels = node.metadata.labels or {}
     return not terms or any(
         term.match_label_expressions and all(labels.get(e.key) in e.values for e in term.match_label_expressions)
@@ -171,9 +173,9 @@ def _allowed(terms: list[TopologyTerm] | None, node: Node) -> bool:
     )
 
 
-def _enough(claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node, state: ClusterState) -> bool:
+def _has_capacity(claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node, state: ClusterState) -> bool:
     """Return whether the driver has capacity for the volume; True if the driver does not publish its capacity."""
-    driver = state.csi_driver.get(storage_class.provisioner)
+    driver = state.csi_drivers_by_name.get(storage_class.provisioner)
     if driver is None or not driver.spec.storage_capacity or "storage" not in (claim.spec.resources.requests or {}):
         return True
     size = thousandths(claim.size)

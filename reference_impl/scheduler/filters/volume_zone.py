@@ -19,15 +19,15 @@ class VolumeZone(Plugin):
 
     def __init__(self, pod: Pod, state: ClusterState) -> None:
         super().__init__(pod, state)
-        self._missing = ""
+        self._missing_object = ""
         self._required: list[tuple[str, set[str]]] = []
         for name, ephemeral in pod.claims:
-            claim = None if ephemeral else state.claim.get((pod.metadata.namespace, name))
+            claim = None if ephemeral else state.claims_by_key.get((pod.metadata.namespace, name))
             if claim is None or not claim.spec.volume_name:
                 continue  # VolumeBinding rejects nodes for claims that cannot be bound later
-            volume = state.volume.get(claim.spec.volume_name)
+            volume = state.volumes_by_name.get(claim.spec.volume_name)
             if volume is None:
-                self._missing = f'persistentvolume "{claim.spec.volume_name}" not found'
+                self._missing_object = f'persistentvolume "{claim.spec.volume_name}" not found'
                 continue
             for key in KEYS:
                 values = [value.strip() for value in volume.metadata.label(key).split("__")]
@@ -35,8 +35,8 @@ class VolumeZone(Plugin):
                     self._required.append((key, set(values)))
 
     def refusal(self, node: Node) -> str:
-        if self._missing:
-            return self._missing
+        if self._missing_object:
+            return self._missing_object
         labels = node.metadata.labels or {}
         if not self._required or not any(key in labels for key in KEYS):
             return ""

@@ -110,7 +110,7 @@ class World:
     def at_rest(self) -> bool:
         """Return whether nothing more happens: pods have started, and the operator has seen all events and has nothing
         to do."""
-        idle = self._operator is None or self._operator.idle(SOON_SECONDS)
+        idle = self._operator is None or self._operator.is_idle(SOON_SECONDS)
         return idle and self.api.all_seen() and self.api.pods_started()
 
     async def soon(self, predicate: Callable[[], bool]) -> None:

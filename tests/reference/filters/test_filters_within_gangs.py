@@ -13,7 +13,7 @@ from reference_impl.scheduler.filters.cluster_state import ClusterState
 from reference_impl.scheduler.filters.feasibility import feasible_nodes
 from reference_impl.scheduler.gang import Gang, Group
 from reference_impl.scheduler.guard import Guard
-from reference_impl.scheduler.snapshot import used
+from reference_impl.scheduler.snapshot import used_resources
 from reference_impl.scheduler.storage import PersistentVolumeClaim
 from reference_impl.scheduler.unschedulable import reasons
 from tests.conftest import THOROUGH
@@ -33,9 +33,9 @@ def several(count, make=pod, name="p", **fields):
     return [make(name=f"{name}{i}", **fields) for i in range(count)]
 
 
-def decided(state, *gangs, **around):
-    capacity = Capacity(state.nodes, used(state.pods, {}), state)
-    return cycle.plan(gangs, capacity, cycle.OtherPods(**around) if around else None)
+def decided(state, *gangs, **other_pods):
+    capacity = Capacity(state.nodes, used_resources(state.pods, {}), state)
+    return cycle.plan(gangs, capacity, cycle.OtherPods(**other_pods) if other_pods else None)
 
 
 def at(plan):
@@ -91,13 +91,13 @@ def test_an_extra_pod_has_the_filter_in_its_reason(extra, reason):
     first = [listening(80, name=name, labels=X, affinity=apart(term(HOST))) for name in ("p0", "p1")]
     item = gang("g", [*first, extra], minimum=2)
     plan = decided(cluster(NODES[:2]), item)
-    [(_, text)] = reasons(item, None, plan.extra)
+    [(_, text)] = reasons(item, None, plan.extra_pod_reasons)
     assert text.startswith("pod gang g has its minimum; no node takes more pods of g-0: " + reason)
 
 
 def test_an_extra_pod_that_is_too_large_lacks_capacity():
     item = gang("g", [pod(), pod("q", containers=requests(cpu="9"))], minimum=1)
-    [(_, text)] = reasons(item, None, decided(cluster(NODES), item).extra)
+    [(_, text)] = reasons(item, None, decided(cluster(NODES), item).extra_pod_reasons)
     assert text == "pod gang g has its minimum; no node has capacity for more pods of g-0"
 
 
@@ -229,10 +229,10 @@ def test_a_gang_whose_claims_are_not_bound_yet_is_held():
     objects = {"claims": [claim("c"), claim("d", storage_class="made")], "volumes": [volume(host="a")], **LATER}
     state = cluster(NODES, **objects)
     gangs = [gang("g", [using("c", "d")], [pod("x")]), gang("s", [pod("y")], base="g"), gang("o", [pod("z")])]
-    capacity = Capacity(state.nodes, used(state.pods, {}), state)
+    capacity = Capacity(state.nodes, used_resources(state.pods, {}), state)
     plan = cycle.plan(gangs, capacity)
     decisions = volume_decisions.decisions(plan.bindings, capacity)
-    assert volume_decisions.hold(gangs, plan, decisions) == {"g"}
+    assert volume_decisions.postpone_gangs(gangs, plan, decisions) == {"g"}
     assert [bound.metadata.name for bound, _ in plan.bindings] == ["z"]
     assert reason_of(plan) == reason_of(plan, "s") == "waits until volumes are bound to claims: c, d"
     first, second = (decision.body() for decision in decisions)
@@ -246,8 +246,8 @@ def test_a_gang_whose_claims_are_not_bound_yet_is_held():
 def test_an_extra_pod_whose_claim_is_not_bound_yet_says_so():
     state = cluster(NODES, claims=[claim("c")], volumes=[volume(host="a")], **LATER)
     item = Gang("g", [Group("g-0", 1, [using("c")], [(pod("old", "a"), "a")])])
-    capacity = Capacity(state.nodes, used(state.pods, {}), state)
+    capacity = Capacity(state.nodes, used_resources(state.pods, {}), state)
     plan = cycle.plan([item], capacity)
-    volume_decisions.hold([item], plan, volume_decisions.decisions(plan.bindings, capacity))
-    [(_, text)] = reasons(item, None, plan.extra)
+    volume_decisions.postpone_gangs([item], plan, volume_decisions.decisions(plan.bindings, capacity))
+    [(_, text)] = reasons(item, None, plan.extra_pod_reasons)
     assert text == "pod gang g has its minimum; waits until volumes are bound to claims: c"

@@ -46,7 +46,7 @@ class Cluster:
         """Return whether nothing happens now, and nothing is due within `soon` seconds."""
         assert self.operator is not None
         placed = self.api.held_back or self.api.pods_started()
-        return self.operator.idle(soon) and self.api.all_seen() and placed
+        return self.operator.is_idle(soon) and self.api.all_seen() and placed
 
     async def rest(self) -> None:
         await self.until(lambda: self.at_rest(0.1))

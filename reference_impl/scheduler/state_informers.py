@@ -8,7 +8,7 @@ from typing import Any
 
 from kube.client import Client
 from kube.errors import REQUEST_FAILED, ApiError
-from kube.informer import Informer, typed
+from kube.informer import Informer, typed_decoder
 from kube.resource import NAMESPACES, Resource
 from reference_impl.runtime.waiting import passing
 from reference_impl.scheduler import storage
@@ -42,7 +42,7 @@ WATCHED: dict[str, tuple[Resource, type[Any]]] = {
 """The resource and the model of each field of the cluster state."""
 
 
-class Surroundings:
+class StateInformers:
     """The informer caches of namespaces and storage objects."""
 
     def __init__(self, client: Client, changed: Callable[[], None]) -> None:
@@ -50,14 +50,14 @@ class Surroundings:
         self.informers: dict[str, Informer[Any]] = {}
         """Informer caches by field of the cluster state."""
         for field, (resource, form) in WATCHED.items():
-            informer = self.informers[field] = Informer(client, resource, typed(form))
+            informer = self.informers[field] = Informer(client, resource, typed_decoder(form))
             informer.add_handler(lambda event_type, old, item: changed())
 
-    def state(self, pods: Iterable[Pod], assumed: Mapping[str, str]) -> ClusterState:
+    def state(self, pods: Iterable[Pod], assumed_nodes: Mapping[str, str]) -> ClusterState:
         """Return the cluster state that the filters read. Its indexes are built when they are first used."""
-        return ClusterState(pods=pods, assumed=assumed, **self.informers)  # type: ignore[arg-type]
+        return ClusterState(pods=pods, assumed_nodes=assumed_nodes, **self.informers)  # type: ignore[arg-type]
 
-    async def decide(self, decision: Decision) -> bool:
+    async def write_decision(self, decision: Decision) -> bool:
         """Write a decision about a claim, unless it has already been written. Return False if the write must be
         retried."""
         body = decision.body()
