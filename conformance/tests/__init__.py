@@ -1,2 +1,2 @@
-"""The conformance tests, one folder per profile. They use the packages suite, history and grove, never the cluster
-package."""
+"""The conformance tests, one folder per profile. They use the packages suite, history and grove, but never the package
+cluster."""

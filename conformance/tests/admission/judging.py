@@ -1,7 +1,7 @@
-"""Judges the replies to dry-run requests.
+"""Judgement of the replies to dry-run requests.
 
-Whether a request is rejected decides the requirement of its manifest. The field that a rejection names is judged by
-separate requirements (`NAMING`).
+The requirement of a manifest is judged by whether the request is rejected. Separate requirements (`NAMING`) judge which
+field a rejection names.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _DENIED = re.compile(r"denied (?:the )?request")
 
 @contextlib.contextmanager
 def cluster_topology_binding(env: SceneEnvironment, suffix: str = "") -> Iterator[str]:
-    """Create a ClusterTopologyBinding for one scene or test if the implementation supports topology. Yield its name in
-    either case."""
+    """Create a ClusterTopologyBinding for one scene or test if the implementation supports topology. Yield the name
+    whether or not the binding was created."""
     name = env.namespace + suffix
     topology_supported = "topology" in env.implementation.features
     if topology_supported:
@@ -72,8 +72,8 @@ def fields_of_refusals(case: Case) -> None:
 
 
 def refused(reply: Reply) -> bool:
-    """Return whether the request was refused with a reason, by any component and with any 4xx status. A webhook may
-    return 404 if something is missing. A 500 does not count as a refusal (see `Reply.refused`)."""
+    """Return whether a request was rejected by the API server, or denied by a webhook or a policy with any 4xx status.
+    A webhook may return 404 if a referenced object is missing. A 500 is not a rejection (see `Reply.refused`)."""
     return reply.refused or (400 <= reply.status < 500 and _DENIED.search(reply.message) is not None)
 
 
@@ -109,7 +109,7 @@ def _without_coherent_defaults(case: Case, manifest: Manifest, reply: Reply) -> 
 
 
 class _Stored:
-    """Objects that are created so that updates of them can be requested. Equal objects are created only once."""
+    """The objects that are created so that their updates can be requested. Equal objects are created only once."""
 
     def __init__(self, case: Case, words: Mapping[str, str]) -> None:
         self._case, self._words = case, words
@@ -156,7 +156,8 @@ def _error_text(error: Error) -> str:
 
 
 def complaint(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> str:
-    """Return how the reply differs from what the manifest requires; empty if it does not differ."""
+    """Return how a reply differs from the verdict and values that the manifest requires, or an empty string if it does
+    not differ."""
     if manifest.verdict == ACCEPTED or (manifest.verdict == "either" and reply.accepted):
         if not reply.accepted:
             return "not accepted"
@@ -176,13 +177,13 @@ def complaint(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> str
 
 
 def _unnamed_errors(errors: Sequence[Error], reply: Reply) -> str:
-    """Return the errors that a rejection lacks, as text."""
+    """Return a description of the expected errors that a rejection does not contain."""
     missing = [error for error in errors if not any(_matches(observed, error) for observed in reply.errors)]
     return "; ".join(f"no error {error.kind} at {error.at}".replace("  ", " ") for error in missing)
 
 
 def _matches(observed: FieldError, expected: Error) -> bool:
-    """Return whether an error is at the expected field or below it, and of an equivalent type."""
+    """Return whether an observed error is at or below the expected field and has an equivalent type."""
     kinds = SHADED if expected.kind in SHADED else {expected.kind}
     return f".{expected.at}." in f".{observed.path}." and (not expected.kind or observed.kind in kinds)
 
@@ -193,7 +194,7 @@ def _has_warning(reply: Reply, text: str) -> bool:
 
 
 def _wrong_values(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Yield each path whose value differs from the expected one, with the expected value."""
+    """Yield each path whose value differs from the expected value, with the expected value."""
     for path, value in manifest.defaults.items():
         observed = _at(reply, path)
         if observed != manifests.filled(value, words) and not durations.equal(observed, value):

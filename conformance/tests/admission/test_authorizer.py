@@ -19,8 +19,8 @@ PART_OF = "app.kubernetes.io/part-of"
 CHANGE = {"metadata": {"labels": {"example.com/changed": "yes"}}}
 PROTECTION = "grove.io/disable-managed-resource-protection"
 ATTEMPTS = 10
-"""Maximum number of times that a request is repeated after the protection is switched off. An authorizer learns of that
-by a watch."""
+"""Maximum number of times that a request is repeated after the protection is switched off. An authorizer learns about
+the change through a watch."""
 
 Replies = Mapping[str, Reply]
 """The reply to each request, keyed by the description of the request."""
@@ -28,7 +28,7 @@ Replies = Mapping[str, Reply]
 
 class RequestsOfAnAdministrator(Scene):
     """A small set with its objects, whose update strategy lets users replace pods by deleting them. An administrator
-    requests changes of these objects as dry runs. Then the protection of the set is switched off."""
+    requests changes to these objects as dry runs. Then the protection of the set is switched off."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("frontend")
@@ -81,7 +81,7 @@ def test_managed_objects_are_protected(run: Recorded[RequestsOfAnAdministrator])
 
 @requirement("ADM-039")
 def test_users_may_do_what_is_theirs(run: Recorded[RequestsOfAnAdministrator]) -> None:
-    """The operator itself would make none of these requests."""
+    """The operator itself would not make any of these requests."""
     run.given("the operator's own writes pass: its pods exist", "a clique, a gang, a pod and a Service exist")
     for action, reply in run.scene.of_users.items():
         run.expect(f"{ALICE}: {action}", ACCEPTED, str(reply))
@@ -90,13 +90,13 @@ def test_users_may_do_what_is_theirs(run: Recorded[RequestsOfAnAdministrator]) -
 
 @requirement("ADM-058")
 def test_objects_of_no_set_are_not_protected(run: Recorded[RequestsOfAnAdministrator]) -> None:
-    """Such a clique may be left over, or belong to another controller."""
+    """Such a clique may be a leftover or belong to another controller."""
     for owner, reply in run.scene.without_set.items():
         run.expect(f"create a clique of {owner}", ACCEPTED, str(reply))
 
 
 def _first_names(view: View) -> tuple[str, ...] | Unmet:
-    """Return the name of the first PodClique, PodGang, pod and Service."""
+    """Return the names of the first PodClique, PodGang, pod and Service."""
     names = [view.names(resource)[:1] for resource in ("podcliques", "podgangs", "pods", "services")]
     return tuple(first for [first] in names) if all(names) else Unmet("one of them is missing")
 

@@ -1,8 +1,8 @@
 """Tests with randomly generated sets, for which the implementation's verdict is compared with the suite's own model of
 the rules.
 
-A set that breaks a rule of another MUST requirement has to be rejected, and a set that breaks no rule at all has to be
-accepted. For any other set, either verdict is right.
+A set that breaks the rule of another MUST requirement must be rejected, and a set that breaks no rule must be accepted.
+For any other set, either verdict is correct.
 """
 
 from __future__ import annotations

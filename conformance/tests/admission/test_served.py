@@ -48,7 +48,7 @@ def test_kinds_have_their_fields(run: Recorded[ServedKinds]) -> None:
 
 @requirement("CRD-004")
 def test_pod_specs_have_their_fields(run: Recorded[ServedKinds]) -> None:
-    """A default that only Pods may get would be stored in the set and change its hash."""
+    """A default that is meant only for Pods would be stored in the set and change its hash."""
     for kind in run.scene.kinds:
         fields = [field for field in kind.fields if field.fact.startswith(POD)]
         if fields:

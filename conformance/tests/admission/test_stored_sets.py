@@ -1,4 +1,4 @@
-"""Tests with sets that an earlier version has stored with packDomain, one of them without the name of a
+"""Tests with sets that an earlier version has stored with packDomain. One of them does not name a
 ClusterTopologyBinding.
 
 The schema keeps packDomain in stored objects. The webhooks reject sets that add it, so the webhooks are removed while
@@ -34,7 +34,7 @@ class StoredSetsWithPackDomain(Scene):
         with cluster_topology_binding(env) as binding:
             for name in (NAMELESS, NAMED):
                 env.create(_packed(env, name, binding))
-            env.quiet(1)  # the operator has initialized the new sets
+            env.quiet(1)  # wait until the operator has initialized the new sets
             with env.roles.without_hooks():
                 _store(env, NAMELESS, {"topologyName": None, **RACK})
                 _store(env, NAMED, {"topologyName": binding, **RACK})

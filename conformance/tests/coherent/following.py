@@ -1,4 +1,5 @@
-"""Expectations for the updates of SetUpdatedFourTimes: layouts, plans, and components that do not change."""
+"""Expectations about the updates in the scene SetUpdatedFourTimes: layouts, plans, and components that do not
+change."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def expect_plan(
     components: Sequence[Component],
     **options: bool,
 ) -> None:
-    """Expect that the changes of a map during an update of these components follow one of the accepted plans."""
+    """Expect that the changes to a map during an update of these components follow one of the accepted plans."""
     batches, readings = [change.batch for change in changes], plan.readings(components, **options)
     texts = [str(batch) for batch in batches]
     permitted = any(plan.follows(batches, reading, components) for reading in readings)

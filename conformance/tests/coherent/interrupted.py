@@ -1,4 +1,4 @@
-"""A scene with updates that are interrupted by other changes, and by the loss of pods and of a PodGangMap."""
+"""A scene in which updates are interrupted by other changes, by the loss of pods, and by the loss of a PodGangMap."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Interrupted(Scene):
     of g is raised to 2 after the first sub-step. `thrice` has three replicas and is changed again while the second one
     is being updated. In `mapless`, the PodGangMap is deleted after the first sub-step, unless admission protects it.
     After its second sub-step, `weak` loses one pod of the old version and all pods of the first new gang, which are
-    recreated but not Ready at first. Three of its six pods are then Ready, and four would have to be.
+    recreated but not Ready at first. Three of its six pods are then Ready, although at least four must be.
     """
 
     def play(self, env: SceneEnvironment) -> None:
@@ -130,7 +130,8 @@ def turn(view: View, set_name: str, replica: int) -> bool | Unmet:
 
 @predicate
 def rolled(view: View, set_name: str, count: int, waiting: int) -> bool | Unmet:
-    """Exactly `count` pods of the changed component have the second version, and `waiting` of these are not Ready."""
+    """Exactly `count` pods of the changed component have the second version, and `waiting` of these pods are not
+    Ready."""
     cliques = ("gm",) if set_name == "partly" else ("f",)
     updated = sum(sets.tag(pod) == "2" for pod in sets.of_template(view, set_name, *cliques))
     if updated != count:

@@ -1,4 +1,5 @@
-"""A scene with a version that never becomes Ready. During its update, changes are requested and pods are lost."""
+"""A scene with an update to a version that never becomes Ready. During the update, changes are requested and pods are
+lost."""
 
 from __future__ import annotations
 
@@ -25,14 +26,14 @@ SCALED = {
     "scaling group out of scope": (GROUPS, "s-{updated}-d", 3),
     "the set": (SETS, "s", 3),
 }
-"""Changes of replicas that are requested during the update: resource, name and replicas. Either replica of the set may
-be updated first."""
+"""Changes to replicas that are requested during the update: description → resource, name and replicas. Either replica
+of the set may be updated first."""
 
 
 class NeverReady(Scene):
     """A set with two replicas, f4/2 p4/2 d2/1 (replicas/minAvailable). Pods of the new version of f and p never become
-    Ready. During the update, changes of replicas are requested, and three pods are lost: one of the old version, one of
-    a new gang and one of d. Then a third version becomes Ready, and the set is scaled. A second set, `tight`, has f3/2
+    Ready. During the update, changes to replicas are requested, and three pods are lost: one of the old version, one of
+    a new gang, and one of d. Then a third version becomes Ready, and the set is scaled. A second set, `tight`, has f3/2
     and terminationDelay 2s. Two of its pods are replaced by pods that never become Ready, so its update does not end,
     and it has one Ready pod fewer than its minimum."""
 
@@ -78,7 +79,7 @@ class NeverReady(Scene):
         env.mark("end")
 
     def _try(self, env: SceneEnvironment) -> None:
-        """Send changes of replicas, and other changes, as dry runs."""
+        """Request changes to replicas, and other changes, as dry runs."""
 
         def scale(description: str, subresource: str | None = None) -> Request:
             resource, pattern, size = SCALED[description]
@@ -107,7 +108,7 @@ class NeverReady(Scene):
 
 
 def _harmless(env: SceneEnvironment) -> list[Request]:
-    """Return requests for changes that leave replicas as they are: an annotation, and another terminationDelay."""
+    """Return requests for changes that do not affect replicas: an annotation, and another terminationDelay."""
     note = {"metadata": {"annotations": {"example.com/look": "1"}}}
     delay = {"spec": {"template": {"terminationDelay": "3s"}}}
     return [env.dry_run.patch(SETS, "s", patch) for patch in (note, delay)]

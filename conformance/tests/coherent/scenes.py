@@ -1,4 +1,4 @@
-"""Scenes of coherent updates that several test modules judge. Sizes such as f5/2 are replicas/minAvailable."""
+"""Scenes of coherent updates that several test modules judge. A size such as f5/2 stands for replicas/minAvailable."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ SHAPES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
     "skewed": ({"f": (2, 1)}, {"g": (12, 2)}),
     "loose": ({"f": (7, 2, 3)}, {"g": (2, 1)}),
 }
-"""Set of the next scene → its standalone cliques and scaling groups: replicas, minAvailable, and maxUnavailable where
-it exceeds minAvailable. Only the maxUnavailable of `loose` would permit a sub-step before the Pods of the previous one
-are Ready."""
+"""Set of SetsOfEveryShape → its standalone cliques and scaling groups with replicas, minAvailable, and maxUnavailable
+if it exceeds minAvailable. Only the maxUnavailable of `loose` would permit a sub-step before the pods of the previous
+sub-step are Ready."""
 
 
 CONSTRAINED, ORDERED, SINGLE = "constrained", "ordered", "single"
@@ -172,7 +172,7 @@ class OperatorKilled(Scene):
 
 
 class ScaledAfterAnUpdate(Scene):
-    """A set f4/2 p4/1, whose gangs an update has formed. It is scaled out, scaled in, and scaled in to its minimum.
+    """A set f4/2 p4/1 whose gangs were formed by an update. It is scaled out, scaled in, and scaled in to its minimum.
     Then p gets a second replica, and f loses the pods of all anchors but one. Finally the replica of the set is
     terminated, because three of its four pods of f have failed for longer than terminationDelay."""
 
@@ -204,7 +204,7 @@ class ScaledAfterAnUpdate(Scene):
         env.mark("end")
 
     def _fail(self, env: SceneEnvironment) -> None:
-        """Make all pods of f fail that are in the gang of the newest pod of f."""
+        """Fail all pods of f that are in the gang of its newest pod."""
         members = predicates.pods_of(env.history.view(), "s-0-f")
         gang = label(max(members, key=lambda pod: text(pod, "metadata", "creationTimestamp")), labels.GANG)
         failed = [pod for pod in members if label(pod, labels.GANG) == gang]

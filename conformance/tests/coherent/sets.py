@@ -72,7 +72,7 @@ def coherent(
 
 
 def components(workload: Object, only: Collection[str] | None = None) -> list[Component]:
-    """Return the components of a set for the planner; with `only`, just those with these names."""
+    """Return the components of a set for the planner. With `only`, return only the components with these names."""
     template = workload["spec"]["template"]
     groups = template.get("podCliqueScalingGroups", [])
     grouped = {clique for group in groups for clique in group["cliqueNames"]}
@@ -119,8 +119,8 @@ def _clique(clique_name: str, size: int, min_available: int, *budget: int) -> Ob
 def change(
     env: SceneEnvironment, workload: Object, *cliques: str, tag: str, hold: bool | Collection[str] = False
 ) -> str:
-    """Give the pods of these cliques another image. With `hold`, new pods of all cliques, or of some, do not become
-    Ready until they are released. Return the generation hash of the set before the change."""
+    """Give the pods of these cliques another image. With `hold`, the new pods of all these cliques, or of the cliques
+    in `hold`, do not become Ready until they are released. Return the generation hash of the set before the change."""
     before = updates.generation(env.history.view().get(SETS, name(workload)))
     for clique in workload["spec"]["template"]["cliques"]:
         if clique["name"] in cliques:
@@ -147,7 +147,7 @@ def switch(env: SceneEnvironment, set_name: str, strategy: str) -> None:
 
 
 def release(env: SceneEnvironment, set_name: str, chosen: Collection[str] | None = None) -> None:
-    """Let the held pods of a set become Ready: all of them, or those with the chosen names."""
+    """Let all held pods of a set, or only the pods with the `chosen` names, become Ready."""
     for pod in of_set(env.history.view(), set_name):
         if _is_held(pod) and (chosen is None or name(pod) in chosen):
             env.patch("pods", name(pod), {"metadata": {"annotations": {HOLD_READY: None}}}, missing_ok=True)
@@ -164,7 +164,7 @@ def waiting(view: View, set_name: str) -> bool | Unmet:
 
 
 def release_all(env: SceneEnvironment, before: Mapping[str, str]) -> None:
-    """Let the held pods of sets become Ready, including those of later sub-steps, until the updates have ended.
+    """Let the held pods of sets become Ready, including the pods of later sub-steps, until the updates have ended.
     `before` has the generation hash of each set before its update."""
 
     def running(view: View) -> list[str]:
@@ -178,7 +178,7 @@ def release_all(env: SceneEnvironment, before: Mapping[str, str]) -> None:
         view = env.settled("pods wait to become Ready", can_continue)
         unfinished = running(view)
         if not any(waiting(set_name)(view) is True for set_name in unfinished):
-            break  # all updates have ended, or one is stuck
+            break  # all updates have ended, or an update is stuck
         for set_name in unfinished:
             release(env, set_name)
     for set_name, generation in before.items():
@@ -295,7 +295,7 @@ def complete(view: View, set_name: str) -> bool | Unmet:
 
 @predicate
 def updated(view: View, set_name: str, before: str) -> bool | Unmet:
-    """The set has a generation other than `before`, its update has ended, and everything is Ready."""
+    """The set has another generation hash than `before`, its update has ended, and everything is Ready."""
     pcs = view.get(SETS, set_name)
     if updates.generation(pcs) in ("", before):
         return Unmet(f"{set_name} still has the generation of before")
@@ -344,7 +344,7 @@ def only_gangs_of_entries(view: View, set_name: str) -> bool | Unmet:
 
 @predicate
 def recreated(view: View, set_name: str, initial_uids: Mapping[str, str]) -> bool | Unmet:
-    """None of the initial pods exists any more, and everything is Ready."""
+    """No initial pod exists any more, and everything is Ready."""
     remaining = uids(of_set(view, set_name)).keys() & initial_uids.keys()
     if remaining:
         return Unmet(f"{len(remaining)} of {len(initial_uids)} pods are left")

@@ -1,5 +1,4 @@
-"""Tests of changes in the middle of a coherent update: a change that is reverted, and a version that replaces a broken
-one."""
+"""Tests of changes in the middle of a coherent update: a change is reverted, and a broken version is replaced."""
 
 from __future__ import annotations
 
@@ -17,8 +16,9 @@ from conformance.tests.coherent.sets import SECONDS, SETS
 
 class ChangedAgain(Scene):
     """Three sets, whose sizes are replicas/minAvailable. `back` has d4/1; its change is reverted when three of four
-    replicas are updated. `sick` has f3/1, and no pod of its first version is ever Ready. `twice` has two replicas with
-    f2/1 and d2/1; it is changed again as soon as its update has replaced a pod, and its pods become Ready as usual."""
+    replicas have been updated. `sick` has f3/1, and no pod of its first version is ever Ready. `twice` has two replicas
+    with f2/1 and d2/1; it is changed again as soon as its update has replaced a pod, and its pods become Ready as
+    usual."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -52,8 +52,8 @@ class ChangedAgain(Scene):
         self.first = initial_generation
 
     def _change_twice(self, env: SceneEnvironment, workload: Object) -> str:
-        """Change the set, and change it again during the update to the first change. Return the generation hash between
-        the two changes."""
+        """Change the set, and change it again during the update that the first change started. Return the generation
+        hash between the two changes."""
         initial_uids = sets.uids(sets.of_set(env.history.view(), "twice"))
         sets.change(env, workload, "f", "dm", tag="2")
         env.settle("twice: update has begun", sets.lost(initial_uids, 0), 60)
@@ -71,7 +71,7 @@ def updated(view: View, count: int) -> bool | Unmet:
 
 @requirement("COHR-065", reaches="back: ended")
 def test_a_change_that_is_taken_back(run: Recorded[ChangedAgain]) -> None:
-    """Three of four replicas have been updated, and the last of these is not Ready."""
+    """Three of four replicas have been updated, and the last updated replica is not Ready."""
     run.given("third replica")
     view = run.at("end")
     run.expect("images", {"dm": ["1"]}, sets.tags(view, "back"))

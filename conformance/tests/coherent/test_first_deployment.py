@@ -59,7 +59,7 @@ def test_anchors_are_marked(run: Recorded[SetUpdatedFourTimes]) -> None:
 
 @requirement("COHR-014")
 def test_gangs_say_of_what_they_are(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """The generation hash of a gang is that of its entry."""
+    """A gang has the generation hash of its entry."""
     run.given("deployed")
     view = run.at("at rest")
     expected = {entry.key: ("0", entry.generation) for entry in sets.layout(view, "s")}
@@ -91,16 +91,16 @@ def test_gangs_are_scheduled_before_they_are_ready(run: Recorded[SetUpdatedFourT
 
 
 BIG = "20"
-"""The CPUs that a pod requests which does not fit on a tiny node."""
+"""The number of CPUs requested by a pod that does not fit on a tiny node."""
 ALIKE, BLOCKED = "s-0", "s-0-0"
 """Sets whose names are prefixes of the names of another set's gangs."""
 
 
 class AnchorWithoutRoom(Scene):
-    """A coherent set `s`, f1/1 d3/1 (replicas/minAvailable). At first the pod of f fits on no node, so the anchor does
-    not fit; the pods of d do. Two more sets have names that are prefixes of the names of gangs. `s-0-0` is created
-    first, and its only pod does not fit. `s-0` (f1/1 d2/1) is created next, and all its pods fit. Then nodes for the
-    anchors are added."""
+    """A coherent set `s`, f1/1 d3/1 (replicas/minAvailable). At first the pod of f does not fit on any node, so the
+    anchor does not fit, although the pods of d do. Two more sets have names that are prefixes of the names of gangs.
+    `s-0-0` is created first, and its only pod does not fit. `s-0` (f1/1 d2/1) is created next, and all its pods fit.
+    Then nodes for the anchors are added."""
 
     def play(self, env: SceneEnvironment) -> None:
         def pods_exist(counts: Mapping[str, int]) -> Predicate:
@@ -121,7 +121,7 @@ class AnchorWithoutRoom(Scene):
 
 
 def _without_room(workload: Object) -> Object:
-    """Return the set with a first clique whose pods request more CPUs than a tiny node has."""
+    """Make the pods of the set's first clique request more CPUs than a tiny node has. Return the set."""
     container = workload["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]
     container["resources"] = {"requests": {"cpu": BIG}}
     return workload
@@ -129,7 +129,7 @@ def _without_room(workload: Object) -> Object:
 
 @requirement("COHR-020", reaches="all bound")
 def test_dependent_gangs_wait_for_their_anchor(run: Recorded[AnchorWithoutRoom]) -> None:
-    """At first the pod of the anchor fits on no node. The pods of the dependent gangs would fit."""
+    """At first the pod of the anchor does not fit on any node, but the pods of the dependent gangs do."""
     run.given("all pods created")
     run.always("nothing else is bound before the anchor", _anchor_first)
     gated = [name(pod) for pod in sets.of_set(run.at("all bound"), "s") if pods.gated(pod)]
@@ -172,7 +172,7 @@ def _references(gang: object) -> list[str]:
 
 
 def _anchor_first(view: View) -> bool:
-    """The Pods of the anchor are bound, or the Pods of the other gangs are not."""
+    """The pods of the anchor are bound, or no other pod is bound."""
     anchor, bound = {"s-0-f", "s-0-d-0-dm"}, set(_bound(view))
     return anchor <= bound or not bound - anchor
 

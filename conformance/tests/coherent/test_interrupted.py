@@ -1,4 +1,5 @@
-"""Tests of coherent updates that are interrupted by other changes, or by the loss of pods or of the PodGangMap."""
+"""Tests of coherent updates that are interrupted by other changes, by the loss of pods, or by the loss of the
+PodGangMap."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def test_a_map_that_is_deleted_during_an_update(run: Recorded[Interrupted]) -> N
 
 @requirement("COHR-074", reaches="weak: ended")
 def test_an_update_waits_while_too_few_pods_are_ready(run: Recorded[Interrupted]) -> None:
-    """Three of six pods are Ready, and four would have to be."""
+    """Only three of six pods are Ready, although at least four must be."""
     run.given("second sub-steps", "weak: pods lost")
     current_uids = {uid(pod) for pod in predicates.pods_of(run.at("weak: below the minimum"), WEAK)}
     run.expect("pods of the old version that were deleted", [], sorted(run.scene.old_pods - current_uids))

@@ -23,8 +23,8 @@ def test_the_update_is_completed_as_usual(run: Recorded[OperatorKilled]) -> None
 
 @requirement("COHR-072", reaches="updated")
 def test_a_change_while_the_operator_is_down(run: Recorded[OperatorKilled]) -> None:
-    """If admission accepts nothing while the operator is down, the set is changed right before the kill. A start of the
-    update that was written before the new generation hash may be lost with the operator."""
+    """If admission accepts nothing while the operator is down, the set is changed right before the operator is killed.
+    If the operator has written the start of the update but not yet the new generation hash, that start may be lost."""
     run.given("deployed")
     before = updates.generation(run.at("change").get(SETS, "s"))
     states = [record.object for record in run.between("change", "end").records(SETS, "s")]

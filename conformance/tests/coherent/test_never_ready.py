@@ -1,4 +1,5 @@
-"""Tests of an update to a version that never becomes Ready. The update waits, blocks scaling, and can be fixed."""
+"""Tests of an update to a version that never becomes Ready. The update waits, blocks scaling, and can be replaced by
+another update."""
 
 from __future__ import annotations
 
@@ -95,7 +96,7 @@ def test_other_changes_are_accepted(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-054")
 def test_the_refusal_says_why(run: Recorded[NeverReady]) -> None:
-    """The message is that of upstream's prototype."""
+    """The expected message is the message of upstream's prototype."""
     run.given("first sub-step")
     unexplained = {
         description: reply.message
@@ -174,7 +175,7 @@ def test_a_lost_pod_of_another_component_is_recreated(run: Recorded[NeverReady])
 
 @requirement("COHR-071")
 def test_replicas_are_updated_one_at_a_time(run: Recorded[NeverReady]) -> None:
-    """The second replica waits while the first one is stuck, and until the first one is updated to the third
+    """The second replica waits while the first replica is stuck, and until the first replica is updated to the third
     version."""
     run.given("first sub-step")
     uids_of_other = {pod for pod, clique in run.scene.first.items() if not clique.startswith(f"s-{run.scene.turn}-")}
@@ -197,8 +198,8 @@ test_invariants = invariants(
 
 
 def _of_children(replies: Mapping[str, Reply], replica: str = "") -> dict[str, Reply]:
-    """Return the replies to changes of PodCliques and PodCliqueScalingGroups. With `replica` (`{updated}` or
-    `{other}`), only those of that replica of the set are returned."""
+    """Return the replies to changes to PodCliques and PodCliqueScalingGroups. With `replica` (`{updated}` or
+    `{other}`), return only the replies for that replica of the set."""
     children = {key for key, (resource, target, _) in SCALED.items() if resource != SETS and replica in target}
     return {description: reply for description, reply in replies.items() if description in children}
 

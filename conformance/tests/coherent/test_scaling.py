@@ -1,4 +1,4 @@
-"""Tests of scaling a set whose gangs a coherent update has formed."""
+"""Tests of scaling a set whose gangs were formed by a coherent update."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ F, P = Key("clique", "f"), Key("group", "p")
 
 
 def change_of_gangs(run: Run, before: str, step: str) -> LayoutChange:
-    """Return the change of the gangs caused by a scale."""
+    """Return the change to the gangs that a scaling step caused."""
     run.given(step)
     views = run.at(before), run.at(f"{step}: at rest")
     return LayoutChange(sets.layout(views[0], "s"), sets.layout(views[1], "s"))
 
 
 def permitted_change(run: Run, before: str, step: str, f: int, p: int) -> LayoutChange:
-    """Return the change of the gangs caused by a scale, and expect that it was permitted."""
+    """Return the change to the gangs that a scaling step caused, and expect that the change was permitted."""
     change = change_of_gangs(run, before, step)
     run.expect(f"{step}: what must not be done", [], steady.problems(change, {F: f, P: p}))
     return change
@@ -85,7 +85,7 @@ def test_the_highest_replicas_are_removed(run: Recorded[ScaledAfterAnUpdate]) ->
 
 @requirement("COHR-083")
 def test_pods_that_are_not_ready_are_removed_first(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """All pods of f in its newest gang have failed, and f is scaled in by that number."""
+    """All pods of f in its newest gang have failed, and f is scaled in by their number."""
     run.given("pods not Ready", "pods removed: number of pods")
     remaining = [
         name(pod) for pod in sets.of_set(run.at("pods removed: number of pods"), "s") if uid(pod) in run.scene.unready

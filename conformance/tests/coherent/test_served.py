@@ -29,7 +29,7 @@ WRONG: dict[str, tuple[str, dict[str, dict[str, int]], str]] = {
     MEMBER: (COHERENT, {"member": {"maxUnavailable": 2}}, "cliques[1].rollingUpdate"),
     "a strategy that does not exist": ("Coherently", {}, "updateStrategy.type"),
 }
-"""Rejected sets: their strategy, their rollingUpdate fields, and the end of the field's path."""
+"""The rejected sets: description → strategy, rollingUpdate fields, and the end of the path of the wrong field."""
 
 
 class AskedAboutCoherentUpdates(Scene):
@@ -105,7 +105,7 @@ def test_maps_are_served(run: Recorded[AskedAboutCoherentUpdates]) -> None:
 
 @requirement("COHR-002")
 def test_keys_of_entries_are_unique(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """If the same map is rejected even with two different keys, the API server rejects all maps of users, so the test
+    """If a map with two different keys is rejected as well, the API server rejects every map from a user, so the test
     is blocked."""
     if not run.scene.two_keys.accepted:
         reason = f"a PodGangMap with two entries of different keys is refused: {run.scene.two_keys}"
@@ -135,8 +135,8 @@ def test_a_budget_of_a_member_is_refused(run: Recorded[AskedAboutCoherentUpdates
 
 @requirement("COHR-103")
 def test_rejections_name_the_field(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """The path must be in the message. Whether a low maxUnavailable, or one of a member, is rejected is covered by
-    COHR-004 and COHR-005."""
+    """The path must be in the message. COHR-004 and COHR-005 cover whether a low maxUnavailable, or a maxUnavailable of
+    a member, is rejected."""
     for title, reply in run.scene.wrong.items():
         if title != MEMBER:
             run.expect(title, "refused", "refused" if reply.refused else str(reply))

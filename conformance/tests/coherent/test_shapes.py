@@ -20,7 +20,7 @@ from conformance.tests.coherent.scenes import CONSTRAINED, ORDERED, SINGLE, Sets
 
 
 def shaped(run: Recorded[SetsOfEveryShape], set_name: str) -> list[LayoutChange]:
-    """Expect that the set of this shape was updated according to the plan. Return the changes of its map, one per
+    """Expect that the set of this shape was updated according to the plan. Return the changes to its map, one per
     write."""
     run.given("deployed", f"{set_name}: updated")
     changes = change.changes(sets.layouts(run.between("change", "end"), set_name))
@@ -33,8 +33,8 @@ def test_standalone_cliques_only(run: Recorded[SetsOfEveryShape]) -> None:
     """The two texts have different plans for this shape."""
     shaped(run, "alone")
     observed = shape(sets.layout(run.at("end"), "alone"))
-    # According to the older texts, each step opens an anchor; according to the newest one, one anchor takes in all pods
-    # (GM-154).
+    # According to the older texts, each step opens an anchor. According to the newest text, one anchor takes in all
+    # pods (GM-154).
     run.expect("gangs in the end", observed if observed == ["anchor {f2}"] * 3 else ["anchor {f6}"], observed)
 
 

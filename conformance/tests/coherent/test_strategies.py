@@ -44,7 +44,8 @@ class StrategiesAndMaps(Scene):
         workloads["stored"]["spec"]["template"]["cliques"][0]["rollingUpdate"] = {"maxUnavailable": 1}
         [reply] = env.dry_run.all([env.dry_run.create(workloads["stored"])])
         self.stored = reply.accepted
-        """Whether such a set can be created. It cannot if admission checks maxUnavailable with any strategy."""
+        """Whether a set such as `stored` can be created. It cannot if admission checks maxUnavailable with every
+        strategy."""
         if not self.stored:
             del workloads["stored"]
         for workload in workloads.values():
@@ -98,7 +99,7 @@ class StrategiesAndMaps(Scene):
             env.patch(SETS, "a", order)
 
     def _spoil(self, env: SceneEnvironment) -> None:
-        """Delete one map, and remove the last entry that is not empty from another map."""
+        """Delete one map, and remove the last entry that is not empty from another map, if admission permits this."""
         view = env.history.view()
         self.layouts = {set_name: shape(sets.layout(view, set_name)) for set_name in ("lost", "edited")}
         for set_name in ("lost", "edited"):
@@ -160,7 +161,7 @@ def test_the_first_partial_update_makes_new_gangs(run: Recorded[StrategiesAndMap
 
 @requirement("COHR-009")
 def test_a_stored_set_with_too_low_a_budget_is_not_switched(run: Recorded[StrategiesAndMaps]) -> None:
-    """If admission checks maxUnavailable with any strategy, no such set exists."""
+    """If admission checks maxUnavailable with every strategy, no such set exists."""
     run.given("deployed")
     if not run.scene.stored:
         run.expect("such a set", False, run.scene.stored)
@@ -202,7 +203,7 @@ def test_scaling_of_a_set_that_has_joined(run: Recorded[StrategiesAndMaps]) -> N
 
 @requirement("COHR-100")
 def test_another_order_of_cliques(run: Recorded[StrategiesAndMaps]) -> None:
-    """If the change starts an update, that update has ended by then."""
+    """The change may start an update, which has ended when the pods are compared."""
     run.given("deployed")
     run.same("pods and their gangs", run.scene.first["a"], _gangs_by_pod(run.at("end"), "a"))
     run.expect("an update runs", False, updates.running(run.at("end").get(SETS, "a")))

@@ -32,8 +32,8 @@ THAWS = "thaws"
 
 
 class SwitchedMeanwhile(Scene):
-    """Sets with a clique and a scaling group. All of them are changed, and new pods are held, so they do not become
-    Ready. Each set is switched to another strategy when its first new pods exist. Then the pods become Ready.
+    """Sets with a clique and a scaling group. All sets are changed, and their new pods are held, so that they do not
+    become Ready. Each set is switched to another strategy when its first new pods exist. Then the pods become Ready.
 
     In `joins`, the scaling group is scaled before the switch, and the pod of the added replica becomes Ready. In
     `half`, only pods of the clique are held, so the scaling group may be updated before the switch. In `leaves`, the
@@ -75,7 +75,7 @@ class SwitchedMeanwhile(Scene):
 
     def _add_replica(self, env: SceneEnvironment, set_name: str) -> None:
         """Scale out the scaling group of a set, and let the pod of the added replica become Ready. An operator may
-        refuse to scale during an update, in which case the group keeps its size."""
+        reject scaling during an update, in which case the group keeps its size."""
         clique, patch = f"{set_name}-0-d-2-dm", {"spec": {"replicas": 3}}
         [reply] = env.dry_run.all([env.dry_run.patch(GROUPS, f"{set_name}-0-d", patch)])
         if not reply.accepted:

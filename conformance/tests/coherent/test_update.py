@@ -1,4 +1,4 @@
-"""Tests of a coherent update of a set in which nothing fails: its sub-steps, its reported progress, and its results."""
+"""Tests of coherent updates in which nothing fails: their sub-steps, their reported progress, and their results."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_progress_of_the_set(run: Recorded[SetUpdatedFourTimes]) -> None:
 
 @requirement("COHR-034")
 def test_what_is_in_flight(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """The set's progress may identify a gang by its entry, by its epoch or by its own name."""
+    """The set's progress may identify a gang by its entry, its epoch or its name."""
     versions, new_generation = layouts(run, ALL), generation(run, ALL)
     new = {entry.key for layout in versions for entry in layout if entry.generation == new_generation}
     span = run.between(f"{ALL}: change", f"{ALL}: at rest")

@@ -24,7 +24,7 @@ _KINDS = {"podcliquesets.grove.io": _OF_TEMPLATE, "podcliques.grove.io": ("podSp
 class SetWithEveryPodField(Scene):
     """A set with a clique for each template of `fixtures/pods/fields.yaml`. Every field of the pod spec that the API
     server and the CRDs of the implementation serve is set in one of the templates. `accepted` has the pods that the API
-    server makes of the templates, and `left_out` has the fields whose values it refuses."""
+    server would store for the templates, and `left_out` has the fields whose values it rejects."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.namespace, self.scheduler, self.set_name = env.namespace, env.implementation.scheduler_name, "every"

@@ -15,7 +15,8 @@ GANGS = "podgangs"
 
 
 def minimums(expected_set: ExpectedObjects, span: Span) -> Comparison:
-    """Compare the PodGroups of gangs with their first minReplicas, which they had before any pod could be scheduled."""
+    """Return the expected and observed first minReplicas of PodGroups, which they had before any pod could be
+    scheduled."""
     expected: dict[str, object] = {name: dict(gang.minimums) for name, gang in expected_set.gangs.items()}
     observed: dict[str, object] = dict.fromkeys(expected, ABSENT)
     for record in span.records(GANGS):
@@ -26,8 +27,8 @@ def minimums(expected_set: ExpectedObjects, span: Span) -> Comparison:
 
 
 def later_minimums(expected_set: ExpectedObjects, view: View) -> Comparison:
-    """Compare the PodGroups of gangs with their current minReplicas, which may have been released for standalone
-    cliques."""
+    """Return the expected and observed current minReplicas of PodGroups. For standalone cliques, they may have been set
+    to 0."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for gang in expected_set.gangs.values():
@@ -40,7 +41,7 @@ def later_minimums(expected_set: ExpectedObjects, view: View) -> Comparison:
 
 
 def references(expected_set: ExpectedObjects, view: View) -> Comparison:
-    """Compare the pods that PodGroups reference, as namespace/name."""
+    """Return the expected and observed pods that PodGroups reference, as namespace/name."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for gang in expected_set.gangs.values():
@@ -58,14 +59,14 @@ def references(expected_set: ExpectedObjects, view: View) -> Comparison:
 
 
 def schedulers(expected_set: ExpectedObjects, view: View, scheduler: str) -> Comparison:
-    """Compare the schedulers of gangs."""
+    """Return the expected and observed scheduler of each gang."""
     gangs = {gang.name: view.get(GANGS, gang.name) for gang in expected_set.gangs.values()}
     observed: dict[str, object] = {name: of(gang, label(gang, labels.SCHEDULER)) for name, gang in gangs.items()}
     return dict.fromkeys(gangs, scheduler), observed
 
 
 def initialized(expected_set: ExpectedObjects, view: View) -> Comparison:
-    """Compare the condition Initialized of gangs."""
+    """Return the expected and observed condition Initialized of each gang."""
     gangs = {name: view.get(GANGS, name) for name in expected_set.gangs}
     observed = {name: of(gang, condition_is(gang, "Initialized")) for name, gang in gangs.items()}
     return dict.fromkeys(gangs, "True"), dict(observed)

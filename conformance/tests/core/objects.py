@@ -1,5 +1,5 @@
 """The expected and observed names, labels, owners, finalizers and specs of a set's PodCliques, scaling groups,
-PodGangs, Services and Pods."""
+PodGangs, Services and pods."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def is_of_gangs(key: str) -> bool:
 
 
 def managed(expected_set: ExpectedObjects) -> dict[str, dict[str, Labels]]:
-    """Return resource → names and labels of the set's objects. Pods are left out because they have random names."""
+    """Return resource → object name → labels for the set's objects. Pods are left out because they have random
+    names."""
     return {
         "podcliques": {clique.name: clique.labels for clique in expected_set.cliques.values()},
         "podcliquescalinggroups": {group.name: group.labels for group in expected_set.groups.values()},
@@ -45,7 +46,8 @@ def managed(expected_set: ExpectedObjects) -> dict[str, dict[str, Labels]]:
 def labels_carried(
     labels_by_name: Mapping[str, Labels], resource: str, view: View, chosen: Callable[[str], bool]
 ) -> Comparison:
-    """Compare the labels of objects whose keys are `chosen`. Additional labels are allowed."""
+    """Return the expected and observed labels of objects, limited to the keys that are `chosen`. Additional labels are
+    allowed."""
     expected = {
         object_name: {key: value for key, value in own_labels.items() if chosen(key)}
         for object_name, own_labels in labels_by_name.items()
@@ -55,7 +57,7 @@ def labels_carried(
 
 
 def owners(expected_set: ExpectedObjects, view: View) -> dict[str, dict[str, Owner]]:
-    """Return resource → kind and name of the controller that each object must have."""
+    """Return resource → object name → kind and name of the controller that the object must have."""
     return {
         "podcliques": {clique.name: clique.owner for clique in expected_set.cliques.values()},
         "podcliquescalinggroups": {group.name: group.owner for group in expected_set.groups.values()},
@@ -70,7 +72,8 @@ def owners(expected_set: ExpectedObjects, view: View) -> dict[str, dict[str, Own
 
 
 def controllers(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> Comparison:
-    """Compare the controllers of objects, which must be the current objects with these names."""
+    """Return the expected and observed controllers of objects. The controllers must be the current objects with these
+    names."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for object_name, (kind, owner_name) in owner_by_name.items():
@@ -82,7 +85,7 @@ def controllers(owner_by_name: Mapping[str, Owner], resource: str, view: View) -
 
 
 def blocking(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> Comparison:
-    """Compare whether the objects' references to their controllers block foreground deletion."""
+    """Return whether each object's reference to its controller must block, and does block, foreground deletion."""
     observed = {
         object_name: of(obj := view.get(resource, object_name), controller(obj).get("blockOwnerDeletion"))
         for object_name in owner_by_name
@@ -98,7 +101,7 @@ def finalizers_of(expected_set: ExpectedObjects, set_name: str) -> Iterator[tupl
 
 
 def specs(expected_set: ExpectedObjects, accepted: AcceptedPods, view: View) -> Comparison:
-    """Compare the specs of cliques and scaling groups, which must repeat their templates."""
+    """Return the expected and observed specs of cliques and scaling groups, which must repeat their templates."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for clique in expected_set.cliques.values():

@@ -1,4 +1,4 @@
-"""The Pods of a ready set, with the expected values for each of them."""
+"""The pods of a ready set, each with its expected values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 @dataclass(frozen=True)
 class JudgedPod:
-    """An observed pod, with its clique and the expected values for a pod of its index."""
+    """An observed pod, its clique, and the expected values of a pod with its index."""
 
     clique: ExpectedClique
     observed: Document
@@ -26,7 +26,8 @@ class JudgedPod:
 
     @property
     def containers(self) -> list[Document]:
-        """The pod's containers and init containers that come from its template. The operator may add others."""
+        """The containers and init containers that come from the pod's template. The operator may add other
+        containers."""
         of_template = expected_pods.containers(self.clique.template.pod_spec)
         names = {text(container, "name") for container in of_template}
         of_pod = expected_pods.containers(self.observed.get("spec"))
@@ -37,7 +38,7 @@ def judged_pods(
     run: Recorded[ReadyDisaggregatedSet | PublishedSet | SetWithEveryPodField], step: str = READY
 ) -> Iterator[JudgedPod]:
     """Yield the pods of all cliques. A clique without pods blocks the test, because another test judges the number of
-    pods."""
+    pods of a clique."""
     view = run.at(step)
     for clique in run.scene.expected.cliques.values():
         pods = predicates.pods_of(view, clique.name)

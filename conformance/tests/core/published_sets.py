@@ -1,6 +1,7 @@
-"""Scenes of sets as they are published: the samples, with native sidecars, probes and volumes of every kind.
+"""Scenes with sets as users publish them: the samples, with native sidecars, probes and volumes of every kind.
 
-`SetWithEveryPodField` has every field once and never runs. The sets of this module run, wait for each other and grow.
+The pods of `SetWithEveryPodField` have every field but never run. The pods of these sets run and wait for each other,
+and some of the sets are scaled out.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ Object = dict[str, Any]
 
 class PublishedSet(Scene):
     """The objects of a sample, and enough nodes for the set with one more replica of a scaling group. If `group` names
-    a scaling group, it gets that replica when the set is available. `expected` is as in ReadyDisaggregatedSet,
-    including that replica."""
+    a scaling group, that group gets another replica when the set is available. `expected` is as in
+    ReadyDisaggregatedSet, and includes the added replica."""
 
     sample: ClassVar[str]
     group: ClassVar[str]
@@ -62,8 +63,8 @@ class PublishedSet(Scene):
 
 
 class WideExpertParallelSet(PublishedSet):
-    """Leaders and workers that own their nodes: they use the host network with host ports, host devices, and required
-    anti-affinity. Workers start after their leader (InOrder)."""
+    """Leaders and workers that each need a whole node: they use the host network with host ports, host devices, and
+    required anti-affinity. Workers start after their leader (InOrder)."""
 
     sample, group, nodes = "wide-ep", "decode", 6
 
@@ -84,7 +85,7 @@ Published = WideExpertParallelSet | RoutedSet | RenderedSet
 
 
 def scaled(workload: Object, group: str, replicas: int) -> Object:
-    """Return a set with another number of replicas of a scaling group."""
+    """Return a copy of a set with another number of replicas in one scaling group."""
     result = copy.deepcopy(workload)
     for entry in result["spec"]["template"]["podCliqueScalingGroups"]:
         if entry["name"] == group:
@@ -93,7 +94,7 @@ def scaled(workload: Object, group: str, replicas: int) -> Object:
 
 
 def provide_storage(env: SceneEnvironment, objects: list[Object], workload: Object) -> None:
-    """Make claims name a StorageClass whose volumes the cluster creates immediately, because a cluster of a run has no
+    """Give all claims a StorageClass whose volumes the cluster creates immediately, because a cluster of a run has no
     default StorageClass. On a cluster that cannot create such volumes, replace every claim with an emptyDir."""
     claims = [obj for obj in objects if obj["kind"] == "PersistentVolumeClaim"]
     volumes = [volume for spec in _pod_specs(workload) for volume in spec.get("volumes", ())]
@@ -113,7 +114,8 @@ def provide_storage(env: SceneEnvironment, objects: list[Object], workload: Obje
 
 
 def without_host(workload: Object) -> Object:
-    """Return a set whose pods use nothing of their host, for clusters that do not permit that."""
+    """Return a copy of a set whose pods do not use resources of their host, for clusters that do not permit such
+    use."""
     result = copy.deepcopy(workload)
     for clique in result["spec"]["template"]["cliques"]:
         spec = clique["spec"]["podSpec"]

@@ -21,8 +21,8 @@ READY = "statuses at rest"
 class ReadyDisaggregatedSet(Scene):
     """A disaggregated inference set and four nodes. The workers need 24 of the 32 GPUs, so there is room for them
     however a scheduler spreads them. `named` has the expected objects with the names of the naming scheme, `expected`
-    has the same objects with the names of their actual gangs, and `accepted` has the pods that the API server makes of
-    the templates."""
+    has the same objects with the names of their actual gangs, and `accepted` has the pods that the API server would
+    store for the templates."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
@@ -32,7 +32,7 @@ class ReadyDisaggregatedSet(Scene):
         self.named, self.set_name = expected(workload), name(workload)
         self.expected = self.named
         env.create(workload)
-        # An operator that does not report availability is still judged by everything else.
+        # An operator that does not report availability is still judged by all other requirements.
         env.settle(AVAILABLE, predicates.available(self.set_name, 1), 60)
         env.settle(PODS_READY, all_ready(self.named), 60)
         view = env.settle(READY, caught_up(self.named, self.set_name), 60)
@@ -47,8 +47,8 @@ def all_ready(expected_set: ExpectedObjects) -> Predicate:
 
 @predicate
 def caught_up(view: View, named: ExpectedObjects, set_name: str) -> bool | Unmet:
-    """The statuses and the references of gangs are those of a ready set. A set is available as soon as its scaling
-    group has minAvailable replicas, so these fields may follow later."""
+    """The statuses, and the pod references of gangs, are those of a ready set. A set is available as soon as its
+    scaling group has minAvailable replicas, so these fields may be updated later."""
     expected_set = composition.by_composition(named, view)
     comparisons = [*statuses.all_comparisons(expected_set, view, set_name), gang_objects.references(expected_set, view)]
     equal = all(expected_values == observed_values for expected_values, observed_values in comparisons)

@@ -14,7 +14,7 @@ SET, WARNING = "PodCliqueSet", "Warning"
 
 @predicate
 def available(view: View, resource: str, name: str, count: int) -> bool | Unmet:
-    """An object reports this number of available replicas."""
+    """The status of an object reports this number of available replicas."""
     observed = number(view.get(resource, name), "status", "availableReplicas")
     return observed == count or Unmet(f"{resource}/{name} has {observed} of {count} available replicas")
 
@@ -86,6 +86,6 @@ def event(obj: Mapping[str, object]) -> tuple[str, str, str, str]:
 
 @predicate
 def no_errors(view: View, resource: str, name: str) -> bool | Unmet:
-    """The lastErrors of an object are empty."""
+    """An object reports no lastErrors."""
     errors = items(view.get(resource, name), "status", "lastErrors")
     return not errors or Unmet(f"lastErrors of {resource}/{name} still has {errors}")

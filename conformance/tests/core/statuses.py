@@ -1,5 +1,5 @@
 """The statuses of a set, its cliques and its scaling groups when every pod is Ready. Each function returns the expected
-and the observed values, by object."""
+and the observed values by object."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def all_comparisons(expected_set: ExpectedObjects, view: View, set_name: str) ->
 
 
 def of_set(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
-    """Compare the replicas of the set, which must all be available and updated."""
+    """Return the expected and observed replica counts of the set. All replicas must be available and updated."""
     counts = dict.fromkeys(("replicas", "availableReplicas", "updatedReplicas"), len(expected_set.services))
     expected, observed = _counts(view, SETS, set_name, counts)
     return {set_name: expected}, {set_name: observed}
 
 
 def of_cliques(expected_set: ExpectedObjects, view: View) -> Comparison:
-    """Compare the pod counts and the conditions of cliques."""
+    """Return the expected and observed pod counts and conditions of cliques."""
     counts = {
         clique.name: {
             **dict.fromkeys(("replicas", "scheduledReplicas", "readyReplicas"), clique.template.replicas),
@@ -55,15 +55,15 @@ def of_cliques(expected_set: ExpectedObjects, view: View) -> Comparison:
 
 
 def of_groups(expected_set: ExpectedObjects, view: View) -> Comparison:
-    """Compare the replicas of scaling groups, and their condition."""
+    """Return the expected and observed replica counts and conditions of scaling groups."""
     fields = ("replicas", "scheduledReplicas", "availableReplicas", "updatedReplicas")
     counts = {group.name: dict.fromkeys(fields, group.replicas) for group in expected_set.groups.values()}
     return _healthy(view, GROUPS, counts, HEALTHY_GROUP)
 
 
 def selectors(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
-    """Compare the pod selectors for autoscalers, by the pods that they select. The selectors of cliques in scaling
-    groups are not judged, because such cliques are not scaled individually."""
+    """Return the expected and observed pod selectors for autoscalers, as the pods that they select. The selectors of
+    cliques in scaling groups are not judged, because such cliques are not scaled individually."""
     cliques = expected_set.cliques.values()
     parts = [(SETS, set_name, "hpaPodSelector", {clique.name for clique in cliques})]
     parts += [(CLIQUES, clique.name, "hpaPodSelector", {clique.name}) for clique in cliques if not clique.group]
@@ -85,7 +85,7 @@ def selectors(expected_set: ExpectedObjects, view: View, set_name: str) -> Compa
 
 
 def reasons(expected_set: ExpectedObjects, view: View) -> Comparison:
-    """Compare the reasons of the conditions of cliques and scaling groups."""
+    """Return the expected and observed condition reasons of cliques and scaling groups."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for resource, names, healthy in (
@@ -102,7 +102,8 @@ def reasons(expected_set: ExpectedObjects, view: View) -> Comparison:
 
 
 def hashes(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
-    """Compare the template hashes of cliques and pods, and the template and generation hashes that statuses report."""
+    """Return the expected and observed template hashes of cliques and pods, and the template and generation hashes that
+    statuses report."""
     generation_hash = text(view.get(SETS, set_name), "status", "currentGenerationHash")
     generation = {"currentPodCliqueSetGenerationHash": generation_hash}
     expected: dict[str, object] = {}
@@ -124,7 +125,7 @@ def hashes(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparis
 
 
 def _nonempty_hashes(hash_by_field: Mapping[str, str]) -> dict[str, str]:
-    """Return the hashes, with a placeholder that matches no status in place of an empty hash."""
+    """Return the hashes. In place of an empty hash, return a placeholder that does not match any status."""
     return {field: value or "(some hash)" for field, value in hash_by_field.items()}
 
 
@@ -135,14 +136,14 @@ def _status_fields(obj: Mapping[str, object] | None, fields: Iterable[str]) -> d
 def _counts(
     view: View, resource: str, name: str, counts: Mapping[str, int]
 ) -> tuple[dict[str, object], dict[str, object]]:
-    """Return the expected and the observed numbers of a status, which must report the current generation."""
+    """Return the expected and observed counts of a status. The status must report the current generation."""
     obj = view.get(resource, name)
     expected: dict[str, object] = {**counts, "observedGeneration": number(obj, "metadata", "generation")}
     return expected, {field: number(obj, "status", field) for field in expected}
 
 
 def _healthy(view: View, resource: str, counts: Mapping[str, Mapping[str, int]], healthy: Conditions) -> Comparison:
-    """Compare the numbers and the conditions in the statuses of these objects."""
+    """Return the expected and observed counts and conditions in the statuses of these objects."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for owner, numbers in counts.items():

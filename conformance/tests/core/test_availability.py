@@ -71,7 +71,7 @@ class PodsLosingReadiness(Scene):
     ),
 )
 def test_replicas_with_unready_pods_are_not_available(run: Recorded[PodsLosingReadiness]) -> None:
-    """A pod that has started and is not Ready counts neither as ready nor as starting."""
+    """A pod that has started but is not Ready counts neither as ready nor as starting."""
     run.given("all available")
     available = number(run.at("one replica unavailable").get(SETS, "s"), "status", "availableReplicas")
     run.expect("available replicas of the set while its group has enough", 1, available)
@@ -101,7 +101,8 @@ def test_a_set_that_asks_for_no_service_has_them(run: Recorded[PodsLosingReadine
 
 @requirement("CORE-029", reaches="Warning event about the group")
 def test_a_group_without_scheduled_replicas_warns(run: Recorded[PodsLosingReadiness]) -> None:
-    """The replicas are lost unintentionally. A group that is scaled to zero has lost nothing."""
+    """The pods are deleted, and no new pod can be scheduled. A group that is scaled to zero has not lost any
+    replica."""
 
 
 test_invariants = invariants(PodsLosingReadiness, "INV-001", "INV-003", "INV-004", "INV-005")

@@ -11,8 +11,8 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 @requirement("GANG-001")
 def test_podgroups_have_the_minimums_of_their_cliques(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Upstream's proposal releases the minimums of standalone cliques after the placement, so the first minimums are
-    judged as well."""
+    """According to upstream's proposal, the minimums of standalone cliques are set to 0 after the placement, so the
+    first minimums are judged as well."""
     run.same("PodGroups with their first minimums", *gang_objects.minimums(run.scene.expected, run.until(READY)))
     run.same("PodGroups with their minimums", *gang_objects.later_minimums(run.scene.expected, run.at(READY)))
 
@@ -36,7 +36,7 @@ def test_gangs_of_a_ready_set_are_initialized(run: Recorded[ReadyDisaggregatedSe
 
 @requirement("GANG-005")
 def test_pods_are_created_with_the_gate(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The first record of each pod is judged, in all histories of the run."""
+    """The first record of each pod in all histories of the run is judged."""
     run.invariant()
 
 
@@ -62,5 +62,5 @@ def test_gangs_are_created_whole_and_before_their_references(run: Recorded[Ready
 
 @requirement("GANG-024")
 def test_pods_are_created_after_their_gang(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The order of the API server's writes is judged, in all histories of the run."""
+    """The order of the API server's writes in all histories of the run is judged."""
     run.invariant()

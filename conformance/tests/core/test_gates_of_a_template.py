@@ -12,7 +12,7 @@ CREATED = "all pods exist, or the set is rejected"
 
 
 class GatedTemplate(Scene):
-    """A set with a scheduling gate in its template. `rejected` is true if the API server does not accept the set."""
+    """A set with a scheduling gate in its template. `rejected` is True if the API server does not accept the set."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("frontend", setName="gated")
@@ -28,7 +28,7 @@ class GatedTemplate(Scene):
 
 @requirement("CORE-044")
 def test_gates_of_a_template_are_kept_or_rejected(run: Recorded[GatedTemplate]) -> None:
-    """A Pod that loses the gate would be scheduled before the author of the set permits it."""
+    """A pod that loses the gate would be scheduled before the author of the set permits it."""
     view = run.at(CREATED)
     pods = [pod for clique in run.scene.cliques for pod in predicates.pods_of(view, clique.name)]
     gated = {name(pod): GATE in [text(gate, "name") for gate in items(pod, "spec", "schedulingGates")] for pod in pods}

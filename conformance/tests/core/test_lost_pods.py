@@ -56,8 +56,8 @@ class PodsLostOneByOne(Scene):
         env.mark("nothing has changed")
         if any(record.resource in OPERATORS_OBJECTS for record in env.history.records(after=calm)):
             env.machine.require(start, "statuses had caught up before the quiet time")
-        # A status that is written one more time may only be late. A status that is written again and again is written
-        # at least twice in this time.
+        # A status that is written once more may simply be late. A status that is written again and again is written at
+        # least twice in this time.
         env.quiet(1.5 * REST, 6 * REST, real=True, of=WRITTEN)
 
         disruption.cordon(env, nodes)
@@ -73,7 +73,7 @@ class PodsLostOneByOne(Scene):
         env.wait_for("Warning event about the clique", reports.warned(clique), resources=["events"])
 
     def _fail(self, env: SceneEnvironment, pod: Mapping[str, Any]) -> None:
-        """Make a pod fail. If it is not replaced, delete it so that the scene can go on."""
+        """Make a pod fail. If the pod is not replaced, delete it so that the scene can go on."""
         env.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
         env.patch("pods", name(pod), {"status": {"phase": "Failed", "reason": "Evicted"}}, subresource="status")
         env.settle("failed pod is no replica", _replicas_run(self.clique), 60)
@@ -112,13 +112,13 @@ def test_a_failed_pod_is_replaced_and_not_counted(run: Recorded[PodsLostOneByOne
 
 @requirement("CORE-043", reaches="failed pod is no replica")
 def test_a_failed_pod_is_no_replica(run: Recorded[PodsLostOneByOne]) -> None:
-    """The failed pod may be replaced or not, and it may be deleted or stay."""
+    """The failed pod may or may not be replaced, and may or may not be deleted."""
     run.given("set available again")
 
 
 @requirement("CORE-027", reaches="clique reports too few pods")
 def test_a_clique_reports_that_too_few_pods_are_scheduled(run: Recorded[PodsLostOneByOne]) -> None:
-    """The conditions are judged while some pods are scheduled, and when none is left."""
+    """The conditions are judged while some pods are scheduled, and when no pod is left."""
     view = run.at("all pods lost")
     lost = {
         condition_type: condition_is(view.get(CLIQUES, run.scene.clique), condition_type) for condition_type in TOO_FEW
@@ -133,7 +133,7 @@ def test_a_gang_refers_to_the_replacement(run: Recorded[PodsLostOneByOne]) -> No
 
 @requirement("GANG-028")
 def test_a_gang_stays_initialized_while_a_pod_is_replaced(run: Recorded[PodsLostOneByOne]) -> None:
-    """The records are judged from the first one in which the gang is initialized until the replacement is Ready."""
+    """The records from the first initialized state of the gang until the replacement is Ready are judged."""
     run.given("gang refers to the new pod")
     gang = gang_of(run.at("gang refers to the new pod"), run.scene.clique)
     records = run.until("clique reports all pods ready again").records(GANGS, name(gang))
@@ -156,7 +156,7 @@ def _replaced(view: View, clique: str, lost_uid: str, index: str) -> bool | Unme
 
 @predicate
 def _replicas_run(view: View, clique: str) -> bool | Unmet:
-    """The replicas that a clique reports equal the number of its pods that have not ended."""
+    """The number of replicas that a clique reports equals the number of its pods that have not ended."""
     present = predicates.pods_of(view, clique)
     running = sum(text(pod, "status", "phase") not in ("Failed", "Succeeded") for pod in present)
     reported = number(view.get(CLIQUES, clique), "status", "replicas")
@@ -176,7 +176,7 @@ def _refers(view: View, clique: str, pod_names: set[str]) -> bool | Unmet:
 
 
 def _initialized_lost(records: Iterable[Record]) -> list[str]:
-    """Return the records of a gang after its first Initialized=True in which it is not initialized."""
+    """Return the records after the gang's first Initialized=True in which the gang is not initialized."""
     initialized = dropwhile(lambda record: not _is_initialized(record), records)
     return [str(record) for record in initialized if not _is_initialized(record)]
 

@@ -23,8 +23,8 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 @requirement("CORE-001")
 def test_exactly_the_expected_objects_exist(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """A Service that is not headless serves another purpose. Additional headless Services are not judged, because the
-    comment of headlessServiceConfig announces one for every PodGang."""
+    """Services that are not headless serve other purposes. Additional headless Services are not judged, because the
+    comment on headlessServiceConfig announces a Service for every PodGang."""
     view = run.at(READY)
     for resource, expected in objects.managed(run.scene.named).items():
         if resource == "services":
@@ -74,7 +74,7 @@ def test_objects_carry_groves_labels(run: Recorded[ReadyDisaggregatedSet]) -> No
 
 @requirement("CORE-033")
 def test_gangs_and_cliques_have_upstreams_names_and_labels(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """These names and labels appear only in upstream's code, in no document."""
+    """These names and labels appear only in upstream's code and not in any document."""
     view, expected_set = run.at(READY), run.scene.expected
     expected = {gang.name: sorted(gang.minimums) for gang in run.scene.named.scaled_gangs}
     observed = {gang: of(obj := view.get("podgangs", gang), cliques_of(obj)) for gang in expected}
@@ -102,7 +102,7 @@ def _compare_labels_of_pods(run: Recorded[ReadyDisaggregatedSet], chosen: Callab
 
 @requirement("CORE-004")
 def test_cliques_have_their_owner(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The UID is compared as well, because a deleted owner of the same name does not count."""
+    """The UID is compared as well, because a deleted owner with the same name does not count."""
     view, cliques = run.at(READY), run.scene.expected.cliques
     podcliques = {clique: view.get("podcliques", clique) for clique in cliques}
     run.same("owners of cliques", *owned({name: clique.owner for name, clique in cliques.items()}, podcliques, view))
@@ -110,7 +110,7 @@ def test_cliques_have_their_owner(run: Recorded[ReadyDisaggregatedSet]) -> None:
 
 @requirement("CORE-045")
 def test_objects_have_their_controller(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The UID is compared as well, because a deleted owner of the same name does not count."""
+    """The UID is compared as well, because a deleted owner with the same name does not count."""
     view = run.at(READY)
     for resource, owners in objects.owners(run.scene.expected, view).items():
         run.same(f"controllers of {resource}", *objects.controllers(owners, resource, view))
@@ -132,7 +132,7 @@ def test_objects_are_created_with_their_finalizer(run: Recorded[ReadyDisaggregat
 
 @requirement("CORE-005")
 def test_objects_carry_their_finalizer(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The time from which objects have the finalizer is covered by another requirement."""
+    """Another requirement covers when objects get the finalizer."""
     view = run.at(READY)
     for finalizer, resource, names in objects.finalizers_of(run.scene.expected, run.scene.set_name):
         current = {object_name: view.get(resource, object_name) for object_name in names}
@@ -154,7 +154,7 @@ def test_specs_repeat_their_templates(run: Recorded[ReadyDisaggregatedSet | Publ
 
 @requirement("CORE-015")
 def test_specs_repeat_every_field_of_their_templates(run: Recorded[SetWithEveryPodField]) -> None:
-    """Every field is judged that the API server serves, in any version of Kubernetes."""
+    """All fields that the API server serves are judged, whatever the version of Kubernetes."""
     scene = run.scene
     run.same("specs of cliques", *objects.specs(scene.expected, scene.accepted, run.at(EXIST)))
 

@@ -32,8 +32,8 @@ RECOVERING = ("unready", "crashed")
 
 class PodsInAllStates(Scene):
     """One node and a set with a clique for each case of pod health. All pods are bound and get the states of their
-    case. Some of them recover. Then a pod of one clique is deleted and stays terminating and, after a restart of the
-    operator, a pod of another clique."""
+    case. Some of them recover. Then a pod of one clique is deleted and stays terminating. After a restart of the
+    operator, the same happens to a pod of another clique."""
 
     exclusive = Exclusive.ROLES
 
@@ -45,7 +45,7 @@ class PodsInAllStates(Scene):
         env.create(workload)
         env.wait_for("all pods bound", predicates.all_bound(list(self.cliques.values())))
 
-        # A Pod that was Ready once is no longer starting, however "starting" is defined.
+        # A pod that has been Ready is no longer starting, however "starting" is defined.
         _set_states(env, clique_name("unready"), self.cases["serving"])
         ready = {"readyReplicas": len(self.cases["unready"].pods)}
         env.wait_for("pods Ready once", reports.counts(clique_name("unready"), ready))
@@ -54,7 +54,7 @@ class PodsInAllStates(Scene):
             _set_states(env, clique.name, self.cases[clique.template.name])
         env.settle("statuses follow the pods", self._reported, 60)
 
-        # The same pods recover more than a second later, because transition times are in whole seconds.
+        # Wait for more than a second before the same pods recover, because transition times are in whole seconds.
         env.quiet(1.1, real=True)
         for recovering in RECOVERING:
             _set_states(env, clique_name(recovering), self.cases["serving"])
@@ -62,8 +62,8 @@ class PodsInAllStates(Scene):
         env.wait_for("breach of unready ended", sound["unready"])
         env.settle("breach of crashed ended", sound["crashed"], 60)
 
-        # A spare pod that becomes Ready changes the message of the condition but not its status. The status is so old
-        # by then that every cache has it.
+        # A spare pod that becomes Ready changes the message of the condition but not its status. By then the status is
+        # so old that every cache has it.
         start = incarnations.condition_start(env.history, CLIQUES, clique_name("spare"), BREACHED, "False")
         if start is not None and (seconds := start.at + STALE + 1 - env.history.now()) > 0:
             env.quiet(seconds, seconds + 5, real=True)
@@ -93,7 +93,7 @@ class PodsInAllStates(Scene):
 
 @requirement("CORE-016")
 def test_bound_pods_count_as_scheduled(run: Recorded[PodsInAllStates]) -> None:
-    """A pod whose status the kubelet has not reported yet counts as well."""
+    """A pod whose status has not been reported by the kubelet yet counts as well."""
     run.given("all pods bound")
     view = run.at("statuses follow the pods")
     run.same("scheduled pods, and the condition about them", *_scheduled(run.scene.cliques.values(), view))
@@ -109,7 +109,7 @@ def test_cliques_count_their_ready_pods(run: Recorded[PodsInAllStates]) -> None:
 
 @requirement("CORE-017", reaches="breach of unready ended")
 def test_a_clique_is_breached_while_too_few_pods_are_ready_or_starting(run: Recorded[PodsInAllStates]) -> None:
-    """Pods that have not started yet are left out, and so are pods that start again after they have failed or ended."""
+    """Cases with pods that have not started yet, or that start again after they have failed or ended, are left out."""
     view, cases = run.at("statuses follow the pods"), run.scene.cases
     breaches = _breaches(run.scene.cliques.values(), cases, view, *(cases.keys() - UNDECIDED - BEFORE_START))
     run.same("MinAvailableBreached", *breaches)
@@ -186,13 +186,13 @@ def _workload(env: SceneEnvironment, cases: Mapping[str, HealthCase]) -> Object:
 
 
 def _set_states(env: SceneEnvironment, clique: str, case: HealthCase) -> None:
-    """Put the pods of a clique, ordered by index, into the states of a case."""
+    """Write the states of a case into the statuses of a clique's pods, ordered by index."""
     for pod, state in zip(disruption.by_index(env, clique), case.pods, strict=False):
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
 
 def _terminate_a_pod(env: SceneEnvironment, clique: str) -> str:
-    """Delete a pod of a clique so that it stays terminating. Return its name."""
+    """Delete a pod of a clique so that the pod stays terminating. Return the pod's name."""
     pod_name = name(predicates.pods_of(env.history.view(), clique)[0])
     env.patch("pods", pod_name, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
     env.delete("pods", pod_name)
@@ -200,7 +200,7 @@ def _terminate_a_pod(env: SceneEnvironment, clique: str) -> str:
 
 
 def _scheduled(cliques: Iterable[ExpectedClique], view: View) -> Comparison:
-    """Compare the number of scheduled pods of cliques, and the condition that reports it."""
+    """Return the expected and observed numbers of scheduled pods of cliques, and the condition that reports them."""
     expected_values: dict[str, object] = {}
     observed_values: dict[str, object] = {}
     for clique in cliques:
@@ -212,7 +212,7 @@ def _scheduled(cliques: Iterable[ExpectedClique], view: View) -> Comparison:
 
 
 def _ready(cliques: Iterable[ExpectedClique], cases: Mapping[str, HealthCase], view: View) -> Comparison:
-    """Compare the number of Ready pods of cliques."""
+    """Return the expected and observed numbers of Ready pods of cliques."""
     expected_counts: dict[str, object] = {}
     observed_counts: dict[str, object] = {}
     for clique in cliques:
@@ -225,7 +225,8 @@ def _ready(cliques: Iterable[ExpectedClique], cases: Mapping[str, HealthCase], v
 def _breaches(
     cliques: Iterable[ExpectedClique], cases: Mapping[str, HealthCase], view: View, *chosen: str
 ) -> Comparison:
-    """Compare the status of the condition MinAvailableBreached for the cliques of the chosen cases."""
+    """Return the expected and observed statuses of the condition MinAvailableBreached for the cliques of the chosen
+    cases."""
     expected_statuses: dict[str, object] = {}
     observed_statuses: dict[str, object] = {}
     for clique in cliques:

@@ -1,4 +1,4 @@
-"""Tests of the Pods of a set: their number, names and environment variables, and that they follow their template."""
+"""Tests of the pods of a set: their number, names and environment variables, and whether they follow their template."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_containers_have_groves_variables(run: Recorded[ReadyDisaggregatedSet | 
 
 @requirement("CORE-009")
 def test_groves_variables_come_first(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
-    """Grove's variables may have any order, because none references another. Additional variables of the operator are
-    not judged."""
+    """Grove's variables may be in any order, because they do not reference each other. Additional variables of the
+    operator are not judged."""
     for pod in judged_pods(run):
         for container in pod.containers:
             first = pod.expected.environment.keys() & set(_before_template(pod, container))
@@ -69,7 +69,7 @@ def test_pods_follow_their_template(run: Recorded[ReadyDisaggregatedSet | Publis
 
 @requirement("CORE-014")
 def test_pods_have_every_field_of_their_template(run: Recorded[SetWithEveryPodField]) -> None:
-    """Every field is judged that the API server serves, in any version of Kubernetes."""
+    """All fields that the API server serves are judged, whatever the version of Kubernetes."""
     _compare_specs(run, EXIST)
 
 

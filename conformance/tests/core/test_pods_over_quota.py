@@ -29,8 +29,8 @@ FOREIGN: Mapping[str, Any] = {
 
 
 class PodsOverQuota(Scene):
-    """A gang of four pods in three cliques, and a quota of three pods, which is deleted later. Before that, another
-    client adds a condition to the gang's status."""
+    """A gang of four pods in three cliques, and a quota of three pods that is deleted later. Before the deletion,
+    another client adds a condition to the gang's status."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -83,7 +83,7 @@ def test_a_refusal_is_an_event_of_the_set(run: Recorded[PodsOverQuota]) -> None:
 
 @requirement("CORE-040", reaches=("clique reports no refusal", "set reports no refusal"))
 def test_a_refusal_is_no_longer_reported_once_the_pods_exist(run: Recorded[PodsOverQuota]) -> None:
-    """An error that is not removed would look like a current one."""
+    """An error that is not removed would look like a current error."""
     run.given("clique reports the refusal", "all pods ready")
 
 

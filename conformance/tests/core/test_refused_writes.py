@@ -1,4 +1,4 @@
-"""Tests that a write that the API server refuses is retried with back-off, and succeeds when nothing prevents it any
+"""Tests that a write that the API server rejects is retried with back-off, and succeeds when nothing prevents it any
 more."""
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.tests.core import reports
 
 FIRST, SETTLE, WINDOW = 30, 5, 10
-"""Seconds within which pods are refused for the first time; seconds for the quick retries with which any back-off
-starts; and seconds during which requests are counted after that."""
+"""Seconds within which pods are rejected for the first time, seconds for the quick retries at the start of any
+back-off, and seconds during which requests are counted after that."""
 QUOTA, INVALID = 403, 422
-"""The status codes with which the API server refuses the pods."""
+"""The status codes with which the API server rejects the pods."""
 ATTEMPTS = 10
-"""The number of attempts permitted in the window. One per second is far more than an exponential back-off or a fixed
-interval needs."""
+"""The maximum number of attempts for each pod or object in the window. One attempt per second is far more than an
+exponential back-off or a fixed interval needs."""
 PODS, ALLOWED = 4, 2
 STATUSES = ("podcliques", "podcliquescalinggroups", "podcliquesets", "podgangs")
 
 
 class PodsRefused(Scene):
     """A quota of two pods blocks a set of four pods, and an invalid pod spec blocks another set. The quota is deleted
-    later. The refused requests are counted in the API server's audit log."""
+    later. The rejected requests are counted in the API server's audit log."""
 
     def play(self, env: SceneEnvironment) -> None:
         if env.audit is None:
@@ -47,7 +47,7 @@ class PodsRefused(Scene):
             self.refused_pods += 2
             codes.add(INVALID)
 
-        # A back-off starts with the first refusal, which may be delayed.
+        # A back-off starts with the first rejection, which may be delayed.
         waited = 0
         while waited < FIRST and not codes <= env.audit.refusals(env.namespace, "pods", start):
             env.quiet(1, real=True, of=())
@@ -86,8 +86,8 @@ def test_refusals_that_are_the_same_are_one_event(run: Recorded[PodsRefused]) ->
 
 
 def _with_invalid_pods(workload: Object) -> Object:
-    """Return a set whose pods every API server refuses, because a preStop hook lasts longer than the grace period. No
-    CRD schema detects that."""
+    """Return the set after its pods have been given a preStop hook that lasts longer than the grace period. Every API
+    server rejects such pods. No CRD schema detects that."""
     for clique in workload["spec"]["template"]["cliques"]:
         pod = clique["spec"]["podSpec"]
         pod["terminationGracePeriodSeconds"] = 1

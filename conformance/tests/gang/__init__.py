@@ -1,1 +1,1 @@
-"""Gangs: when their pods may be scheduled, and that a gang's pods are placed together or not at all."""
+"""Gangs: when their pods may be scheduled, and whether a gang's pods are placed together or not at all."""

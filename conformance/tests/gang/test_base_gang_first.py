@@ -80,8 +80,7 @@ def test_a_waiting_base_gang_is_ungated(run: Recorded[BaseGangShortOfNodes]) -> 
 
 @requirement("GANG-007")
 def test_scaled_pods_keep_their_gate(run: Recorded[BaseGangShortOfNodes]) -> None:
-    """A scaled gang would fit on the only node. A scaled pod that is bound too early would keep the base gang from ever
-    fitting."""
+    """A scaled gang would fit on the only node. If a scaled pod were bound too early, the base gang might never fit."""
     scaled = run.scene.scaled
     run.always("no pod of a scaled gang is bound", predicates.none_bound(scaled), until="nothing moves")
     run.always("no pod of a scaled gang is ungated", predicates.none_ungated(scaled), until="nothing moves")
@@ -89,7 +88,7 @@ def test_scaled_pods_keep_their_gate(run: Recorded[BaseGangShortOfNodes]) -> Non
 
 @requirement("GANG-008", reaches="scaled gangs ungated")
 def test_scaled_pods_lose_their_gate_after_the_base_gang(run: Recorded[BaseGangShortOfNodes]) -> None:
-    """At that time only the minimum of the base gang fits and becomes Ready. The pod above the minimum stays
+    """At that time, only the minimum of the base gang fits and becomes Ready. The pod above the minimum stays
     unscheduled."""
 
 

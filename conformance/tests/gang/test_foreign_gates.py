@@ -1,4 +1,4 @@
-"""Tests of scheduling gates that do not come from Grove. Another component may hold a pod back as well."""
+"""Tests of scheduling gates that do not come from Grove. Other components may delay the scheduling of a pod as well."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def _policy(namespace: str) -> tuple[Object, Object]:
 
 
 def _wait_for_policy(env: SceneEnvironment) -> None:
-    """Wait until a new pod would get the gate. The API server takes about a second to apply a policy, and does not
-    report when it has done so."""
+    """Wait until a new pod would get the gate. The API server takes about a second to apply a new policy, and does not
+    report when the policy is in effect."""
     pod = restricted({"containers": [{"name": "main", "image": "registry.example/probe:1"}]})
     probe = env.dry_run.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": pod})
     for _ in range(ATTEMPTS):

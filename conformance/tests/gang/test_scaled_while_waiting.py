@@ -19,12 +19,12 @@ SIZES: dict[str, Any] = {
     "prefillGpus": 4,
     "decodeGpus": 4,
 }
-"""A replica of the workers at its minimum fills a node, and has one prefill pod above its minimum."""
+"""The minimum of a workers replica fills a node. Each replica has one prefill pod above its minimum."""
 
 
 class ScaledOutWhileItWaits(Scene):
-    """One node, on which the base gang does not fit because it needs two. While it waits, the set gets a second
-    replica, and the scaling group of each replica gets one more. Finally there is room for all pods."""
+    """One node, on which the base gang does not fit because it needs two nodes. While it waits, the set gets a second
+    replica, and the scaling group of each replica gets one more replica. Finally there is room for all pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 1)

@@ -1,7 +1,7 @@
-"""Tests that an inference service that fits only partly is not placed partly.
+"""Tests that an inference service is not placed partly if it fits only partly.
 
 A scheduler that considers one pod at a time binds every pod that fits, so GPUs are taken although nothing is served.
-Both scenes detect this in whatever order the pods are scheduled.
+Both scenes detect this regardless of the order in which pods are scheduled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class ServiceThatDoesNotFit(Scene):
     service."""
 
     def create(self, env: SceneEnvironment, workload: Object) -> None:
-        """Create the service and then a later set, which proves that the scheduler had a chance to place the
+        """Create the service and then a later set. The later set proves that the scheduler had a chance to place the
         service."""
         self.service = list(expected(workload).cliques.values())
         env.create(workload)

@@ -104,7 +104,7 @@ def _parts(view: View, resource: str, set_name: str) -> dict[str, str]:
 
 
 def _all_parts(view: View, set_name: str) -> dict[str, str]:
-    """Return `resource/name` → UID for the objects of a set, of all kinds."""
+    """Return `resource/name` → UID for the objects of all kinds that belong to a set."""
     return {
         f"{resource}/{key}": object_uid
         for resource in KINDS

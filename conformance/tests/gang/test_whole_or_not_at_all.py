@@ -42,7 +42,7 @@ class GangLargerThanThePool(Scene):
         env.wait_for("small set bound", predicates.all_bound(_cliques(expected(small))))
         env.quiet(1)
 
-        # A set that needs all GPUs proves that the large set reserves none of them.
+        # A set that needs all GPUs proves that the large set does not reserve any GPU.
         filler = env.workload("frontend", setName="filler", gpus=GPUS)
         env.create(filler)
         env.wait_for("nodes filled", predicates.all_bound(_cliques(expected(filler))))
@@ -79,7 +79,7 @@ def test_waiting_gangs_are_ungated(run: Recorded[GangLargerThanThePool]) -> None
 
 @requirement("SCHED-001")
 def test_a_gang_that_does_not_fit_binds_nothing(run: Recorded[GangLargerThanThePool]) -> None:
-    """No pod is bound while other gangs are bound, and none is bound when too few nodes are added."""
+    """No pod is bound while other gangs are bound, or when too few nodes are added."""
     large, late_unbound = predicates.none_bound(run.scene.large), predicates.none_bound(run.scene.late_cliques)
     run.always("no pod of the large gang is bound", large, until="room for the minimum")
     run.always("no pod of the late gang is bound while the nodes are full", late_unbound, until="two nodes more")

@@ -23,8 +23,8 @@ EDITS = ("one index in two entries", "dependence on no entry", "no anchor")
 class LostMaps(Scene):
     """One node with room for all pods. A set whose clique and group are scaled above the template loses its map. Then
     its group is scaled in and out, and it loses the map again. Then the map's entries are removed, and finally the map
-    is edited in several ways. After each of these changes the operator is triggered to reconcile the set. Where sets
-    have no maps, the scene cannot be run, so no invariant is judged in it."""
+    is edited in several ways. After each of these changes the operator is triggered to reconcile the set. The scene
+    cannot be run if sets have no maps, so no invariant is judged in it."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -87,7 +87,7 @@ def _only_map(view: View) -> Document | Unmet:
 
 @predicate
 def _map_after(view: View, lost_uid: str) -> bool | Unmet:
-    """The set has a map that is not the lost one."""
+    """The set has a map other than the lost map."""
     uids = {uid(gang_map) for gang_map in following.maps_of(view, "s").values()}
     return bool(uids - {lost_uid}) or Unmet("s has no other map")
 
@@ -113,7 +113,7 @@ def _edited(entries: list[Any], edit: str) -> list[Any]:
 
 
 def _repaired(view: View) -> bool | Unmet:
-    """The map is followed again, or the set reports an error."""
+    """The gangs and pods agree with the map again, or the set reports an error."""
     pcs = view.get("podcliquesets", "s") or {}
     reported = (pcs.get("status") or {}).get("lastErrors")
     return True if reported else following.followed("s")(view)
@@ -153,7 +153,8 @@ def test_a_rebuilt_map_has_the_epochs_of_the_gangs(run: Recorded[LostMaps]) -> N
 
 @requirement("MAP-021")
 def test_a_rebuilt_map_holds_what_lives(run: Recorded[LostMaps]) -> None:
-    """Every version of the map is judged from the first one on, because later versions follow a scale."""
+    """Every version of the map is judged, starting with the first, because later versions follow a change of
+    replicas."""
     run.given(REBUILT)
     initial = _contents(run.at(f"{REBUILT}: before"))
 
@@ -171,8 +172,8 @@ def _contents(view: View) -> list[str]:
 
 @requirement("MAP-022")
 def test_no_pod_leaves_its_gang_when_a_map_is_rebuilt(run: Recorded[LostMaps]) -> None:
-    """A map that is rebuilt from indices assigns a replica to a gang other than the one that the labels of its pods
-    name."""
+    """A map that is rebuilt from indices alone would assign a replica to a gang other than the gang that the labels of
+    its pods name."""
     run.expect("pods astray", [], following.strays(run.at(f"{REBUILT_AGAIN}: at rest"), "s"))
 
 

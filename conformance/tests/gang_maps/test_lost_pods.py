@@ -12,8 +12,8 @@ from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 LOST = ("s-0-a", "s-0-g-0-b", "s-0-g-2-c")
-"""The PodCliques that lose a pod: a standalone one, one in a group replica of the Anchor, and one in a group replica of
-the Tail."""
+"""The PodCliques that lose a pod: a standalone PodClique, a PodClique in a group replica of the Anchor, and a PodClique
+in a group replica of the Tail."""
 REPLACED, MARKED = "lost pods replaced", "label is back"
 
 
@@ -47,7 +47,7 @@ class LostPods(Scene):
 
 @predicate
 def _without(view: View, lost: set[str], sizes: dict[str, int]) -> bool | Unmet:
-    """The cliques have all their pods, all of them Ready, and none of the lost pods."""
+    """The cliques have all their pods, all pods are Ready, and the lost pods are gone."""
     if any(uid(pod) in lost for clique in sizes for pod in predicates.pods_of(view, clique)):
         return Unmet("a deleted pod is still there")
     return pods_are(sizes, ready=True)(view)

@@ -22,14 +22,14 @@ SET_OUT, SET_BACK = "set scaled out", "set scaled out again"
 
 
 def group_replicas(*indices: int, replica: int = 0) -> dict[str, int]:
-    """Return the PodCliques of these replicas of the group, with their numbers of pods."""
+    """Return PodClique → number of pods for these replicas of the group."""
     return {f"s-{replica}-g-{index}-{clique}": 1 for index in indices for clique in "bc"}
 
 
 class ScaledAtEveryLevel(Scene):
     """One node with room for all pods. A set with a standalone clique and a scaling group with three replicas and
-    minAvailable 1. The clique, the group and the set are scaled out and in, and each scale comes to rest before the
-    next one."""
+    minAvailable 1. The clique, the group and the set are scaled out and in. The set comes to rest after each scaling
+    step."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -68,7 +68,7 @@ def of_replica(gang: Document, replica: int) -> bool:
 
 
 def used_again(earlier: Iterable[Document], now: Iterable[Document]) -> list[str]:
-    """Return the epochs of earlier gangs that new gangs reuse. MAP-005 checks that gangs have an epoch."""
+    """Return the epochs of earlier gangs that new gangs reuse. Gangs without an epoch are covered by MAP-005."""
     epochs = {uid(gang): label(gang, labels.EPOCH) for gang in earlier}
     new = {label(gang, labels.EPOCH) for gang in now if uid(gang) not in epochs}
     return sorted(new.intersection(epochs.values()) - {""})
@@ -85,14 +85,14 @@ def _by_role(entries: tuple[MapEntry, ...], role: str) -> MapEntry | None:
 
 
 def _creations_and_deletions(span: Span) -> list[str]:
-    """Return the creations and deletions of gangs."""
+    """Return the creations and deletions of gangs in a span, in order."""
     return [f"{record.kind} {record.name}" for record in span.records(GANGS) if record.kind in (ADDED, DELETED)]
 
 
 @requirement("MAP-010")
 def test_an_anchor_follows_its_standalone_clique(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """Entries are judged at rest after each scale. Gangs are judged from before the first scale until the set is at
-    rest after the last one."""
+    """Entries are judged at rest after each scaling step. Gangs are judged from before the first step until the set is
+    at rest after the last step."""
     for step, pods in ((CLIQUE_OUT, 4), (CLIQUE_IN, 1)):
         anchor = _by_role(following.entries_of(run.at(_rest(step)), "s"), ANCHOR_ROLE)
         run.expect(f"{step}: pods that the Anchor holds", {"a": pods}, dict(anchor.cliques) if anchor else None)
@@ -124,7 +124,7 @@ def test_entries_lose_the_highest_indices_and_go_when_empty(run: Recorded[Scaled
 
 @requirement("MAP-013")
 def test_an_added_replica_begins_with_new_epochs(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """The set is scaled out twice to the same size, with a scale-in in between."""
+    """The set is scaled out to the same size twice, with a scale-in in between."""
     pcs = run.at("new").get(SETS, "s")
     earlier = [record.object for record in run.until(_rest(SET_OUT)).records(GANGS) if of_replica(record.object, 1)]
     for step in (SET_OUT, SET_BACK):
@@ -152,14 +152,14 @@ def test_maps_of_removed_replicas_go(run: Recorded[ScaledAtEveryLevel]) -> None:
 
 @requirement("MAP-007")
 def test_everything_is_held_once_at_rest(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """This is judged after each scale, for the replicas that PodCliques and scaling groups specify."""
+    """This is judged after each scaling step, for the replicas that PodCliques and scaling groups specify."""
     for step in (CLIQUE_OUT, CLIQUE_IN, GROUP_OUT, GROUP_IN, GROUP_BACK, SET_OUT, SET_BACK):
         run.expect(f"{step}: not held once", [], following.misplaced(run.at(_rest(step)), "s"))
 
 
 @requirement("MAP-008")
 def test_every_pod_is_referred_to_by_its_gang(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """This is judged after each scale, for all pods of the set."""
+    """This is judged after each scaling step, for all pods of the set."""
     for step in (CLIQUE_OUT, CLIQUE_IN, GROUP_OUT, GROUP_IN, GROUP_BACK, SET_OUT, SET_BACK):
         run.expect(f"{step}: pods astray", [], following.strays(run.at(_rest(step)), "s"))
 

@@ -20,14 +20,14 @@ RESTS: Mapping[str, Mapping[str, int]] = {
     GROUP_ONLY: {f"g-0-g-{index}-b": 1 for index in range(2)},
     BOTH: {"b-0-a": 2, **{f"b-0-g-{index}-{clique}": 1 for index in range(2) for clique in "bc"}},
 }
-"""Set → its PodCliques with their numbers of pods, before the sets are scaled."""
+"""Set → PodClique → number of pods before the sets are scaled."""
 BELOW = "m"
 SIZES = {f"{BELOW}-0-a": 1, **{f"{BELOW}-0-g-{index}-{clique}": 1 for index in range(3) for clique in "bc"}}
 
 
 class ScaledToNothing(Scene):
     """One node with room for all pods. Set `f` has only a standalone clique, `g` has only a scaling group, and `b` has
-    both. All of these are scaled to zero and out again. The group of set `m` is scaled below its minimum and out
+    both. These three sets are scaled to zero and out again. The group of set `m` is scaled below its minimum and out
     again."""
 
     def play(self, env: SceneEnvironment) -> None:
@@ -73,8 +73,8 @@ class ScaledToNothing(Scene):
 
 
 def _only(workload: Object, clique: str) -> Object:
-    """Return the set with only this clique. A clique that was in a scaling group keeps a group, with no other
-    members."""
+    """Remove all other cliques from the set, and return it. A clique that was in a scaling group keeps a group, with no
+    other members."""
     template = workload["spec"]["template"]
     template["cliques"] = [entry for entry in template["cliques"] if entry["name"] == clique]
     groups = template.pop("podCliqueScalingGroups")
@@ -85,7 +85,7 @@ def _only(workload: Object, clique: str) -> Object:
 
 @predicate
 def _holds_nothing(view: View, set_name: str) -> bool | Unmet:
-    """The map of a set exists, and none of its entries holds anything."""
+    """The map of a set exists, and all of its entries are empty."""
     if 0 not in following.maps_of(view, set_name):
         return Unmet(f"{set_name} has no map")
     contents = [entry.summary() for entry in following.entries_of(view, set_name) if not entry.empty]

@@ -21,9 +21,9 @@ HASHES, FURTHER_HASHES = "entries have the new generation", "gangs, and entries 
 
 
 class UpdatedSets(Scene):
-    """One node with room for all pods. Two sets, each with two replicas, a standalone clique and a scaling group; one
-    has the strategy RollingRecreate, and the other OnDelete. All their cliques get another image. Then the clique and
-    the group of every replica are scaled out."""
+    """One node with room for all pods. Two sets, each with two replicas, a standalone clique and a scaling group. One
+    set has the strategy RollingRecreate, and the other set has the strategy OnDelete. All their cliques get another
+    image. Then the clique and the group of every replica are scaled out."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -68,7 +68,7 @@ def _change(env: SceneEnvironment, workload: Object) -> None:
 
 
 def _sizes(set_name: str) -> dict[str, int]:
-    """Return the PodCliques of a set after its scale-out, with their numbers of pods."""
+    """Return PodClique → number of pods after the scale-out of a set."""
     return {
         clique: size
         for replica in range(REPLICAS)
@@ -81,7 +81,7 @@ def _sizes(set_name: str) -> dict[str, int]:
 
 @predicate
 def _updated(view: View, set_name: str, before: str) -> bool | Unmet:
-    """The set has another generation, its update has ended, and it is available."""
+    """The set has another generation hash, its update has ended, and it is available."""
     pcs = view.get(SETS, set_name)
     if updates.generation(pcs) in ("", before) or not updates.ended(pcs):
         return Unmet(f"the update of {set_name} has not ended")
@@ -89,8 +89,8 @@ def _updated(view: View, set_name: str, before: str) -> bool | Unmet:
 
 
 def _of_entries(view: View, set_name: str) -> Mapping[str, str]:
-    """Return entry → generation hash. Entries without members are left out, because they have no pods that a hash could
-    refer to."""
+    """Return entry → generation hash. Entries without members are left out, because they have no pods to which a hash
+    could refer."""
     return {
         f"entry {entry.epoch} of replica {replica}": entry.generation
         for replica in range(REPLICAS)
@@ -114,7 +114,8 @@ def _current(view: View, set_name: str, hashes: Callable[[View, str], Mapping[st
 
 
 def _entry_contents(view: View, set_name: str) -> dict[str, object]:
-    """Return the contents and dependencies of entries, which an update does not change. The generation is left out."""
+    """Return the contents and dependencies of entries, which an update does not change. The generation hash is left
+    out."""
     return {
         f"{set_name}-{replica} {entry.epoch}": [entry.summary(), list(entry.depends_on)]
         for replica in range(REPLICAS)
@@ -161,7 +162,7 @@ def test_replaced_pods_join_the_same_gang(run: Recorded[UpdatedSets]) -> None:
 
 @requirement("MAP-042", reaches=HASHES)
 def test_entries_have_the_generation_of_the_set(run: Recorded[UpdatedSets]) -> None:
-    """The entries must have the generation within 30 s of the end of the update."""
+    """The entries must have the generation hash within 30 s of the end of the update."""
 
 
 @requirement("MAP-045", reaches=FURTHER_HASHES)

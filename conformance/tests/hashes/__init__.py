@@ -1,1 +1,2 @@
-"""Template hashes. A change without effect changes no hash and restarts nothing; a change with an effect does both."""
+"""Template hashes. A change without an effect does not change a hash or restart a pod. A change with an effect does
+both."""

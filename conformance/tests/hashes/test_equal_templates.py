@@ -16,7 +16,7 @@ from conformance.testing.sets import Object
 
 ANY, EXPLICIT, IN_ORDER = (f"CliqueStartupType{kind}" for kind in ("AnyOrder", "Explicit", "InOrder"))
 UNORDERED = ("plain", "plain-swapped", "any", "any-swapped", "explicit", "explicit-swapped", "grouped")
-"""Sets with the same cliques, none of which starts its cliques in order."""
+"""Sets with the same cliques. No set starts its cliques in order."""
 
 
 class SetsOfTheSameCliques(Scene):
@@ -107,7 +107,7 @@ def _expect_different(run: Recorded[SetsOfTheSameCliques], *pairs: tuple[str, st
 
 
 def _hashes_of_clique_a(view: View) -> dict[str, str]:
-    """Return set → hash of its clique `a`, for the sets whose clique `a` equals that of the plain set."""
+    """Return set → hash of its clique `a`, for the sets whose clique `a` equals the clique `a` of the plain set."""
     return {name: _hash_of_first(view, name, "a") for name in (*UNORDERED, "ordered", "ordered-swapped")}
 
 

@@ -15,11 +15,11 @@ DEFAULTED = ("cliqueStartupType", "headlessServiceConfig", "podCliqueScalingGrou
 
 
 class QuantitiesInAnotherNotation(Scene):
-    """Room for all pods. The quantities of several sets are rewritten. Those of `foreign` change between notations that
-    Kubernetes keeps apart, and those of the other sets between notations that Kubernetes serializes identically. An
-    operator may parse quantities only if the set lacks a field that has a default (HASH-087). `usual` and `foreign`
-    lack such fields, the randomly generated sets may lack them, and `complete` does not. Together with the rewriting,
-    each set gets a second replica."""
+    """Room for all pods. The quantities of several sets are rewritten. The quantities of `foreign` change between
+    notations that Kubernetes distinguishes, and the quantities of the other sets between notations that Kubernetes
+    serializes identically. An operator may parse quantities only if the set lacks a field that has a default
+    (HASH-087). `usual` and `foreign` lack such fields, the randomly generated sets may lack them, and `complete` does
+    not. Together with the rewriting, each set gets a second replica."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
@@ -41,8 +41,7 @@ class QuantitiesInAnotherNotation(Scene):
 
 @requirement("TMPL-013")
 def test_another_usual_notation_restarts_nothing(run: Recorded[QuantitiesInAnotherNotation]) -> None:
-    """The sets include one with every field and some that lack fields, because an operator may treat them
-    differently."""
+    """One set has every field and other sets lack fields, because an operator may treat them differently."""
     run.given("usual sets have their pods, with hashes", "usual sets have their second replica")
     for name in USUAL:
         _nothing_restarted(run, name)
@@ -66,7 +65,7 @@ def _nothing_restarted(run: Recorded[QuantitiesInAnotherNotation], name: str) ->
 
 
 def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
-    """Return the manifest that a set is created with, and the manifest that it is changed to."""
+    """Return the manifest with which a set is created, and the manifest to which it is changed."""
     examples = template_pairs.read()
     pairs = examples.foreign_notations if name == "foreign" else examples.notations
     if name.startswith("chance"):

@@ -16,20 +16,21 @@ BY_CHANCE = 3
 ANY, EXPLICIT, IN_ORDER = (f"CliqueStartupType{kind}" for kind in ("AnyOrder", "Explicit", "InOrder"))
 STARTUP = {"in-order": IN_ORDER, "explicit": EXPLICIT, "grouped": ANY, "listed-grouped": ANY}
 LISTS = ("lists", "grouped", "in-order", "explicit", *(f"chance-{number}" for number in range(BY_CHANCE)))
-"""Sets in whose pod specs lists are reordered."""
+"""Sets with reordered lists in their pod specs."""
 RAPID, BY_SCALE = "rapid", "by-scale"
-"""A set that is changed back and forth, and a set that is scaled between two changes, as an autoscaler does."""
+"""A set that is changed back and forth, and a set that is scaled through its scale subresource, as an autoscaler
+does."""
 LISTED, SIZES = ("listed", "listed-grouped", RAPID, BY_SCALE), ("sizes",)
 """Sets whose cliques are listed in another order, and sets in which the replicas of a clique change."""
 BURST = 10
-"""The number of changes that the set RAPID gets before its last change, without a pause."""
+"""The number of changes to the set RAPID before its last change, without a pause."""
 NAMES = (*LISTS, *LISTED, *SIZES)
 """All sets. Apart from its replicas, each set changes in one way."""
 
 
 class SetsReordered(Scene):
-    """Room for all pods. Each set is changed in one way that has no effect, and gets a second replica at the same time:
-    one set with the last of many changes, and one through its scale subresource."""
+    """Room for all pods. Each set is changed in one way that has no effect, and gets a second replica at the same time.
+    One set gets it with the last of many changes, and one set gets it through its scale subresource."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
@@ -99,7 +100,7 @@ def _nothing_restarted(run: Recorded[SetsReordered], names: Iterable[str]) -> No
 
 
 def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
-    """Return the manifest that a set is created with, and the manifest that it is changed to."""
+    """Return the manifest with which a set is created, and the manifest to which it is changed."""
     specs = [template_pairs.by_chance(env.random) for _ in range(3 if "grouped" in name else 2)]
     before = [template(clique, spec) for clique, spec in zip("cab", specs, strict=False)]
     after = copy.deepcopy(before)
@@ -117,8 +118,8 @@ def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
 
 
 def _accepted(env: SceneEnvironment, pairs: list[TemplatePair]) -> list[TemplatePair]:
-    """Return the pairs without scheduling gates, and also the pairs with gates if admission accepts those, which is not
-    specified."""
+    """Return the pairs without scheduling gates. Also return the pairs with gates if admission accepts them, which is
+    not specified."""
     gated = [pair for pair in pairs if "schedulingGates" in pair.before["spec"]["podSpec"]]
     trial = _set(env, "gated", [pair.before for pair in gated], replicas=1)
     [reply] = env.dry_run.all([env.dry_run.create(trial)])

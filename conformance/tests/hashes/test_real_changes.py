@@ -69,7 +69,7 @@ def test_a_meaningful_order_is_part_of_the_hash(run: Recorded[ManyRealChanges]) 
 
 @requirement("TMPL-006")
 def test_a_changed_template_changes_the_hashes(run: Recorded[ManyRealChanges]) -> None:
-    """There is a clique for each kind of change. The generation hash is compared after all of the changes together."""
+    """There is a clique for each kind of change. The generation hash is compared after all changes have been made."""
     run.given("every clique has a hash", "every set has a hash")
     run.expect("changes that have not changed the hash of their clique", [], _unnoticed_changes(run, run.scene.changed))
     before, after = (
@@ -81,7 +81,7 @@ def test_a_changed_template_changes_the_hashes(run: Recorded[ManyRealChanges]) -
 
 @requirement("TMPL-016")
 def test_what_is_beside_the_pod_spec_changes_the_hashes(run: Recorded[ManyRealChanges]) -> None:
-    """The priority class is that of another set, whose cliques do not change in any other way."""
+    """The priority class of another set is changed. The cliques of that set do not change in any other way."""
     run.given("every clique has a hash", "every set has a hash")
     run.expect(
         "changes that have not changed the hash of their clique",
@@ -121,7 +121,7 @@ def test_hashes_are_those_of_the_canonical_form(run: Recorded[ManyRealChanges]) 
 
 
 def _unnoticed_changes(run: Recorded[ManyRealChanges], pairs: Sequence[TemplatePair]) -> list[str]:
-    """Return the changes that have not changed the hash of their clique. Changes of fields that the CRDs lack are left
+    """Return the changes that have not changed the hash of their clique. Changes to fields that the CRDs lack are left
     out, because such fields are not stored."""
     before, after = run.at("before the changes"), run.at("after the changes")
     stored = _templates(after)

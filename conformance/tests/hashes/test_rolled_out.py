@@ -1,5 +1,4 @@
-"""Tests that real changes of a few templates are rolled out while all other templates, which are only reordered, are
-not."""
+"""Tests that real changes to a few templates are rolled out, and that reordered templates are not."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ PODS = len(STANDALONE) + 2 * 2 + 2
 
 
 class RealChangesAmongOthers(Scene):
-    """Room for all pods. All templates of a set are reordered except two, which really change: that of one standalone
-    clique and that of one member of the group `g`."""
+    """Room for all pods. All templates of a set are reordered except two templates, which really change: the template
+    of one standalone clique, and the template of one member of the group `g`."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
@@ -53,7 +52,7 @@ def test_only_real_changes_are_rolled_out(run: Recorded[RealChangesAmongOthers])
 
 @predicate
 def _replaced(view: View, outdated: dict[str, str]) -> bool | Unmet:
-    """None of these pods exists any more, and the update has ended."""
+    """These pods no longer exist, and the update has ended."""
     remaining = [pod for pod, uid in incarnations.uids(view, "pods").items() if outdated.get(pod) == uid]
     end_time = text(view.get(sets.SETS, "s"), "status", "updateProgress", "updateEndedAt")
     return (not remaining and end_time != "") or Unmet(

@@ -78,7 +78,7 @@ class ObjectsDeletedByHand(Scene):
 
 @predicate
 def _with_group(view: View, cliques: Collection[str]) -> bool | Unmet:
-    """Each of these cliques exists, and no clique is owned by the deleted group."""
+    """Each of these cliques exists, and none of them is owned by the deleted group."""
     group = uid(view.get(GROUPS, GROUP))
     for clique_name in cliques:
         clique = view.get(CLIQUES, clique_name)
@@ -106,7 +106,7 @@ def test_a_set_deleted_in_the_foreground_outlives_its_objects(run: Recorded[Obje
 
 @requirement("LIFE-006", reaches="set deleted during a countdown gone")
 def test_a_set_can_be_deleted_during_a_countdown(run: Recorded[ObjectsDeletedByHand]) -> None:
-    """A clique of the set has lost a pod, and its terminationDelay is several hours."""
+    """A clique of the set is breached, and the set's terminationDelay is several hours."""
     run.given("countdown running")
 
 

@@ -19,7 +19,7 @@ YOUNG, CHANGED = "young", "changed"
 class SetsDeletedEarly(Scene):
     """Two sets that are deleted while the operator works on them: `young` as soon as it has a status, `changed` as soon
     as its status changes after a change of its template. An operator that waits until it observes its own last write
-    must not expect that write in the next set of the same name."""
+    must not wait for that write in the next set with the same name."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)

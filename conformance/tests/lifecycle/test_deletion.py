@@ -24,14 +24,14 @@ SMALL: Mapping[str, object] = {
     "decodeGpus": 1,
 }
 DOOMED, NEIGHBOUR = "a", "a-0"
-"""The neighbour has the name of the deleted set's base gang. An operator that deletes by name prefix deletes the
-neighbour as well."""
+"""The neighbor has the name of the deleted set's base gang. An operator that deletes by name prefix deletes the
+neighbor as well."""
 
 
 class SetDeletedBesideOthers(Scene):
-    """Two sets, and two objects that belong to no set. One set is deleted; the name of the other set starts with its
-    name. A set that is created afterwards and becomes available proves that the operator has seen the deletion and
-    still works."""
+    """Two sets, and two objects that belong to no set. One set is deleted. The name of the other set starts with the
+    name of the deleted set. A set that is created afterwards and becomes available proves that the operator has seen
+    the deletion and still works."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
@@ -81,7 +81,7 @@ def test_nothing_is_created_for_a_deleted_set(run: Recorded[SetDeletedBesideOthe
 
 @requirement("LIFE-004")
 def test_objects_of_others_are_left_alone(run: Recorded[SetDeletedBesideOthers]) -> None:
-    """All objects that do not belong to the set keep their UIDs, and none was ever marked for deletion."""
+    """All objects that do not belong to the set keep their UIDs and were never marked for deletion."""
     run.given("neighbour available")
     unrelated = _unrelated(run.at("before the deletion"), run.scene.expected)
     uids = _uids(run.at("after the deletion"))
@@ -94,7 +94,8 @@ test_invariants = invariants(SetDeletedBesideOthers, "INV-001", "INV-004", "INV-
 
 
 def _unrelated_objects() -> list[Object]:
-    """Return objects that belong to no set. One is named like a pod of the set, and one like a Service of the set."""
+    """Return objects that belong to no set. One object is named like a pod of the set, and the other like a Service of
+    the set."""
     pod = restricted({"containers": [{"name": "main", "image": "registry.example/stranger:1"}]})
     return [
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a-0-router-stranger"}, "spec": pod},

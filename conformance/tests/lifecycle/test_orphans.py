@@ -1,4 +1,4 @@
-"""Tests with children that have lost their owner, because the set was deleted with orphan propagation or because their
+"""Tests with objects that have lost their owner, because the set was deleted with orphan propagation or because their
 owner references were removed."""
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class OrphanedChildren(Scene):
         env.settle("left: updated", updated, 150)
 
     def _strip(self, env: SceneEnvironment) -> None:
-        """Remove owner references."""
+        """Remove the owner references of one clique, scaling group, gang and pod, if admission permits this."""
         view = env.history.view()
         gang = next(name(item) for item in view.list(GANGS) if label(item, PART_OF) == EDITED)
         pod = name(predicates.pods_of(view, f"{EDITED}-0-a")[0])

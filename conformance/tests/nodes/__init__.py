@@ -1,1 +1,1 @@
-"""Nodes that take their pods away: a node is cordoned, drained, lost, and comes back."""
+"""Loss of pods with their nodes: a node is cordoned, drained, lost, and comes back."""

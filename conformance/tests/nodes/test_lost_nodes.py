@@ -34,8 +34,8 @@ EVICTED = ("moves", "stuck")
 """Sets whose pods are evicted soon after their node is lost."""
 HOSTNAME = "kubernetes.io/hostname"
 NEVER: Object = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
-"""A toleration without a time limit. Without it, Kubernetes evicts a pod after 300 s, which the waits for an idle
-implementation can exceed in total."""
+"""A toleration without a time limit. Without it, Kubernetes evicts a pod after 300 s. For an idle implementation, all
+waits together can take longer."""
 EVICTION = "Kubernetes evicts the pods of the lost node"
 ATTEMPTS = 10
 """Maximum number of times that a rejected eviction is requested again."""
@@ -45,8 +45,8 @@ SOON: Object = {**NEVER, "tolerationSeconds": 1}
 class NodeThatIsLostAndComesBack(Scene):
     """Two nodes, and five sets of two pods on the first node. The first node is cordoned, drained of the pods of
     `drained`, and then lost with all other pods. The pods of `moves` are evicted and fit on the second node. The pods
-    of `stuck` are evicted and fit on no other node. `lasts` is terminated when its delay is shortened. `returns` waits
-    until the node comes back."""
+    of `stuck` are evicted and do not fit on another node. `lasts` is terminated when its delay is shortened. `returns`
+    waits until the node comes back."""
 
     exclusive = Exclusive.NODES
 
@@ -100,14 +100,14 @@ class NodeThatIsLostAndComesBack(Scene):
 
 @requirement("NODE-001", reaches="evicted pods replaced in the end")
 def test_evicted_pods_are_replaced(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """An operator that waits for the former pods to disappear has until their node is back."""
+    """An operator may wait until the former pods disappear, which happens when their node is back."""
     run.given(EVICTION)
 
 
 @requirement("NODE-002", reaches="pods that cannot terminate not counted")
 def test_pods_that_cannot_terminate_are_not_counted(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """The status is compared with the clique's other pods when nothing changes any more. Those are replacements, if
-    any."""
+    """The status is compared with the clique's other pods when nothing changes any more. The other pods are
+    replacements, if there are any."""
     _expect_still_terminating(run, "stuck")
     answer = _counted(CLIQUE["stuck"])(run.at("before the node comes back"))
     run.expect("what the clique reports counts them neither as replicas nor as ready", True, answer or str(answer))
@@ -126,7 +126,7 @@ def test_a_clique_on_a_lost_node_is_breached(run: Recorded[NodeThatIsLostAndCome
 
 @requirement("NODE-010", reaches="clique on the lost node terminated")
 def test_a_clique_on_a_lost_node_is_terminated_after_its_delay(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """A clique counts as terminated if it is being deleted, or if another clique of its name exists."""
+    """A clique counts as terminated if it is being deleted, or if another clique with its name exists."""
     _expect_evicted(run, "lasts")
 
 
@@ -156,7 +156,7 @@ def test_pods_of_a_returned_node_are_kept(run: Recorded[NodeThatIsLostAndComesBa
 
 @requirement("NODE-005")
 def test_a_cordon_has_no_effect_on_pods(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """Changes of pods other than deletions are allowed."""
+    """Changes to pods other than deletions are allowed."""
     run.given("all sets available")
     records = run.between("before the cordon", "after the cordon").records("pods")
     ending = [str(record) for record in records if record.kind == DELETED or terminating(record.object)]
@@ -172,7 +172,7 @@ def test_drained_pods_are_replaced(run: Recorded[NodeThatIsLostAndComesBack]) ->
 
 @requirement("NODE-009")
 def test_a_node_can_be_drained(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """A refused eviction is requested again for a while, as `kubectl drain` does."""
+    """A rejected eviction is requested again for a while, as `kubectl drain` does."""
     view = run.at("after the drain")
     run.expect("evictions that were refused to the end", [], run.scene.refused)
     run.expect("indices of the pods", sorted(run.scene.first["drained"]), sorted(_by_index(view, "drained")))
@@ -199,8 +199,8 @@ def _expect_still_terminating(run: Recorded[NodeThatIsLostAndComesBack], set_nam
 
 
 def _expect_incarnations(run: Recorded[NodeThatIsLostAndComesBack], sets: Iterable[str], *, count: int = 1) -> None:
-    """Expect this number of PodCliques per name at the end of the scene; one means that the clique was not
-    recreated."""
+    """Expect that there was this number of PodCliques for each name until the end of the scene. One means that the
+    clique was not recreated."""
     _same_incarnations(run, run.until("all countdowns over"), sets, count)
 
 
@@ -226,7 +226,7 @@ def _by_index(view: View, set_name: str) -> dict[str, Mapping[str, Any]]:
 
 
 def _drain(env: SceneEnvironment, evicted: Iterable[str]) -> list[str]:
-    """Evict pods one after the other, and repeat refused evictions. Return the last refusals. A pod that cannot be
+    """Evict pods one after the other, and repeat rejected evictions. Return the last rejections. A pod that cannot be
     evicted (NODE-009) is deleted, so that the scene can go on."""
     refused = []
     for pod in evicted:
@@ -242,7 +242,7 @@ def _drain(env: SceneEnvironment, evicted: Iterable[str]) -> list[str]:
 
 
 def _replaced(set_name: str, first: Pods) -> Predicate:
-    """A set has as many pods as at first, all of them Ready, and none of its former pods."""
+    """A set has as many pods as at first, all of them are Ready, and its former pods are gone."""
     clique = CLIQUE[set_name]
     former = {uid(pod) for pod in first.values()}
 
@@ -286,7 +286,7 @@ def _evicted(names: Iterable[str]) -> Predicate:
 
 @predicate
 def _ended(view: View, clique: str, before: Mapping[str, str]) -> bool | Unmet:
-    """The clique is being deleted or no longer exists. Another clique of its name may exist."""
+    """The clique is being deleted or no longer exists. Another clique with its name may exist."""
     current = view.get(CLIQUES, clique) or {}
     return terminating(current) or uid(current) != before[clique] or Unmet(f"{clique} is still there")
 

@@ -1,4 +1,4 @@
-"""The Lease that operators use to elect their leader. No other Lease is recorded."""
+"""The Lease with which operators elect their leader. No other Lease is recorded."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def takeover_from(history: Records, former: str) -> Record | None:
 
 
 def holders(records: list[Record]) -> list[str]:
-    """Return the successive holders of the Lease; `nobody` while it has no holder."""
+    """Return the successive holders of the Lease, with `nobody` for the times without a holder."""
     names = [holder(record) or "nobody" for record in records]
     return names[:1] + [after for before, after in pairwise(names) if after != before]
 
 
 def waited(history: Records, former: str) -> tuple[float, int]:
     """Return the seconds from the last renewal by `former` until another operator held the Lease, and the lease
-    duration."""
+    duration in seconds."""
     records = [record for record in history.records(LEASES) if holder(record) == former]
     takeover = takeover_from(history, former)
     if not records or takeover is None:

@@ -103,7 +103,7 @@ def test_no_pod_is_created_twice(run: Recorded[LeaderEndsTwice]) -> None:
     "OPS-004", reaches=("another operator takes the Lease of the stopped one", "the last leader replaces a lost pod")
 )
 def test_a_stopped_leader_releases_the_lease(run: Recorded[LeaderEndsTwice]) -> None:
-    """The measured time runs from the last renewal until another operator holds the Lease."""
+    """The time from the last renewal until another operator holds the Lease is measured."""
     run.given("the new leader holds the Lease")
     span = run.until("another operator takes the Lease of the stopped one")
     seconds, good_for = leases.waited(span, run.scene.second)
@@ -127,7 +127,7 @@ test_invariants = invariants(LeaderEndsTwice, "INV-001", "INV-004", "INV-005")
 
 
 def _two_pods(view: View) -> bool | Unmet:
-    """There are two pods: one for the scene to delete, and one for the next leader to find."""
+    """There are at least two pods: one that the scene deletes, and one that the next leader finds."""
     return len(view.list("pods")) >= 2 or Unmet("there are fewer than two pods")
 
 
@@ -148,7 +148,7 @@ def _created_before_another_led(history: Records, former: str) -> list[Record]:
 
 
 def _after_deletion(history: Records, records: list[Record], lost: str) -> list[Record]:
-    """Return those of `records` that were written after the pod `lost` was deleted."""
+    """Return the `records` that were written after the pod `lost` was deleted."""
     ends = [r.revision for r in history.records("pods", lost) if r.kind == DELETED or terminating(r.object)]
     return [record for record in records if ends and record.revision > min(ends)]
 

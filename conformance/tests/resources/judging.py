@@ -1,4 +1,4 @@
-"""Functions with which the tests of this profile find objects and compare many of them with the expected objects."""
+"""Functions that find the objects of a set and compare them with the expected objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCALERS = "horizontalpodautoscalers"
 COMMON = (MANAGED_BY, PART_OF, COMPONENT)
 """The app.kubernetes.io labels that every object has."""
 ObjectsByName = Mapping[str, Document | None]
-"""Expected name → object, or None if it does not exist."""
+"""Expected name → object, or None if no such object exists."""
 
 
 def by_name(view: View, resource: str, names: Iterable[str]) -> ObjectsByName:
@@ -63,7 +63,7 @@ def scaled(view: View, names: Iterable[str]) -> bool | Unmet:
 
 @predicate
 def unscaled(view: View, unwanted: Iterable[str]) -> bool | Unmet:
-    """None of these targets has an autoscaler."""
+    """No autoscaler has one of these targets."""
     targeted = sorted(set(unwanted) & set(by_target(view)))
     return not targeted or Unmet(f"autoscalers still target {', '.join(targeted)}")
 
@@ -82,7 +82,7 @@ def same_controllers(
 
 
 def owned(run: Recorded[Scene], subject: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View) -> None:
-    """Expect that each object has this owner, whether as the controller or not."""
+    """Expect that each object has this owner. The owner need not be the controller."""
     run.same(f"owners of {subject}", *owner_references.owned(owners, objects, view))
 
 
@@ -95,5 +95,5 @@ def same_labels(
 
 
 def common(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels among these that every object must have."""
+    """Return the subset of these labels that every object must have."""
     return {key: value for key, value in tags.items() if key in COMMON}

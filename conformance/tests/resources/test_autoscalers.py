@@ -1,4 +1,4 @@
-"""Tests that, after a clique or a scaling group is created, its replicas belong to autoscalers and users and not to the
+"""Tests that the replicas of an existing clique or scaling group belong to autoscalers and users and not to the
 operator."""
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from conformance.tests.resources import judging
 from conformance.tests.resources.manifests import trigger
 
 REMOVED = ["PodClique/p-0-fe", "PodClique/p-1-fe", "PodCliqueScalingGroup/p-1-sg"]
-"""The targets of the autoscalers that are removed. KEPT is the target of the autoscaler that stays."""
+"""The targets of the autoscalers that are removed."""
 KEPT = "PodCliqueScalingGroup/p-0-sg"
 MEMBERS = {"p-0-sg-3-ld": 1, "p-0-sg-3-wk": 2}
-"""The cliques of the replica that is added to the scaling group, with their numbers of pods."""
+"""The cliques of the replica that is added to the scaling group → their numbers of pods."""
 SCALED = [[f"p-0-sg-{number}-ld", f"p-0-sg-{number}-wk"] for number in (1, 2, 3)]
 """The cliques of the replicas 1 to 3 of the scaling group. These replicas have their own gangs; the first replica is in
 the base gang."""
@@ -58,7 +58,7 @@ class SetScaledByOthers(Scene):
         env.wait_for("each scaled replica of the group has a gang", all_in_gangs([*chain(*SCALED)]))
 
     def _change_template(self, env: SceneEnvironment) -> None:
-        """Change an unrelated field, and the replicas of the template. Neither change may affect the live replicas."""
+        """Change an unrelated field, and the replicas in the template. Neither change may affect the live replicas."""
         self._cliques = copy.deepcopy(self.workload["spec"]["template"]["cliques"])
         self._cliques[0]["spec"]["replicas"] = 1
         change = {"spec": {"template": {"terminationDelay": "2h0m0s", "cliques": self._cliques}}, **trigger("1")}
@@ -109,7 +109,7 @@ def test_scale_subresources_publish_selectors(run: Recorded[SetScaledByOthers]) 
     ),
 )
 def test_live_replicas_belong_to_whoever_scales(run: Recorded[SetScaledByOthers]) -> None:
-    """The template has other numbers, and they are changed once more."""
+    """The numbers in the template differ from the live replicas, and are changed once more."""
     run.given("all pods exist")
     scaled = "each scaled replica of the group has a gang"
     last = cliques_of(gang_of(run.at(scaled), SCALED[-1][0]))
@@ -125,7 +125,8 @@ def test_live_replicas_belong_to_whoever_scales(run: Recorded[SetScaledByOthers]
 
 @requirement("RES-097")
 def test_the_operator_leaves_the_replicas_of_cliques_alone(run: Recorded[SetScaledByOthers]) -> None:
-    """One of the cliques was scaled, and the other was not. The lowered template must scale neither."""
+    """One of the cliques was scaled, and the other was not. The lower number in the template must not scale either
+    clique."""
     run.given("scaled clique has its pods", "operator has observed the update")
     view = run.at("nothing moves after the update")
     replicas = {clique: observed.replicas(view.get("podcliques", clique)) for clique in ("p-0-fe", "p-1-fe")}
@@ -165,7 +166,7 @@ def test_claims_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]
 
 @predicate
 def _published(view: View, pcs: str, groups: list[str], cliques: list[str]) -> bool:
-    """All of these objects publish the selector of their pods in their status."""
+    """All these objects publish the selector of their pods in their statuses."""
     fields = [("podcliquesets", pcs, "hpaPodSelector")]
     fields += [("podcliquescalinggroups", group, "selector") for group in groups]
     fields += [("podcliques", clique, "hpaPodSelector") for clique in cliques]

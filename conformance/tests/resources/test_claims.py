@@ -92,8 +92,8 @@ def test_a_pod_keeps_its_claim_when_its_clique_is_scaled_in(run: Recorded[Scaled
 
 
 def _other_set(env: SceneEnvironment, set_name: str) -> None:
-    """Create a set that needs no claim, and wait until the operator has reconciled it. By then it has also reconciled
-    the other set."""
+    """Create a set that needs no claim, and wait until the operator has reconciled it. By then the operator has also
+    reconciled the earlier set."""
     later = env.workload("frontend", setName=set_name)
     env.create(later)
     cliques = list(expected(later).cliques.values())

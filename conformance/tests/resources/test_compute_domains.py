@@ -1,4 +1,4 @@
-"""Tests of GPUs that are linked across nodes: the ComputeDomains, and the channels that containers get from them."""
+"""Tests of GPUs that are linked across nodes: the ComputeDomains, and the channels that they provide to containers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNMARKED = ("p-0-plain", "p-1-plain")
 
 class LinkedCliques(Scene):
     """A set with two replicas, whose cliques are in several multi-node NVLink groups or in none. The replicas are
-    removed one after the other and are then added back. Finally the set is deleted. There are no nodes, so no pod is
+    removed one after the other and then added again. Finally the set is deleted. There are no nodes, so no pod is
     scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
@@ -60,7 +60,7 @@ def test_each_group_has_a_compute_domain(run: Recorded[LinkedCliques]) -> None:
 
 @requirement("RES-071")
 def test_the_nearest_annotation_says_the_group(run: Recorded[LinkedCliques]) -> None:
-    """If a group is misread, there is one domain too many or too few, or a channel of another domain."""
+    """If a group is misread, there are too many or too few domains, or a channel of another domain."""
     view, workload = run.at("nothing moves"), run.scene.workload
     run.expect("domains by name", sorted(run.scene.domains), view.names(DOMAINS))
     for clique in run.scene.expected.cliques.values():
@@ -77,7 +77,7 @@ def test_the_nearest_annotation_says_the_group(run: Recorded[LinkedCliques]) -> 
 
 @requirement("RES-072")
 def test_containers_with_gpus_use_a_channel(run: Recorded[LinkedCliques]) -> None:
-    """Pods must have the channels that the pod spec of their clique has."""
+    """Pods must have the channels in the pod spec of their clique."""
     run.given("all pods exist", "ComputeDomains exist")
     view = run.at("nothing moves")
     for clique in run.scene.expected.cliques.values():
@@ -93,8 +93,8 @@ def test_containers_with_gpus_use_a_channel(run: Recorded[LinkedCliques]) -> Non
 
 @requirement("RES-099")
 def test_domains_and_channels_are_as_upstreams(run: Recorded[LinkedCliques]) -> None:
-    """Only upstream's code decides the number of nodes, and whether init containers and containers without GPUs use a
-    channel."""
+    """The number of nodes, and the channels of init containers and of containers without GPUs, follow from upstream's
+    code only."""
     run.given("all pods exist")
     view, domains = run.at("nothing moves"), run.scene.domains
     sizes = {domain: of(item := view.get(DOMAINS, domain), number(item, "spec", "numNodes")) for domain in domains}
@@ -124,8 +124,8 @@ def test_domains_of_a_deleted_set_are_deleted(run: Recorded[LinkedCliques]) -> N
 
 
 def _use(run: Recorded[LinkedCliques], owner: str, spec: object, containers: Iterable[Document], domain: str) -> None:
-    """Expect that containers with GPUs use a channel of the domain, if there is one, and that other containers use
-    none."""
+    """Expect that containers with GPUs use a channel of the domain, if there is one, and that other containers do not
+    use any channel."""
     for container in containers:
         channels = [domain] if domain and expected_domains.has_gpu(container) else []
         run.expect(f"channels of {owner}/{text(container, 'name')}", channels, _used(spec, container))
@@ -151,7 +151,7 @@ def _pod_specs(clique: ExpectedClique, view: View) -> Iterator[tuple[str, object
 
 
 def _named(spec: object) -> dict[str, str]:
-    """Return the claim templates of a pod, keyed by the pod's names for the claims."""
+    """Return the claim templates of a pod, keyed by the names of the claims within the pod."""
     return {text(c, "name"): text(c, "resourceClaimTemplateName") for c in items(spec, "resourceClaims")}
 
 

@@ -1,4 +1,5 @@
-"""Tests of what an earlier version left of multi-node NVLink: a ComputeDomain with another name, and an annotation."""
+"""Tests of leftovers of an earlier version: a ComputeDomain with another name, and an annotation for multi-node
+NVLink."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ DOMAINS, FORMER, AUTO = "computedomains", "p-0", "grove.io/auto-mnnvl"
 
 
 class FormerDomains(Scene):
-    """A set with a ComputeDomain of an earlier version, which gets a second replica, and a set that has the annotation
-    of that version and no group. There are no nodes, so no pod is scheduled."""
+    """A set that has a ComputeDomain of an earlier version and gets a second replica, and a set that has the annotation
+    of that version but no group. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload, other = env.workload("linked", replicas=1), env.workload("linked", setName="o", replicas=1)
@@ -38,7 +39,7 @@ class FormerDomains(Scene):
 
 @requirement("RES-118")
 def test_a_domain_of_the_former_naming_scheme_stays(run: Recorded[FormerDomains]) -> None:
-    """The ComputeDomain with the former name is compared before and after the set is scaled out."""
+    """The ComputeDomain with the former name is the same before and after the set is scaled out."""
     run.given("second replica has domains")
     domain = run.at("nothing moves").get(DOMAINS, FORMER)
     state = "deleted" if domain is None else _state(domain)

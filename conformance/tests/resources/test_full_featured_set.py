@@ -26,8 +26,8 @@ PRESENT = "gangs carry the labels of the set"
 
 
 class FullFeaturedSet(Scene):
-    """A set with two replicas, and a ResourceClaimTemplate in the namespace that has the same name as one of the set's
-    own and takes precedence over it (OBJ-820). Finally the set is deleted. There are no nodes, so no pod is
+    """A set with two replicas, and a ResourceClaimTemplate in the namespace. It has the same name as a template of the
+    set, and takes precedence over that template (OBJ-820). Finally the set is deleted. There are no nodes, so no pod is
     scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
@@ -97,7 +97,7 @@ def test_the_set_owns_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
 
 @requirement("RES-004")
 def test_the_role_allows_to_see_pods(run: Recorded[FullFeaturedSet]) -> None:
-    """Other rules are permitted if they allow the same."""
+    """Other rules are permitted if they allow the same actions."""
     account, role = (secondary.name for secondary in run.scene.secondary[:2])
     view = run.at(PRESENT)
     current, binding = view.get("roles", role), view.get("rolebindings", role)
@@ -153,7 +153,7 @@ def test_gangs_carry_labels_and_annotations_of_the_set(run: Recorded[FullFeature
 
 @requirement("RES-020")
 def test_gangs_take_nothing_of_grove_from_the_set(run: Recorded[FullFeaturedSet]) -> None:
-    """The set has a label and an annotation with Grove's prefix, and a managed-by label of another manager."""
+    """The set has a label and an annotation with Grove's prefix, and a managed-by label that names another manager."""
     workload, view = run.scene.workload, run.at(PRESENT)
     expected_set = by_composition(run.scene.expected, view)
     for field in ("labels", "annotations"):
@@ -216,7 +216,7 @@ def test_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) 
 
 
 def taken_over(given: Mapping[str, str], objects: Mapping[str, Document | None]) -> dict[str, list[str]]:
-    """Return the Grove labels that objects have with the values from their template."""
+    """Return object → the Grove labels that the object has with the values from its template."""
     grove_labels = {key: value for key, value in given.items() if key.startswith(labels.OWN_PREFIX)}
     copied = {
         object_name: [key for key, value in grove_labels.items() if label(item, key) == value]
@@ -231,7 +231,7 @@ def _own_labels(clique: ExpectedClique) -> dict[str, str]:
 
 
 def _of_template(view: View, clique: ExpectedClique) -> list[tuple[str, Document | None]]:
-    """Return the objects that are created from a clique template, with their names: the PodClique and its pods."""
+    """Return the name and object of the PodClique and of each pod that are created from a clique template."""
     pods = predicates.pods_of(view, clique.name)
     return [(clique.name, view.get("podcliques", clique.name)), *((name(pod), pod) for pod in pods)]
 
@@ -307,7 +307,8 @@ def test_claims_carry_labels_and_have_an_owner(run: Recorded[FullFeaturedSet]) -
 
 @requirement("RES-098")
 def test_claims_say_where_they_belong_and_all_containers_have_them(run: Recorded[FullFeaturedSet]) -> None:
-    """Only upstream's code sets these labels, and gives the claims to init containers and to several containers."""
+    """These labels, and the use of claims by init containers and by several containers, follow from upstream's code
+    only."""
     run.given("all pods exist")
     claims = run.scene.claims
     tags = {
@@ -368,7 +369,8 @@ def test_pods_have_no_claims_of_others(run: Recorded[FullFeaturedSet]) -> None:
 
 
 def mirrored(workload: Document, kind: str) -> dict[str, str]:
-    """Return the labels or annotations of a set that its gangs must have, without those that Grove sets (OBJ-230)."""
+    """Return the labels or annotations of a set that its gangs must have. Keys that Grove itself sets are left out
+    (OBJ-230)."""
     set_values = mapping(workload, "metadata", kind)
     return {k: v for k, v in set_values.items() if not k.startswith(labels.OWN_PREFIX) and k != labels.MANAGED_BY}
 
@@ -376,8 +378,8 @@ def mirrored(workload: Document, kind: str) -> dict[str, str]:
 def _on_gangs(
     workload: Document, expected_set: ExpectedObjects, view: View, field: str
 ) -> dict[str, dict[str, str | None] | Absent]:
-    """Return the gangs' values for the labels or annotations that they must take over from the set. Gangs may have
-    others."""
+    """Return gang → its values of the labels or annotations that it must take over from the set. Gangs may have other
+    keys."""
     actual = {
         gang: of(current := view.get("podgangs", gang), mapping(current, "metadata", field))
         for gang in expected_set.gangs
@@ -402,7 +404,7 @@ def _token(view: View, set_name: str) -> bool | Unmet:
 
 
 def _too_early(run: Recorded[FullFeaturedSet]) -> list[str]:
-    """Return the scaling groups and gangs of a replica that existed before all of its standalone cliques did."""
+    """Return the scaling groups and gangs that were created before all standalone cliques of their replica existed."""
     expected_set = by_composition(run.scene.expected, run.at(PRESENT))
     first: dict[tuple[str, str], int] = {}
     for record in run.until(PRESENT).records():

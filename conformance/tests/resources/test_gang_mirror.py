@@ -1,5 +1,5 @@
-"""Tests of the labels, annotations and priority class that a gang takes over from its set, and of the annotations that
-it keeps."""
+"""Tests of the labels, annotations and priority class that a gang takes over from its set, and of the other annotations
+of the gang."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.tests.resources.manifests import trigger
 BY_HAND = ("grove.io/by-hand", "example.com/by-hand")
 """Annotations of a gang that another client adds."""
 CLASS = "system-cluster-critical"
-"""A PriorityClass that every cluster has and that pods of any namespace may use."""
+"""A PriorityClass that every cluster has and that pods in any namespace may use."""
 
 
 class GangsThatSomebodyChanges(Scene):
@@ -75,7 +75,7 @@ def test_gangs_get_a_new_label_of_their_set(run: Recorded[GangsThatSomebodyChang
 
 @requirement("RES-095")
 def test_gangs_keep_annotations_of_others(run: Recorded[GangsThatSomebodyChanges]) -> None:
-    """The set is reconciled twice in between."""
+    """The set is reconciled twice after the annotations are added."""
     gang = run.at("minimums are those of the templates").get("podgangs", run.scene.gang)
     annotations = {key: observed.annotation(gang, key) for key in BY_HAND}
     run.expect("annotations that somebody has put on a gang", dict.fromkeys(BY_HAND, "x"), annotations)

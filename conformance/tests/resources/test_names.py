@@ -1,5 +1,5 @@
-"""Tests of similar names: cliques with a common ending, and objects of one or two sets that would have the same
-name."""
+"""Tests of similar names: cliques whose names have a common ending, and objects of one or two sets that would have the
+same name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conformance.testing.services import headless_services
 from conformance.tests.resources import judging
 
 TIER = "example.com/tier"
-"""A label of a template of the workload `namesakes`."""
+"""A label in a template of the workload `namesakes`."""
 RESOLVED = "second set refused, reports an error, or needs another name"
 """The step at which the second of two sets no longer conflicts with the first set."""
 PODS = 2
@@ -27,7 +27,7 @@ PODS = 2
 
 
 class CliquesWithACommonEnding(Scene):
-    """A set in which the names of some cliques end in the names of others. There are no nodes, so no pod is
+    """A set in which the names of some cliques end in the names of other cliques. There are no nodes, so no pod is
     scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
@@ -143,7 +143,7 @@ class ForeignScalingGroup(Scene):
             "kind": "PodCliqueScalingGroup",
             "metadata": {
                 "name": "alike-0-sg",
-                "labels": {labels.BY_HAND: "somebody"},  # marks the object as the suite's own for the invariants
+                "labels": {labels.BY_HAND: "somebody"},  # marks the object as the suite's own, for the invariants
                 "ownerReferences": [reference],
             },
             "spec": {"replicas": 1, "cliqueNames": ["leader"]},
@@ -191,7 +191,7 @@ def test_two_sets_with_one_gang_name_leave_each_other_alone(run: Recorded[TwoSet
 
 @requirement("RES-052", reaches="set refused, or it or its scaling group reports an error")
 def test_two_cliques_with_one_name_are_reported(run: Recorded[TwoCliquesWithOneName]) -> None:
-    """The two cliques have the same size, so an operator that confuses them notices nothing."""
+    """The two cliques have the same size, so an operator that confuses them does not notice."""
     if _refused(run, run.scene.reply):
         return
     run.given("one of the two exists")
@@ -204,7 +204,7 @@ def test_two_cliques_with_one_name_are_reported(run: Recorded[TwoCliquesWithOneN
 
 @requirement("RES-053", reaches="all pods exist")
 def test_names_as_long_as_admission_allows_work(run: Recorded[LongNames]) -> None:
-    """A hostname that was truncated lacks its index."""
+    """A truncated hostname lacks its index."""
     view = run.at("all pods exist")
     for clique in run.scene.expected.cliques:
         hosts = sorted(text(pod, "spec", "hostname") for pod in predicates.pods_of(view, clique))
@@ -237,8 +237,8 @@ def _from_template(clique: ExpectedClique) -> dict[str, object]:
 
 
 def _actual(view: View, clique: ExpectedClique) -> dict[str, object]:
-    """Return the fields of a PodClique and its Pods, with those of the template in place of missing ones. Containers
-    that the template does not have, such as those of admission plugins, are covered by CORE-014."""
+    """Return the fields of a PodClique and its pods. A missing field has the value of the template. Containers that are
+    not in the template, such as containers from admission plugins, are covered by CORE-014."""
     current, pods = view.get("podcliques", clique.name), predicates.pods_of(view, clique.name)
     template_names = {text(container, "name") for container in items(clique.template.pod_spec, "containers")}
     containers = (
@@ -258,7 +258,7 @@ def _actual(view: View, clique: ExpectedClique) -> dict[str, object]:
 
 
 def _admission_reply(env: SceneEnvironment, workload: Mapping[str, Any]) -> Reply:
-    """Return admission's reply to a set. A rejection because of the set's names is as good as a reported error."""
+    """Return admission's reply to a set. A rejection because of the set's names counts as a reported error."""
     return env.dry_run.ask(env.dry_run.create(dict(workload)))
 
 
@@ -270,7 +270,8 @@ def _complains_or_scales(view: View, targets: list[str]) -> bool | Unmet:
 
 
 def _refused(run: Recorded[Scene], reply: Reply) -> bool:
-    """Return whether admission has rejected the set of the scene."""
+    """Return whether admission has rejected the set of the scene. Expect that it has accepted the set or rejected it
+    with a reason."""
     wrong = "" if reply.accepted or reply.refused else str(reply)
     run.expect("how the set is neither accepted nor refused with a reason", "", wrong)
     return reply.refused
@@ -278,7 +279,7 @@ def _refused(run: Recorded[Scene], reply: Reply) -> bool:
 
 @predicate
 def _ready(view: View, cliques: list[str]) -> bool:
-    """Each of these cliques has pods, and all of them are Ready."""
+    """Each of these cliques has pods, and all these pods are Ready."""
     pods = [predicates.pods_of(view, clique) for clique in cliques]
     return all(pods) and all(condition_is(pod, "Ready") == "True" for clique_pods in pods for pod in clique_pods)
 

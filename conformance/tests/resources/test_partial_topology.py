@@ -1,4 +1,4 @@
-"""Tests of topology constraints on only some levels, with two bindings at a time, and of a binding that is
+"""Tests of topology constraints on some levels only, of two bindings at the same time, and of a binding that is
 recreated."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PARTS: Mapping[str, Mapping[str, Pack]] = {
     "preferring": {SET: {"required": "block", "preferred": "rack"}, GROUP: {"preferred": "host"}},
     "elsewhere": {SET: {"required": "block"}, GROUP: {"required": "rack"}, CLIQUE: {"required": "host"}},
 }
-"""Set → the constraints of its levels. The last set names another binding than the others."""
+"""Set → level → constraint. The last set names another binding than the other sets."""
 ELSEWHERE = "elsewhere"
 
 
@@ -164,12 +164,12 @@ def test_a_replica_is_added_without_the_binding(run: Recorded[BindingThatComesBa
     ),
 )
 def test_a_set_without_replicas_reports_its_binding(run: Recorded[BindingThatComesBack]) -> None:
-    """The set reports the state of the binding even without replicas, and again when the binding is recreated. How it
-    reports a missing binding is not fixed."""
+    """The set reports the state of the binding even without replicas, and again when the binding is recreated. The
+    status that reports a missing binding is not specified."""
 
 
 def _workload(env: SceneEnvironment, set_name: str, binding: str, parts: Mapping[str, Pack]) -> Object:
-    """Return a set with these constraints and no others."""
+    """Return a set with these constraints and no other constraints."""
     workload = env.workload("packed", setName=set_name, binding=binding)
     template = workload["spec"]["template"]
     holders = {SET: template, GROUP: template["podCliqueScalingGroups"][0], CLIQUE: template["cliques"][2]}

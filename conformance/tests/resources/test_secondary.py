@@ -1,5 +1,5 @@
-"""Tests that the ServiceAccount, Role, RoleBinding, token Secret and Service of a set are restored when changed, and
-are never taken from other owners."""
+"""Tests that the ServiceAccount, Role, RoleBinding, token Secret and Service of a set are restored after changes, and
+that objects of other owners are never taken over."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class ForeignServiceAndNoToken(Scene):
         env.wait_for("token Secret exists", observed.present("secrets", [secret]))
         env.quiet(1)
         env.roles.stop("operator")
-        # An authorizer that does not respond would make the API server refuse to exchange the Secret.
+        # An authorizer that does not respond would make the API server reject the replacement of the Secret.
         has_authorizer = "authorizer" in env.implementation.features
         with env.roles.without_hooks() if has_authorizer else contextlib.nullcontext():
             env.delete("secrets", secret)
@@ -130,7 +130,7 @@ class SetWithoutReplicas(Scene):
 
 class EarlierTokenSecrets(Scene):
     """Two sets and two token Secrets of an earlier version. `used` belongs to its set and is mounted by the set's pods
-    until these are deleted. `loose` has no controller. There are no nodes, so no pod is scheduled."""
+    until the pods are deleted. `loose` has no controller. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.used, self.loose = names.legacy_token_secret("used"), names.legacy_token_secret("loose")
@@ -189,7 +189,7 @@ def test_a_set_is_completed_once_a_conflict_is_resolved(run: Recorded[ForeignTok
 
 @requirement("CORE-040", reaches="set reports no error any more")
 def test_a_conflict_is_no_longer_reported_once_it_is_resolved(run: Recorded[ForeignTokenSecret]) -> None:
-    """A remaining error would look like a current one."""
+    """A remaining error would look like a current error."""
 
 
 @requirement("RES-093", reaches="set reports an error")
@@ -212,7 +212,7 @@ def test_a_set_without_replicas_has_no_objects_of_replicas(run: Recorded[SetWith
 
 @requirement("RES-013", reaches="earlier Secret is deleted")
 def test_the_token_secret_of_an_earlier_version_is_deleted(run: Recorded[EarlierTokenSecrets]) -> None:
-    """The Secret without a controller is named for another set."""
+    """The Secret without a controller has the name for another set."""
     run.given("all pods exist", "current Secrets exist")
     used, loose = run.scene.used, run.scene.loose
     mounted = run.at("nothing moves while pods mount the Secret")

@@ -1,5 +1,5 @@
-"""Tests of topology constraints, from the domains that a set names to the node labels in its gangs, and of their
-removal."""
+"""Tests of the translation of topology constraints, from the domains in a set to the node labels in its gangs, and of
+their removal."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LEVELS = {domain: f"example.com/{domain}" for domain in ("zone", "datacenter", "
 WITHOUT_RACK = {domain: key for domain, key in LEVELS.items() if domain != "rack"}
 WIDEST = {"zone": LEVELS["zone"]}
 LOST = sorted(LEVELS.keys() - WIDEST)
-"""The missing domains. If there were only two, a random order would often be the same one twice."""
+"""The missing domains. With only two domains, a random order would often repeat by chance."""
 RECONCILES = 8
-"""How often the operator reconciles a set that lacks these domains."""
+"""The number of times that the operator reconciles a set that lacks these domains."""
 CONSTRAINED, WITHOUT_LEVEL, FREE = "gangs are constrained", "gangs have lost the rack", "gangs are free"
 ON_RACKS = "a gang has a constraint on racks"
 LEVELS_LOST = "set reports that all levels but one are missing"
@@ -65,8 +65,7 @@ class BindingThatLosesItsLevels(Scene):
 
     def _lose_all_levels_but_one(self, env: SceneEnvironment) -> None:
         """Remove four levels, and make the operator reconcile the set that lacks them several times. The message need
-        not name the levels. If it does not, the step that waits for a message that names all of them lasts until its
-        time limit."""
+        not name the levels. If it does not, the wait for a message that names all levels lasts until its time limit."""
         env.patch("clustertopologybindings", self.binding, {"spec": spec(WIDEST)})
         conditions = (_condition("True", "ClusterTopologyLevelsUnavailable", domain, of="deep") for domain in LOST)
         env.settled("set names all missing levels", observed.all_of(*conditions))
@@ -75,7 +74,7 @@ class BindingThatLosesItsLevels(Scene):
             env.patch("podcliquesets", "deep", {"spec": {"template": {"terminationDelay": f"{hours}h0m0s"}}})
             env.settled("operator has reconciled the set", _observed("deep"), 5)
         env.mark("reconciled again and again")
-        observed.rest(env, self.expected)  # only the deletion of the binding may make the operator reconcile it
+        observed.rest(env, self.expected)  # only the deletion of the binding may make the operator reconcile the set
 
 
 @requirement("RES-060")
@@ -87,7 +86,7 @@ def test_constraints_are_translated_into_node_labels(run: Recorded[BindingThatLo
 
 @requirement("RES-061")
 def test_constrained_gangs_name_the_binding(run: Recorded[BindingThatLosesItsLevels]) -> None:
-    """Gangs without a constraint are left out."""
+    """Gangs without a constraint are not judged."""
     bindings = _named(run.scene.expected, run.at(CONSTRAINED), constrained=True)
     run.same("the binding that gangs name", dict.fromkeys(bindings, run.scene.binding), bindings)
 
@@ -101,7 +100,7 @@ def test_gangs_without_constraints_name_no_binding(run: Recorded[BindingThatLose
 
 @requirement("RES-062")
 def test_a_scaled_gang_has_the_constraint_of_the_set(run: Recorded[BindingThatLosesItsLevels]) -> None:
-    """Upstream's code does this, although its documents deny it."""
+    """Upstream's code does this, although its documents say otherwise."""
     constraint = expected_topology.observed(composition.gang_of(run.at(CONSTRAINED), "p-0-loose-1-free")).gang
     run.expect("constraint of a scaled gang of an unconstrained group", {"required": LEVELS["zone"]}, constraint)
 
@@ -157,7 +156,7 @@ def test_missing_levels_are_named_in_one_order(run: Recorded[BindingThatLosesIts
 
 
 def stated(placement: Placement) -> list[str]:
-    """Return each constraint of a gang as text: `p-0-wk: preferred example.com/host`."""
+    """Return each constraint of a gang as text, such as `p-0-wk: preferred example.com/host`."""
     of_bundles = ((", ".join(members), constraint) for members, constraint in placement.bundles)
     constraints = (("the gang", placement.gang), *placement.groups.items(), *of_bundles)
     return [f"{subject}: {word} {level}" for subject, constraint in constraints for word, level in constraint.items()]
@@ -180,8 +179,8 @@ def _compare(run: Recorded[BindingThatLosesItsLevels], levels: Levels, step: str
 def _expected_placements(
     workload: Document, expected_set: ExpectedObjects, view: View, levels: Levels
 ) -> dict[str, Placement]:
-    """Return the constraints that the gangs must have. Upstream's documents and code contradict each other about a gang
-    whose scaling group has no constraint, so such a gang may have the constraint of the set, or none."""
+    """Return the constraints that the gangs must have. If the scaling group of a gang has no constraint, upstream's
+    documents and code contradict each other, so the gang may or may not have the constraint of the set."""
     placements = {}
     named = composition.by_composition(expected_set, view)
     for gang, placement in expected_topology.placements(workload, named, levels).items():
@@ -201,7 +200,8 @@ def _placed(view: View, workload: Document, expected_set: ExpectedObjects, level
 
 
 def _named(expected_set: ExpectedObjects, view: View, *, constrained: bool) -> dict[str, str]:
-    """Return gang → the binding that it names, either for the gangs with a constraint or for those without one."""
+    """Return gang → the binding that it names, either for the gangs with a constraint or for the gangs without a
+    constraint."""
     gangs = {gang: view.get("podgangs", gang) for gang in composition.by_composition(expected_set, view).gangs}
     return {
         gang: observed.annotation(current, labels.TOPOLOGY)

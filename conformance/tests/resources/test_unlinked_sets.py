@@ -18,7 +18,7 @@ NAMED = "p-0-wide"
 
 
 class SetWithoutGroups(Scene):
-    """A set whose cliques have GPUs and are in no multi-node NVLink group, whether or not the operator has that
+    """A set whose cliques have GPUs but are not in a multi-node NVLink group, whether or not the operator has that
     feature. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
@@ -33,7 +33,7 @@ class SetWithoutGroups(Scene):
 
 class DomainDeletedByHand(Scene):
     """A set with several ComputeDomains, one of which another client deletes. Another set gets its pods afterwards,
-    which shows that the operator has continued. There are no nodes, so no pod is scheduled."""
+    which shows that the operator is still working. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("linked", replicas=1)
@@ -88,7 +88,7 @@ def test_a_domain_that_is_deleted_by_hand_is_there(run: Recorded[DomainDeletedBy
 
 
 def _forget_groups(workload: Object) -> None:
-    """Remove the annotation at every level."""
+    """Remove the multi-node NVLink annotation at every level."""
     template = workload["spec"]["template"]
     for holder in (workload["metadata"], *template["cliques"], *template["podCliqueScalingGroups"]):
         holder.get("annotations", {}).pop(labels.MNNVL, None)

@@ -1,4 +1,4 @@
-"""Tests of an operator that has to create ComputeDomains on a cluster that does not serve the kind."""
+"""Tests of an operator with multi-node NVLink on a cluster that does not serve ComputeDomains."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironme
 
 
 class OperatorWithoutDomains(Scene):
-    """There are no sets. The operator is stopped, and started while the cluster has no CRD of ComputeDomains. Then it
-    is restarted with the CRD. The garbage collector may be slow to discover the kind again, so this scene runs after
+    """There are no sets. The operator is stopped, and then started while the cluster has no CRD of ComputeDomains. Then
+    it is restarted with the CRD. The garbage collector may be slow to discover the kind again, so this scene runs after
     all other scenes."""
 
     exclusive = Exclusive.ROLES
@@ -27,6 +27,6 @@ class OperatorWithoutDomains(Scene):
 
 @requirement("RES-120", reaches="operator started without the kind")
 def test_an_operator_ends_where_the_kind_of_domains_is_missing(run: Recorded[OperatorWithoutDomains]) -> None:
-    """An operator that waits for the kind is still running when the time limit of its descriptor is over."""
+    """An operator that waits for the kind is still running when the time limit in its descriptor is over."""
     ended = run.scene.code is not None and run.scene.code != 0
     run.expect("the operator exits with a code that is not 0", True, ended or run.scene.end)

@@ -1,5 +1,5 @@
-"""A PodCliqueSet under load: changes in phases, waits whose cost does not depend on the number of pods, and the timing
-markers of each phase.
+"""A PodCliqueSet under load: phases with one change each, waits whose cost does not depend on the number of pods, and
+the timing markers of each phase.
 
 No result depends on a time limit. A wait fails only when the phase has made no progress for a while.
 """
@@ -21,11 +21,11 @@ STANDSTILL = 60.0
 """Seconds without progress after which a wait fails."""
 
 Lack = Callable[[Tracker], str]
-"""A function that returns what is missing; empty if nothing is."""
+"""A function that returns what is missing, or an empty string if nothing is missing."""
 
 
 class Load:
-    """One set, observed through its watch events. While a wait is going on, `tracker` is ahead of the history."""
+    """One set, observed through its watch events. During a wait, `tracker` is ahead of the history."""
 
     def __init__(self, env: SceneEnvironment) -> None:
         self._env, self.tracker = env, Tracker(env.history.log, env.namespace)
@@ -61,7 +61,7 @@ class Load:
             self.note()
 
     def note(self) -> None:
-        """Note the markers that the phase has reached so far."""
+        """Record the timing markers that the phase has reached so far."""
         self.tracker.read()
         if self._phase is not None:
             reached = [(name, self.tracker.times.get(name)) for name in markers_of(self._phase)]
@@ -97,7 +97,7 @@ class Load:
         return check
 
     def _progress(self) -> int:
-        """Return the progress of the phase, as a number that is bounded for every implementation."""
+        """Return the progress of the phase as a number. The number is bounded, so every wait ends."""
         now, target = self.tracker, self.target
         pods = sum(min(count, target.pods) for count in (now.present, now.bound, now.ready))
         replicas = sum(min(n, target.replicas) for n in (now.status.available_replicas, now.status.updated_replicas))

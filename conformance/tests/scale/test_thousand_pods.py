@@ -1,5 +1,5 @@
-"""Tests with a PodCliqueSet of a thousand pods, as in Grove's own scale test: the set is deployed, triggered by an
-annotation, changed without effect on its pods, and deleted."""
+"""Tests with a PodCliqueSet of a thousand pods, as in Grove's own scale test. The set is deployed, triggered by an
+annotation, changed without an effect on its pods, and deleted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TRIGGER = {"metadata": {"annotations": {labels.TRIGGER: "steady"}}}
 
 class ThousandPods(Scene):
     """A set with 500 replicas of two pods on 100 nodes. When all pods are Ready, an annotation of the set changes. Then
-    the order of its ports changes and the set gets one more replica, which shows that the operator has acted on the
+    the order of its ports changes and the set gets one more replica, which shows that the operator has processed the
     change. Finally the set is deleted, and the scene does not wait for its pods. Below time scale 1, the set and the
     number of nodes are proportionally smaller."""
 
@@ -97,7 +97,7 @@ def test_the_statuses_have_no_errors(run: Recorded[ThousandPods]) -> None:
 
 @requirement("LOAD-004")
 def test_each_pod_is_created_once(run: Recorded[ThousandPods]) -> None:
-    """All records up to the time at which the statuses are current are judged."""
+    """All records until the statuses are current are judged."""
     records = run.until("statuses current").records("pods")
     run.expect("number of Pods created", run.scene.expected.pods, sum(record.kind == ADDED for record in records))
     deleted = {record.name for record in records if record.kind == DELETED or terminating(record.object)}
@@ -106,7 +106,7 @@ def test_each_pod_is_created_once(run: Recorded[ThousandPods]) -> None:
 
 @requirement("LOAD-005")
 def test_an_annotation_disturbs_nothing(run: Recorded[ThousandPods]) -> None:
-    """The pods before and after the annotation are compared, and the set is available in between."""
+    """The set has the same pods before and after the annotation is added, and is available in between."""
     start, end = "statuses current", "nothing moves after the annotation"
     _same_pods(run, start, end)
     run.always("the set is available", _available, after=start, until=end)
@@ -114,7 +114,7 @@ def test_an_annotation_disturbs_nothing(run: Recorded[ThousandPods]) -> None:
 
 @requirement("LOAD-006")
 def test_a_change_without_meaning_restarts_nothing(run: Recorded[ThousandPods]) -> None:
-    """The additional replica, which is part of the same change, shows that the operator has acted on the change."""
+    """The additional replica, which is part of the same change, shows that the operator has processed the change."""
     run.given("a further replica is Ready")
     start, end = "nothing moves after the annotation", "nothing moves after the change"
     _same_pods(run, start, end)
@@ -131,14 +131,14 @@ test_invariants = invariants(ThousandPods, "INV-001", "INV-004", "INV-005", "INV
 
 @predicate
 def _ready(view: View, clique: str) -> bool | Unmet:
-    """Both pods of a clique are Ready. The predicate reads no other pods, since it is evaluated after each of many
-    records."""
+    """Both pods of a clique are Ready. The predicate does not read other pods, because it is evaluated after each of
+    many records."""
     count = sum(map(pods.ready, view.list("pods", {labels.CLIQUE: clique})))
     return count >= 2 or Unmet(f"{count} of 2 pods of {clique} are Ready")
 
 
 def _pods_of_cliques(view: View) -> dict[str, int]:
-    """Return PodClique, or other owner → number of Pods."""
+    """Return PodClique → number of pods. Pods without an owner have a separate key."""
     owners = Counter(pods.clique(pod) or f"no owner: {name(pod)}" for pod in _staying(view, "pods"))
     return dict.fromkeys(map(name, _staying(view, "podcliques")), 0) | owners
 
@@ -149,7 +149,7 @@ def _staying(view: View, resource: str) -> list[Document]:
 
 
 def _same_pods(run: Recorded[Any], start: str, end: str) -> None:
-    """Expect that every Pod that exists at the first step also exists, with the same UID, at the second step."""
+    """Expect that every pod that exists at the first step also exists, with the same UID, at the second step."""
     before, now = uids(run.at(start), "pods"), uids(run.at(end), "pods")
     run.same("Pods with their UIDs", before, _only(before, now))
 

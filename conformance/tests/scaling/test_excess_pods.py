@@ -1,4 +1,4 @@
-"""Tests of which pods of a clique are deleted when it is scaled in."""
+"""Tests of which pods are deleted when a clique is scaled in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
 NAMES = ("assigned", "aged", "outdated", "phased", "leaving")
-"""One clique for each property of pods by which excess pods are chosen."""
+"""One clique for each property of pods that decides which excess pods are deleted."""
 CLIQUE_OF = {role: f"v-0-{role}" for role in NAMES}
 UNREADY: Mapping[str, Any] = {"phase": "Running", "containers": {"started": True}}
 STATES: Mapping[str, list[Mapping[str, Any]]] = {
@@ -28,8 +28,8 @@ STATES: Mapping[str, list[Mapping[str, Any]]] = {
 
 class CliquesWithExcessPods(Scene):
     """One node, and five cliques with three pods each. All cliques are scaled to two pods while no operator is running.
-    One clique has a fourth pod, which has no node. One has a pod that was replaced recently. One has a pod of another
-    template. In one clique, all pods are in different phases. One has a pod that is already terminating."""
+    One clique has a fourth pod, which has no node. In one clique, a pod was replaced recently. In one clique, a pod has
+    another template. In one clique, all pods are in different phases. In one clique, a pod is already terminating."""
 
     exclusive = Exclusive.ROLES
 
@@ -77,7 +77,7 @@ class CliquesWithExcessPods(Scene):
 
 @requirement("SCALE-010")
 def test_an_outdated_pod_is_deleted_first(run: Recorded[CliquesWithExcessPods]) -> None:
-    """The three pods are in the same state. The outdated pod has the lowest index."""
+    """All three pods are in the same state. The outdated pod has the lowest index."""
     run.given("all pods bound", "two pods in each clique")
     before, now = (_uids(run.at(step), "outdated") for step in ("before the scale-in", "scaled in"))
     run.same("pods that stay", {index: before.get(index) for index in "12"}, now)
@@ -87,7 +87,7 @@ def test_an_outdated_pod_is_deleted_first(run: Recorded[CliquesWithExcessPods]) 
 def test_pods_that_serve_least_are_deleted_first(run: Recorded[CliquesWithExcessPods]) -> None:
     """The indices of the pods that stay differ between the cliques, so an operator that chooses pods by index fails.
 
-    In the clique with pods in several phases, the pending pod is deleted. Where the phase Unknown ranks is not
+    In the clique with pods in several phases, the pod in phase Running must stay. The rank of the phase Unknown is not
     specified.
     """
     run.given("all pods bound", "deleted pod replaced", "its successor bound", "a fourth pod without a node")
@@ -120,7 +120,7 @@ test_invariants = invariants(CliquesWithExcessPods, "INV-001", "INV-004", "INV-0
 
 
 def _workload(env: SceneEnvironment) -> Object:
-    """Return a set with all the cliques. Its update strategy does not replace pods with an outdated template."""
+    """Return a set with all these cliques. Its update strategy does not replace pods of an outdated template."""
     workload = env.workload("waiting", setName="v", pods=3)
     workload["spec"]["updateStrategy"] = {"type": "OnDelete"}
     cliques = workload["spec"]["template"]["cliques"]
@@ -134,7 +134,7 @@ def _workload(env: SceneEnvironment) -> Object:
 
 
 def _become(env: SceneEnvironment, clique: str, states: list[Mapping[str, Any]]) -> None:
-    """Put the pods of a clique into these states, in the order of their indices."""
+    """Write these states into the statuses of a clique's pods, ordered by index."""
     for pod, state in zip(disruption.by_index(env, clique), states, strict=False):
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 

@@ -1,4 +1,4 @@
-"""Tests that sets, scaling groups and cliques are scaled out and in, and that all other objects stay as they are."""
+"""Tests that sets, scaling groups and cliques are scaled out and in without changes to other objects."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironme
 
 KINDS = ("pods", CLIQUES, GROUPS, GANGS, "services")
 LAST_OF_FIRST = [f"s-0-g-{j}-{clique}" for j in (1, 2, 3) for clique in "bc"]
-"""The cliques of s-0-g that its scale-in to one replica deletes."""
+"""The cliques that are deleted when s-0-g is scaled in to one replica."""
 HOLE, LAST_OF_SECOND = ([f"s-1-g-{j}-{clique}" for clique in "bc"] for j in (1, 2))
-"""The cliques of s-1-g that are already terminating when it is scaled in to one replica, and the cliques that this
+"""The cliques of s-1-g that are already terminating when s-1-g is scaled in to one replica, and the cliques that this
 scale-in deletes."""
 
 Uids = dict[tuple[str, str], str]
@@ -69,13 +69,14 @@ class ScaledAtEveryLevel(Scene):
         env.mark("scaled out")
 
     def _scale_groups_in(self, env: SceneEnvironment) -> None:
-        """The only replica of s-0-g that is not ready is its first one. The middle replica of s-1-g is terminating."""
+        """Scale in both groups. In s-0-g, only the first replica is not ready. In s-1-g, the middle replica is
+        terminating."""
         disruption.become(env, "s-0-g-0-b", disruption.STARTING, 1)
         with block_deletion(env, CLIQUES, HOLE):
             self._with_a_terminating_replica(env)
         env.wait_for("terminating replica gone", absent(CLIQUES, HOLE))
         env.settle("pods of both replicas gone", pods_are(dict.fromkeys((*HOLE, *LAST_OF_SECOND), 0)), timeout=60)
-        # Later tests compare the objects that stay. The gangs of deleted replicas must not be among them.
+        # Later tests compare the objects that stay, which must not include the gangs of deleted replicas.
         env.settled("their gangs are gone", none_in_gangs([*LAST_OF_FIRST, *HOLE, *LAST_OF_SECOND]))
         env.quiet(1.5)
         env.mark("groups scaled in")
@@ -143,7 +144,7 @@ def test_a_set_is_scaled_to_zero_and_out_again(run: Recorded[ScaledAtEveryLevel]
 
 @requirement("SCALE-005", reaches="scaled clique has its pods")
 def test_a_clique_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """If the generation hash is unchanged, no update has started. GANG-001 judges minReplicas."""
+    """If the generation hash is unchanged, no update has started. minReplicas is covered by GANG-001."""
     view = run.at("scaled out")
     pods = predicates.pods_of(view, "s-0-a")
     run.expect("indices of the pods", ["0", "1", "2", "3"], sorted(label(pod, labels.POD_INDEX) for pod in pods))
@@ -201,7 +202,8 @@ def test_scaling_while_no_operator_runs_takes_effect(run: Recorded[ScaledAtEvery
 
 @requirement("SCALE-014")
 def test_a_restart_changes_nothing_that_is_right(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """The UIDs and generations are compared in the set's third replica, in which nothing else happens."""
+    """The UIDs and generations of objects in the set's third replica are compared. Nothing else happens in that
+    replica."""
     run.given("third replica ready")
     before, now = (_generations(run.at(step)) for step in ("third replica at rest", "groups scaled in"))
     run.same("uids and generations in the third replica", before, now)
@@ -228,7 +230,7 @@ def _uids_before_and_now(before: Uids, view: View) -> tuple[Mapping[str, str], M
 
 
 def _all_deleted(objects: Iterable[tuple[str, str]]) -> Predicate:
-    """None of these objects exists. An object is given by its resource and name."""
+    """None of these objects exists. Each object is identified by its resource and name."""
     keys = list(objects)
     return all_of(
         *(absent(kind, [object_name for resource, object_name in keys if resource == kind]) for kind in KINDS)

@@ -1,4 +1,4 @@
-"""Tests that a clique or scaling group that is scaled to zero is idle, not lost (GREP-677)."""
+"""Tests that a clique or scaling group that is scaled to zero counts as idle and not as lost (GREP-677)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ CLIQUE, GROUP = "z-0-a", "z-0-g"
 MEMBERS = {f"{GROUP}-{index}-{member}": 1 for index in range(2) for member in "bc"}
 SIZES = {CLIQUE: 2, **MEMBERS}
 IDLE = {(CLIQUES, CLIQUE): {CLIQUE: 2}, (GROUPS, GROUP): MEMBERS}
-"""Component → its PodCliques with their numbers of pods, which equal the minimums. The components are scaled to zero
-one after the other."""
+"""Component → PodClique → number of pods, which equals the minimum. The components are scaled to zero one after the
+other."""
 
 
 class ScaledToZero(Scene):
@@ -80,7 +80,7 @@ test_invariants = invariants(ScaledToZero, "INV-001", "INV-004", "INV-005")
 
 
 def _other_uids(view: View, idle: dict[str, int]) -> dict[str, list[str]]:
-    """Return the UIDs of the set's PodCliques that are not idle, and of their Pods."""
+    """Return PodClique → its UID and the UIDs of its pods, for the PodCliques of the set that are not idle."""
     other_cliques = [clique for clique in SIZES if clique not in idle]
     return {
         clique: [uid(view.get(CLIQUES, clique)), *sorted(map(uid, predicates.pods_of(view, clique)))]
@@ -89,7 +89,7 @@ def _other_uids(view: View, idle: dict[str, int]) -> dict[str, list[str]]:
 
 
 def _minimums(view: View, cliques: dict[str, int]) -> list[tuple[str, int | None]]:
-    """Return the minimums of these PodCliques in PodGangs, without zeros."""
+    """Return the minimums of these PodCliques in PodGangs. Minimums of zero are left out."""
     groups = [group for gang in view.list(GANGS) for group in items(gang, "spec", "podgroups")]
     all_minimums = [(text(group, "name"), number(group, "minReplicas")) for group in groups]
     return sorted((clique, minimum) for clique, minimum in all_minimums if clique in cliques and minimum)

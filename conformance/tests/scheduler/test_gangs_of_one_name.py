@@ -21,9 +21,9 @@ FURTHER_NODE = Instance((Node("n3", {"gpus": 1}, {HOST: "n3"}),), (), name="twin
 
 
 class GangsOfOneName(Scene):
-    """Two namespaces, each with a gang of two pods; the gangs and the pods have the same names in both. The first gang
-    fits. The second gang has room for one pod until another node is added. Operators of the release line `maps` never
-    give two gangs the same name, so the suite creates the gangs."""
+    """Two namespaces, each with a gang of two pods. The gangs and pods have the same names in both namespaces. The
+    first gang fits. The second gang has room for one pod until another node is added. Operators of the release line
+    `maps` never give two gangs the same name, so the suite creates the gangs."""
 
     def play(self, env: SceneEnvironment) -> None:
         place = env.testbed(FIRST.name)
@@ -53,7 +53,7 @@ class GangsOfOneName(Scene):
 
 @requirement("SCHED-078", reaches="second gang placed")
 def test_each_gang_is_placed_by_its_own_pods(run: Recorded[GangsOfOneName]) -> None:
-    """The bound pods of the first gang do not count towards the second gang."""
+    """The bound pods of the first gang must not count towards the second gang."""
     run.given("first gang placed", "another gang beside the second one placed")
     unplaced = predicates.none_placed(run.scene.pods)
     run.neighbor.always("no pod of the second gang is bound", unplaced, until="second gang tried")

@@ -1,4 +1,4 @@
-"""Tests with services of several components whose needs a scheduler of single PodGroups cannot meet. Operator and
+"""Tests with services whose components a scheduler of single PodGroups cannot place correctly. The operator and the
 scheduler run together."""
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class ServiceThatWaits(Scene):
     """The cliques of the service whose pods wait only for room."""
 
     def create(self, env: SceneEnvironment, workload: Object) -> None:
-        """Create the service, and give the scheduler a chance to place it: wait until a later set is bound, or until a
-        timeout if that set is kept waiting as well."""
+        """Create the service, and give the scheduler a chance to place it. Wait until a later set is bound, or until a
+        timeout if that set waits as well."""
         env.create(workload)
         env.wait_for("service ungated", predicates.all_ungated(self.waiting))
         later = env.workload("frontend", setName="later")
@@ -76,8 +76,8 @@ class NoNodeForDecode(ServiceThatWaits):
 
 
 class RoomForOneOfEach(Scene):
-    """A service of four prefill and two decode pods, with a minimum of one pod each. Two nodes are added after the
-    service has been created."""
+    """A service of four prefill and two decode pods. The minimum of each component is one pod. Two nodes are added
+    after the service has been created."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("components", prefills=4, decodes=2)
@@ -112,7 +112,7 @@ def test_prefill_pods_wait_for_a_decode_pod(run: Recorded[NoNodeForDecode]) -> N
 
 @requirement("SCHED-063", reaches="minimum bound")
 def test_minimum_of_all_groups_before_extras(run: Recorded[RoomForOneOfEach]) -> None:
-    """The two nodes hold two pods. One pod of each component is bound, although either component could use both
-    nodes."""
+    """The two nodes have room for two pods. One pod of each component must be bound, although either component could
+    use both nodes."""
     bound = predicates.bound(run.at("nothing moves"), run.scene.cliques)
     run.expect("bound pods where two fit", dict(run.scene.gang.minimums), bound)

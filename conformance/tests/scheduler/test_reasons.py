@@ -1,4 +1,4 @@
-"""Tests that a waiting pod reports why it waits, in its condition and in an event, where people and autoscalers find
+"""Tests that the reason why a pod waits is reported in its condition and in an event, where people and autoscalers find
 it."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class GangWithoutRoom(Scene):
         env.wait_for("waiting pods ungated", predicates.all_ungated(self.cliques))
         env.settle("waiting pods have their condition", _unschedulable(self.cliques), timeout=60)
 
-        # A later gang makes the scheduler retry everything, and the reason stays the same.
+        # A later gang makes the scheduler retry everything, but the reason stays the same.
         later = env.workload("frontend", setName="later")
         env.create(later)
         env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
@@ -45,8 +45,8 @@ def test_waiting_pods_have_a_condition_with_the_reason(run: Recorded[GangWithout
 
 @requirement("SCHED-068")
 def test_a_condition_is_written_once_per_reason(run: Recorded[GangWithoutRoom]) -> None:
-    """A later gang makes the scheduler retry. If only the times in a condition differ, the condition was written
-    again."""
+    """A later gang makes the scheduler retry. If only the times in a condition differ, the condition was written again
+    needlessly."""
     run.given("waiting pods have their condition", "later set bound")
     span = run.between("waiting pods have their condition", "nothing moves")
     reported, rewritten = _conditions(span.begin(), run.scene.cliques), []
@@ -61,11 +61,11 @@ def test_a_condition_is_written_once_per_reason(run: Recorded[GangWithoutRoom]) 
 
 @requirement("SCHED-065", reaches="a Warning event about each waiting pod")
 def test_an_event_about_each_waiting_pod_gives_the_reason(run: Recorded[GangWithoutRoom]) -> None:
-    """The event regards the pod. Its reason and its message can be anything."""
+    """The event is about the pod. Its reason and message can be anything."""
 
 
 def _conditions(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, Mapping[str, Any]]:
-    """Return the condition of each pod, by the pod's name."""
+    """Return pod → its condition PodScheduled."""
     members = [pod for clique in cliques for pod in predicates.pods_of(view, clique.name)]
     return {name(pod): condition(pod, CONDITION) for pod in members}
 

@@ -1,6 +1,6 @@
-"""Tests that a gang scheduler leaves these alone: the spec of PodGangs, the parts of their status that it does not own,
-and scheduling gates; that it changes pods only by binding them; and that it does not evict a gang when the operator
-sets its `minReplicas` to 0."""
+"""Tests that a gang scheduler does not change the specs of PodGangs, the parts of their statuses that it does not own,
+or scheduling gates, that it changes pods only by binding them, and that it does not evict a gang when the operator sets
+its `minReplicas` to 0."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ GANGS = Instance(
     ),
     name="restraint",
 )
-"""A gang that fits, a gang that does not fit, a scaled gang whose base gang is the second one and whose pod has Grove's
-gate, and a pod with another gate."""
+"""A gang that fits, a gang that does not fit, a scaled gang whose base gang is the second gang and whose pod has
+Grove's gate, and a pod with another gate."""
 OF_OPERATORS = ("Initialized", "Unhealthy")
 """The condition types of Grove's API that a scheduler must not change. It may add its own condition types."""
 
 
 class GangsByHand(Scene):
-    """Gangs and pods that no operator owns. When the gang that fits is placed, its minimum is released, as operators do
+    """Gangs and pods that no operator owns. When the gang that fits is placed, its minimum is set to 0, as operators do
     after a placement. Then the gang loses a pod, which is not replaced."""
 
     def play(self, env: SceneEnvironment) -> None:
@@ -74,8 +74,8 @@ class GangsByHand(Scene):
         env.mark("nothing moves")
 
     def written_by_operator(self, resource: str, record: Record) -> bool:
-        """Return whether, according to the API server's audit log, only the operator wrote an object. In that case its
-        changes are not the scheduler's."""
+        """Return whether the operator is the only writer of an object according to the API server's audit log. In that
+        case, the scheduler has not changed the object."""
         if self.writers is None:
             return False
         wrote = {user for user, kind, target in self.writers if (kind, target) == (resource, record.name)}
@@ -84,7 +84,8 @@ class GangsByHand(Scene):
 
 @requirement("SCHED-069")
 def test_the_spec_of_gangs_stays(run: Recorded[GangsByHand]) -> None:
-    """Only the suite writes these PodGangs, in place of an operator. Any other change of a spec is the scheduler's."""
+    """Only the suite writes these PodGangs, in place of an operator. Any other change to a spec was made by the
+    scheduler."""
     run.given("gang placed", "nothing moves")
     changed = [str(new) for old, new in _changes(run, "podgangs") if at(old.object, "spec") != at(new.object, "spec")]
     run.expect("changes of the spec of a PodGang by others than the suite", [], changed)
@@ -92,7 +93,7 @@ def test_the_spec_of_gangs_stays(run: Recorded[GangsByHand]) -> None:
 
 @requirement("SCHED-070")
 def test_the_rest_of_a_gangs_status_stays(run: Recorded[GangsByHand]) -> None:
-    """The suite has written the condition Initialized, as an operator does, and nothing else."""
+    """The suite has written only the condition Initialized, as an operator does."""
     run.given("gang placed", "nothing moves")
     allowed: tuple[Mapping[str, Any], ...] = ({}, _foreign_parts(run.scene.status))
     records = [record for record in run.until("nothing moves").records("podgangs") if record.kind != DELETED]
@@ -107,7 +108,7 @@ def test_the_rest_of_a_gangs_status_stays(run: Recorded[GangsByHand]) -> None:
 
 @requirement("SCHED-071")
 def test_pods_stay_as_they_were_made(run: Recorded[GangsByHand]) -> None:
-    """The fields that a pod was created with are compared. A binding may add other fields."""
+    """The fields with which a pod was created are compared. A binding may add other fields."""
     run.given("gang placed", "nothing moves")
     lost = [f"{part} ({new})" for old, new in _changes(run, "pods") for part in _lost_fields(old.object, new.object)]
     run.expect("what pods have lost", [], lost)
@@ -139,7 +140,8 @@ def _are_kept(view: View, pods: list[str]) -> bool | Unmet:
 
 
 def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record, Record]]:
-    """Yield consecutive states of each object, except those that the suite has written."""
+    """Yield each pair of consecutive states of an object whose second state the suite or the operator has not
+    written."""
     before: dict[str, Record] = {}
     for record in run.until("nothing moves").records(resource):
         old = before.get(record.uid)

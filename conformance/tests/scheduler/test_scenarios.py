@@ -33,8 +33,8 @@ class HostPorts(judging.Scenarios):
 
 @pytest.mark.parametrize("id", [pytest.param(id, marks=requirements(id)) for id in judging.OF_SCHEDULERS])
 def test_scenarios(run: Recorded[ScenariosOfSchedulers], id: str) -> None:
-    """Each breach of a rule, in a scenario or a generated instance, counts against the requirement that owns the
-    rule."""
+    """Each breach of a rule in a scenario or a generated instance counts against the requirement that the rule belongs
+    to."""
     judging.judge(run, id)
 
 

@@ -1,1 +1,1 @@
-"""Startup order: the parents of each clique, and the start of its pods after them."""
+"""Startup order: the parents of each clique, and the start of its pods after the parents."""

@@ -1,4 +1,4 @@
-"""Helpers to hold pods back, and predicates of the startup tests."""
+"""Helpers that delay the readiness of pods, and predicates of the startup tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOLD = "conformance.grove.io/hold-ready"
 
 
 def hold(workload: dict[str, Any], *templates: str) -> dict[str, Any]:
-    """Hold back the pods of these cliques: they are bound and started, but do not become Ready."""
+    """Hold back the pods of these cliques. The pods are bound and started, but do not become Ready."""
     for clique in workload["spec"]["template"]["cliques"]:
         if clique["name"] in templates:
             clique["annotations"] = {**clique.get("annotations", {}), HOLD: "until the scene releases it"}
@@ -33,7 +33,7 @@ def release(env: SceneEnvironment, pod: str) -> None:
 
 
 def break_down(env: SceneEnvironment, pod: str) -> None:
-    """Make a pod not Ready, and keep it that way."""
+    """Make a pod not Ready until it is released."""
     env.patch("pods", pod, {"metadata": {"annotations": {HOLD: "broken"}}})
     conditions = [
         {"type": condition_type, "status": "False", "reason": "ContainersNotReady"} for condition_type in _READINESS
@@ -47,7 +47,7 @@ _READINESS = ("ContainersReady", "Ready")
 
 def require_premises(env: SceneEnvironment, *workloads: Mapping[str, Any]) -> None:
     """Raise Blocked if the operator makes pods wait in a way that this cluster cannot simulate, or if pods of these
-    workloads are not held back. Copying the annotations of a template to Pods is only a SHOULD (RES-115)."""
+    workloads are not held back. Copying the annotations of a template to pods is only a SHOULD (RES-115)."""
     current_pods = env.history.view().list("pods")
     known_waits.require(current_pods, template_names={"own"})
     held_cliques = [
@@ -77,7 +77,7 @@ def ready(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, int]:
 
 @predicate
 def are_ready(view: View, cliques: Sequence[ExpectedClique], minimum: int | None = None) -> bool | Unmet:
-    """All pods of each clique are Ready, or at least `minimum` of them."""
+    """All pods of each clique, or at least `minimum` of them, are Ready."""
     shortfalls = [
         f"{count} of {minimum or predicates.sizes(cliques)[name]} pods of {name} are Ready"
         for name, count in ready(view, cliques).items()

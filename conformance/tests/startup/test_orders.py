@@ -1,5 +1,5 @@
-"""Tests of which cliques start after which, for each startup type. All parents are held back at first and then released
-step by step."""
+"""Tests of the order in which cliques start, for each startup type. All parents are held back at first and then
+released step by step."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class HeldBackInEachOrder(Scene):
         env.mark(END)
 
     def of(self, set_name: str, template: str, replicas: Iterable[int]) -> list[ExpectedClique]:
-        """Return the cliques of these replicas of a set's scaling group: those of `template`, or all of them if it is
-        empty."""
+        """Return the cliques of these replicas of a set's scaling group. If `template` is not empty, return only the
+        cliques of that template."""
         heads = tuple(f"{set_name}-0-sg-{replica}-{template}" for replica in replicas)
         return [member for name, member in self.cliques.items() if name.startswith(heads)]
 
@@ -104,7 +104,7 @@ class HeldBackInEachOrder(Scene):
 
 @requirement("START-001", reaches=WORKERS)
 def test_any_order_waits_for_nothing(run: Recorded[HeldBackInEachOrder]) -> None:
-    """The workers' template lists the fronts and leaders in startsAfter, and all of these are held back."""
+    """The workers' template lists the fronts and leaders in startsAfter, and all fronts and leaders are held back."""
 
 
 @requirement("START-002", reaches=based(IN_ORDER))

@@ -1,5 +1,5 @@
-"""Tests of the cliques that each clique starts after, for each startup type, and of the init container in which its
-pods wait."""
+"""Tests of the parents of each clique, for each startup type, and of the init container in which pods wait for the
+parents."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from conformance.testing.comparison import of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 ALIKE = "alike"
-"""The set in which the name of one clique is the end of another clique's name."""
+"""The set in which the name of one clique is the end of the name of another clique."""
 
 
 class SetsOfEachStartupType(Scene):
     """Two nodes with room for all pods. Three sets differ only in the startup type. In the fourth set, the base gang
     has two replicas of the scaling group. In the fifth set, a clique starts after a scaling group. In the last set, the
-    name of one clique is the end of another clique's name."""
+    name of one clique is the end of the name of another clique."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
@@ -115,7 +115,7 @@ def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartu
 
 @requirement("START-009")
 def test_a_parent_is_not_taken_for_one_with_a_similar_name(run: Recorded[SetsOfEachStartupType]) -> None:
-    """Only the arguments that have the minAvailable of the other clique are wrong."""
+    """Only arguments with the minAvailable of the other clique are wrong."""
     waiting = [waiting_pod for waiting_pod in _waiting(run) if waiting_pod.place.set.name == ALIKE]
     wrong = {
         waiting_pod.name: waiting_pod.observed(waiting_pod.place.arguments_of_namesakes) for waiting_pod in waiting
@@ -148,7 +148,7 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A pod that has to wait for parents; None if its clique has no pod."""
+    """A clique with parents, and one of its pods. The pod is None if the clique has no pods."""
 
     place: _Place
     pod: Document | None
@@ -158,8 +158,8 @@ class _Waiting:
         return name(self.pod) if self.pod else self.place.clique.name
 
     def observed(self, read: Callable[[Document], object]) -> object:
-        """Return the value that `read` reads from the pod, or ABSENT if the init container is missing, which is covered
-        by START-006."""
+        """Return the value that `read` reads from the pod, or ABSENT if the init container is missing. A missing init
+        container is covered by START-006."""
         return read(self.pod) if self.pod and startup.waiter(self.pod) else ABSENT
 
 
@@ -176,7 +176,7 @@ def _places(workloads: list[Object]) -> Iterator[_Place]:
 
 
 def _waiting(run: Recorded[SetsOfEachStartupType]) -> list[_Waiting]:
-    """Return the pods of all cliques with parents."""
+    """Return the pods of all cliques with parents. A clique without pods has one entry."""
     view, waiters = run.at("sets created"), list[_Waiting]()
     for place in _places(run.scene.workloads):
         pods = predicates.pods_of(view, place.clique.name) if place.parents else []

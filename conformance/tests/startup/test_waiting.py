@@ -26,9 +26,9 @@ from conformance.tests.startup.predicates import (
 
 
 class GangsHeldBack(Scene):
-    """Nodes with room for all pods. A base gang and two scaled gangs, whose fronts and leaders are held back. First
-    those of the base gang are released. Then the leader of one scaled gang is released while the front of the base gang
-    is not Ready."""
+    """Nodes with room for all pods. A base gang and two scaled gangs, whose fronts and leaders are held back. First the
+    front and the leader of the base gang are released. Then the leader of one scaled gang is released while the front
+    of the base gang is not Ready."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
@@ -176,7 +176,7 @@ def test_gangs_start_independently(run: Recorded[GangsHeldBack]) -> None:
 def test_replicas_of_a_set_start_independently(run: Recorded[ReplicasHeldBack]) -> None:
     """The front of the second replica is released first.
 
-    Both replicas start in the end, so a second replica that did not start had waited for the first one.
+    Both replicas start in the end, so if the second replica has not started yet, it is waiting for the first replica.
     """
     run.given("all pods bound", "first replica waits")
     run.always("no pod of the first replica is Ready", none_ready(run.scene.first), until="first replica waits")
@@ -186,7 +186,8 @@ def test_replicas_of_a_set_start_independently(run: Recorded[ReplicasHeldBack]) 
 
 @requirement("START-011", reaches="all pods ready")
 def test_pods_wait_for_their_parents(run: Recorded[ParentsReadyOneByOne]) -> None:
-    """No front is Ready at first. At the end all parents are Ready, whatever number of them the pods wait for."""
+    """No front is Ready at first. At the end all parents are Ready, regardless of how many parents the pods wait
+    for."""
     run.given("all pods bound")
     ready_pods = ready(run.at("leader waits for the fronts"), run.scene.cliques)
     run.expect("Ready pods without fronts", dict.fromkeys((clique.name for clique in run.scene.cliques), 0), ready_pods)
@@ -194,7 +195,7 @@ def test_pods_wait_for_their_parents(run: Recorded[ParentsReadyOneByOne]) -> Non
 
 @requirement("START-017")
 def test_pods_wait_for_the_minimums_of_their_parents(run: Recorded[ParentsReadyOneByOne]) -> None:
-    """The number of Ready fronts is one less than the leaders wait for."""
+    """One more front would have to be Ready before the leaders may start."""
     run.given("all pods bound", "one front ready")
     front, leaders, workers = (clique.name for clique in run.scene.cliques)
     ready_pods = ready(run.at("leader waits for a second front"), run.scene.cliques)

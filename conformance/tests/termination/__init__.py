@@ -1,1 +1,1 @@
-"""Gang termination: replicas that are below a minimum for too long are recreated, and nothing else is."""
+"""Gang termination: replicas that are below a minimum for too long are recreated, and no other objects are."""

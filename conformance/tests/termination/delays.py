@@ -1,6 +1,7 @@
-"""Judges whether terminations waited for the terminationDelay, counted from the breach that caused the termination.
+"""Judgement whether terminations waited for the terminationDelay, counted from the breach that caused the termination.
 
-For sets of the workload `kept`, which have a standalone clique `a` and a scaling group `g` of the cliques `b` and `c`.
+The sets are of the workload `kept`. They have a standalone clique `a` and a scaling group `g` of the cliques `b` and
+`c`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from conformance.testing import disruption, incarnations
 
 
 def breaches(history: incarnations.Records, clique: str, never_ran: Collection[str]) -> list[Record]:
-    """Return the breaches at the end of a history that may cause a clique to be terminated: those of the clique's
-    scaling group replica, of that scaling group, and of the standalone clique next to it. Cliques that have never run
-    do not breach anything (TERM-010)."""
+    """Return the breaches at the end of a history that may cause the termination of a clique. They are the breaches of
+    the clique's scaling group replica, of the scaling group, and of the standalone clique in the same set replica.
+    Cliques that have never run are not breached (TERM-010)."""
     replica = "-".join(clique.split("-")[:2])
     parts = [(disruption.CLIQUES, f"{replica}-a"), (disruption.GROUPS, f"{replica}-g")]
     if clique.startswith(f"{replica}-g-"):
@@ -34,7 +35,7 @@ def early(
     causes: Mapping[str, Sequence[Record]], ends: Mapping[str, Record], seconds: float, begin: float
 ) -> list[str]:
     """Return the cliques that were deleted before the delay was over, counted from the earliest breach that may have
-    been the cause. Whether that level was allowed to act at all is judged elsewhere (TERM-008, TERM-011)."""
+    been the cause. Whether a breach at that level may cause a termination is judged elsewhere (TERM-008, TERM-011)."""
     violations = []
     for name, end in ends.items():
         longest = max((disruption.waited(cause, end, begin) for cause in causes.get(name, ())), default=0.0)

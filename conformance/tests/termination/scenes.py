@@ -51,8 +51,8 @@ LOOSE_LOST = tuple(f"loose-0-g-0-{clique}" for clique in "bc")
 GROWN_LOST = tuple(f"grown-0-{rest}" for rest in ("a", "g-0-b", "g-0-c"))
 """The cliques that are recreated last, because of a pod that is running but not Ready."""
 TERMINATED_GROUP, BREACHED_GROUPS = "pair-1-g", ("strict-0-g", "torn-0-g")
-"""The scaling group of the set replica that is terminated because of its standalone clique, and the scaling groups that
-are breached themselves."""
+"""The scaling group in the set replica that is terminated because of its standalone clique, and the scaling groups that
+are themselves breached."""
 BREACHED_REPLICAS = tuple(
     f"{group}-{j}" for group, lost in (("strict-0-g", (0, 2)), ("torn-0-g", (0, 1))) for j in lost
 )
@@ -61,16 +61,17 @@ RECREATED: Mapping[str, int] = {
     **{name: {"a": 2, "b": 1, "c": 2}[name[-1]] for name in (*STRICT_LOST, *TORN_LOST, *LOOSE_LOST)},
     **dict(zip(PAIR_LOST, (2, 1, 1), strict=True)),
 }
-"""Recreated clique → its number of pods according to the template. One clique, strict-0-g-1-b, was scaled manually
+"""Recreated clique → number of pods according to its template. One of the cliques, strict-0-g-1-b, was scaled manually
 before."""
 
 
 class LostGangs(Scene):
     """One node, which is cordoned when all sets are available. Then pods are deleted. In `pair`, one of two set
-    replicas falls below its minimum. In `strict`, the only set replica does. In `loose`, only one replica of a scaling
-    group does. In `torn`, first one replica of a scaling group does, and then all of them. `grown` loses no pod, and
-    gets a replica of its group that never runs. `never` is created while the node is cordoned. Later the node is
-    uncordoned, and more pods crash or are no longer reported by their kubelet."""
+    replicas falls below its minimum. In `strict`, the only set replica falls below its minimum. In `loose`, only one
+    replica of a scaling group falls below its minimum. In `torn`, first one and then all replicas of a scaling group
+    fall below their minimums. `grown` loses no pod, and gets a replica of its group that never runs. `never` is created
+    while the node is cordoned. Later the node is uncordoned, and more pods crash or are no longer reported by their
+    kubelet."""
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
@@ -135,7 +136,8 @@ class LostGangs(Scene):
         env.wait_for("group without replicas breached", disruption.breached(GROUPS, ["torn-0-g"]))
 
     def _terminate(self, env: SceneEnvironment, shapes: Iterable[str]) -> None:
-        """Shorten the delay, and then shorten it again. Nothing more is terminated as long as the node is cordoned."""
+        """Shorten the delay, and shorten it again after the terminations. No further termination may happen while the
+        node is cordoned."""
         before = incarnations.uids(env.history.view(), CLIQUES)
         disruption.delay(env, shapes, f"{SECONDS}s")
         recreated = {
@@ -153,7 +155,8 @@ class LostGangs(Scene):
         env.mark("nothing moves")
 
     def _breach_again(self, env: SceneEnvironment, nodes: Iterable[str]) -> None:
-        """Delete one more pod of a replica that has recovered, and uncordon the node when the replica is recreated."""
+        """Delete one more pod of a replica that has recovered, and uncordon the node when the replica has been
+        recreated."""
         env.settle("no pod waits for a node", _all_bound, 60)
         before = incarnations.uids(env.history.view(), CLIQUES)
         disruption.cordon(env, nodes)

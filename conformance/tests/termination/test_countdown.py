@@ -1,4 +1,4 @@
-"""Tests of countdowns to a termination: events that end a countdown, events that do not, and a restart of the
+"""Tests of countdowns to a termination: events that end a countdown, events that do not end it, and a restart of the
 operator."""
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from conformance.testing.observed import all_of
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
 SECONDS = 12
-"""The terminationDelay, in seconds, on a machine that is not overloaded. A slower machine needs a longer delay to give
-the scene time to act."""
+"""The terminationDelay, in seconds, on a machine that is not overloaded. On a slower machine, the scene needs a longer
+delay."""
 DELAYS: Mapping[str, str] = {"waits": "1s", "hastens": "1h"}
-"""Set → its terminationDelay, for the sets with a special one."""
+"""Set → its terminationDelay, for sets whose delay is not the default of this scene."""
 OLDER = ("wavers", "worsens", "lasts", "waits", "hastens")
 YOUNG = "begins"
 """The set whose clique loses a pod soon after its creation, for TERM-020 only."""
@@ -30,20 +30,20 @@ WAITS = "waits-0-web"
 LOST: Mapping[str, str] = {set_name: f"{set_name}-0-web" for set_name in SETS if set_name != "waits"}
 """Set → its clique that loses a pod."""
 UNREADY = ("wavers", "worsens")
-"""The sets whose pods keep running but are not Ready, so that they can recover. TERM-026 judges whether that is a
-loss."""
+"""The sets whose pods keep running but are not Ready, so that the pods can recover. TERM-026 judges whether such pods
+count as lost."""
 BEFORE_RESTART = 2 / 3
-"""The part of the countdown after which the operator is restarted. A later restart shows more clearly whether the
-countdown starts over."""
+"""The fraction of the countdown after which the operator is restarted. A later restart shows more clearly whether the
+countdown starts again."""
 FOR_RECOVERY, FOR_RELAPSE = 1 / 2, 3 / 4
-"""The parts of the countdown within which the suite makes a pod recover and then lose readiness again. The operator has
-the rest of the countdown to notice, before the stopped countdown would be over."""
+"""The fractions of the countdown within which the suite makes a pod recover and then lose readiness again. The operator
+must notice both in the remaining time, before the stopped countdown would be over."""
 
 
 class CountdownsOverARestart(Scene):
-    """Sets with three pods each on one node; one set is created later than the others. One pod of each set is lost for
-    good or is no longer Ready, and the node is cordoned. No countdown of the default delay is over when the operator is
-    restarted."""
+    """Sets with three pods each on one node. One set is created later than the other sets. In each set except `waits`,
+    a pod is lost for good or is no longer Ready, and the node is cordoned. No countdown of the default delay is over
+    when the operator is restarted."""
 
     exclusive = Exclusive.ROLES
 
@@ -136,7 +136,7 @@ def test_a_recovery_ends_the_countdown(run: Recorded[CountdownsOverARestart]) ->
 
 @requirement("TERM-017")
 def test_a_further_loss_does_not_change_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
-    """A second pod is lost. TERM-019 judges that the countdown is not longer than it would be for the first loss."""
+    """A second pod is lost. TERM-019 judges that the countdown is not longer than the countdown for the first loss."""
     first = breach_of(run.until("cliques breached"), "worsens")
     reported = _transition_times(run.until("delays of unready pods over"), "worsens", first)
     run.expect("transition times of a breach during which one more pod was lost", reported[:1], reported)
@@ -170,21 +170,22 @@ test_invariants = invariants(CountdownsOverARestart, "INV-001", "INV-004", "INV-
 
 
 def breach_of(history: Records, set_name: str) -> Record | None:
-    """Return the record since which the clique of a set has been breached without interruption."""
+    """Return the record with which the last breach of a set's clique started, or None if the clique is not breached at
+    the end."""
     return incarnations.condition_start(history, CLIQUES, LOST[set_name], disruption.BREACHED, "True")
 
 
 def _deleted_early(run: Recorded[CountdownsOverARestart], set_name: str, cause: Record | None, begin: float) -> bool:
-    """Return whether a clique was deleted before its delay was over. Other tests judge whether it was deleted at
-    all."""
+    """Return whether a clique was deleted before its delay was over. Other tests judge whether the clique was deleted
+    at all."""
     end = incarnations.ends(run.until("delays of unready pods over"), CLIQUES).get(LOST[set_name])
     return 0 <= disruption.waited(cause, end, begin) < run.scene.seconds
 
 
 def _deleted_in_time(run: Recorded[CountdownsOverARestart], set_name: str) -> bool | None:
-    """Return whether a clique was deleted earlier than by a countdown that started with the new operator, which started
-    after the old one was stopped. Return None if it was deleted later but the new operator started too late to decide
-    this."""
+    """Return whether a clique was deleted earlier than a countdown that starts with the new operator would permit. The
+    new operator started after the old operator was stopped. Return None if the clique was deleted later but the new
+    operator started too late for a decision."""
     end = incarnations.ends(run.until("delay over after the restart"), CLIQUES).get(LOST[set_name])
     seconds = run.scene.seconds
     if end is not None and end.at - run.scene.stopped < seconds:
@@ -194,7 +195,7 @@ def _deleted_in_time(run: Recorded[CountdownsOverARestart], set_name: str) -> bo
 
 
 def _transition_times(history: Records, set_name: str, start: Record | None) -> list[str]:
-    """Return the transition times of a breach, from the record in which it started until the clique was deleted."""
+    """Return the transition times of a breach, from its first record until the clique was deleted."""
     if start is None:
         return []
     records = [record for record in history.records(CLIQUES, LOST[set_name]) if record.seq >= start.seq]

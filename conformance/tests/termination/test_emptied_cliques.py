@@ -56,7 +56,7 @@ def test_scaled_gangs_are_recreated_with_their_base_gang(run: Recorded[CliqueEmp
 
 @requirement("TERM-009")
 def test_cliques_at_their_minimum_are_spared(run: Recorded[CliqueEmptied]) -> None:
-    """A clique of a scaled gang whose pod is not replaced is judged by its minimum, as a standalone clique is."""
+    """A clique of a scaled gang whose pod is not replaced is judged by its minimum, like a standalone clique."""
     run.given("pods Ready", "cliques at their minimum")
     one_each = dict.fromkeys(run.scene.cliques, 1)
     run.same("cliques that each name has had", one_each, disruption.counts(run.until("last pod lost"), one_each))

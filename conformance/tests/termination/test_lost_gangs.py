@@ -1,4 +1,4 @@
-"""Tests that gangs that have lost pods and cannot replace them are recreated, only once, and no more of them than
+"""Tests that gangs that have lost pods and cannot replace them are recreated, but only once and no more gangs than
 necessary."""
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def _same_objects(run: Recorded[LostGangs], resource: str, head: str = "") -> No
 
 @requirement("TERM-004")
 def test_what_cannot_be_placed_is_terminated_once(run: Recorded[LostGangs]) -> None:
-    """No node takes pods, and the delay is now a second. Only standalone cliques are counted, because the replicas of a
-    group may have been terminated one by one, which is covered by TERM-023. TERM-011 covers what is terminated with a
-    breached group."""
+    """The only node is cordoned, and the delay is now a second. Only standalone cliques are counted, because the
+    replicas of a group may have been terminated one by one, which is covered by TERM-023. The termination of a set
+    replica because of a breached group is covered by TERM-011."""
     run.given("set replica of a breached clique recreated")
     had = disruption.counts(run.until("nothing moves"), map(_standalone, (TERMINATED_GROUP, "strict-0-g")))
     run.expect("cliques terminated more than once", {}, {name: count for name, count in had.items() if count > 2})
@@ -101,7 +101,7 @@ def test_what_cannot_be_placed_is_terminated_once(run: Recorded[LostGangs]) -> N
     ),
 )
 def test_groups_report_a_termination_until_they_recover(run: Recorded[LostGangs]) -> None:
-    """After the recovery the condition may be removed or False. A group that is breached itself is judged only if its
+    """After the recovery the condition may be removed or False. A group that is itself breached is judged only if its
     whole set replica was terminated, which is covered by TERM-011. Whether a group with only one breached replica is
     terminated is covered by TERM-008."""
     span = run.until("nothing moves")
@@ -122,13 +122,13 @@ def test_groups_report_a_termination_until_they_recover(run: Recorded[LostGangs]
 
 
 def _standalone(group: str) -> str:
-    """Return the standalone clique next to a scaling group."""
+    """Return the standalone clique in the same set replica as a scaling group."""
     return f"{group.removesuffix('-g')}-a"
 
 
 @requirement("TERM-006", reaches="recovered replica recreated")
 def test_a_recovered_replica_is_terminated_again(run: Recorded[LostGangs]) -> None:
-    """The second breach is a pod that is lost for good, like the first one."""
+    """As in the first breach, a pod is lost for good."""
 
 
 @requirement("TERM-026", reaches="replica with an unready pod recreated")
@@ -138,8 +138,8 @@ def test_unready_pods_are_lost(run: Recorded[LostGangs]) -> None:
 
 @requirement("TERM-007", reaches=("sets available again", "sets available once more"))
 def test_terminated_replicas_become_available_again(run: Recorded[LostGangs]) -> None:
-    """The recovery is judged after the first terminations, which had to wait for a node, and after the later ones,
-    which did not."""
+    """The recovery is judged after the first terminations, which had to wait for a node, and after the later
+    terminations, which did not."""
     run.given("sets available", "pods Ready")
 
 
@@ -175,7 +175,7 @@ def test_a_breached_group_has_its_set_replica_terminated(run: Recorded[LostGangs
 
 @requirement("TERM-023")
 def test_a_breached_group_terminates_no_single_replicas(run: Recorded[LostGangs]) -> None:
-    """One of the replicas was breached before the others were, and never ran again."""
+    """One replica was breached before the other replicas, and never ran again."""
     run.given("group without replicas breached", "set replicas of breached groups recreated")
     _expect_counts(run, CLIQUES_HAD, dict.fromkeys(TORN_LOST, 2))
 

@@ -1,4 +1,4 @@
-"""Tests with pods that the API server refuses at first. Their gang has never run, however late its conditions
+"""Tests with pods that the API server rejects at first. Their gang has never run, however late its conditions
 appear."""
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 REFUSED = 8.0
-"""Seconds for which pods are refused. Some operators take a condition that first appears more than five seconds after
-the creation of its clique for a condition that has changed (CHG-DF04)."""
+"""Seconds for which pods are rejected. If a condition first appears more than five seconds after the creation of its
+clique, some operators conclude that the condition has changed (CHG-DF04)."""
 NAMES = ("late-0-a", "late-0-g-0-b", "late-0-g-0-c")
 
 
 class PodsRefusedAtFirst(Scene):
-    """There are no nodes, and for some seconds a quota refuses all pods of a set. When the pods exist, they stay
+    """There are no nodes, and for some seconds all pods of a set exceed a quota. When the pods exist, they stay
     Pending. The terminationDelay is one second."""
 
     def play(self, env: SceneEnvironment) -> None:

@@ -1,2 +1,2 @@
-"""Required and preferred topology domains, both for a gang scheduler alone and from a set down to the racks of its
-pods."""
+"""Required and preferred topology domains, both for a gang scheduler alone and for whole sets down to the racks of
+their pods."""

@@ -1,4 +1,4 @@
-"""Tests from a set's topology constraints at three levels down to the racks and hosts of its pods, on NVL72 racks."""
+"""Tests on NVL72 racks of topology constraints at three levels of a set, down to the racks and hosts of its pods."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ KEYS = {"block": "kubernetes.io/block", "rack": "kubernetes.io/rack", "host": "k
 
 class SetsWithConstraintsAtThreeLevels(Scene):
     """Two racks of 18 trays. In each rack, half of one tray is taken by another pod. A worker of the first set takes
-    ten trays, so a rack has room for one worker and seven and a half trays remain. A replica of the second set takes
-    five of the remaining trays."""
+    ten trays, so a rack has room for only one worker, and seven and a half trays remain. A replica of the second set
+    takes five of the remaining trays."""
 
     def play(self, env: SceneEnvironment) -> None:
         trays = env.nodes("gb200-nvl72", 36)
-        for tray in (trays[0], trays[18]):  # a scheduler that packs would put one of the two prefill pods there
+        for tray in (trays[0], trays[18]):  # a scheduler that packs pods would place one of the two prefill pods here
             env.create(_half_of(tray))
         env.wait_for("half trays taken", _half_trays_used)
         binding = env.namespace
@@ -69,7 +69,7 @@ def test_pods_of_a_clique_run_in_one_domain(run: Recorded[SetsWithConstraintsAtT
 
 @requirement("TOPO-050")
 def test_pods_of_a_replica_run_in_one_rack(run: Recorded[SetsWithConstraintsAtThreeLevels]) -> None:
-    """The second set requires that each of its replicas is in one rack."""
+    """The second set requires that each of its replicas is placed in one rack."""
     run.given("replicas of the second set bound")
     for replica in (0, 1):
         replica_cliques = [clique for clique in run.scene.second if clique.set_index == replica]
@@ -89,7 +89,7 @@ def test_domains_of_replicas_are_independent(run: Recorded[SetsWithConstraintsAt
 
 
 def _half_of(tray: str) -> Object:
-    """Return a pod that takes half of the GPUs of a tray."""
+    """Return a pod that takes half of a tray's GPUs."""
     resources = {"limits": {"nvidia.com/gpu": "2"}}
     container = {"name": "main", "image": "registry.example/other:1", "resources": resources}
     metadata = {"name": f"other-{tray}"}

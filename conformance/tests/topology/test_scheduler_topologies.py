@@ -1,4 +1,5 @@
-"""Tests of the status of a ClusterTopologyBinding: whether the topology resources of a scheduler match its levels."""
+"""Tests of the status of a ClusterTopologyBinding, which reports whether the topology of a scheduler matches the levels
+of the binding."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ FURTHER_KEYS = {**KEYS, "host": "kubernetes.io/hostname"}
 SCHEDULER, DRIFT = "kai-scheduler", "SchedulerTopologyDrift"
 IN_SYNC, DRIFTED = ("False", "InSync", True), ("True", "Drift", False)
 Report = tuple[str, str, bool | None]
-"""Status and reason of the condition, and `inSync` of the scheduler's only entry; None if there is no such entry."""
+"""The status and reason of the condition, and `inSync` of the scheduler's only entry, or None if there is no such
+entry."""
 
 
 class BindingsOfASchedulersTopologies(Scene):
@@ -61,8 +63,8 @@ def test_a_managed_topology_is_reported(run: Recorded[BindingsOfASchedulersTopol
 
 @requirement("TOPO-053")
 def test_drift_of_a_topology_is_reported(run: Recorded[BindingsOfASchedulersTopologies]) -> None:
-    """The binding changes its levels, because the levels of a topology may be immutable. It is not specified which
-    status and reason report a missing topology."""
+    """The binding changes its levels, because the levels of a topology may be immutable. The status and reason that
+    report a missing topology are not specified."""
     steps = {
         "bound topology in sync": IN_SYNC,
         "other levels reported": DRIFTED,

@@ -18,9 +18,9 @@ NODES, IN_RACK = 6, 3
 
 
 class SetsOfTwoBindings(Scene):
-    """Twelve trays. Six have labels for the block and the racks of one kind of hardware, and six for those of the other
-    kind. A rack has three trays. Each set needs three trays of one rack of its kind; without a constraint, any three
-    trays would do."""
+    """Twelve trays, six for each kind of hardware. Their labels for the block and the rack have keys that depend on the
+    kind. A rack has three trays. Each set needs three trays in one rack of its kind. Without a constraint, any three
+    trays would be sufficient."""
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("gb200-nvl72", 2 * NODES)
@@ -52,7 +52,7 @@ class SetsOfTwoBindings(Scene):
 
 @requirement("TOPO-050", reaches="both sets bound")
 def test_each_set_follows_its_own_binding(run: Recorded[SetsOfTwoBindings]) -> None:
-    """A domain is the node label that the set's binding maps it to. A node without that label is in no domain."""
+    """A domain is the node label to which the set's binding maps it. A node without that label is not in any domain."""
     view = run.at("at rest")
     for kind, cliques in run.scene.cliques.items():
         keys = run.scene.keys[kind]
@@ -63,12 +63,13 @@ def test_each_set_follows_its_own_binding(run: Recorded[SetsOfTwoBindings]) -> N
 
 
 def _keys(kind: str) -> dict[str, str]:
-    """Return the node label keys by domain, from wide to narrow."""
+    """Return domain → node label key, from wide to narrow."""
     return {"block": f"{kind}.example.com/block", "rack": f"{kind}.example.com/rack", "host": "kubernetes.io/hostname"}
 
 
 def _domains(view: View, key: str, cliques: Iterable[ExpectedClique]) -> set[str]:
-    """Return the values of a label on the nodes of the cliques' pods; "" for a node without the label."""
+    """Return the values of a label on the nodes of the cliques' pods. The value is empty for a node without the
+    label."""
     values = {name(node): label(node, key) for node in view.list("nodes")}
     members = predicates.by_clique(view, cliques)
     return {values.get(text(pod, "spec", "nodeName"), "") for pods in members.values() for pod in pods}

@@ -1,7 +1,7 @@
-"""Changes of templates and predicates to wait for, for the scenes of this profile.
+"""Changes to templates, and predicates to wait for, in the scenes of this profile.
 
-Pods of a changed template can be held: they are bound and started, but not Ready until the scene releases them. Each
-step of an update can therefore be observed on any machine.
+Pods of a changed template can be held. Held pods are bound and started, but do not become Ready until the scene
+releases them, so each step of an update can be observed on any machine.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def strategy(env: SceneEnvironment, set_name: str, strategy_type: str) -> None:
 
 def require_held(env: SceneEnvironment, *cliques: str) -> None:
     """Raise Blocked if the first pods of the second template are not held. Copying the annotations of a template to
-    Pods is only a SHOULD (RES-115)."""
+    pods is only a SHOULD (RES-115)."""
 
     def new(view: View) -> list[Pod]:
         return [pod for clique in cliques for pod in predicates.pods_of(view, clique) if tag(pod) == "2"]
@@ -95,7 +95,7 @@ def release(env: SceneEnvironment, clique: str, but: Iterable[str] = ()) -> None
 
 
 def release_until(env: SceneEnvironment, description: str, cliques: Iterable[str], end: Predicate) -> None:
-    """Let held pods of these cliques become Ready as they appear, until `end` holds."""
+    """Let each held pod of these cliques become Ready when it appears, until `end` holds."""
     names, released = list(cliques), set[str]()
 
     def waiting(view: View) -> list[Pod]:
@@ -152,8 +152,8 @@ def uids_where(view: View, clique: str, condition: Callable[[Pod], bool]) -> set
 
 
 def created_with_another_tag(span: Span, clique: str, expected_tag: str) -> list[str]:
-    """Return the pods of a clique that were created during a span of a history with another image tag than the expected
-    one."""
+    """Return the pods of a clique that were created during a span of a history with an image tag other than the
+    expected tag."""
     created = [record for record in span.records("pods") if record.kind == ADDED and replay.owner(record) == clique]
     return [record.name for record in created if tag(record.object) != expected_tag]
 
@@ -163,7 +163,7 @@ def created_with_another_tag(span: Span, clique: str, expected_tag: str) -> list
 
 @predicate
 def one_held(view: View, clique: str, of: str = "2") -> bool | Unmet:
-    """A clique has two pods, exactly one of which is held, and that pod has this template."""
+    """A clique has two pods. Exactly one of them is held, and its image has this tag."""
     tags = [tag(pod) for pod in held_pods(view, clique)]
     two = len(predicates.pods_of(view, clique)) == 2
     return (tags == [of] and two) or Unmet(f"{clique}: held pods are of {tags}")
@@ -171,7 +171,7 @@ def one_held(view: View, clique: str, of: str = "2") -> bool | Unmet:
 
 @predicate
 def begun(view: View, set_name: str, before: str) -> bool | Unmet:
-    """A set reports a generation other than `before`, and an update that has started."""
+    """A set reports a generation hash other than `before`, and an update that has started."""
     pcs = view.get(SETS, set_name)
     if updates.generation(pcs) in ("", before):
         return Unmet(f"{set_name} still has the generation of before")
@@ -180,7 +180,8 @@ def begun(view: View, set_name: str, before: str) -> bool | Unmet:
 
 @predicate
 def done(view: View, set_name: str, before: str) -> bool | Unmet:
-    """A set reports a generation other than `before`, the end of its update, and that all its replicas are updated."""
+    """A set reports a generation hash other than `before`, the end of its update, and that all its replicas are
+    updated."""
     if not (answer := begun(set_name, before)(view)):
         return answer
     pcs = view.get(SETS, set_name)
@@ -218,7 +219,7 @@ def deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
 
 
 def replaced(clique: str, before: Iterable[str], counts: Collection[int], total: int) -> Predicate:
-    """The number of these pods (UIDs) that are deleted is one of `counts`, and the clique has `total` bound pods."""
+    """The number of deleted pods among these pods (UIDs) is one of `counts`, and the clique has `total` bound pods."""
     former_uids = set(before)
 
     def check(view: View) -> bool | Unmet:

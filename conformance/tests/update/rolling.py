@@ -1,5 +1,5 @@
-"""A scene with three successive updates with RollingRecreate, and the functions with which its tests read each of
-them."""
+"""A scene with three successive updates with RollingRecreate, and functions that read each update from its
+recording."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SIZES_OF_GROUPS = {f"s-{index}-{group}": size for index in range(REPLICAS) for g
 
 @dataclass(frozen=True)
 class Change:
-    """A change of these cliques to an image, and how often the operator is killed during its rollout."""
+    """A change of the image of some cliques, and the number of times that the operator is killed during its rollout."""
 
     cliques: tuple[str, ...]
     tag: str
@@ -44,7 +44,7 @@ CHANGES = {
 
 
 class SetUpdatedThreeTimes(Scene):
-    """A set with two replicas, and ample capacity. First a standalone clique is changed, one of whose pods was replaced
+    """A set with two replicas, and ample capacity. First a standalone clique is changed. One of its pods was replaced
     before. Then a clique of the group g is changed. Then all cliques are changed, and the operator is killed twice
     during that rollout."""
 
@@ -118,7 +118,7 @@ def replica(clique: str) -> str:
 
 
 def replica_of_group(clique: str) -> str:
-    """Return the replica of the group g to which a clique belongs; empty for any other clique."""
+    """Return the replica of the group g to which a clique belongs, or an empty string for any other clique."""
     return clique.rpartition("-")[0] if clique.startswith(tuple(f"s-{index}-g-" for index in range(REPLICAS))) else ""
 
 
@@ -131,7 +131,7 @@ def hashes(view: View, cliques: Iterable[str]) -> dict[str, str]:
 
 
 def agreed(view: View) -> bool:
-    """All cliques and groups report the end of the update completely. Separate tests judge each of these reports."""
+    """All cliques and groups report the complete end of the update. Separate tests judge each of these reports."""
     counts = [updates.counts(view.get(GROUPS, group)) for group in SIZES_OF_GROUPS]
     complete = all(count["updatedPodCliquesCount"] == count["totalPodCliquesCount"] for count in counts)
     sound = set(breaches(view).values()) == {"False"}
@@ -163,7 +163,8 @@ def selecting(view: View) -> list[str]:
 
 
 def behind(view: View, parts: Iterable[str] = (*CLIQUES_ALONE, *SIZES_OF_GROUPS)) -> list[str]:
-    """Return the reports of standalone cliques and groups that are inconsistent with an update that has ended."""
+    """Return descriptions of reports of standalone cliques and groups that are inconsistent with an update that has
+    ended."""
     wrong, generation = [], updates.generation(view.get(SETS, "s"))
     for resource, part in [(CLIQUES if part in CLIQUES_ALONE else GROUPS, part) for part in parts]:
         current = view.get(resource, part)

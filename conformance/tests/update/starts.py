@@ -15,9 +15,9 @@ from conformance.tests.update import changes
 from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 
 STARTING = ("labels", "annotations", "priority", "image")
-"""The names of sets, according to the part of their template that is changed."""
+"""The names of sets. Each set is named after the part of its template that is changed."""
 WAITING = ("o", "p")
-"""The names of the sets with OnDelete. The first of them has two replicas."""
+"""The names of the sets with OnDelete. The first set has two replicas."""
 MEMBERS = ("a", "q", "g-0-b", "g-0-c", "h-0-d")
 CLIQUES_OF_O = [f"o-{index}-{member}" for index in (0, 1) for member in MEMBERS]
 PARTS_OF_O = [
@@ -26,14 +26,14 @@ PARTS_OF_O = [
 ]
 """Resource and name of each standalone clique and scaling group of the set with two replicas."""
 CHANGED_PARTS_OF_O = [(resource, part) for resource, part in PARTS_OF_O if part.endswith(("-a", "-g"))]
-"""The standalone cliques and groups that the change under OnDelete affects. The status of the other ones is covered by
-UPD-056."""
+"""The standalone cliques and groups that the change under OnDelete affects. The statuses of the other cliques and
+groups are covered by UPD-056."""
 
 
 class ChangesOfAllKinds(Scene):
-    """Several sets, each with another kind of change, and ample capacity. Two of the sets have the strategy OnDelete.
-    After the change, the scene deletes pods of one of these two sets. Then both sets are switched to RollingRecreate
-    and changed again."""
+    """Several sets with ample capacity, each with a different kind of change. Two of the sets have the strategy
+    OnDelete. After the change, the scene deletes pods of one of these two sets. Then both sets are switched to
+    RollingRecreate and changed again."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -64,7 +64,8 @@ class ChangesOfAllKinds(Scene):
         self._back_to_rolling(env, waiting)
 
     def _delete_pods(self, env: SceneEnvironment) -> None:
-        """Delete a pod of a standalone clique and a pod of a member, then all other old pods of the clique."""
+        """Delete a pod of a standalone clique and a pod of a member, and then all other old pods of the clique. Finally
+        delete all pods of another member."""
         complete = pods_are({"o-0-a": 3, "o-1-g-0-c": 2, "o-0-g-0-c": 2}, ready=True)
         env.wait_for("OnDelete: cliques have their pods", complete)
         [lost, *remaining] = disruption.by_index(env, "o-0-a")
@@ -105,7 +106,7 @@ class ChangesOfAllKinds(Scene):
 
 
 def misplaced(view: View) -> list[str]:
-    """Return the cliques under OnDelete that do not have the template that they should have."""
+    """Return the cliques under OnDelete that have the wrong template."""
     wrong = []
     for clique in CLIQUES_OF_O:
         current, letter = view.get(CLIQUES, clique) or {}, clique.rpartition("-")[2]

@@ -1,5 +1,5 @@
-"""Tests of how many members of a component are unavailable at a time during an update with the strategy
-RollingRecreate."""
+"""Tests of the number of members of a component that are unavailable at the same time during an update with the
+strategy RollingRecreate."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from conformance.tests.update import changes
 PODS, POD_BUDGET = 6, 3
 REPLICAS, REPLICA_BUDGET = 5, 2
 CLIQUE, GROUP, WHOLE = "c", "g", "w"
-"""The names of the sets: in the first, a standalone clique is updated; in the second, a scaling group; and in the
-third, a clique that needs all its pods."""
+"""The names of the sets. In the first set, a standalone clique is updated. In the second set, a scaling group is
+updated. In the third set, a clique that needs all its pods is updated."""
 MEMBERS = tuple(f"{GROUP}-0-g-{index}-{clique}" for index in range(REPLICAS) for clique in "bc")
 
 
 class ComponentsWithBudgets(Scene):
     """One node with room for all pods. The clique of `c` has six pods and maxUnavailable 3. The scaling group of `g`
-    has five replicas and maxUnavailable 2. The clique of `w` is like that of `c`, but needs all its pods; `w` is left
-    out if admission rejects it. All sets are changed at the same time. New pods become Ready only when they are
+    has five replicas and maxUnavailable 2. The clique of `w` is like the clique of `c`, but needs all its pods. `w` is
+    left out if admission rejects it. All sets are changed at the same time. New pods become Ready only when they are
     released."""
 
     def play(self, env: SceneEnvironment) -> None:
@@ -106,7 +106,7 @@ def _replicas_waiting(view: View, count: int) -> bool | Unmet:
 
 @requirement("UPD-047", reaches=f"{CLIQUE}: update ended")
 def test_a_clique_has_at_most_its_budget_unavailable(run: Recorded[ComponentsWithBudgets]) -> None:
-    """The new pods are held, so that everything that may be unavailable is unavailable for a while."""
+    """The new pods are held, so that the whole budget is used for a while."""
     _within_budget(run, f"{CLIQUE}-0-a")
 
 
@@ -118,7 +118,7 @@ def test_a_clique_that_needs_all_its_pods_is_updated(run: Recorded[ComponentsWit
 
 
 def _within_budget(run: Recorded[ComponentsWithBudgets], clique: str) -> None:
-    """Expect that no more pods of a clique than maxUnavailable are unavailable at any time during the update."""
+    """Expect that at most maxUnavailable pods of a clique are unavailable at any time during the update."""
 
     def within(view: View) -> bool | Unmet:
         unavailable = PODS - _ready(view, clique) if view.get(changes.CLIQUES, clique) else 0

@@ -1,4 +1,4 @@
-"""Tests of sets that are deleted during or after an update, and of sets that are recreated with their names."""
+"""Tests of sets that are deleted during or after an update and then recreated with the same names."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from conformance.tests.update import changes
 from conformance.tests.update.changes import SETS
 
 NAMES = ("during", "after")
-"""The names of the sets, according to when each set is deleted relative to its update."""
+"""The names of the sets. Each set is named after the time of its deletion relative to its update."""
 
 
 class UpdatedSetsAreDeletedAndCreatedAgain(Scene):
     """Two sets with two pods each, and ample capacity. One set is deleted while its update waits for a pod, and the
-    other one after its update. Then sets with the same names are created and changed."""
+    other set is deleted after its update. Then sets with the same names are created and changed."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -60,7 +60,7 @@ def test_a_set_is_deleted_during_its_update(run: Recorded[UpdatedSetsAreDeletedA
 
 @requirement("UPD-045")
 def test_a_set_of_the_same_name_has_no_update(run: Recorded[UpdatedSetsAreDeletedAndCreatedAgain]) -> None:
-    """Neither set reports an update, whether its predecessor was deleted during or after its update."""
+    """Neither set reports an update, whether the earlier set was deleted during or after its update."""
     run.given("new sets available")
     view = run.at("new sets at rest")
     for set_name in NAMES:
@@ -71,7 +71,7 @@ def test_a_set_of_the_same_name_has_no_update(run: Recorded[UpdatedSetsAreDelete
 def test_the_next_change_of_a_set_of_the_same_name_updates_it(
     run: Recorded[UpdatedSetsAreDeletedAndCreatedAgain],
 ) -> None:
-    """The change differs from those of the earlier sets."""
+    """The change differs from the changes to the earlier sets."""
     view, cliques = run.at("end"), [f"{set_name}-0-web" for set_name in NAMES]
     tags = {clique: ["4", "4"] for clique in cliques}
     run.same("templates of the pods", tags, {clique: changes.images(view, clique) for clique in cliques})

@@ -1,4 +1,4 @@
-"""Tests of which replicas of a scaling group an update recreates, and in which order."""
+"""Tests of the replicas of a scaling group that an update recreates, and of their order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ being recreated, `grows` and `shrinks` are scaled, and `again` is changed again.
 
 class GroupsInDifferentStates(Scene):
     """A set with one scaling group for each state that an update can encounter (see GROUPED). All sets are changed at
-    the same time, with ample capacity. New pods become Ready only when they are released, except those of `sick`."""
+    the same time, with ample capacity. New pods become Ready only when they are released, except in `sick`."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -91,7 +91,7 @@ def test_replicas_that_are_not_available_are_recreated_first(run: Recorded[Group
 
 @requirement("UPD-026", reaches="grows: added replicas exist")
 def test_added_replicas_have_the_new_template(run: Recorded[GroupsInDifferentStates]) -> None:
-    """Two replicas are added, and the pods of each of them are created once. How often old replicas are recreated is
+    """Two replicas are added, and their pods are created only once. How many times old replicas are recreated is
     covered by UPD-005."""
     run.given("first replicas recreated")
     created = replay.created(run.between("change", "end"))
@@ -120,8 +120,8 @@ def test_a_change_during_the_update_of_a_group_restarts_it(run: Recorded[GroupsI
 
 @requirement("UPD-028")
 def test_a_restarted_update_recreates_one_replica_at_a_time(run: Recorded[GroupsInDifferentStates]) -> None:
-    """The first replica may or may not count as the selected one (CHG-RU-60), so the second replica may be recreated at
-    the same time."""
+    """The first replica may or may not count as the selected replica (CHG-RU-60), so the second replica may be
+    recreated at the same time."""
     recreated = replay.sequence(run.between("change", "restarted update at rest"), _replica_of_group("again"))
     run.expect("third replicas that were recreated before the selected one is available", [], recreated[2:])
     sizes = {f"again-0-g-{j}-{clique}": 1 for j in range(3) for clique in "bc"}
@@ -134,8 +134,8 @@ test_invariants = invariants(GroupsInDifferentStates, "INV-001", "INV-004", "INV
 
 @predicate
 def _pods_wait(view: View, cliques: Sequence[str], tag: str = "2", recreated: int = 1) -> bool | Unmet:
-    """At least `recreated` of these cliques, one per replica, have a pod of this template, and all held pods are of
-    this template."""
+    """At least `recreated` of these cliques, one per replica, have a pod of this template, and all held pods have this
+    template."""
     held_tags = [changes.tag(pod) for clique in cliques for pod in changes.held_pods(view, clique)]
     new = sum(tag in changes.images(view, clique) for clique in cliques)
     return (set(held_tags) == {tag} and new >= recreated) or Unmet(
@@ -149,7 +149,7 @@ def _replica_of_group(set_name: str) -> replay.Part:
 
 
 def _replicas_before(order: list[str], replica: str) -> list[str]:
-    """Return the replicas that come before this one, which may be missing."""
+    """Return the replicas that come before this replica, or all replicas if it is missing."""
     return order[: order.index(replica)] if replica in order else order
 
 

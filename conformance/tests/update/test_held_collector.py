@@ -1,5 +1,5 @@
-"""Tests of updates while the garbage collector deletes no pods, so that only the operator itself makes room for new
-pods."""
+"""Tests of updates while the garbage collector does not delete pods, so that only the operator itself makes room for
+new pods."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SIZES = {
 }
 ATTEMPTS = 300
 HELD_SECONDS = 20.0
-"""The maximum time for which the garbage collector is held."""
+"""The maximum time, in seconds, for which the garbage collector is held."""
 
 
 class CollectorIsHeld(Scene):
     """A set whose scaling group is changed, with ample capacity. A policy of the API server keeps the garbage collector
     from deleting pods of the namespace until the update has ended or, if the update waits for the garbage collector,
-    until the time limit. If the garbage collector runs as another user than usual, it is not held, and the scene shows
+    until the time limit. If the garbage collector does not run as the usual user, it is not held, and the scene detects
     less."""
 
     def play(self, env: SceneEnvironment) -> None:
@@ -82,7 +82,7 @@ def _a_pod(view: View) -> str | Unmet:
 
 
 def _wait_for_policy(env: SceneEnvironment, pod: str) -> None:
-    """Wait until deletions by the garbage collector are rejected. The API server takes about a second to apply a
+    """Wait until deletions by the garbage collector are rejected. The API server takes about a second to apply a new
     policy."""
     probe = env.dry_run.delete("pods", pod, user=COLLECTOR)
     for _ in range(ATTEMPTS):

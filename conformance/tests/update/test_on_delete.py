@@ -13,7 +13,7 @@ from conformance.tests.update.starts import CLIQUES_OF_O, PARTS_OF_O, WAITING, C
 
 @requirement("UPD-038", reaches="OnDelete: end reported")
 def test_on_delete_reports_the_end_with_the_start(run: Recorded[ChangesOfAllKinds]) -> None:
-    """The first state in which an object reports the update already reports its end."""
+    """The first state in which an object reports the update also reports its end."""
     span = run.until("OnDelete: end reported")
     of_set = span.records(SETS, "o")
     records = [*of_set, *(record for resource, part in PARTS_OF_O for record in span.records(resource, part))]
@@ -75,7 +75,7 @@ def test_a_switch_to_rolling_recreate_deletes_no_pod(run: Recorded[ChangesOfAllK
 
 @requirement("UPD-042")
 def test_the_next_change_replaces_all_outdated_pods(run: Recorded[ChangesOfAllKinds]) -> None:
-    """This change affects another clique than the previous change."""
+    """This change affects a clique that the previous change did not affect."""
     view = run.at("end")
     expected = {f"o-{index}-a": ["2"] * 3 for index in (0, 1)}
     expected |= {f"o-{index}-{rest}": tags for index in (0, 1) for rest, tags in (("q", ["3"]), ("g-0-c", ["2", "2"]))}

@@ -1,4 +1,4 @@
-"""Tests of which pods of a standalone clique an update replaces, and in which order."""
+"""Tests of the pods of a standalone clique that an update replaces, and of their order."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ SIZES = {
 }
 """Set → the number of pods of its clique. Two pods each of `down`, `sick` and `ill` are not Ready, and two pods of
 `crashed` have failed before. `shrinks` and `grows` are scaled. `again`, `back` and `twice` are changed twice. The new
-pods of `fits` fit on no node, and the new pods of `broken` have an image that cannot be pulled."""
+pods of `fits` do not fit on any node at first, and the new pods of `broken` have an image that cannot be pulled."""
 MINIMUMS = {"sick": 3}
 SIZES_IN_THE_END = {**SIZES, "shrinks": 1, "grows": 4}
 EITHER = (1, 2)
-"""How many of three Ready pods may be replaced after a second change, before a new pod becomes Ready. An unready pod of
-the first change is replaced immediately (CHG-RU-21). It is not specified whether the next Ready pod waits for the
-successor of that pod: the selection is cleared (CHG-RU-60), but Ready pods are replaced one at a time (CHG-RU-23). The
-third Ready pod waits in any case."""
+"""The permitted numbers of replaced pods, of three Ready pods, after a second change and before a new pod becomes
+Ready. An unready pod of the first change is replaced immediately (CHG-RU-21). It is not specified whether the next
+Ready pod waits for the successor of that pod, because the selection is cleared (CHG-RU-60) but Ready pods are replaced
+one at a time (CHG-RU-23). The third Ready pod waits in any case."""
 TWO_OR_THREE = (2, 3)
-"""How many pods of `ill` may be replaced immediately: its two unready pods and, unless these count against
-maxUnavailable, one Ready pod."""
+"""The permitted numbers of pods of `ill` that are replaced immediately: its two unready pods and, unless these count
+against maxUnavailable, one Ready pod."""
 FIRST = {"down": (2,), "sick": (1, 2), "ill": TWO_OR_THREE, "twice": EITHER}
-"""Set → how many pods may be replaced immediately; one pod in each other set. The unready pods of `sick` may be
-replaced one after the other here, because UPD-014 covers that they are replaced at the same time."""
+"""Set → permitted numbers of pods that are replaced immediately. In each other set, the number is one. The unready pods
+of `sick` may be replaced one after the other here, because UPD-014 covers that they are replaced at the same time."""
 NEXT = {"sick": (2, 3), "ill": (3, 4), "crashed": (2,), "shrinks": (2,), "twice": (2, 3)}
-"""Set → how many pods may be replaced when the successors of the first ones are Ready."""
+"""Set → permitted numbers of pods that are replaced by the time the successors of the first pods are Ready."""
 LAST = {"again": "3", "twice": "3", "broken": "3", "back": "1"}
 """Set → the template that it has in the end. All other sets have the second template."""
 LATE_LABEL = "conformance.grove.io/late"
@@ -110,7 +110,8 @@ class CliquesInDifferentStates(Scene):
         env.mark("end")
 
     def _release_next_pods(self, env: SceneEnvironment) -> None:
-        """Let pods become Ready that are not the successor of a Ready pod, and scale two cliques."""
+        """Scale two cliques, and let new pods of several sets become Ready. Pods that were added by scaling are not
+        released."""
         first = self.first
         scale(env, CLIQUES, clique("grows"), 4)
         env.settle("grows: added pods exist", changes.replaced(clique("grows"), first["grows"], (1,), 4), 60)
@@ -170,7 +171,7 @@ def test_no_clique_reports_the_end_before_its_pods_are_ready(run: Recorded[Cliqu
 
 @requirement("UPD-014", reaches=("down: first pods replaced", "sick: first pods replaced", "ill: first pods replaced"))
 def test_unready_pods_are_replaced_at_once(run: Recorded[CliquesInDifferentStates]) -> None:
-    """The containers of these pods have not started, and their successors are held."""
+    """The containers of these pods have not started, and the successors of the pods are held."""
     run.given("two pods not Ready")
     for set_name in ("down", "ill"):
         _expect_replaced_at_first(run, set_name)
@@ -181,7 +182,7 @@ def test_unready_pods_are_replaced_at_once(run: Recorded[CliquesInDifferentState
 
 @requirement("UPD-014")
 def test_an_update_that_begins_with_unready_pods_ends(run: Recorded[CliquesInDifferentStates]) -> None:
-    """The Ready pods follow, and each is replaced once."""
+    """The Ready pods are replaced later, and each pod is replaced once."""
     run.given("ill: next pod replaced")
     _expect_updated(run, "ill")
     _expect_created(run, "ill", 4)
@@ -205,7 +206,7 @@ def test_the_next_ready_pod_waits_for_the_successor(run: Recorded[CliquesInDiffe
 
 @requirement("UPD-017")
 def test_no_ready_pod_is_replaced_below_the_minimum(run: Recorded[CliquesInDifferentStates]) -> None:
-    """Two of four pods are Ready, and three would have to be."""
+    """Only two of four pods are Ready, although at least three must be."""
     _expect_replaced_at_first(run, "sick")
     ready = changes.uids_where(run.at("change"), clique("sick"), pods.ready)
     remaining = changes.uids(run.at("first pods replaced"), clique("sick"))
@@ -214,7 +215,7 @@ def test_no_ready_pod_is_replaced_below_the_minimum(run: Recorded[CliquesInDiffe
 
 @requirement("UPD-018")
 def test_a_successor_without_a_node_pauses_the_update(run: Recorded[CliquesInDifferentStates]) -> None:
-    """The node that takes the new pods becomes available last."""
+    """The node for the new pods becomes available last."""
     _expect_replaced_at_first(run, "fits")
     _expect_updated(run, "fits")
 
@@ -305,8 +306,8 @@ def _workload(env: SceneEnvironment, set_name: str) -> Object:
 
 
 def _second_template(env: SceneEnvironment, workload: Object, set_name: str) -> None:
-    """Keep the new pods of a set from becoming Ready: for lack of a node, for lack of an image, or because they are
-    held."""
+    """Keep the new pods of a set from becoming Ready, because no node fits, because the image is missing, or because
+    the pods are held."""
     if set_name == "fits":
         spec = changes.template(workload, "web")["spec"]["podSpec"]
         spec["nodeSelector"] = {**spec.get("nodeSelector", {}), LATE_LABEL: "yes"}
@@ -317,7 +318,7 @@ def _second_template(env: SceneEnvironment, workload: Object, set_name: str) -> 
 
 
 def _oldest_new(env: SceneEnvironment, set_name: str, first: Uids) -> set[str]:
-    """Return the oldest pod that is not one of the first pods. It was created before any pod was added."""
+    """Return the oldest pod that is not one of the first pods. It was created before any pod was added by scaling."""
     new = changes.uids(env.history.view(), clique(set_name)) - first[set_name]
     order = [record.uid for record in env.history.records("pods")]
     return set(sorted(new, key=order.index)[:1])
@@ -359,20 +360,20 @@ def _unready(view: View, set_name: str, first: Uids) -> list[changes.Pod]:
 
 
 def _expect_replaced_at_first(run: Run, set_name: str) -> None:
-    """Expect that no more pods of a set are replaced than may be replaced immediately."""
+    """Expect that only as many pods of a set are replaced as may be replaced immediately."""
     _expect_replaced(
         run, set_name, "first pods replaced", f"{set_name}: first pods replaced", FIRST.get(set_name, (1,))
     )
 
 
 def _expect_replaced_next(run: Run, set_name: str) -> None:
-    """Expect that no more pods of a set are replaced than may be replaced when the first successors are Ready."""
+    """Expect that only as many pods of a set are replaced as may be replaced when the first successors are Ready."""
     _expect_replaced(run, set_name, "next pods replaced", f"{set_name}: next pod replaced", NEXT[set_name])
 
 
 def _expect_replaced(run: Run, set_name: str, step: str, awaited: str, allowed: tuple[int, ...]) -> None:
-    """Expect that the number of replaced pods of a set at a step is one of `allowed`. Unless it is above
-    all of these, the test is blocked if the earlier step `awaited` was not reached."""
+    """Expect that the number of replaced pods of a set at a step is one of `allowed`. Unless the number is too high,
+    the test is blocked if the earlier step `awaited` was not reached."""
     expected, count = " or ".join(map(str, allowed)), len(_lost(run.at(step), set_name, run.scene.first))
     if count <= max(allowed):
         run.given(awaited)
@@ -380,7 +381,7 @@ def _expect_replaced(run: Run, set_name: str, step: str, awaited: str, allowed: 
 
 
 def _expect_updated(run: Run, set_name: str) -> None:
-    """Expect that all pods of a set have the last template in the end. UPD-007 covers the report of the end."""
+    """Expect that all pods of a set have the last template in the end. The report of the end is covered by UPD-007."""
     tags = [LAST.get(set_name, "2")] * SIZES_IN_THE_END[set_name]
     run.expect(f"templates of the pods of {set_name}", tags, changes.images(run.at("end"), clique(set_name)))
 

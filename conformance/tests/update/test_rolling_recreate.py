@@ -1,4 +1,4 @@
-"""Tests of the order in which RollingRecreate replaces pods and replicas, each of them once."""
+"""Tests that RollingRecreate replaces pods and replicas in order, and each pod only once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_replicas_of_a_set_are_updated_one_at_a_time(run: Recorded[SetUpdatedThr
 
 @requirement("UPD-053")
 def test_replicas_of_a_set_are_updated_in_order(run: Recorded[SetUpdatedThreeTimes]) -> None:
-    """No replica is unplaced or breached; such a replica would come first (UPD-029, UPD-030)."""
+    """No replica is unplaced or breached. Such a replica would be updated first (UPD-029, UPD-030)."""
     order = [replica(replay.owner(record)) for record in replay.deleted(Update(run, "standalone").span)]
     run.expect("replicas of the deleted pods, in order", sorted(order), order)
 
@@ -69,14 +69,14 @@ def test_pods_of_a_standalone_clique_are_replaced_one_at_a_time(run: Recorded[Se
 @requirement("UPD-003")
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_has_not_changed_keeps_its_pods(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """The last change affects all cliques, so this test can only find that there are no others."""
+    """The last change affects all cliques, so for that change the test only finds pods of other cliques."""
     span, replaced = Update(run, change).span, REPLACED.get(change, list(run.scene.sizes))
     run.expect("cliques with new pods that must keep theirs", [], sorted(set(replay.created(span)) - set(replaced)))
 
 
 @requirement("UPD-004")
 def test_replicas_of_a_group_are_recreated_one_at_a_time(run: Recorded[SetUpdatedThreeTimes]) -> None:
-    """One of the two cliques of the group has changed. Groups of two set replicas may lack pods at the same time."""
+    """One of the two cliques of the group is changed. Groups of two set replicas may lack pods at the same time."""
     span = Update(run, "member").span
     for index in range(REPLICAS):
         together = replay.together(span, run.scene.sizes, _of_group(f"s-{index}-g"))
@@ -88,7 +88,7 @@ def test_replicas_of_a_group_are_recreated_one_at_a_time(run: Recorded[SetUpdate
 @requirement("UPD-005")
 @pytest.mark.parametrize("change", REPLACED)
 def test_each_pod_is_replaced_once_in_its_place(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """As many pods are created as there were before, so no pod of the new template was replaced."""
+    """As many pods are created as existed before, so no pod of the new template was replaced."""
     _replaced_once(run, change, {})
 
 
@@ -114,7 +114,7 @@ def test_a_killed_operator_replaces_nothing_twice(run: Recorded[SetUpdatedThreeT
 
 @requirement("UPD-013")
 def test_a_killed_operator_replaces_no_more_at_a_time(run: Recorded[SetUpdatedThreeTimes]) -> None:
-    """The same rules hold as without a kill (UPD-002 and UPD-004)."""
+    """The same rules apply as without a kill (UPD-002 and UPD-004)."""
     update, sizes = Update(run, "all"), run.scene.sizes
     for index in range(REPLICAS):
         together = replay.together(update.span, sizes, _of_group(f"s-{index}-g"))
@@ -149,7 +149,8 @@ def _replaced_once(run: Recorded[SetUpdatedThreeTimes], change: str, redone: Map
 
 
 def _lacked_more_than_one(update: Update) -> dict[str, int]:
-    """Return the standalone cliques of two pods that lacked more than one pod at some time during an update."""
+    """Return standalone clique → number of Ready pods that it lacked, for the cliques with two pods that lacked more
+    than one pod at some time during an update."""
     sizes = {clique: size for clique, size in update.run.scene.sizes.items() if clique.endswith("-a")}
     return {clique: count for clique, count in replay.lacking(update.span, sizes).items() if count > 1}
 

@@ -1,5 +1,5 @@
 """Tests of cliques and scaling groups that are scaled immediately before a change, and of a set that is scaled in after
-one."""
+a change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCALED: Mapping[str, tuple[str, str, int]] = {
 }
 """Set → the resource and part that are scaled immediately before the change, and the new number of replicas."""
 SHRINKS = "set-in"
-"""A set with two replicas that loses one of them after its update."""
+"""A set with two replicas that is scaled in to one replica after its update."""
 VALUES: Mapping[str, object] = {
     "alone": 3,
     "aloneMinAvailable": 1,
@@ -102,7 +102,7 @@ def test_all_pods_of_a_scaled_part_are_updated(run: Recorded[ScaledBeforeAChange
 @requirement("UPD-005")
 @pytest.mark.parametrize("set_name", ["clique-out", "group-out"])
 def test_what_was_added_is_updated_once(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
-    """A Pod that has the new template is not replaced, whenever it was created. A scaling group replica that was
+    """A pod that has the new template is not replaced, whenever it was created. A scaling group replica that was
     created partly with the old template may be recreated as a whole."""
     run.given(f"{set_name}: update ended")
     span = run.between("changes", "updated")
@@ -153,8 +153,8 @@ test_invariants = invariants(ScaledBeforeAChange, "INV-001", "INV-004", "INV-005
 
 
 def _sizes(set_name: str, standalone: int, groups: int) -> dict[str, int]:
-    """Return clique → number of pods, for a set with `standalone` pods of the standalone clique and `groups` replicas
-    of the group."""
+    """Return clique → number of pods, for a set with `standalone` pods in its standalone clique and `groups` replicas
+    of its scaling group."""
     sizes: dict[str, int] = {}
     for index in range(2 if set_name == SHRINKS else 1):
         sizes[f"{set_name}-{index}-a"] = standalone
@@ -167,7 +167,7 @@ def _outdated(record: Record) -> bool:
 
 
 def _replica_of_group(clique: str) -> str:
-    """Return the scaling group replica to which a clique belongs; empty for a standalone clique."""
+    """Return the scaling group replica to which a clique belongs, or an empty string for a standalone clique."""
     return clique.rpartition("-")[0] if "-0-g-" in clique else ""
 
 

@@ -1,4 +1,4 @@
-"""Tests of which replicas of a set an update changes, and in which order."""
+"""Tests of the replicas of a set that an update changes, and of their order."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from conformance.tests.update import changes
 from conformance.tests.update.changes import CLIQUES, SETS
 
 REPLICAS = {"placed": 2, "sound": 3, "out": 2, "in": 2, "twice": 2, "freezes": 1}
-"""Set → its replicas. A third replica of `placed` fits on no node, and the second replica of `sound` is breached. While
-an update is running, `out` and `in` are scaled, `twice` is changed again, and `freezes` is switched to OnDelete."""
+"""Set → its replicas. The third replica of `placed` does not fit on any node, and the second replica of `sound` is
+breached. While an update is running, `out` and `in` are scaled, `twice` is changed again, and `freezes` is switched to
+OnDelete."""
 RECYCLED = "recycled"
 """A set whose replica is terminated while it is being updated."""
 
 
 class SetsInDifferentStates(Scene):
     """A set for each state that an update of replicas can encounter (see REPLICAS). All sets are changed at the same
-    time, while no node takes new pods of `placed`. New pods become Ready only when they are released, except those of
-    `placed` and `sound`."""
+    time, while the only node is cordoned. New pods become Ready only when they are released, except in `placed` and
+    `sound`."""
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
@@ -91,8 +92,7 @@ class SetsInDifferentStates(Scene):
         env.mark("end")
 
     def _second_replicas(self, env: SceneEnvironment, sets: dict[str, Object], before: dict[str, str]) -> None:
-        """Let the update reach the second replicas of two sets. Then scale one of these sets in and change the
-        other."""
+        """Let the update reach the second replicas of two sets. Then scale in one set and change the other set."""
         second = {set_name: changes.one_held(f"{set_name}-1-web") for set_name in ("in", "twice")}
         every = all_of(*second.values())
         changes.release_until(env, "pods of the second replicas replaced", ["in-0-web", "twice-0-web"], every)
@@ -106,7 +106,7 @@ class SetsInDifferentStates(Scene):
 
 @requirement("UPD-029", reaches="placed: turn of the replica without a node")
 def test_a_replica_without_bound_pods_is_updated_first(run: Recorded[SetsInDifferentStates]) -> None:
-    """At first no node takes the new pods of the replica, so an operator could update other replicas in the
+    """At first no node has room for the new pods of the replica, so an operator could update other replicas in the
     meantime."""
     run.given("sets available", "all pods Ready", "placed: replica without a node")
     run.given("placed: pod without a node replaced")
@@ -156,7 +156,7 @@ def test_two_replicas_are_not_out_of_service_together(run: Recorded[SetsInDiffer
 
 @requirement("UPD-034")
 def test_a_terminated_replica_is_not_updated(run: Recorded[SetsInDifferentStates]) -> None:
-    """The pod of the other clique is not Ready for longer than terminationDelay, and the new pods are held."""
+    """The pod of the other clique has not been Ready for longer than terminationDelay, and the new pods are held."""
     run.given("recycled: first pod replaced")
     view = run.at("recycled: at rest")
     if "1" in changes.images(view, "recycled-0-a"):
@@ -185,8 +185,8 @@ def _workload(env: SceneEnvironment, set_name: str, replicas: int) -> Object:
 
 
 def _any_deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
-    """At least one of these pods (UIDs) of a clique is deleted or being deleted. Whether all of them are deleted at the
-    same time is covered by UPD-014."""
+    """At least one of these pods (UIDs) of a clique is deleted or being deleted. UPD-014 covers whether all of them are
+    deleted at the same time."""
     deletions = [changes.deleted(clique, [pod_uid]) for pod_uid in pod_uids]
 
     def check(view: View) -> bool | Unmet:
@@ -196,8 +196,8 @@ def _any_deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
 
 
 def _one_held(set_name: str, replicas: int) -> Predicate:
-    """One of the two pods of a replica of a set has the new template and is held. How many replicas are updated at a
-    time is covered by UPD-001."""
+    """One of the two pods of a replica of a set has the new template and is held. The number of replicas that are
+    updated at the same time is covered by UPD-001."""
     cliques = [f"{set_name}-{index}-web" for index in range(replicas)]
 
     def check(view: View) -> bool | Unmet:

@@ -1,4 +1,4 @@
-"""Tests of recovery from a lost node under OnDelete, and of a strategy that is switched back and forth."""
+"""Tests of moving pods away from a node under OnDelete, and of a strategy that is switched back and forth."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZES = {
 }
 CLIQUE = "o-0-a"
 CHANGED = [(CLIQUES, CLIQUE)]
-"""Resource and name of the objects that the affinity change affects. Reports of other objects are covered by
+"""The resource and name of each object that the affinity change affects. The reports of other objects are covered by
 UPD-056."""
 HOSTNAME = "kubernetes.io/hostname"
 REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
@@ -28,8 +28,8 @@ REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringEx
 
 class StrategySwitchedTwice(Scene):
     """Two nodes, and a set with OnDelete. A clique gets a node affinity that excludes one of the nodes, and its pods on
-    that node are deleted. Then the strategy is switched to RollingRecreate, and a clique is changed. Then it is
-    switched back to OnDelete, and other cliques are changed."""
+    that node are deleted. Then the strategy is switched to RollingRecreate, and a clique is changed. Then the strategy
+    is switched back to OnDelete, and other cliques are changed."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 2)
@@ -86,7 +86,7 @@ def test_an_affinity_deletes_no_pod(run: Recorded[StrategySwitchedTwice]) -> Non
 
 @requirement("UPD-040", reaches="affinity: deleted pods replaced")
 def test_replacements_have_the_new_affinity(run: Recorded[StrategySwitchedTwice]) -> None:
-    """This is how an administrator moves a few pods away from a failing node."""
+    """In this way, an administrator can move a few pods away from a failing node."""
     run.given("all pods Ready", "affinity: end reported")
     before, after = run.at("affinity: at rest"), run.at("affinity: replaced")
     expected = {name(pod): [run.scene.excluded] for pod in _new(before, after)}
@@ -101,7 +101,7 @@ def test_replacements_have_the_new_affinity(run: Recorded[StrategySwitchedTwice]
 
 @requirement("SCHED-088")
 def test_replacements_run_elsewhere(run: Recorded[StrategySwitchedTwice]) -> None:
-    """The excluded node has room for them."""
+    """The excluded node has room for the replacements."""
     run.given("affinity: deleted pods replaced")
     after = run.at("affinity: replaced")
     pods = [pod for pod in predicates.pods_of(after, CLIQUE) if run.scene.excluded in _excluded(pod)]

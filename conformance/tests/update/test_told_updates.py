@@ -1,4 +1,4 @@
-"""Tests of the condition UpdateInProgress during an update that progresses, makes no progress, and ends."""
+"""Tests of the condition UpdateInProgress during an update that makes progress, stops making progress, and ends."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ BEGUN, STUCK, MOVED, ENDED = "update told", "standstill told", "movement told", 
 
 class UpdateThatStandsStill(Scene):
     """One node with room for all pods. A set's clique with three pods, minAvailable 1, maxUnavailable 3 and
-    progressDeadline 4s is changed, and the set's scaling group is not. New pods become Ready only when they are
-    released: none at first, then one, then all."""
+    progressDeadline 4s is changed. The set's scaling group is not changed. New pods become Ready only when they are
+    released, first one pod and then all pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -74,8 +74,8 @@ def _reported(view: View, statuses: dict[str, str]) -> bool | Unmet:
 
 @predicate
 def _stuck(view: View, resource: str) -> bool | Unmet:
-    """This object's condition is Unknown. Also holds if its update has ended, because UPD-052 judges updates that end
-    too early."""
+    """The condition of this object is Unknown. The predicate also holds if the update has ended, because UPD-052 judges
+    updates that end too early."""
     current = view.get(resource, NAMES[resource])
     status = condition_is(current, CONDITION) or "absent"
     return status == "Unknown" or updates.ended(current) or Unmet(f"{CONDITION} is {status}, not Unknown")
@@ -114,7 +114,7 @@ def test_the_set_says_what_its_component_does(run: Recorded[UpdateThatStandsStil
 
 @requirement("UPD-051", reaches=(STUCK, MOVED))
 def test_an_update_that_stands_still_is_reported(run: Recorded[UpdateThatStandsStill]) -> None:
-    """A pod that becomes Ready counts as progress. All pods of the new template stay."""
+    """A pod that becomes Ready counts as progress. No pod may be recreated from the old template."""
     created = changes.created_with_another_tag(run.after("new pods wait"), CLIQUE, "2")
     run.expect("pods that were made from the template of before", [], created)
     if updates.ended(run.at(STUCK).get(CLIQUES, CLIQUE)):

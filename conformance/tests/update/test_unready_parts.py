@@ -1,5 +1,4 @@
-"""Tests with old pods that are running but not Ready. An update waits neither for these pods nor for their
-successors."""
+"""Tests with old pods that are running but not Ready. An update does not wait for these pods or their successors."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ MEMBER = f"{LAST}-b"
 
 class PodsThatRunUnready(Scene):
     """A set with a standalone clique in which two of three pods are running but not Ready, and a set with a scaling
-    group whose last replica has such a pod. Both sets are changed. New pods of the first set become Ready only when
-    they are released."""
+    group whose last replica has a pod that is running but not Ready. Both sets are changed. New pods of the first set
+    become Ready only when they are released."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -56,7 +55,7 @@ class PodsThatRunUnready(Scene):
 
 @requirement("UPD-014", reaches="unready pods replaced")
 def test_pods_that_run_unready_are_replaced_at_once(run: Recorded[PodsThatRunUnready]) -> None:
-    """The update does not wait for a pod that is running but serves no requests."""
+    """The update does not wait for a pod that is running but does not serve requests."""
     run.given("three pods run and are not Ready")
     view = run.at("successors not Ready")
     new = [pod for pod in predicates.pods_of(view, CLIQUE) if changes.tag(pod) == "2"]
@@ -79,5 +78,5 @@ test_invariants = invariants(PodsThatRunUnready, "INV-001", "INV-004", "INV-005"
 
 
 def _replica(clique: str) -> str:
-    """Return the replica of the scaling group to which a clique belongs; empty for other cliques."""
+    """Return the scaling group replica to which a clique belongs, or an empty string for other cliques."""
     return clique.rpartition("-")[0] if clique.startswith("frail-0-g-") else ""

@@ -1,4 +1,4 @@
-"""Tests of what a set, its cliques and its groups report about an update, while it is running and in the end."""
+"""Tests of the reports of a set, its cliques and its groups about an update, both during the update and at its end."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_an_update_ends(run: Recorded[SetUpdatedThreeTimes], change: str) -> Non
 @requirement("UPD-008")
 @each_change
 def test_totals_of_a_set(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """The total of PodCliques may count only the set's standalone cliques or all of its cliques; see UPD-054."""
+    """The total of PodCliques may count only the set's standalone cliques or all its cliques (see UPD-054)."""
     run.unbroken()
     update = Update(run, change)
     permitted = (TOTALS, {**TOTALS, "totalPodCliquesCount": len(run.scene.sizes)})
@@ -91,7 +91,7 @@ def test_totals_of_a_set(run: Recorded[SetUpdatedThreeTimes], change: str) -> No
 @requirement("UPD-054")
 @each_change
 def test_a_set_counts_its_standalone_cliques(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """A total that is not counted yet is permitted."""
+    """A total that has not been counted yet is permitted."""
     update = Update(run, change)
     wrong = [_counts(record) for record in update.of_set() if not _fits(record, TOTALS)]
     run.expect("states with another total of PodCliques", [], wrong)
@@ -100,8 +100,8 @@ def test_a_set_counts_its_standalone_cliques(run: Recorded[SetUpdatedThreeTimes]
 @requirement("UPD-008")
 @each_change
 def test_totals_of_groups(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """All PodCliques of all replicas of the group count. Groups that the change does not affect need not report an
-    update; see UPD-056."""
+    """All PodCliques in all replicas of the group count. Groups that the change does not affect need not report an
+    update (see UPD-056)."""
     run.unbroken()
     span, changed = Update(run, change).span, concerned(change)
     for group, total in CLIQUES_OF_GROUPS.items():
@@ -118,7 +118,7 @@ def test_totals_of_groups(run: Recorded[SetUpdatedThreeTimes], change: str) -> N
 @requirement("UPD-009")
 @each_change
 def test_the_end_is_reported_when_pods_are_updated(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """The cliques of this scene keep their sizes, so there are as many pods as before."""
+    """The cliques of this scene keep their sizes, so the number of pods stays the same."""
     sizes, pods = run.scene.sizes, _pods_at_the_end(run, change)
     of = hashes(Update(run, change).span.view(), sizes)
     old = [record.name for record in pods if changes.hash_of(record.object) != of.get(replay.owner(record))]
@@ -174,7 +174,7 @@ def test_nothing_is_selected_in_the_end(run: Recorded[SetUpdatedThreeTimes], cha
 def test_a_breach_is_unknown_during_an_update(
     run: Recorded[SetUpdatedThreeTimes], change: str, resource: str, part: str
 ) -> None:
-    """One such state of each clique and group is enough, because statuses may be written late."""
+    """One such state for each clique and group is enough, because statuses may be written late."""
     span = Update(run, change).span
     for part_name in (f"s-{index}-{part}" for index in range(REPLICAS)):
         running = [record.object for record in span.records(resource, part_name) if updates.running(record.object)]
@@ -203,7 +203,8 @@ def _pods_at_the_end(run: Recorded[SetUpdatedThreeTimes], change: str) -> list[R
 
 
 def _fits(record: Record, totals: Mapping[str, int]) -> bool:
-    """Return whether no counter of a progress exceeds its total, and each total is either right or not counted yet."""
+    """Return whether all counters of a progress are at most their totals, and each total is either correct or not
+    counted yet."""
     counts = updates.counts(record.object)
     return all(
         counts[counter] <= counts[total] and counts[total] in (0, totals[total]) for counter, total in updates.COUNTERS

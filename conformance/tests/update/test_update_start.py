@@ -1,4 +1,4 @@
-"""Tests of which changes start an update and which do not."""
+"""Tests of which changes start an update."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_change_of_the_rest_of_a_template_starts_an_update(run: Recorded[Chang
 
 
 def _replaced(run: Recorded[ChangesOfAllKinds], part: str) -> None:
-    """Expect that a set has no pod from before the change."""
+    """Expect that a set no longer has pods from before the change."""
     run.given("sets available")
     first = incarnations.uids(run.at("changes"), "pods")
     current = predicates.pods_of(run.at("changes at rest"), f"{part}-0-web")
@@ -35,7 +35,7 @@ def _replaced(run: Recorded[ChangesOfAllKinds], part: str) -> None:
 
 @requirement("UPD-037")
 def test_other_changes_start_no_update(run: Recorded[ChangesOfAllKinds]) -> None:
-    """All four changes are made at the same time."""
+    """All changes are made at the same time."""
     before, after = (run.at(step).get(SETS, "other") for step in ("changes", "changes at rest"))
     run.expect("generation hash of the set", updates.generation(before), updates.generation(after))
     run.expect("updateProgress of the set", {}, dict(updates.progress(after)))

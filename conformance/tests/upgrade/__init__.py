@@ -1,1 +1,1 @@
-"""The profile `upgrade`: another version of the operator takes over, and nothing is restarted."""
+"""The profile `upgrade`: another version of the operator takes over, and no pod is restarted."""

@@ -22,8 +22,7 @@ SOLO, FRONT, MEMBERS = "z-solo", "front", ("y-first", "b-second")
 
 
 def pod_spec(image: str = "engine:1") -> Spec:
-    """Return a pod spec whose lists are not sorted by their keys, so that each scheme computes a different hash of
-    it."""
+    """Return a pod spec with lists that are not sorted by their keys, so that each scheme computes a different hash."""
 
     def container(container_name: str) -> Spec:
         mounts = [{"name": "shared", "mountPath": "/shared"}, {"name": "cache", "mountPath": "/cache"}]
@@ -54,7 +53,7 @@ def small(env: SceneEnvironment, set_name: str, startup: str = "", replicas: int
 
 
 def everything(view: View, set_name: str) -> dict[str, str]:
-    """Return location → hash for all hashes of a set: its own hash and those of its groups, cliques and pods."""
+    """Return location → hash for all hashes of a set, including the hashes of its groups, cliques and pods."""
     hashes = sets.stored(view, set_name, number(view.get(SETS, set_name), "spec", "replicas") or 0)
     for pod in sets.pods(view):
         if label(pod, labels.PART_OF) == set_name:
@@ -63,8 +62,7 @@ def everything(view: View, set_name: str) -> dict[str, str]:
 
 
 def as_of(view: View, set_name: str, model: str) -> dict[str, str]:
-    """Return location → hash for a set, as it would be if its hashes were those of `model`, a set with equal
-    templates."""
+    """Return location → hash for a set, with the hashes of `model`, a set with equal templates."""
     generation = sets.generation(view, model)
     hashes = {}
     for location in everything(view, set_name):
@@ -79,7 +77,7 @@ def as_of(view: View, set_name: str, model: str) -> dict[str, str]:
 
 
 def _template_of(view: View, resource: str, object_name: str, model: str) -> str:
-    """Return the end of the name of the model's clique that has the same template."""
+    """Return the suffix of the name of the model's clique that has the same template as an object."""
     item = view.get(resource, object_name) or {}
     clique = view.get(CLIQUES, label(item, labels.CLIQUE)) or {} if resource == "pods" else item
     role = text(clique, "spec", "roleName")
@@ -100,7 +98,7 @@ def has_hashes_of(view: View, set_name: str, model: str) -> bool | Unmet:
 
 @predicate
 def has_hashes(view: View, set_name: str, expected: Mapping[str, str]) -> bool | Unmet:
-    """All stored hashes of a set equal the expected ones."""
+    """All stored hashes of a set equal the expected hashes."""
     now = everything(view, set_name)
     differing = [
         f"{location} is {now.get(location)!r}" for location, hash in expected.items() if now.get(location) != hash
@@ -110,7 +108,7 @@ def has_hashes(view: View, set_name: str, expected: Mapping[str, str]) -> bool |
 
 @predicate
 def has_all_hashes(view: View, set_name: str, pods: int) -> bool | Unmet:
-    """A set has this number of pods, and none of its hashes is missing."""
+    """A set has this number of pods, and all its hashes exist."""
     hashes = everything(view, set_name)
     missing = [location for location, hash in hashes.items() if not hash]
     count = sum(location.startswith("pods/") for location in hashes)
@@ -142,15 +140,15 @@ def restarts(span: Span, set_name: str) -> list[str]:
 
 
 def updates(span: Span, set_name: str) -> list[str]:
-    """Return a set's records in which it reports an update."""
+    """Return the records in which a set reports an update."""
     records = span.records(SETS, set_name)
     return [str(record) for record in records if at(record.object, "status", "updateProgress") is not None]
 
 
 def write_hashes(env: SceneEnvironment, set_name: str, way: Way | None, **earlier: Object) -> None:
-    """Replace all stored hashes of a set with those of another operator, while no operator is running. Without a `way`,
-    the hashes match no template. `earlier` are the fields of pod specs that differed when that operator ran, keyed by
-    clique with _ for -, as if the template had been changed since."""
+    """Replace all stored hashes of a set with the hashes of another operator, while no operator is running. Without a
+    `way`, the hashes do not match any template. `earlier` has the fields of pod specs that differed when that operator
+    ran, as if the template had been changed since. It is keyed by clique, with _ for -."""
     view = env.history.view()
     set_template: Any = copy.deepcopy(at(view.get(SETS, set_name), "spec", "template") or {})
     for entry in set_template.get("cliques", ()):

@@ -1,5 +1,4 @@
-"""Tests in which users, after a take-over, reapply the manifests that their sets were created from. Nothing is
-restarted."""
+"""Tests in which users reapply the manifests of their sets after a take-over. No pod is restarted."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from conformance.tests.upgrade import takeover
 
 NOTATIONS = template_pairs.read().notations
 REAPPLIED, WHOLE = "again", "whole"
-"""The sets whose manifests are reapplied. The manifest of `whole` spells out every default."""
+"""The sets whose manifests are reapplied. The manifest of `whole` sets every field that has a default."""
 
 
 class AppliedAgain(Scene):
@@ -105,7 +104,7 @@ def _uids(view: View) -> dict[str, str]:
 
 
 def _sent(env: SceneEnvironment, name: str, replicas: int = 1) -> Object:
-    """Return a set with its quantities as its user writes them."""
+    """Return a set with its quantities in the notation of its user."""
     return _workload(env, name, [pair.after for pair in NOTATIONS], replicas)
 
 

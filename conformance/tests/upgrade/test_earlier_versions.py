@@ -91,7 +91,7 @@ class UpgradesFromEachVersion(Scene):
 
 class UpgradeDuringAnUpdate(Scene):
     """One node, which is cordoned as soon as a set runs on it. The earlier version starts an update, and there is no
-    room for the first new pod. The judged version takes over, and a set that equals the updated one is created. Then
+    room for the first new pod. The judged version takes over, and a set that equals the updated set is created. Then
     the node is uncordoned."""
 
     exclusive = Exclusive.ROLES
@@ -151,7 +151,7 @@ def test_an_upgrade_rewrites_all_hashes(run: Recorded[UpgradeAndDowngrade]) -> N
 
 @requirement("UPG-003", reaches="change rolled out")
 def test_the_first_change_after_an_upgrade_is_rolled_out_once(run: Recorded[UpgradeAndDowngrade]) -> None:
-    """One clique of each replica gets another image."""
+    """The image of one clique is changed in each replica."""
     uids, now = run.scene.taken_over, incarnations.uids(run.at("after the change"), "pods")
     replaced = {pod for clique in CHANGED for pod in uids if pod.startswith(f"{clique}-")}
     unchanged = {pod: uid for pod, uid in uids.items() if pod not in replaced}
@@ -196,7 +196,8 @@ def test_what_is_up_to_date_survives_the_take_over(run: Recorded[UpgradeDuringAn
 
 @requirement("UPG-017", reaches="update ended")
 def test_an_update_in_progress_continues(run: Recorded[UpgradeDuringAnUpdate]) -> None:
-    """There is no room for the first pod of the update, so nothing else may be replaced until there is."""
+    """There is no room for the first pod of the update, so no other pod may be replaced until the node is
+    uncordoned."""
     run.given(
         "set has its pods",
         "set available",
@@ -222,16 +223,16 @@ def _outdated(pod: Document) -> bool:
 
 
 def _complete(view: View) -> bool:
-    """There are as many pods as the set needs, and none of them is being deleted."""
+    """The set has all its pods, and none of them is being deleted."""
     current = view.list("pods")
     return len(current) == 2 * REPLICAS and not any(map(terminating, current))
 
 
 def _count_missing(view: View, uids: dict[str, str]) -> int:
-    """Return how many of these pods no longer exist or are being deleted."""
+    """Return the number of these pods that no longer exist or are being deleted."""
     return len(uids.keys() - incarnations.uids(view, "pods").keys())
 
 
 def _without_pods(everything: dict[str, str]) -> dict[str, str]:
-    """Return the hashes without those of pods, whose names change in an update."""
+    """Return the hashes except the hashes of pods, whose names change in an update."""
     return {location: hash for location, hash in everything.items() if not location.startswith("pods/")}

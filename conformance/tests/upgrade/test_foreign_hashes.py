@@ -1,5 +1,5 @@
-"""Tests with hashes of other operators. They are stored while no operator is running, and the judged operator has to
-take some of them over."""
+"""Tests with hashes of other operators. The hashes are stored while no operator is running, and the judged operator
+must take over some of them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from conformance.tests.upgrade import takeover
 from conformance.tests.upgrade.takeover import FRONT, SOLO, pod_spec, rolled_out
 
 OF_LIBRARY = {f"l{number}": way for number, way in enumerate(LEGACY)}
-"""Set → the scheme of the operator whose hashes the set gets."""
+"""Set → the hash scheme of the operator whose hashes the set gets."""
 PODS = {**dict.fromkeys(OF_LIBRARY, 6), "changed": 2, "turned": 2, "unknown": 2}
 """The number of pods of each set."""
 
 
 class HashesOfOtherOperators(Scene):
     """Room for all pods. The stored hashes of several sets are overwritten while no operator is running. The sets of
-    OF_LIBRARY get the hashes of a Go operator, one set for each version of its libraries. In one clique of `changed`
-    the hashes are those of another image, and in one clique of `turned` those of another order of containers. `unknown`
-    gets hashes that no template has."""
+    OF_LIBRARY get the hashes of a Go operator, one set for each version of its libraries. In one clique of `changed`,
+    the hashes belong to another image, and in one clique of `turned`, they belong to another order of containers.
+    `unknown` gets hashes that do not match any template."""
 
     exclusive = Exclusive.ROLES
 
@@ -59,8 +59,7 @@ class HashesOfOtherOperators(Scene):
 
 @requirement("UPG-006")
 def test_hashes_of_a_go_operator_are_taken_over(run: Recorded[HashesOfOtherOperators]) -> None:
-    """The operator may have been built with any version of the Kubernetes libraries; UPG-016 covers all of the
-    versions."""
+    """The operator may have been built with any version of the Kubernetes libraries. UPG-016 covers all versions."""
     for name in PODS:
         run.given(f"{name} has its pods", f"{name} available")
     wrong = {str(way): _not_taken_over(run, name) for name, way in OF_LIBRARY.items()}
@@ -80,7 +79,8 @@ def test_hashes_of_all_go_operators_are_taken_over(run: Recorded[HashesOfOtherOp
 
 
 def _not_taken_over(run: Recorded[HashesOfOtherOperators], name: str) -> list[str]:
-    """Return the hashes of a set that differ from those of the judged operator, its replaced pods, and its updates."""
+    """Return the hashes of a set that differ from the hashes of the judged operator, the set's replaced pods, and its
+    updates."""
     span = run.between("hashes overwritten", "nothing moves")
     hashes = takeover.everything(run.at("hashes of the judged operator"), name)
     now = takeover.everything(run.at("nothing moves"), name)
@@ -92,7 +92,7 @@ def _not_taken_over(run: Recorded[HashesOfOtherOperators], name: str) -> list[st
 
 @requirement("UPG-007", reaches="changed clique rolled out")
 def test_what_was_changed_meanwhile_is_rolled_out(run: Recorded[HashesOfOtherOperators]) -> None:
-    """In one clique, the stored hashes are those of another image, or of another order of containers."""
+    """In one clique, the stored hashes belong to another image or to another order of containers."""
     uids = incarnations.uids(run.at("hashes of the judged operator"), "pods")
     now = incarnations.uids(run.at("nothing moves"), "pods")
     unchanged = {pod: uid for pod, uid in uids.items() if pod.startswith((f"changed-0-{FRONT}", f"turned-0-{FRONT}"))}

@@ -1,5 +1,5 @@
-"""Tests of upgrades from versions without PodGangMaps. Running pods are assigned to other PodGangs, and nothing is
-restarted."""
+"""Tests of upgrades from versions without PodGangMaps. Running pods are assigned to other PodGangs without a
+restart."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironme
 NOTE = "example.com/note"
 """The key of a label and an annotation that belong to another client."""
 REPLICAS = {"s": 2, "k": 1, "e": 1, "z": 0}
-"""Set → its replicas at the time at which the operator is replaced."""
+"""Set → its replicas when the operator is replaced."""
 SIZES: Mapping[str, Mapping[str, int]] = {
     "s": {f"s-{replica}-{rest}": size for replica in (0, 1) for rest, size in (("a", 2), ("g-0-b", 1), ("g-0-c", 1))}
     | {f"s-0-g-{index}-{clique}": 1 for index in (1, 2, 3) for clique in "bc"},
     "k": {"k-0-a": 2, **{f"k-0-g-{index}-{clique}": 1 for index in (0, 1) for clique in "bc"}},
 }
-"""Set → its PodCliques with their numbers of pods, at the time at which the operator is replaced."""
+"""Set → PodClique → number of pods when the operator is replaced."""
 TAKEN_OVER = "maps followed after the upgrade"
 MIGRATED = ("s", "k")
-"""The sets that must be migrated. A set whose only clique has no replicas may be migrated or not."""
+"""The sets that must be migrated. A set whose only clique has no replicas may or may not be migrated."""
 
 
 class GangsOfAnEarlierVersion(Scene):
     """One node with room for all pods. The earlier version creates four sets. In `s`, the group of one replica is
-    scaled above the template and the group of the other below it. `e` has its only clique scaled to zero, and `z` has
-    no replicas. Another client adds labels and annotations to some pods. The judged version takes over, is killed, and
-    is restarted. Then `z` and the clique of `e` are scaled out."""
+    scaled above the template, and the group of the other replica is scaled below it. `e` has its only clique scaled to
+    zero, and `z` has no replicas. Another client adds labels and annotations to some pods. The judged version takes
+    over, is killed, and is restarted. Then `z` and the clique of `e` are scaled out."""
 
     exclusive = Exclusive.ROLES
 
@@ -121,7 +121,7 @@ def test_the_gangs_of_an_earlier_version_are_replaced(run: Recorded[GangsOfAnEar
 
 @requirement("UPG-021")
 def test_maps_and_gangs_hold_what_an_earlier_version_left(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """Any gangs are permitted, so those of the earlier version may stay."""
+    """Any gangs are permitted, so the gangs of the earlier version may stay."""
     view = run.at("taken over")
     for set_name in ("s", "k"):
         without = sorted(set(range(REPLICAS[set_name])) - following.maps_of(view, set_name).keys())
@@ -131,7 +131,7 @@ def test_maps_and_gangs_hold_what_an_earlier_version_left(run: Recorded[GangsOfA
 
 @requirement("UPG-022")
 def test_a_migration_ends(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """The condition is absent or False. It may be about gangs that are not migrated."""
+    """The condition must be absent or False in the end, even if gangs have not been migrated."""
     migrating = _migrating(run.at("taken over"))
     if migrating:
         run.given(TAKEN_OVER)
@@ -151,7 +151,7 @@ def test_nothing_names_a_base_gang_any_more(run: Recorded[GangsOfAnEarlierVersio
 
 @requirement("UPG-013")
 def test_a_migration_changes_nothing_else(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """All of these pods now belong to other gangs."""
+    """All these pods now belong to other gangs."""
     run.given(TAKEN_OVER)
     run.same("uids and nodes of pods", run.scene.places, _places(run.at("taken over")))
 
@@ -177,7 +177,7 @@ def test_the_gangs_of_an_emptied_set_are_those_of_its_map(run: Recorded[GangsOfA
 
 @requirement("UPG-020", reaches="empty clique runs")
 def test_a_clique_that_was_scaled_to_nothing_can_be_scaled_out(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """The clique is the only one of its set."""
+    """The set has no other clique."""
     run.expect("e: what is wrong", [], following.everything(run.at("end"), "e"))
 
 
@@ -197,7 +197,8 @@ def test_a_migration_is_announced_until_all_gangs_are_there(run: Recorded[GangsO
 
 
 def _is_old(view: View, set_name: str) -> bool:
-    """Return whether nothing of a set has been migrated yet: it has no maps, and all its pods name gangs that exist."""
+    """Return whether no part of a set has been migrated yet: the set has no maps, and all its pods name gangs that
+    exist."""
     existing = set(view.names(GANGS))
     maps = bool(following.maps_of(view, set_name))
     return not maps and all(label(pod, labels.GANG) in existing for pod in following.pods_of_set(view, set_name))

@@ -1,8 +1,8 @@
 """The objects that an operator has created from a PodGang: the Workload, the tree of groups, and the groups of its
 pods.
 
-Objects are found by their controller, or else by the references of Pods and groups. Gangs are found by their contents.
-Neither is found by name, because no document promises the names, and only WAPI-074 is about the controller.
+Objects are found by their controller, or else by the references of pods and groups. Gangs are found by their contents.
+Names are not used, because no document promises them. Only WAPI-074 requires a controller.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class OfGang:
         return [group for group in (*self.composites, *self.leaves) if parent(group) == name(of)]
 
     def depth(self, of: Object) -> int:
-        """Return the number of CompositePodGroup levels from this one down, including itself."""
+        """Return the number of CompositePodGroup levels from this CompositePodGroup down, including itself."""
         depths = [self.depth(child) for child in self.children(of) if child in self.composites]
         return 1 + max(depths, default=0)
 
@@ -53,8 +53,8 @@ def podgang(view: View, gang: ExpectedGang) -> Object:
 
 
 def of_gang(view: View, gang: ExpectedGang) -> OfGang:
-    """Return the objects that a PodGang controls. For a kind of which it controls no object, return the groups in the
-    trees of the groups that its Pods name, and the Workloads that its groups name. Objects that are being deleted are
+    """Return the objects that a PodGang controls. If it controls no object of a kind, return instead the groups in the
+    trees of the groups that its pods name, or the Workloads that its groups name. Objects that are being deleted are
     left out."""
     owner = uid(podgang(view, gang))
     composites, leaves, workloads = (
@@ -84,7 +84,7 @@ def _present(view: View, resource: str) -> list[Object]:
 
 
 def _top(group: Object, parents: Mapping[str, str]) -> str:
-    """Return the name of the highest CompositePodGroup above a group; empty for a root."""
+    """Return the name of the highest CompositePodGroup above a group, or an empty string for a root."""
     highest, above = "", parent(group)
     for _ in range(LEVELS):
         if above in parents:
@@ -93,7 +93,7 @@ def _top(group: Object, parents: Mapping[str, str]) -> str:
 
 
 def parent(group: Object) -> str:
-    """Return the name of the CompositePodGroup above a group; empty for a root."""
+    """Return the name of the CompositePodGroup above a group, or an empty string for a root."""
     return text(group, "spec", "parentCompositePodGroupName")
 
 
@@ -104,14 +104,14 @@ def minimum(group: Object) -> int | None:
 
 
 def key(group: Object) -> str:
-    """Return the topology key of a group; empty if it has none."""
+    """Return the topology key of a group, or an empty string if it has none."""
     constraints = items(group, "spec", "schedulingConstraints", "topology")
     return text(constraints[0], "key") if constraints else ""
 
 
 def named(view: View, clique: ExpectedClique) -> set[str]:
-    """Return the names of the PodGroups that the pods of a clique name; an empty string stands for pods that name
-    none."""
+    """Return the names of the PodGroups that the pods of a clique name. An empty string stands for pods that do not
+    name a PodGroup."""
     return {group_of(pod) for pod in predicates.pods_of(view, clique.name)}
 
 

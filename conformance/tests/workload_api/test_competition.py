@@ -11,8 +11,8 @@ from conformance.testing.workload_groups import Leaf
 
 
 class TwoGangsForOneRoom(Scene):
-    """Two gangs of two Pods each, whose gates are removed alternately, and three nodes. The third node has room for a
-    Pod that belongs to no gang. Then the gang that is running is deleted."""
+    """Two gangs of two pods each, and three nodes. The gates of the two gangs are removed alternately. The third node
+    has room for a pod that belongs to no gang. Then the pods of the running gang are deleted."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "rivals")
@@ -40,7 +40,7 @@ class TwoGangsForOneRoom(Scene):
 
 
 class UnevenNodes(Scene):
-    """Equal Pods of one gang, and nodes of several sizes that together hold exactly that many Pods."""
+    """Equal pods of one gang, and nodes of several sizes that together have room for exactly these pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "uneven"), Leaf("g", pods=7, minimum=7)
@@ -50,8 +50,8 @@ class UnevenNodes(Scene):
 
 
 class OlderPodsFirst(Scene):
-    """A gang of four Pods with minCount 2, and two nodes. Two Pods are more than a second older than the others,
-    because creation times are in whole seconds. The older Pods are the ones whose names sort last."""
+    """A gang of four pods with minCount 2, and two nodes. Because creation times are in whole seconds, two pods are
+    more than a second older than the other pods. The names of the older pods sort last."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "ages"), Leaf("g", pods=4, minimum=2)
@@ -69,8 +69,8 @@ class OlderPodsFirst(Scene):
 
 
 class HopelessGang(Scene):
-    """A gang of three Pods of high priority, and two nodes with Pods of low priority. Evicting these would not make
-    enough room."""
+    """A gang of three pods of high priority, and two nodes with pods of low priority. Evicting the latter would not
+    make enough room."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "hopeless")

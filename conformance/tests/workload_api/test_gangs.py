@@ -1,4 +1,4 @@
-"""Tests with one PodGroup with minCount, which judge what KEP-4671 promises for a gang without siblings."""
+"""Tests of a single PodGroup with minCount, for which KEP-4671 makes promises."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ UNSCHEDULABLE, PLACED = "False/Unschedulable", "True/Scheduled"
 
 
 class GangWithoutRoom(Scene):
-    """Two nodes for a gang of three Pods with minCount 3; later a third node."""
+    """Two nodes for a gang of three pods with minCount 3, and later a third node."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "short"), Leaf("g", pods=3, minimum=3)
@@ -26,7 +26,7 @@ class GangWithoutRoom(Scene):
 
 
 class GangWithRoomForItsMinimum(Scene):
-    """Two nodes for a gang of four Pods with minCount 2; later two more nodes."""
+    """Two nodes for a gang of four pods with minCount 2, and later two more nodes."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "extras"), Leaf("g", pods=4, minimum=2)
@@ -40,8 +40,8 @@ class GangWithRoomForItsMinimum(Scene):
 
 
 class IncompleteGangs(Scene):
-    """Pods whose PodGroup does not exist yet, and a PodGroup with fewer Pods than its minCount. There is room for all
-    Pods."""
+    """Pods whose PodGroup does not exist yet, and a PodGroup with fewer pods than its minCount. There is room for all
+    pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.groupless, self.podless = Bench(env, "groupless"), Bench(env, "podless")

@@ -1,4 +1,4 @@
-"""Tests with PodGroups that are changed or deleted while their Pods wait or run."""
+"""Tests with PodGroups that are changed or deleted while their pods wait or run."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.testing.workload_groups import Leaf, group
 
 COPIES = 16
-"""The number of gangs. A scheduler that sometimes resets their condition does so for at least one of this many."""
+"""The number of gangs. With so many gangs, a scheduler that sometimes resets their condition is very likely to be
+detected."""
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 
 
 class GangsWithOneExtraPod(Scene):
-    """Many gangs of three Pods with minCount 2, each with its own two nodes."""
+    """Many gangs of three pods with minCount 2. Each gang has its own two nodes."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.gang = Leaf("g", pods=3, minimum=2)
@@ -28,8 +29,8 @@ class GangsWithOneExtraPod(Scene):
 
 
 class ChangedMinimum(Scene):
-    """A gang of four Pods with minCount 4 and two nodes, whose minCount becomes 2 before a third node is added; and a
-    running gang of two Pods, whose minCount becomes 3."""
+    """Two gangs. The first gang has four pods, minCount 4 and two nodes, and its minCount becomes 2 before a third node
+    is added. The second gang has two running pods, and its minCount becomes 3."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.waiting, self.running = Bench(env, "waiting"), Bench(env, "running")
@@ -43,7 +44,7 @@ class ChangedMinimum(Scene):
         env.mark("minimum lowered")
         self._minimum(env, self.running, 3)
         self._minimum(env, self.waiting, 2)
-        self.waiting.nodes(1)  # an event after which a gang is retried; a change of minCount need not be one
+        self.waiting.nodes(1)  # makes the scheduler retry the gang, which a change of minCount need not do
         env.wait_for("lower minimum bound", self.waiting.has_bound((self.gang, 2)))
         self.running.witness()
         env.mark("minimum raised")
@@ -53,7 +54,7 @@ class ChangedMinimum(Scene):
 
 
 class DeletedPodGroup(Scene):
-    """A PodGroup that is deleted while its two Pods are running. Then the Pods are deleted one by one."""
+    """A PodGroup that is deleted while its two pods are running. Then the pods are deleted one by one."""
 
     def play(self, env: SceneEnvironment) -> None:
         require_own_control_plane(env)
@@ -103,7 +104,7 @@ def test_a_placed_gang_never_says_again_that_it_is_not(run: Recorded[GangsWithOn
 
 @requirement("WAPI-008", reaches="lower minimum bound")
 def test_a_lower_minimum_takes_effect(run: Recorded[ChangedMinimum]) -> None:
-    """WAPI-001 covers that no Pod is bound before the change."""
+    """Whether a pod is bound before the change is covered by WAPI-001."""
 
 
 @requirement("WAPI-009")

@@ -1,5 +1,5 @@
-"""Tests of needs of inference that Kubernetes' gangs do not meet, as the KEPs accept. No implementation fails these
-tests."""
+"""Tests of requirements of inference that Kubernetes' gangs do not meet, which the KEPs accept. No implementation fails
+because of these tests."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from conformance.testing.workload_groups import POD, Leaf, Tree
 
 
 class UnequalPods(Scene):
-    """A gang of two small Pods, which are older, and a large Pod, all required, and two nodes. The large Pod fits on
-    only one of the nodes, and the small Pods fit on either."""
+    """A gang of two older small pods and one large pod, all of which are required, and two nodes. The large pod fits on
+    only one of the nodes, and the small pods fit on both."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "unequal")
@@ -32,8 +32,8 @@ class UnequalPods(Scene):
 
 
 class MinimumsOfSiblings(Scene):
-    """Trees with four prefill and two decode Pods, of which one each is required, and two nodes. There is one tree for
-    each order of the PodGroups' names."""
+    """Trees with four prefill and two decode pods, and two nodes. One pod of each kind is required. There is one tree
+    for each order of the PodGroups' names."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.parts: list[tuple[Bench, Tree]] = []
@@ -50,7 +50,7 @@ class MinimumsOfSiblings(Scene):
 
 
 class RacksOfTwoSizes(Scene):
-    """A block with a rack of two nodes and a rack of three, and a tree with a PodGroup for each rack; the smaller
+    """A block with a rack of two nodes and a rack of three nodes, and a tree with a PodGroup for each rack. The smaller
     PodGroup is older. The instance is repeated several times."""
 
     def play(self, env: SceneEnvironment) -> None:
@@ -69,8 +69,8 @@ class RacksOfTwoSizes(Scene):
 
 
 class ProtectedPod(Scene):
-    """Two nodes with a Pod each, of equal priority, one of which a PodDisruptionBudget protects. A gang of one Pod of
-    higher priority needs one node. The instance is repeated several times."""
+    """Two nodes with one pod each. The pods have the same priority, and a PodDisruptionBudget protects one of them. A
+    gang of one pod of higher priority needs one node. The instance is repeated several times."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.gang = Leaf("g", pods=1, minimum=1, priority="conformance-10")

@@ -1,5 +1,5 @@
-"""Tests of needs of inference that Kubernetes' gangs do not meet when Pods are added or removed later, as the KEPs
-accept."""
+"""Tests of requirements of inference that Kubernetes' gangs do not meet when pods are added or removed later, which the
+KEPs accept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.testing.workload_groups import Leaf, Tree
 
 LOW, HIGH = "conformance-1", "conformance-10"
 COPIES = 6
-"""Number of times that an instance is repeated that a scheduler may get right by chance."""
+"""The number of repetitions of an instance. A scheduler may place a single instance correctly by chance."""
 
 
 @predicate
@@ -24,8 +24,8 @@ def all_benches(view: View, benches: Sequence[Bench], condition: Callable[[Bench
 
 
 class ExtrasThatEvict(Scene):
-    """Two free nodes and two nodes with Pods of low priority. A tree of high priority has two PodGroups with one
-    required Pod each; the second PodGroup has two more Pods. The instance is repeated several times."""
+    """Two free nodes and two nodes with pods of low priority. A tree of high priority has two PodGroups with one
+    required pod each. The second PodGroup has two more pods. The instance is repeated several times."""
 
     def play(self, env: SceneEnvironment) -> None:
         children = [Leaf("a-one", 1, 1, priority=HIGH), Leaf("b-many", 3, 1, priority=HIGH)]
@@ -49,8 +49,9 @@ class ExtrasThatEvict(Scene):
 
 
 class LaterPodsOfABasicGroup(Scene):
-    """Racks of two and of three nodes, and a PodGroup with the basic policy that must be in one rack. Two of its Pods
-    are bound before the third Pod is created. The instance is repeated several times, in both orders of the racks."""
+    """A rack of two nodes, a rack of three nodes, and a PodGroup with the basic policy that must be in one rack. Two of
+    its pods are bound before the third pod is created. The instance is repeated several times, in both orders of the
+    racks."""
 
     def play(self, env: SceneEnvironment) -> None:
         group = Leaf("g", pods=3, key=RACK)

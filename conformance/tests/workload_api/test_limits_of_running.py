@@ -1,4 +1,4 @@
-"""Tests of needs of running inference workloads that neither the KEPs nor kube-scheduler meet."""
+"""Tests of requirements of running inference workloads that neither the KEPs nor kube-scheduler meet."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from conformance.testing.workload_groups import Leaf, Tree
 
 LOW, HIGH = "conformance-1", "conformance-10"
 SHORT_WAIT = 5.0
-"""Seconds for a binding that a scheduler does immediately if it does it at all, because there is room."""
+"""Seconds to wait for a binding. Because there is room, a scheduler makes the binding immediately or not at all."""
 
 
 class RunningTrees(Scene):
-    """Three running trees, each with two prefill Pods and one decode Pod, all required, and room for more. In the first
-    tree, a gated Pod joins the decode Pod, and a prefill Pod is lost and recreated. In the second tree, both prefill
-    Pods are lost and one is recreated, and a decode Pod joins. In the third tree, the prefill Pods and their PodGroup
-    are deleted, and the decode Pod is lost and recreated."""
+    """Three running trees, and room for more pods. Each tree has two prefill pods and one decode pod, all of which are
+    required. In the first tree, a gated decode pod is added, and a prefill pod is lost and recreated. In the second
+    tree, both prefill pods are lost, one of them is recreated, and a decode pod is added. In the third tree, the
+    prefill pods and their PodGroup are deleted, and the decode pod is lost and recreated."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.gated, self.short_tree, self.bereft = (
@@ -49,8 +49,8 @@ class RunningTrees(Scene):
 
 
 class ExtrasThatPreempt(Scene):
-    """Two nodes with Pods of low priority, and a tree of high priority with two PodGroups that require one Pod each.
-    The first PodGroup has two more Pods."""
+    """Two nodes with pods of low priority, and a tree of high priority with two PodGroups that require one pod each.
+    The first PodGroup has two more pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "greedy", trees=True)

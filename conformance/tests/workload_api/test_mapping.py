@@ -21,8 +21,8 @@ CLASS = "conformance-10"
 
 
 class GangsThatWait(Scene):
-    """A set with two components with minimums of one and two, and a set with a router and two worker replicas, one of
-    which is required. There are no nodes for them."""
+    """A set with two components whose minimums are one and two, and a set with a router and two worker replicas, one of
+    which is required. There are no nodes for the pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         pair = env.workload("components", setName="pair", prefills=3, decodes=4, decodesMinAvailable=2)
@@ -56,8 +56,8 @@ class GangsThatWait(Scene):
 
 
 class RequiredDomains(Scene):
-    """A set in a zone, with each scaling group replica in a rack. A standalone clique requires a host, and a clique of
-    the replicas prefers a host."""
+    """A set that must be in one zone, with each scaling group replica in one rack. A standalone clique requires one
+    host, and a clique in the replicas prefers one host."""
 
     def play(self, env: SceneEnvironment) -> None:
         binding = f"{env.namespace}-levels"
@@ -86,8 +86,8 @@ class RequiredDomains(Scene):
 
 
 class SetsWithClasses(Scene):
-    """Three sets with a PriorityClass: one on the set, one on all of its cliques, and one on both. There is room for
-    all pods."""
+    """Three sets. In the first set, the set has a PriorityClass. In the second set, all cliques have it. In the third
+    set, both have it. There is room for all pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         entry = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": CLASS}}
@@ -112,7 +112,8 @@ class SetsWithClasses(Scene):
 
 
 class TooManyCliques(Scene):
-    """A set with nine standalone cliques, which may be rejected, and later a set with eight. There is room for both."""
+    """A set with nine standalone cliques, which may be rejected, and later a set with eight cliques. There is room for
+    both sets."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 6)
@@ -228,7 +229,7 @@ def test_required_keys_are_on_their_levels(run: Recorded[RequiredDomains]) -> No
 
 @requirement("WAPI-076", reaches="a Warning about the preference")
 def test_an_ignored_preference_is_told(run: Recorded[RequiredDomains]) -> None:
-    """A clique prefers a host. The reason and the message of the event are not judged."""
+    """A clique prefers one host. The reason and message of the event are not judged."""
     run.given("tree in place")
 
 
@@ -239,7 +240,7 @@ def test_sets_with_a_class_are_scheduled(run: Recorded[SetsWithClasses]) -> None
 
 @requirement("WAPI-078")
 def test_what_cannot_be_said_is_not_scheduled(run: Recorded[TooManyCliques]) -> None:
-    """A later set, which fits into the lists, is bound. The operator and the scheduler therefore had a chance to
+    """A later set, whose groups fit into the lists, is bound, so the operator and the scheduler had a chance to
     schedule the first set."""
     run.given("eight cliques bound")
     run.always("no pod of nine cliques is bound", predicates.none_bound(run.scene.nine), until="at rest")
@@ -252,7 +253,7 @@ def test_what_cannot_be_said_is_told(run: Recorded[TooManyCliques]) -> None:
 
 @requirement("WAPI-095")
 def test_what_cannot_be_said_is_not_called_scheduled(run: Recorded[TooManyCliques]) -> None:
-    """Eight of the set's nine cliques would fit into the lists. If all Pods are bound, WAPI-078 is violated, but the
+    """Eight of the set's nine cliques would fit into the lists. If all pods are bound, WAPI-078 is violated but the
     condition is correct."""
     run.given("eight cliques bound")
     view = run.at("at rest")

@@ -1,4 +1,4 @@
-"""Tests of PodGangs on Kubernetes' own scheduler while they wait, run, scale, lose Pods and lose their groups."""
+"""Tests of PodGangs on Kubernetes' own scheduler that wait, run, are scaled, lose pods, and lose their groups."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ GROUPS = "podcliquescalinggroups"
 
 
 class ServiceOnTooFewNodes(Scene):
-    """Ten prefill pods, one of which is required, and a decode pod that fits on no node. Later a node is added on which
-    the decode pod fits and which no prefill pod may use."""
+    """Ten prefill pods, one of which is required, and a decode pod that does not fit on any node. Later a node is added
+    for the decode pod. No prefill pod may use that node."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("single", 10)
@@ -43,9 +43,8 @@ class ServiceOnTooFewNodes(Scene):
 
 
 class ScarceNodes(Scene):
-    """Two components of ten pods each, with one pod of each required; then ten nodes. Either component could take all
-    of the nodes, so whichever component kube-scheduler tries first, by age or by name, must not place all of its
-    pods."""
+    """Two components of ten pods each, and later ten nodes. One pod of each component is required. Either component
+    could take all nodes, so kube-scheduler must not place all pods of the component that it tries first."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("components", prefills=10, prefillGpus=1, decodes=10, decodeGpus=1)
@@ -143,8 +142,8 @@ class ScaledService(Scene):
 
 
 class LostPods(Scene):
-    """A running service with two prefill pods, both required, on nodes with two GPUs, and one decode pod on its own
-    node. One pod of each clique is lost, and the node of the lost prefill pod is cordoned."""
+    """A running service with two required prefill pods on nodes with two GPUs, and one decode pod on its own node. One
+    pod of each clique is lost, and the node of the lost prefill pod is cordoned."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 2)
@@ -179,8 +178,8 @@ class LostPods(Scene):
 
 @requirement("WAPI-080", reaches=("minimums bound", "extras bound"))
 def test_a_gang_is_scheduled_whole_or_not_at_all(run: Recorded[ServiceOnTooFewNodes]) -> None:
-    """Ten prefill pods would fit, but the decode pod does not. Pods of one component cannot take the room of the
-    other."""
+    """Ten prefill pods would fit, but the decode pod does not. Pods of one component cannot take the room of the other
+    component."""
     run.always("no pod is bound", predicates.none_bound(run.scene.cliques), until="tried")
 
 
@@ -207,7 +206,7 @@ def test_deleted_groups_are_made_again(run: Recorded[LostGroups]) -> None:
 
 @requirement("WAPI-084")
 def test_running_pods_survive_the_loss_of_groups(run: Recorded[LostGroups]) -> None:
-    """The names and UIDs are the same afterwards."""
+    """The names and UIDs of the pods must stay the same."""
     run.given("workloads made again")
     view = run.at("at rest")
     uids = {name(pod): uid(pod) for c in run.scene.cliques for pod in predicates.pods_of(view, c.name)}
@@ -216,7 +215,7 @@ def test_running_pods_survive_the_loss_of_groups(run: Recorded[LostGroups]) -> N
 
 @requirement("WAPI-085", reaches="more routers bound")
 def test_more_pods_join_their_group(run: Recorded[ScaledService]) -> None:
-    """The PodGroup is the one that the first two routers already named."""
+    """It must be the PodGroup that the first two routers have named from the start."""
     old, new = (objects.leaf_of(run.at(step), run.scene.router) for step in ("before", "scaled out"))
     run.expect("whether all routers name one PodGroup", [True, True], [bool(old), bool(new)])
     run.expect("PodGroup of the routers", uid(old), uid(new))
@@ -256,7 +255,7 @@ def test_a_replica_that_comes_back_has_groups_of_its_own(run: Recorded[ScaledSer
 
 @requirement("WAPI-088", reaches="the pod that fits is bound again")
 def test_a_lost_pod_does_not_wait_for_another(run: Recorded[LostPods]) -> None:
-    """One pod of each clique is lost, and the node of one of them is cordoned."""
+    """One pod of each clique is lost, and the node of one lost pod is cordoned."""
     run.given("service bound")
 
 

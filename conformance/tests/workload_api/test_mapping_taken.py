@@ -1,4 +1,4 @@
-"""Tests of an operator that finds its name for an object of the Workload API taken by an object of another client."""
+"""Tests of an operator whose name for a Workload API object is taken by an object of another client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.tests.workload_api import objects_of_gangs as objects
 
 class WorkloadOfSomebodyElse(Scene):
     """A gang without room. Its Workload is deleted while the operator is stopped. Before the operator is restarted,
-    another client creates a Workload of the same name, and a node is added. Later the other client's Workload is
+    another client creates a Workload with the same name, and a node is added. Later the other client's Workload is
     deleted."""
 
     exclusive = Exclusive.ROLES
@@ -64,7 +64,7 @@ class WorkloadOfSomebodyElse(Scene):
 
 @requirement("WAPI-094", reaches=("bound or told", "bound once the name is free"))
 def test_a_gang_with_a_taken_name_waits_whole(run: Recorded[WorkloadOfSomebodyElse]) -> None:
-    """An operator that chooses another name has the gang bound immediately. An operator that waits reports that in an
+    """If the operator chooses another name, the gang is bound immediately. If the operator waits, it reports this in an
     event."""
     scene = run.scene
     view = run.at("at rest")

@@ -7,13 +7,13 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.testing.workload_groups import Leaf, Root, Tree
 
 COPIES = 5
-"""Number of times that an instance is repeated that a scheduler may get right by chance."""
+"""The number of repetitions of an instance. A scheduler may choose the right victim of a single instance by chance."""
 LOW, MIDDLE, HIGH = "conformance-1", "conformance-5", "conformance-10"
 
 
 class VictimsOfGangs(Scene):
-    """A gang and a tree of high priority on nodes that are full of Pods of low priority, and a gang that evicts no Pod
-    because there is free room for it."""
+    """A gang and a tree of high priority on nodes that are full of pods of low priority, and a gang that need not evict
+    pods because there is free room for it."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.flat, self.tree = Bench(env, "flat"), Bench(env, "tree", trees=True)
@@ -40,8 +40,8 @@ class VictimsOfGangs(Scene):
 
 
 class VictimsAsAWhole(Scene):
-    """Three gangs of low priority on two nodes each: one with disruptionMode `all`, one tree whose root has `all`, and
-    one with `single`. Then a Pod of high priority needs one node of each gang."""
+    """Three gangs of low priority on two nodes each: a gang with disruptionMode `all`, a tree whose root has `all`, and
+    a gang with `single`. Then a pod of high priority needs one node of each gang."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.whole, self.tree = Bench(env, "whole"), Bench(env, "tree", trees=True)
@@ -70,8 +70,9 @@ class VictimsAsAWhole(Scene):
 
 
 class VictimsOfTwoPriorities(Scene):
-    """Each bench has two nodes: one runs a Pod of priority 1, the other a Pod of priority 5. Half of the benches have
-    the Pod of priority 1 on the first node, half on the second. A gang of one Pod of priority 10 needs one node."""
+    """Each bench has two nodes, one with a pod of priority 1 and one with a pod of priority 5. The pod of priority 1 is
+    on the first node in half of the benches, and on the second node in the other half. A gang of one pod of priority 10
+    needs one node."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.gang = Leaf("g", pods=1, minimum=1, priority=HIGH)
@@ -98,7 +99,7 @@ def test_a_gang_evicts_pods_of_lower_priority(run: Recorded[VictimsOfGangs]) -> 
 
 @requirement("WAPI-031", reaches="tree has evicted")
 def test_a_tree_evicts_pods_of_lower_priority(run: Recorded[VictimsOfGangs]) -> None:
-    """WAPI-090 covers whether the tree takes the room of the evicted Pods."""
+    """Whether the tree takes the room of the evicted pods is covered by WAPI-090."""
     run.given("low Pods of tree bound")
 
 
@@ -116,7 +117,7 @@ def test_a_gang_is_evicted_as_a_whole(run: Recorded[VictimsAsAWhole]) -> None:
 
 @requirement("WAPI-034")
 def test_a_tree_is_evicted_as_a_whole(run: Recorded[VictimsAsAWhole]) -> None:
-    """The Pod of high priority needs one of the two nodes. The Pod on the other node is evicted as well."""
+    """The pod of high priority needs one of the two nodes. The pod on the other node must be evicted as well."""
     run.given("tree bound", "urgent Pod of tree bound")
     run.expect("its bound Pods", (0, 0), run.scene.tree.bound(run.at("at rest"), *run.scene.root.leaves))
 

@@ -1,4 +1,4 @@
-"""Tests of the fields on which a PodGroup and its Pods must agree: priority, scheduler, preemption policy and
+"""Tests of the fields on which a PodGroup and its pods must agree: priority, scheduler, preemption policy and
 disruption mode."""
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ TEN, NEVER, DEFAULT = "conformance-10", "conformance-never", "conformance-defaul
 
 
 class OddPriorities(Scene):
-    """There is room for all Pods. In one PodGroup, the PodGroup has a PriorityClass and the Pods have none; in the
-    other, it is the other way round."""
+    """Two PodGroups, and room for all pods. In the first, only the PodGroup has a PriorityClass. In the second, only
+    the pods have it."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.group_only = Bench(env, "grouponly"), Leaf("g", pods=2, minimum=2, priority=TEN, pod_priority="")
@@ -49,7 +49,7 @@ class OddPriorities(Scene):
 
 
 class RootWithoutClass(Scene):
-    """A tree whose PodGroups and Pods have a PriorityClass and whose root has none. There is room for all Pods."""
+    """A tree whose PodGroups and pods have a PriorityClass but whose root has none. There is room for all pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "rootless", trees=True)
@@ -63,8 +63,8 @@ class RootWithoutClass(Scene):
 
 
 class DefaultClass(Scene):
-    """A PodGroup without a PriorityClass, on a cluster with a default class. It is requested by a dry run and not
-    created."""
+    """A PodGroup without a PriorityClass, on a cluster with a default class. The PodGroup is created as a dry run
+    only."""
 
     exclusive = Exclusive.CLASSES
 
@@ -80,8 +80,8 @@ class DefaultClass(Scene):
 
 
 class MixedSchedulers(Scene):
-    """A PodGroup with three Pods, one of which names another scheduler; and a PodGroup whose third Pod names another
-    scheduler and is created when the first two Pods, its minimum, are bound. There is room for all Pods."""
+    """Two PodGroups with three pods each, one of which names another scheduler. In the second PodGroup, that pod is
+    created when the first two pods, which are the minimum, are bound. There is room for all pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.mixed, self.late_bench = Bench(env, "mixed"), Bench(env, "late")
@@ -93,7 +93,8 @@ class MixedSchedulers(Scene):
         self.mixed.groups(self.gang)
         self.mixed.pods(self.odd, first=2, gated=True)
         self.mixed.pods(self.gang, gated=True)
-        for index in (2, 0, 1):  # the odd Pod first, because without it the other Pods are a gang that may be bound
+        # The pod of the other scheduler comes first, because the other pods alone are a gang that may be bound.
+        for index in (2, 0, 1):
             self.mixed.ungate(self.gang, index)
         self.late_bench.submit(self.gang)
         env.wait_for("minimum bound", self.late_bench.has_bound((self.gang, 2)))
@@ -109,8 +110,8 @@ class MixedSchedulers(Scene):
 
 
 class NoPreemption(Scene):
-    """A gang that must not preempt, and a gang whose Pods have different preemption policies. Each gang has a node per
-    Pod. A Pod of low priority runs on the first gang's node."""
+    """A gang that must not preempt, and a gang whose pods have different preemption policies. Each gang has one node
+    per pod. A pod of low priority runs on the first gang's node."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.never, self.both = Bench(env, "never"), Bench(env, "both")
@@ -134,7 +135,7 @@ class NoPreemption(Scene):
 
 
 class DisruptionOfBasicGroups(Scene):
-    """A PodGroup with the basic policy and disruptionMode `all`. It is requested by a dry run and not created."""
+    """A PodGroup with the basic policy and disruptionMode `all`. The PodGroup is created as a dry run only."""
 
     def play(self, env: SceneEnvironment) -> None:
         require_own_control_plane(env)
@@ -167,12 +168,12 @@ def test_a_rejected_gang_says_why(run: Recorded[OddPriorities]) -> None: ...
 
 @requirement("WAPI-092", reaches="Pods say so")
 def test_pods_of_an_odd_tree_say_why(run: Recorded[RootWithoutClass]) -> None:
-    """The groups and the Pods agree, and only the root has another priority."""
+    """The groups and pods agree. Only the root has another priority."""
 
 
 @requirement("WAPI-022")
 def test_the_root_decides_the_priority_of_a_tree(run: Recorded[RootWithoutClass]) -> None:
-    """There is room for all of the Pods, and a later Pod shows that the scheduler had a chance to place them."""
+    """There is room for all pods, and a later pod shows that the scheduler had a chance to place them."""
     run.always("no pod is bound", run.scene.bench.none_bound(run.scene.tree), until="tried")
 
 

@@ -1,4 +1,4 @@
-"""Tests with gangs whose Pods must share a topology domain."""
+"""Tests with gangs whose pods must be in one topology domain."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ LOW, HIGH = "conformance-1", "conformance-10"
 
 
 class GangsInRacks(Scene):
-    """A gang of three Pods, and racks of two and of three nodes. Another gang fits into no rack until a node is added,
-    and one of its nodes is in no rack."""
+    """A gang of three pods, and racks of two and of three nodes. Another gang does not fit into any rack until a node
+    is added. One of its nodes is not in any rack."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.wide, self.narrow = Bench(env, "wide"), Bench(env, "narrow")
@@ -34,8 +34,8 @@ class GangsInRacks(Scene):
 
 
 class MorePodsInARack(Scene):
-    """A gang of two Pods in a rack of two nodes, while another rack has room. A third Pod joins. Then a Pod is lost and
-    recreated, and its node is taken in the meantime. Then the first rack gets two more nodes."""
+    """A gang of two pods in a rack of two nodes, while another rack has room. A third pod is added to the gang. Then a
+    pod is lost and recreated, and its node is taken in the meantime. Then the first rack gets two more nodes."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "more")
@@ -63,7 +63,7 @@ class MorePodsInARack(Scene):
 
 
 class GangInTwoRacks(Scene):
-    """Two Pods of a gang that another client has bound in two racks, and a third Pod, for which there is room."""
+    """Two pods of a gang that another client has bound in two racks, and a third pod, for which there is room."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "split"), Leaf("g", pods=3, minimum=2, key=RACK)
@@ -80,7 +80,7 @@ class GangInTwoRacks(Scene):
 
 
 class PreemptionInARack(Scene):
-    """Two full racks, one with Pods of low priority and one with Pods of high priority, and a gang whose priority is in
+    """Two full racks, one with pods of low priority and one with pods of high priority, and a gang whose priority is in
     between."""
 
     def play(self, env: SceneEnvironment) -> None:
@@ -97,7 +97,7 @@ class PreemptionInARack(Scene):
 
 class TreeInABlock(Scene):
     """Two blocks, each with two racks of two nodes. One rack of the first block is full. A tree must be in one block,
-    and each of its two PodGroups of two Pods must be in one rack."""
+    and each of its two PodGroups of two pods must be in one rack."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "blocks", trees=True)
@@ -136,13 +136,13 @@ def test_extra_pods_stay_in_the_domain(run: Recorded[MorePodsInARack]) -> None:
 
 @requirement("WAPI-092", reaches="third Pod says so")
 def test_a_pod_of_a_gang_in_two_domains_says_why(run: Recorded[GangInTwoRacks]) -> None:
-    """Another client has bound the first two Pods."""
+    """Another client has bound the first two pods."""
     run.given("Pods in two racks")
 
 
 @requirement("WAPI-042")
 def test_a_gang_in_two_domains_is_an_error(run: Recorded[GangInTwoRacks]) -> None:
-    """There is room for the third Pod in the rack of each of the other Pods."""
+    """There is room for the third pod in both racks."""
     run.given("Pods in two racks")
     run.expect("the third Pod is bound", False, run.scene.bench.runs(run.at("tried"), "g-2"))
 

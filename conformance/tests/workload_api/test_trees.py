@@ -10,8 +10,8 @@ from conformance.testing.workload_groups import Leaf, Tree
 
 
 class TreesInParts(Scene):
-    """There is room for all Pods. The root of the Pods and PodGroups of one tree does not exist yet. The root of the
-    other tree requires two children and has one."""
+    """Two trees, and room for all pods. The root of the first tree does not exist yet. The root of the second tree
+    requires two children but has only one."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.rootless, self.childless = Bench(env, "rootless", trees=True), Bench(env, "childless", trees=True)
@@ -36,9 +36,9 @@ class TreesInParts(Scene):
 
 
 class TreesWithoutRoom(Scene):
-    """A tree of four prefill and two decode Pods, all required, and one node too few; a tree that requires two of three
-    replicas of two Pods, and three nodes; and a tree of three levels, and five nodes for its minimum of six Pods. Then
-    more nodes are added one by one."""
+    """Three trees without enough room. The first tree has four prefill and two decode pods, all of which are required,
+    and five nodes. The second tree requires two of three replicas of two pods each, and has three nodes. The third tree
+    has three levels and a minimum of six pods, and has five nodes. Then more nodes are added one by one."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.pair, self.replicas = Bench(env, "pair", trees=True), Bench(env, "replicas", trees=True)
@@ -76,8 +76,8 @@ class TreesWithoutRoom(Scene):
 
 
 class TwoTreesForOneRoom(Scene):
-    """Two trees, each with two PodGroups of two Pods, whose gates are removed alternately, and room for one of the
-    trees."""
+    """Two trees, each with two PodGroups of two pods, and room for one of the trees. The gates of the two trees are
+    removed alternately."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "rivals", trees=True)
