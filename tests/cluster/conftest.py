@@ -33,22 +33,22 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StateRoot
 @pytest.fixture
 def spawn() -> Iterator[Spawn]:
     """A function that runs Python source in a separate process, which is killed at the end of the test."""
-    started: list[subprocess.Popen[str]] = []
+    started_processes: list[subprocess.Popen[str]] = []
 
-    def start(text: str, *arguments: object, **environment: str) -> subprocess.Popen[str]:
+    def start(source: str, *arguments: object, **environment: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-c", text, *map(str, arguments)],
+            [sys.executable, "-c", source, *map(str, arguments)],
             env=os.environ | environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        started.append(process)
+        started_processes.append(process)
         return process
 
     yield start
-    for process in started:
+    for process in started_processes:
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
         process.communicate()

@@ -26,7 +26,7 @@ from conformance.suite.session.existing import DISPOSABLE
 from kube.client import Client
 from kube.resource import NAMESPACES
 
-CHART = {"manage-all-nodes": "false", "manage-nodes-with-annotation-selector": "kwok.x-k8s.io/node=fake"}
+CHART_OPTIONS = {"manage-all-nodes": "false", "manage-nodes-with-annotation-selector": "kwok.x-k8s.io/node=fake"}
 """The options with which KWOK's own Helm chart selects the nodes to manage."""
 
 
@@ -39,10 +39,10 @@ def foreign_cluster(folder: Path, *, by_api: bool, scheduler_name: str = "defaul
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings.stages, "load", lambda name, unnamed: [])
         if by_api:
-            patch.setattr(controlplane, "kwokctl_configuration", _as_the_chart_does)
-        configured = ClusterSettings(audit=False, scheduler_name=scheduler_name)
+            patch.setattr(controlplane, "kwokctl_configuration", _chart_configuration)
+        cluster_settings = ClusterSettings(audit=False, scheduler_name=scheduler_name)
         state = StateRoot(folder)  # not the state root of this checkout
-        cluster = Cluster.up("foreign", settings=configured, state=state)
+        cluster = Cluster.up("foreign", settings=cluster_settings, state=state)
     try:
         cluster.kill(COMPONENT)
         asyncio.run(_prepare(cluster, by_api))
@@ -51,13 +51,13 @@ def foreign_cluster(folder: Path, *, by_api: bool, scheduler_name: str = "defaul
         cluster.down()
 
 
-def _as_the_chart_does(*arguments: Any) -> list[dict[str, Any]]:
+def _chart_configuration(*arguments: Any) -> list[dict[str, Any]]:
     documents = settings.kwokctl_configuration(*arguments)
     options = documents[0]["options"] | {"enableCRDs": ["Stage"]}
     patches = []
     for patch in documents[0]["componentsPatches"]:
         flags = [flag for flag in patch["extraArgs"] if not flag["key"].startswith("manage-")]
-        flags_of_chart = [{"key": key, "value": value} for key, value in CHART.items()]
+        flags_of_chart = [{"key": key, "value": value} for key, value in CHART_OPTIONS.items()]
         patches.append(
             {**patch, "extraArgs": [*flags, *flags_of_chart]} if patch["name"] == "kwok-controller" else patch
         )

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 SITES = ("KUBERNETES", "REGISTRY", "KWOK", "ETCD")
-OCI = "application/vnd.oci.image"
+OCI_MEDIA_TYPE = "application/vnd.oci.image"
 
 
 class ReleaseSite:
@@ -24,10 +24,10 @@ class ReleaseSite:
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
-        self.kinds: dict[str, str] = {}
+        self.media_types: dict[str, str] = {}
         """The media types (path → type) of files that are served only to clients that accept the type."""
-        self.moved: dict[str, str] = {}
-        self.guarded = ""
+        self.redirects: dict[str, str] = {}
+        self.protected_prefix = ""
         self.requests: list[str] = []
         self.authorizations: list[str] = []
         self.faults: list[str] = []
@@ -43,26 +43,30 @@ class ReleaseSite:
             def do_GET(self) -> None:
                 site.requests.append(self.path)
                 site.authorizations.append(self.headers.get("Authorization", ""))
-                if self.path in site.moved:
-                    self.answer(307, Location=site.moved[self.path])
+                if self.path in site.redirects:
+                    self.respond(307, Location=site.redirects[self.path])
                 elif self.path.startswith("/token?"):
-                    self.answer(200, json.dumps({"token": "anonymous"}).encode())
-                elif site.guarded and self.path.startswith(site.guarded) and not site.authorizations[-1]:
+                    self.respond(200, json.dumps({"token": "anonymous"}).encode())
+                elif (
+                    site.protected_prefix
+                    and self.path.startswith(site.protected_prefix)
+                    and not site.authorizations[-1]
+                ):
                     challenge = f'Bearer realm="{site.url}/token",service="a registry",scope="pull"'
-                    self.answer(401, **{"WWW-Authenticate": challenge})
+                    self.respond(401, **{"WWW-Authenticate": challenge})
                 else:
                     self.serve()
 
             def serve(self) -> None:
                 body = site.files.get(self.path)
-                media_type = site.kinds.get(self.path, "")
+                media_type = site.media_types.get(self.path, "")
                 if body is None or media_type not in self.headers.get("Accept", ""):
-                    self.answer(404)
+                    self.respond(404)
                     return
                 fault = site.faults.pop(0) if site.faults else ""
-                self.answer(503 if fault == "503" else 200, body, extra_bytes=fault == "cut")
+                self.respond(503 if fault == "503" else 200, body, extra_bytes=fault == "cut")
 
-            def answer(self, code: int, body: bytes = b"", *, extra_bytes: bool = False, **headers: str) -> None:
+            def respond(self, code: int, body: bytes = b"", *, extra_bytes: bool = False, **headers: str) -> None:
                 self.send_response(code)
                 for name, value in headers.items():
                     self.send_header(name, value)
@@ -85,10 +89,12 @@ class ReleaseSite:
         entries = []
         for platform in platforms:
             os, architecture = platform.split("-")
-            digest = self._manifest(name, manifest, f"{OCI}.manifest.v1+json")
+            digest = self._manifest(name, manifest, f"{OCI_MEDIA_TYPE}.manifest.v1+json")
             entries.append({"digest": digest, "platform": {"os": os, "architecture": architecture}})
         other = {"digest": "sha256:0", "platform": {"os": "unknown", "architecture": "unknown"}}
-        return self._manifest(name, json.dumps({"manifests": [other, *entries]}).encode(), f"{OCI}.index.v1+json")
+        return self._manifest(
+            name, json.dumps({"manifests": [other, *entries]}).encode(), f"{OCI_MEDIA_TYPE}.index.v1+json"
+        )
 
     def _blob(self, name: str, content: bytes) -> Mapping[str, object]:
         self.files[f"/v2/{name}/blobs/{sha256(content)}"] = content
@@ -96,7 +102,7 @@ class ReleaseSite:
 
     def _manifest(self, name: str, content: bytes, media_type: str) -> str:
         path = f"/v2/{name}/manifests/{sha256(content)}"
-        self.files[path], self.kinds[path] = content, media_type
+        self.files[path], self.media_types[path] = content, media_type
         return sha256(content)
 
     def close(self) -> None:
@@ -106,7 +112,7 @@ class ReleaseSite:
 
 
 @contextmanager
-def serving() -> Iterator[ReleaseSite]:
+def serve_release_site() -> Iterator[ReleaseSite]:
     """Yield a release site, and stop it at the end of the block."""
     site = ReleaseSite()
     try:
@@ -115,7 +121,7 @@ def serving() -> Iterator[ReleaseSite]:
         site.close()
 
 
-def use(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def use_site(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Use the server at `url` as every release site."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     for name in SITES:
@@ -129,10 +135,10 @@ def sha256(content: bytes) -> str:
 
 def archive(members: Mapping[str, bytes]) -> bytes:
     """Return a tar archive in gzip format, without compression."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
+    output = io.BytesIO()
+    with tarfile.open(fileobj=output, mode="w") as tar:
         for name, content in members.items():
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(content), 0o755
             tar.addfile(entry, io.BytesIO(content))
-    return gzip.compress(buffer.getvalue(), compresslevel=0)
+    return gzip.compress(output.getvalue(), compresslevel=0)

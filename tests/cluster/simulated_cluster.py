@@ -14,8 +14,8 @@ from kube.errors import ApiError
 from kube.resource import NAMESPACES, PODS, Resource
 
 GENERIC, TOPOLOGY, COMPOSITE = "GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup"
-ALL = frozenset({GENERIC, TOPOLOGY, COMPOSITE})
-BOTH = frozenset({"v1beta1", "v1alpha3"})
+ALL_GATES = frozenset({GENERIC, TOPOLOGY, COMPOSITE})
+BOTH_VERSIONS = frozenset({"v1beta1", "v1alpha3"})
 
 
 @dataclass
@@ -23,10 +23,10 @@ class SimulatedCluster:
     """A stand-in for `kube.client.Client`. The scheduler says nothing about pods before read number
     `reads_until_noticed`, like a scheduler that does not know yet that its API is served."""
 
-    apiserver: frozenset[str] = ALL
-    served: frozenset[str] = BOTH
-    scheduler: frozenset[str] = ALL
-    controller_manager: frozenset[str] = ALL
+    apiserver: frozenset[str] = ALL_GATES
+    served: frozenset[str] = BOTH_VERSIONS
+    scheduler: frozenset[str] = ALL_GATES
+    controller_manager: frozenset[str] = ALL_GATES
     reads_until_noticed: int = 0
     objects: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     reads: int = 0
@@ -75,39 +75,39 @@ class SimulatedCluster:
 
     async def delete(self, resource: Resource, namespace: str | None, name: str) -> None:
         if resource == NAMESPACES:
-            stuck = ("podgroups",) if GENERIC not in self.controller_manager else ()
-            self.objects = {key: item for key, item in self.objects.items() if key[0] in stuck}
+            retained_kinds = ("podgroups",) if GENERIC not in self.controller_manager else ()
+            self.objects = {key: item for key, item in self.objects.items() if key[0] in retained_kinds}
         elif resource.plural != "podgroups" or GENERIC in self.controller_manager:
             del self.objects[resource.plural, name]
 
     def _has(self, version: str, plural: str) -> bool:
         gates = {GENERIC, COMPOSITE} if plural == "compositepodgroups" else {GENERIC}
-        right = version == "v1alpha3" if plural == "compositepodgroups" else version in BOTH
-        return right and version in self.served and gates <= self.apiserver
+        is_served_version = version == "v1alpha3" if plural == "compositepodgroups" else version in BOTH_VERSIONS
+        return is_served_version and version in self.served and gates <= self.apiserver
 
     def _stored(self, resource: Resource, body: Mapping[str, Any]) -> dict[str, Any]:
         spec = dict(body.get("spec", {}))
-        dropped = {
+        gate_by_field = {
             "schedulingGroup": GENERIC,
             "schedulingConstraints": TOPOLOGY,
             "parentCompositePodGroupName": COMPOSITE,
         }
-        for name, gate in dropped.items():
+        for name, gate in gate_by_field.items():
             if gate not in self.apiserver:
                 spec.pop(name, None)
         return {**body, "spec": spec}
 
     def _message(self, pod: Mapping[str, Any]) -> str:
         """Return the scheduler's message about a pod; empty while the scheduler does not consider the pod."""
-        needed = {GENERIC: ("v1beta1", "podgroups"), COMPOSITE: ("v1alpha3", "compositepodgroups")}
+        api_by_gate = {GENERIC: ("v1beta1", "podgroups"), COMPOSITE: ("v1alpha3", "compositepodgroups")}
         if self.reads < self.reads_until_noticed or any(
-            g in self.scheduler and not self._has(*api) for g, api in needed.items()
+            g in self.scheduler and not self._has(*api) for g, api in api_by_gate.items()
         ):
             return ""
         group = self.objects.get(("podgroups", pod["spec"].get("schedulingGroup", {}).get("podGroupName", "")))
         if group is None or GENERIC not in self.scheduler:
             return "0/1 nodes are available"
-        if not self._whole(group):
+        if not self._has_minimum(group):
             return ""
         parent = group["spec"].get("parentCompositePodGroupName", "")
         if COMPOSITE in self.scheduler and parent:
@@ -119,12 +119,12 @@ class SimulatedCluster:
             ]
             if (
                 root is None
-                or sum(map(self._whole, leaves)) < root["spec"]["schedulingPolicy"]["gang"]["minGroupCount"]
+                or sum(map(self._has_minimum, leaves)) < root["spec"]["schedulingPolicy"]["gang"]["minGroupCount"]
             ):
                 return ""
         return "0/1 placements are available" if TOPOLOGY in self.scheduler else "0/1 nodes are available"
 
-    def _whole(self, group: Mapping[str, Any]) -> bool:
+    def _has_minimum(self, group: Mapping[str, Any]) -> bool:
         name = group["metadata"]["name"]
         members = [
             item

@@ -18,11 +18,11 @@ from kube.client import Client
 from kube.resource import NODES, PODS
 from tests.cluster.foreign import foreign_cluster
 
-GATES = {"spec": {"schedulingGates": None}}
+NULL_SCHEDULING_GATES = {"spec": {"schedulingGates": None}}
 
 
 @pytest.mark.parametrize(
-    ("obj", "needs"),
+    ("obj", "expected_abilities"),
     [
         (workloads.load("frontend"), set()),
         (workloads.load("chain"), {Ability.STARTUP}),
@@ -32,11 +32,11 @@ GATES = {"spec": {"schedulingGates": None}}
         ([{"metadata": {"annotations": {"conformance.grove.io/ready-after": "1s"}}}], {Ability.BEHAVIORS}),
         ({"metadata": {"labels": {"conformance.grove.io/lost": "yes"}}}, {Ability.NODE_FAILURES}),
         ({"metadata": {"labels": {"conformance.grove.io/pool": "mine"}}}, set()),
-        (GATES, set()),
+        (NULL_SCHEDULING_GATES, set()),
     ],
 )
-def test_what_an_object_needs_is_read_from_it(obj: object, needs: set[Ability]) -> None:
-    assert abilities.needed(obj) == needs
+def test_needed_abilities_are_read_from_an_object(obj: object, expected_abilities: set[Ability]) -> None:
+    assert abilities.needed(obj) == expected_abilities
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-def missing(cluster: Cluster, within: float) -> dict[Ability, str]:
+def find_missing_abilities(cluster: Cluster, within: float) -> dict[Ability, str]:
     async def ask() -> tuple[dict[Ability, str], list[Any]]:
         async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test") as client:
             try:
@@ -61,16 +61,16 @@ def missing(cluster: Cluster, within: float) -> dict[Ability, str]:
 
 
 @pytest.mark.cluster
-def test_a_cluster_of_the_suite_plays_everything(bare_cluster: Cluster) -> None:
+def test_a_cluster_of_the_suite_has_all_abilities(bare_cluster: Cluster) -> None:
     start = time.monotonic()
-    assert missing(bare_cluster, 30) == {}
+    assert find_missing_abilities(bare_cluster, 30) == {}
     assert time.monotonic() - start < 9, "a crash is seen before its restart, which comes after 10 s"
 
 
 @pytest.mark.cluster
-def test_a_cluster_of_others_plays_plain_pods_only(foreign: Cluster) -> None:
+def test_a_foreign_cluster_simulates_only_plain_pods(foreign: Cluster) -> None:
     start = time.monotonic()
-    missing_abilities = missing(foreign, 4)
+    missing_abilities = find_missing_abilities(foreign, 4)
     assert time.monotonic() - start < 10, "4 s, and the requests of a busy machine"
     assert missing_abilities == {
         Ability.BEHAVIORS: "a pod with conformance.grove.io/behavior: crash-loop does not crash",
@@ -80,12 +80,12 @@ def test_a_cluster_of_others_plays_plain_pods_only(foreign: Cluster) -> None:
 
 
 @pytest.mark.cluster
-def test_a_cluster_that_plays_no_nodes_is_refused_in_one_line(foreign: Cluster) -> None:
+def test_a_cluster_without_a_running_kwok_is_refused_in_one_line(foreign: Cluster) -> None:
     kwok = foreign.monitor.process("kwok-controller")
     assert kwok is not None
     kwok.suspend()
     try:
         with pytest.raises(UsageError, match=r"a fake node is not Ready after 0.5 s: KWOK does not run"):
-            missing(foreign, 0.5)
+            find_missing_abilities(foreign, 0.5)
     finally:
         kwok.resume()

@@ -19,12 +19,12 @@ from conformance.cluster.progress import ProgressReporter, silent
 from conformance.cluster.sites import Sites
 from conformance.cluster.transfer import ChecksumMismatch
 from conformance.errors import HarnessError, UsageError
-from tests.cluster.release_sites import archive, serving, sha256, use
+from tests.cluster.release_sites import archive, serve_release_site, sha256, use_site
 from tests.cluster.waiting import Spawn, wait_for
 
-OFFLINE = "http://127.0.0.1:9"
+UNREACHABLE_URL = "http://127.0.0.1:9"
 
-WORKER = """
+WORKER_SOURCE = """
 import pathlib, sys, time
 from conformance.cluster import assets, gobuild, sites
 root, folder = map(pathlib.Path, sys.argv[1:])
@@ -49,24 +49,24 @@ print(assets.ProgramCache(root, sites=sites.Sites(), build=build).resolve(progra
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(OFFLINE, monkeypatch)
+    use_site(UNREACHABLE_URL, monkeypatch)
 
 
 def kubectl() -> Program:
     return next(program for program in programs() if program.name == "kubectl")
 
 
-def quick(program: Program, into: Path, *, marker: str, cache: Path, report: ProgressReporter) -> str:
+def build_quickly(program: Program, into: Path, *, marker: str, cache: Path, report: ProgressReporter) -> str:
     into.write_text("#!/bin/sh\n")
     return "a quick build"
 
 
-def store(root: Path) -> ProgramCache:
-    return ProgramCache(root, sites=Sites(), build=quick)
+def program_cache(root: Path) -> ProgramCache:
+    return ProgramCache(root, sites=Sites(), build=build_quickly)
 
 
 def test_two_processes_build_once(tmp_path: Path, spawn: Spawn) -> None:
-    workers = [spawn(WORKER, tmp_path / "cache", tmp_path) for _ in range(2)]
+    workers = [spawn(WORKER_SOURCE, tmp_path / "cache", tmp_path) for _ in range(2)]
     wait_for(lambda: (tmp_path / "builds").exists() and (tmp_path / "waits").exists())
     (tmp_path / "go").touch()
     outputs = [worker.communicate(timeout=30)[0] for worker in workers]
@@ -74,9 +74,9 @@ def test_two_processes_build_once(tmp_path: Path, spawn: Spawn) -> None:
     assert (tmp_path / "builds").read_text() == "kubectl\n"
 
 
-def test_a_killed_build_leaves_nothing_visible_and_is_swept_up(tmp_path: Path, spawn: Spawn) -> None:
+def test_a_killed_build_leaves_no_visible_program_and_is_cleaned_up(tmp_path: Path, spawn: Spawn) -> None:
     cache = tmp_path / "cache"
-    worker = spawn(WORKER, cache, tmp_path)
+    worker = spawn(WORKER_SOURCE, cache, tmp_path)
 
     def builders() -> list[psutil.Process]:
         marker = str(cache / "scratch" / "kubernetes")
@@ -85,19 +85,19 @@ def test_a_killed_build_leaves_nothing_visible_and_is_swept_up(tmp_path: Path, s
     orphan = wait_for(builders)[0]
     worker.send_signal(signal.SIGKILL)
     worker.wait(timeout=10)
-    assert not store(cache).path(kubectl()).exists()
-    path = store(cache).resolve(kubectl(), silent)
+    assert not program_cache(cache).path(kubectl()).exists()
+    path = program_cache(cache).resolve(kubectl(), silent)
     assert path.read_text() == "#!/bin/sh\n"
     assert not processes.alive(orphan.pid, orphan.create_time()) if psutil.pid_exists(orphan.pid) else True
     assert not builders()
     assert not any((cache / "scratch").rglob("*.*")) and not list((cache / "scratch" / "kubernetes").iterdir())
 
 
-def test_leftovers_are_swept_up_even_when_the_program_is_there(tmp_path: Path) -> None:
-    store(tmp_path).resolve(kubectl(), silent)
+def test_leftovers_are_removed_even_if_the_program_is_cached(tmp_path: Path) -> None:
+    program_cache(tmp_path).resolve(kubectl(), silent)
     leftover = tmp_path / "scratch" / "kubernetes" / "left-over"
     leftover.mkdir()
-    store(tmp_path).resolve(kubectl(), silent)
+    program_cache(tmp_path).resolve(kubectl(), silent)
     assert not leftover.exists()
 
 
@@ -108,115 +108,115 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(HarnessError, match="says no"):
         ProgramCache(tmp_path, sites=Sites(), build=broken).resolve(kubectl(), silent)
-    assert not store(tmp_path).path(kubectl()).parent.exists()
+    assert not program_cache(tmp_path).path(kubectl()).parent.exists()
     assert not list((tmp_path / "scratch" / "kubernetes").iterdir())
 
 
-def test_the_receipt_names_source_and_sum_and_a_damaged_program_is_made_anew(tmp_path: Path) -> None:
-    path = store(tmp_path).resolve(kubectl(), silent)
+def test_the_receipt_names_source_and_checksum_and_a_damaged_program_is_rebuilt(tmp_path: Path) -> None:
+    path = program_cache(tmp_path).resolve(kubectl(), silent)
     receipt = json.loads(path.with_name(RECEIPT).read_text())
     assert receipt["source"] == "a quick build" and len(receipt["sha256"]) == 64
     path.write_text("damaged, by whatever it was")
-    assert store(tmp_path).resolve(kubectl(), silent).read_text() == "#!/bin/sh\n"
+    assert program_cache(tmp_path).resolve(kubectl(), silent).read_text() == "#!/bin/sh\n"
 
 
-def test_a_program_that_was_replaced_by_one_of_the_same_size_is_noticed(tmp_path: Path) -> None:
-    path = store(tmp_path).resolve(kubectl(), silent)
-    other = path.with_name("other")
-    other.write_text("#!/bin/zh\n")
-    other.chmod(0o755)
-    other.rename(path)
+def test_the_replacement_of_a_program_by_one_of_the_same_size_is_detected(tmp_path: Path) -> None:
+    path = program_cache(tmp_path).resolve(kubectl(), silent)
+    replacement = path.with_name("other")
+    replacement.write_text("#!/bin/zh\n")
+    replacement.chmod(0o755)
+    replacement.rename(path)
     steps: list[str] = []
-    assert store(tmp_path).resolve(kubectl(), lambda *words: steps.append(words[1])).read_text() == "#!/bin/sh\n"
+    assert (
+        program_cache(tmp_path).resolve(kubectl(), lambda *words: steps.append(words[1])).read_text() == "#!/bin/sh\n"
+    )
     assert "the one in the cache is not the one that was put there" in steps
 
 
-def test_a_program_is_read_again_only_when_it_was_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_is_read_again_only_if_its_file_was_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assets, "SETTLED", 0)
-    path = store(tmp_path).resolve(kubectl(), silent)
+    path = program_cache(tmp_path).resolve(kubectl(), silent)
     reads: list[object] = []
     file_digest = hashlib.file_digest
     monkeypatch.setattr(hashlib, "file_digest", lambda *arguments: reads.append(arguments) or file_digest(*arguments))
     for _ in range(3):
-        store(tmp_path).resolve(kubectl(), silent)
+        program_cache(tmp_path).resolve(kubectl(), silent)
     assert len(reads) == 1
-    before = path.stat()
+    stat_before = path.stat()
     path.write_text("#!/bin/zh\n")
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert store(tmp_path).resolve(kubectl(), silent).read_text() == "#!/bin/sh\n"
+    os.utime(path, ns=(stat_before.st_atime_ns, stat_before.st_mtime_ns))
+    assert program_cache(tmp_path).resolve(kubectl(), silent).read_text() == "#!/bin/sh\n"
     path.touch()
-    store(tmp_path).resolve(kubectl(), silent)
+    program_cache(tmp_path).resolve(kubectl(), silent)
     path.with_name("kubectl.digest.json").write_text("{")
-    assert store(tmp_path).resolve(kubectl(), silent).read_text() == "#!/bin/sh\n"
+    assert program_cache(tmp_path).resolve(kubectl(), silent).read_text() == "#!/bin/sh\n"
 
 
-def test_a_download_is_used_only_while_its_digest_is_the_pinned_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with serving() as site:
-        use(site.url, monkeypatch)
+def test_a_download_is_used_only_while_its_digest_is_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve_release_site() as site:
+        use_site(site.url, monkeypatch)
         site.files = {f"/{kubectl().file}": b"#!/bin/sh\n# downloaded\n"}
         pinned = replace(kubectl(), digest=sha256(b"#!/bin/sh\n# downloaded\n"))
-        path = store(tmp_path).resolve(pinned, silent)
+        path = program_cache(tmp_path).resolve(pinned, silent)
     assert json.loads(path.with_name(RECEIPT).read_text())["pinned"] == pinned.digest
-    assert store(tmp_path).receipt(pinned) is not None
-    assert store(tmp_path).receipt(replace(pinned, digest="sha256:" + "2" * 64)) is None
-    assert store(tmp_path).receipt(replace(pinned, digest="")) is None
+    assert program_cache(tmp_path).receipt(pinned) is not None
+    assert program_cache(tmp_path).receipt(replace(pinned, digest="sha256:" + "2" * 64)) is None
+    assert program_cache(tmp_path).receipt(replace(pinned, digest="")) is None
 
 
 def test_a_wrong_checksum_is_an_error_and_nothing_is_built_instead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def never(*_: object, **__: object) -> str:
+    def fail_build(*_: object, **__: object) -> str:
         raise AssertionError("it was built")
 
-    with serving() as site:
-        use(site.url, monkeypatch)
+    with serve_release_site() as site:
+        use_site(site.url, monkeypatch)
         site.files = {f"/{kubectl().file}": b"something else"}
         with pytest.raises(ChecksumMismatch):
-            ProgramCache(tmp_path, sites=Sites(), build=never).resolve(kubectl(), silent)
-    assert not store(tmp_path).path(kubectl()).exists()
+            ProgramCache(tmp_path, sites=Sites(), build=fail_build).resolve(kubectl(), silent)
+    assert not program_cache(tmp_path).path(kubectl()).exists()
     assert not list((tmp_path / "scratch" / "kubernetes").iterdir())
 
 
 def test_programs_of_one_archive_are_downloaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packed = archive({"bin/kubectl": b"1", "bin/kube-scheduler": b"2", "bin/kube-apiserver": b"3"})
     common = {"file": "server.tar.gz", "digest": sha256(packed), "image": False}
-    with serving() as site:
-        use(site.url, monkeypatch)
+    with serve_release_site() as site:
+        use_site(site.url, monkeypatch)
         site.files = {"/server.tar.gz": packed}
         packed_programs = tuple(
-            replace(one, member=f"bin/{one.name}", site=kubectl().site, **common)
-            for one in programs()
-            if one.name in ("kubectl", "kube-scheduler", "kube-apiserver")
+            replace(program, member=f"bin/{program.name}", site=kubectl().site, **common)
+            for program in programs()
+            if program.name in ("kubectl", "kube-scheduler", "kube-apiserver")
         )
         monkeypatch.setattr("conformance.cluster.assets._every", lambda: packed_programs)
         monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_SCHEDULER", "/bin/true")
-        paths = [store(tmp_path).resolve(one, silent) for one in packed_programs]
+        paths = [program_cache(tmp_path).resolve(program, silent) for program in packed_programs]
         assert site.requests.count("/server.tar.gz") == 1
     assert [path.read_bytes() for path in paths if path != Path("/bin/true")] == [b"3", b"1"]
-    assert not store(tmp_path).path(packed_programs[1]).exists() and packed_programs[1].name == "kube-scheduler"
+    assert not program_cache(tmp_path).path(packed_programs[1]).exists() and packed_programs[1].name == "kube-scheduler"
 
 
-def test_what_is_not_pinned_is_built_without_a_question(tmp_path: Path) -> None:
+def test_a_program_without_a_pinned_digest_is_built_without_asking_a_site(tmp_path: Path) -> None:
     class NoSites(Sites):
         def probe(self, urls: object) -> None:
             raise AssertionError("a site was asked")
 
-    built = ProgramCache(tmp_path, sites=NoSites(), build=quick).resolve(replace(kubectl(), digest=""), silent)
+    built = ProgramCache(tmp_path, sites=NoSites(), build=build_quickly).resolve(replace(kubectl(), digest=""), silent)
     assert built.read_text() == "#!/bin/sh\n"
 
 
-def test_a_given_path_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_given_by_the_user_takes_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given_kubectl = tmp_path / "my-kubectl"
     given_kubectl.write_text("#!/bin/sh\n")
     given_kubectl.chmod(0o755)
     monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBECTL", str(given_kubectl))
-    assert store(tmp_path).resolve(kubectl(), silent) == given_kubectl
+    assert program_cache(tmp_path).resolve(kubectl(), silent) == given_kubectl
 
 
 @pytest.mark.parametrize("mode", [None, 0o644])
-def test_a_given_path_that_cannot_be_run_is_the_users_error(
+def test_a_given_path_that_cannot_be_executed_is_a_usage_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int | None
 ) -> None:
     given_kubectl = tmp_path / "my-kubectl"
@@ -225,17 +225,17 @@ def test_a_given_path_that_cannot_be_run_is_the_users_error(
         given_kubectl.chmod(mode)
     monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBECTL", str(given_kubectl))
     with pytest.raises(UsageError, match="GROVE_CONFORMANCE_ASSET_KUBECTL"):
-        store(tmp_path).resolve(kubectl(), silent)
+        program_cache(tmp_path).resolve(kubectl(), silent)
 
 
-def test_a_cache_that_cannot_be_written_is_the_users_error(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UsageError, match="XDG_CACHE_HOME") as caught:
-        store(tmp_path / "file").resolve(kubectl(), silent)
+        program_cache(tmp_path / "file").resolve(kubectl(), silent)
     assert "\n" not in str(caught.value)
 
 
-def test_an_unknown_platform_is_the_users_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_platform_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     with pytest.raises(UsageError, match="riscv64"):
         pins.platform_name()
@@ -256,7 +256,7 @@ def test_every_field_of_assets_is_a_pinned_program() -> None:
         ("GROVE_CONFORMANCE_ASSET_KUBELET", "GROVE_CONFORMANCE_ASSET_KUBE"),
     ],
 )
-def test_a_variable_that_names_no_program_is_an_error(
+def test_a_variable_that_does_not_name_a_program_is_an_error(
     monkeypatch: pytest.MonkeyPatch, variable: str, message: str
 ) -> None:
     monkeypatch.setenv(variable, "/bin/true")
@@ -265,7 +265,7 @@ def test_a_variable_that_names_no_program_is_an_error(
     assert str(caught.value).startswith(f"{variable}: ") and message in str(caught.value)
 
 
-def test_a_program_of_the_users_own_says_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_given_by_the_user_reports_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given_apiserver = tmp_path / "kube-apiserver"
     given_apiserver.write_text("#!/bin/sh\necho Kubernetes v1.36.9-mine\n")
     given_apiserver.chmod(0o755)
@@ -288,7 +288,7 @@ def test_an_api_server_of_another_minor_version_is_refused() -> None:
 
 
 @pytest.mark.cluster
-def test_the_programs_say_the_pinned_versions() -> None:
+def test_the_programs_report_the_pinned_versions() -> None:
     import subprocess
 
     assets = resolve_all()

@@ -55,15 +55,17 @@ def test_refused_writes_are_counted_in_their_namespace(tmp_path: Path) -> None:
     log.write_bytes(event(code=403))
     audit = AuditLog(log)
     mark = audit.mark()
-    elsewhere = event(code=403, ref={"namespace": "other"})
+    event_in_other_namespace = event(code=403, ref={"namespace": "other"})
     with log.open("ab") as file:
-        file.write(event() + event(code=403) * 2 + event("patch", code=422) + event(code=409) + elsewhere)
+        file.write(
+            event() + event(code=403) * 2 + event("patch", code=422) + event(code=409) + event_in_other_namespace
+        )
     assert audit.refused("default", mark) == {"create pods": 2, "patch pods": 1}
     assert audit.refusals("default", "pods", mark) == {403, 409, 422}
     assert audit.refusals("default", "podcliques", mark) == set()
 
 
-def test_a_request_without_object_or_answer_is_counted_too(tmp_path: Path) -> None:
+def test_a_request_without_object_or_response_is_also_counted(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     log.write_text('{"stage":"ResponseComplete","verb":"post"}\n')
     assert AuditLog(log).count() == {AuditKey("post", "", "", "", "", 0): 1}
@@ -74,29 +76,33 @@ def test_counts_between_marks_add_up(tmp_path: Path) -> None:
     audit = AuditLog(log)
     assert audit.mark() == 0 and not audit.count()
     log.write_bytes(event() * 2)
-    first = audit.mark()
+    first_mark = audit.mark()
     with log.open("ab") as file:
         file.write(event("delete") * 5)
-    second = audit.mark()
+    second_mark = audit.mark()
     with log.open("ab") as file:
         file.write(event("patch"))
-    assert audit.count(0, first).total() == 2
-    assert audit.count(first, second).total() == 5
-    assert audit.count(second).total() == 1
-    assert audit.count(second, second).total() == 0
+    assert audit.count(0, first_mark).total() == 2
+    assert audit.count(first_mark, second_mark).total() == 5
+    assert audit.count(second_mark).total() == 1
+    assert audit.count(second_mark, second_mark).total() == 0
 
 
-def test_a_line_that_is_still_being_written_is_counted_once_and_later(tmp_path: Path) -> None:
+def test_an_incomplete_line_is_counted_once_it_is_complete(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     line = event()
     log.write_bytes(line + line[:100])
     audit = AuditLog(log)
-    middle = audit.mark()
-    assert audit.count(0, middle).total() == 1
+    middle_mark = audit.mark()
+    assert audit.count(0, middle_mark).total() == 1
     with log.open("ab") as file:
         file.write(line[100:] + line)
-    end = audit.mark()
-    assert audit.count(0, middle).total() + audit.count(middle, end).total() == audit.count(0, end).total() == 3
+    end_mark = audit.mark()
+    assert (
+        audit.count(0, middle_mark).total() + audit.count(middle_mark, end_mark).total()
+        == audit.count(0, end_mark).total()
+        == 3
+    )
 
 
 def test_fifty_thousand_lines_take_less_than_a_second(tmp_path: Path) -> None:
@@ -108,7 +114,7 @@ def test_fifty_thousand_lines_take_less_than_a_second(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_parsed", [False, True])
-def test_a_line_that_is_no_event_is_named(tmp_path: Path, is_parsed: bool) -> None:
+def test_a_line_that_is_not_an_event_is_reported(tmp_path: Path, is_parsed: bool) -> None:
     log = tmp_path / "audit.log"
     log.write_bytes(event())
     audit = AuditLog(log)
@@ -124,30 +130,32 @@ def test_a_line_that_is_no_event_is_named(tmp_path: Path, is_parsed: bool) -> No
         assert str(caught.value).startswith(prefix) and "\n" not in str(caught.value)
 
 
-def _cut(log: Path) -> None:
+def _truncate(log: Path) -> None:
     os.truncate(log, log.stat().st_size - len(event()))
 
 
-def _replaced(log: Path) -> None:
+def _replace(log: Path) -> None:
     log.rename(log.with_name("old"))
     log.write_bytes(event() * 300)
 
 
-def _rewritten(log: Path) -> None:
+def _rewrite(log: Path) -> None:
     with log.open("r+b") as file:
         file.write(event().replace(b"pods", b"gods"))
 
 
-def _removed(log: Path) -> None:
+def _remove(log: Path) -> None:
     log.unlink()
 
 
 @pytest.mark.parametrize(
     ("attack", "problem"),
-    [(_cut, "was cut"), (_replaced, "was replaced"), (_removed, "was replaced"), (_rewritten, "was changed")],
+    [(_truncate, "was cut"), (_replace, "was replaced"), (_remove, "was replaced"), (_rewrite, "was changed")],
 )
 @pytest.mark.parametrize("events", [2, 200])
-def test_a_log_that_somebody_else_has_changed_is_told(tmp_path: Path, attack: Any, problem: str, events: int) -> None:
+def test_changes_to_the_log_by_another_program_are_reported(
+    tmp_path: Path, attack: Any, problem: str, events: int
+) -> None:
     log = tmp_path / "audit.log"
     log.write_bytes(event() * events)
     audit = AuditLog(log)
@@ -166,7 +174,7 @@ def test_only_a_regular_file_is_an_audit_log(tmp_path: Path, kind: str) -> None:
         AuditLog(log).count()
 
 
-def test_a_line_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_length_of_a_line_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growing, "LONGEST", 200_000)
     log = tmp_path / "audit.log"
     log.write_bytes(b"x" * 500_000)
@@ -175,7 +183,7 @@ def test_a_line_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("size", [growing.PIECE - 1, growing.PIECE, growing.PIECE + 1, 3 * growing.PIECE])
-def test_lines_are_whole_wherever_pieces_end(tmp_path: Path, size: int) -> None:
+def test_lines_are_read_completely_wherever_pieces_end(tmp_path: Path, size: int) -> None:
     log = tmp_path / "audit.log"
     line = event()
     lines = -(-size // len(line))

@@ -11,14 +11,14 @@ from conformance.cluster.audit_losses import AuditLosses
 POLICY = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/p?fieldManager=x"
 
 
-def lost(user: str, response: int = 201, uri: str = POLICY) -> str:
+def lost_event_lines(user: str, response: int = 201, uri: str = POLICY) -> str:
     """Return the lines that the API server logs about an audit event that it cannot write."""
-    about = 'groups="\\"x\\"" as="<self>" asgroups="<lookup>" user-agent="x uri=\\"/a\\"" namespace="<none>"'
+    details = 'groups="\\"x\\"" as="<self>" asgroups="<lookup>" user-agent="x uri=\\"/a\\"" namespace="<none>"'
     return (
         "E1129 10:00:00.000000       1 metrics.go:110] Error in audit plugin 'log' affecting 1 audit events: json: x\n"
         "Impacted events:\n"
         f'2026-11-29T10:00:00Z AUDIT: id="1-2" stage="ResponseComplete" ip="127.0.0.1" method="patch" user="{user}" '
-        f'{about} uri="{uri}" response="{response}"\n\n'
+        f'{details} uri="{uri}" response="{response}"\n\n'
     )
 
 
@@ -31,30 +31,44 @@ def reported_loss(folder: Path, *lines: str) -> str:
 
 
 def test_the_user_and_the_request_are_named(tmp_path: Path) -> None:
-    sentence = reported_loss(tmp_path, "I1129 began\n", lost("kwok-admin"), lost("operator"), lost("gang-scheduler"))
+    sentence = reported_loss(
+        tmp_path,
+        "I1129 began\n",
+        lost_event_lines("kwok-admin"),
+        lost_event_lines("operator"),
+        lost_event_lines("gang-scheduler"),
+    )
     assert sentence == f"the user operator has kept a request out of the audit log: patch {POLICY}"
 
 
 @pytest.mark.parametrize(
-    "text", ["", "I1129 began\n", lost("grove-conformance"), lost("kwok-admin"), lost("operator", 400), "x" * (3 << 20)]
+    "text",
+    [
+        "",
+        "I1129 began\n",
+        lost_event_lines("grove-conformance"),
+        lost_event_lines("kwok-admin"),
+        lost_event_lines("operator", 400),
+        "x" * (3 << 20),
+    ],
 )
-def test_nobody_else_is_accused(tmp_path: Path, text: str) -> None:
+def test_no_other_user_is_accused(tmp_path: Path, text: str) -> None:
     assert reported_loss(tmp_path, text) == ""
 
 
-def test_a_log_is_read_as_it_grows_and_after_a_new_start(tmp_path: Path) -> None:
+def test_the_log_is_read_as_it_grows_and_after_a_restart_of_the_api_server(tmp_path: Path) -> None:
     log = tmp_path / "kube-apiserver.log"
     losses = AuditLosses(log)
     assert losses.first() == ""
     log.write_text("I1129 a long line before the next start of the API server\n" * 20)
     assert losses.first() == ""
-    log.write_text(lost("operator")[:-40])
+    log.write_text(lost_event_lines("operator")[:-40])
     assert losses.first() == ""
-    log.write_text(lost("operator"))
+    log.write_text(lost_event_lines("operator"))
     assert "operator" in losses.first()
 
 
-def test_what_was_there_before_is_no_business_of_the_run(tmp_path: Path) -> None:
+def test_losses_before_the_run_are_ignored(tmp_path: Path) -> None:
     log = tmp_path / "kube-apiserver.log"
-    log.write_text(lost("operator"))
+    log.write_text(lost_event_lines("operator"))
     assert AuditLosses(log).first() == ""

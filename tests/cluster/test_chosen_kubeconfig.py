@@ -16,10 +16,10 @@ from conformance.errors import UsageError
 from kube import config
 
 
-def kubeconfig(folder: Path, *names: str, current: str = "") -> Path:
+def write_kubeconfig(folder: Path, *names: str, current_context: str = "") -> Path:
     """Write a kubeconfig with a context, a cluster and a user for each name."""
     folder.mkdir(exist_ok=True)
-    document: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "current-context": current or names[0]}
+    document: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "current-context": current_context or names[0]}
     document["clusters"] = [{"name": n, "cluster": {"server": f"http://{n}.example"}} for n in names]
     document["users"] = [{"name": n, "user": {"token": f"token-of-{n}"}} for n in names]
     document["contexts"] = [{"name": n, "context": {"cluster": n, "user": n}} for n in names]
@@ -39,11 +39,11 @@ def no_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_an_option_comes_before_the_environment(
+def test_an_option_takes_precedence_over_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: StateRoot
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "other", "other")))
-    path = kubeconfig(tmp_path / "mine", "mine")
+    monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "other", "other")))
+    path = write_kubeconfig(tmp_path / "mine", "mine")
     with chosen(path, "") as selected:
         assert (selected.path, selected.options) == (path, ("--kubeconfig", str(path)))
     with chosen(None, "") as selected:
@@ -55,13 +55,13 @@ def test_the_usual_file_is_the_last_resort(tmp_path: Path, state: StateRoot) -> 
     with pytest.raises(UsageError, match=r"home/.kube/config: no such file — give --kubeconfig FILE, or set"):
         chosen(None, "").__enter__()
     (tmp_path / "home").mkdir()
-    kubeconfig(tmp_path / "home/.kube", "usual")
+    write_kubeconfig(tmp_path / "home/.kube", "usual")
     with chosen(None, "") as selected:
         assert server(selected.path) == "http://usual.example"
 
 
-def test_another_context_is_the_current_one_of_a_copy_that_goes_again(tmp_path: Path, state: StateRoot) -> None:
-    path = kubeconfig(tmp_path / "mine", "a", "b")
+def test_another_context_is_current_in_a_temporary_copy(tmp_path: Path, state: StateRoot) -> None:
+    path = write_kubeconfig(tmp_path / "mine", "a", "b")
     with chosen(path, "b") as selected:
         assert selected.path != path and server(selected.path) == "http://b.example"
         assert selected.options == ("--kubeconfig", str(path), "--context", "b")
@@ -71,8 +71,8 @@ def test_another_context_is_the_current_one_of_a_copy_that_goes_again(tmp_path: 
     assert list(selected.path.parent.iterdir()) == []
 
 
-def test_the_copy_of_a_killed_command_goes_with_the_next_one(tmp_path: Path, state: StateRoot) -> None:
-    path = kubeconfig(tmp_path / "mine", "a", "b")
+def test_the_next_command_removes_the_copy_of_a_killed_command(tmp_path: Path, state: StateRoot) -> None:
+    path = write_kubeconfig(tmp_path / "mine", "a", "b")
     folder = state.root / "kubeconfigs"
     folder.mkdir(parents=True)
     for name in (f"{os.getpid()}_1.0_abc", f".{os.getpid()}_1.0_abc.def"):  # this pid, but another start time
@@ -81,10 +81,10 @@ def test_the_copy_of_a_killed_command_goes_with_the_next_one(tmp_path: Path, sta
         assert set(folder.iterdir()) == {first.path, second.path}
 
 
-def test_several_files_are_one_and_the_first_wins(
+def test_several_files_are_merged_and_the_first_takes_precedence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: StateRoot
 ) -> None:
-    first, second = kubeconfig(tmp_path / "1", "a"), kubeconfig(tmp_path / "2", "b", "a")
+    first, second = write_kubeconfig(tmp_path / "1", "a"), write_kubeconfig(tmp_path / "2", "b", "a")
     second.write_text(second.read_text().replace("http://a.example", "http://wrong.example"))
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'none'}:{first}:{second}")
     with chosen(None, "") as selected:
@@ -94,8 +94,8 @@ def test_several_files_are_one_and_the_first_wins(
         assert selected.options == ("--context", "b")
 
 
-def test_relative_paths_lead_to_the_same_files_from_a_copy(tmp_path: Path, state: StateRoot) -> None:
-    path = kubeconfig(tmp_path / "mine", "a", "b")
+def test_relative_paths_in_a_copy_refer_to_the_same_files(tmp_path: Path, state: StateRoot) -> None:
+    path = write_kubeconfig(tmp_path / "mine", "a", "b")
     document = yaml.safe_load(path.read_text())
     document["clusters"][1]["cluster"]["certificate-authority"] = "pki/ca.crt"
     document["users"][1]["user"] = {"client-key": "/abs/key", "exec": {"command": "./plugin", "apiVersion": "v1"}}
@@ -114,17 +114,17 @@ def test_relative_paths_lead_to_the_same_files_from_a_copy(tmp_path: Path, state
         ("b", "mine/config: context 'b' names the user 'gone', which does not exist — known: a, b"),
     ],
 )
-def test_a_context_that_cannot_be_used_gets_one_line(
+def test_an_unusable_context_is_reported_in_one_line(
     tmp_path: Path, state: StateRoot, context: str, words: str
 ) -> None:
-    path = kubeconfig(tmp_path / "mine", "a", "b")
+    path = write_kubeconfig(tmp_path / "mine", "a", "b")
     path.write_text(path.read_text().replace("user: b", "user: gone"))
     with pytest.raises(UsageError) as caught, chosen(path, context):
         pass
     assert str(caught.value).endswith(words)
 
 
-def test_a_file_that_is_no_kubeconfig_gets_one_line(tmp_path: Path, state: StateRoot) -> None:
+def test_an_invalid_kubeconfig_is_reported_in_one_line(tmp_path: Path, state: StateRoot) -> None:
     (tmp_path / "wrong").write_text("a: [")
     with pytest.raises(UsageError, match=r"^wrong:2: is not YAML"), chosen(tmp_path / "wrong", ""):
         pass

@@ -27,13 +27,13 @@ def components(tmp_path: Path) -> Components:
 
 @pytest.fixture
 def etcd(components: Components) -> Iterator[subprocess.Popen[bytes]]:
-    process = start(components, MARKER)
+    process = start_process(components, MARKER)
     yield process
     process.kill()
     process.wait()
 
 
-def start(components: Components, marker: dict[str, str]) -> subprocess.Popen[bytes]:
+def start_process(components: Components, marker: dict[str, str]) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(SLEEP, env=os.environ | marker)
     (components.workspace / "pids" / "etcd.pid").write_text(str(process.pid))
     return process
@@ -56,7 +56,7 @@ def test_the_environment_of_a_process_is_read_once(
     assert reads == [etcd.pid]
 
 
-def test_a_process_that_has_ended_is_missed_at_once(components: Components, etcd: subprocess.Popen[bytes]) -> None:
+def test_the_end_of_a_process_is_noticed_immediately(components: Components, etcd: subprocess.Popen[bytes]) -> None:
     assert components.process("etcd") is not None
     etcd.kill()
     psutil.wait_procs([psutil.Process(etcd.pid)], timeout=0.2)  # it stays a zombie until its parent waits for it
@@ -65,26 +65,24 @@ def test_a_process_that_has_ended_is_missed_at_once(components: Components, etcd
     assert components.process("etcd") is None
 
 
-def test_a_process_that_takes_the_place_of_another_is_verified(
-    components: Components, etcd: subprocess.Popen[bytes]
-) -> None:
+def test_a_process_that_replaces_another_is_verified(components: Components, etcd: subprocess.Popen[bytes]) -> None:
     assert components.process("etcd") is not None
-    foreign = start(components, {})
+    unmarked_process = start_process(components, {})
     try:
         assert components.process("etcd") is None
     finally:
-        foreign.kill()
-        foreign.wait()
-    later = start(components, MARKER)
+        unmarked_process.kill()
+        unmarked_process.wait()
+    successor = start_process(components, MARKER)
     try:
         process = components.process("etcd")
-        assert process is not None and process.pid == later.pid
+        assert process is not None and process.pid == successor.pid
     finally:
-        later.kill()
-        later.wait()
+        successor.kill()
+        successor.wait()
 
 
-def test_a_pid_that_is_used_again_is_another_process(
+def test_a_reused_pid_does_not_identify_the_same_process(
     components: Components, etcd: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert components.process("etcd") is not None
@@ -95,7 +93,7 @@ def test_a_pid_that_is_used_again_is_another_process(
     assert components.process("etcd") is None
 
 
-def test_a_component_without_a_readable_pid_does_not_run(components: Components) -> None:
+def test_a_component_without_a_readable_pid_is_not_running(components: Components) -> None:
     assert components.process("etcd") is None
     (components.workspace / "pids" / "etcd.pid").write_text("")
     assert components.process("etcd") is None

@@ -32,7 +32,7 @@ from tests.cluster.waiting import Spawn, wait_for
 
 pytestmark = pytest.mark.cluster
 
-START = """
+START_SOURCE = """
 import sys
 from conformance.cluster.controlplane import Cluster
 cluster = Cluster.up(sys.argv[1])
@@ -48,7 +48,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster.down()
 
 
-def marked(uid: str) -> list[psutil.Process]:
+def marked_processes(uid: str) -> list[psutil.Process]:
     return [process for process, _ in processes.marked(lambda env: env.get(processes.CLUSTER) == uid)]
 
 
@@ -66,19 +66,22 @@ def pod(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def is_ready(pod: dict[str, Any]) -> bool:
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", []))
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True"
+        for condition in pod["status"].get("conditions", [])
+    )
 
 
-async def pods(client: Client, condition: Any) -> list[dict[str, Any]]:
+async def wait_for_pods(client: Client, condition: Any) -> list[dict[str, Any]]:
     """Return the pods of the default namespace, once `condition` holds for them."""
     wait = AsyncRetrying(
-        retry=retry_if_result(lambda listed: not condition(listed)), wait=wait_fixed(0.02), stop=stop_after_delay(120)
+        retry=retry_if_result(lambda items: not condition(items)), wait=wait_fixed(0.02), stop=stop_after_delay(120)
     )
-    listed: list[dict[str, Any]] = await wait(client.list, PODS, "default")
-    return listed
+    items: list[dict[str, Any]] = await wait(client.list, PODS, "default")
+    return items
 
 
-def test_it_is_well_and_every_component_runs(cluster: Cluster) -> None:
+def test_the_cluster_is_healthy_and_every_component_runs(cluster: Cluster) -> None:
     assert cluster.monitor.complaint() == "" and cluster.monitor.healthy()
     assert set(cluster.monitor.pids()) == {
         "etcd",
@@ -101,15 +104,17 @@ def test_the_api_server_reports_the_pinned_version_to_the_kubeconfig(cluster: Cl
 
 
 def test_everything_listens_on_loopback_only(cluster: Cluster) -> None:
-    listening = [
+    addresses = [
         connection.laddr
-        for process in marked(cluster.uid)
+        for process in marked_processes(cluster.uid)
         for connection in process.net_connections(kind="inet")
         if connection.status == psutil.CONN_LISTEN
     ]
-    assert {address.ip for address in listening} == {"127.0.0.1"}
-    silent = (Port.ETCD_PEER, Port.METRICS, Port.FREE)
-    assert {address.port for address in listening} == {cluster.ports[port] for port in Port if port not in silent}
+    assert {address.ip for address in addresses} == {"127.0.0.1"}
+    ports_without_listener = (Port.ETCD_PEER, Port.METRICS, Port.FREE)
+    assert {address.port for address in addresses} == {
+        cluster.ports[port] for port in Port if port not in ports_without_listener
+    }
 
 
 @pytest.mark.parametrize(
@@ -124,13 +129,13 @@ def test_the_port_of_etcd_gives_no_data_to_other_users(cluster: Cluster, path: s
     connection.close()
 
 
-def test_the_data_of_etcd_are_behind_the_clusters_folder(cluster: Cluster) -> None:
+def test_the_sockets_of_etcd_are_in_the_clusters_private_folder(cluster: Cluster) -> None:
     sockets = [path for path in cluster.directory.rglob("*") if path.is_socket()]
     assert {path.name for path in sockets} == {"etcd.sock", "etcd-peer.sock"}
     assert stat.S_IMODE(cluster.directory.stat().st_mode) == 0o700
 
 
-def test_credentials_are_for_the_user_alone(cluster: Cluster) -> None:
+def test_only_the_user_can_read_credentials(cluster: Cluster) -> None:
     secrets = [cluster.kubeconfig, *cluster.directory.rglob("*.key"), *cluster.directory.rglob("kubeconfig*")]
     assert len(secrets) >= 4
     assert {stat.S_IMODE(path.stat().st_mode) for path in secrets} == {0o600}
@@ -141,36 +146,36 @@ def test_the_kubeconfig_needs_no_other_file(cluster: Cluster) -> None:
     assert str(cluster.directory) not in cluster.kubeconfig.read_text()
 
 
-def test_its_processes_carry_the_marker_and_not_our_kwok_settings(cluster: Cluster) -> None:
-    for process in marked(cluster.uid):
+def test_processes_of_a_cluster_carry_its_marker(cluster: Cluster) -> None:
+    for process in marked_processes(cluster.uid):
         environment = process.environ()
         assert environment[processes.STATE_ROOT] == str(cluster.directory.parent.parent)
 
 
-def test_pods_become_ready_by_one_write_each_and_go_at_once(cluster: Cluster) -> None:
-    async def play() -> None:
-        fleet = nodes.manifests("tiny", 4, pool="one")
+def test_each_pod_becomes_ready_by_one_write_and_is_deleted_at_once(cluster: Cluster) -> None:
+    async def run_test() -> None:
+        node_manifests = nodes.manifests("tiny", 4, pool="one")
         async with client(cluster) as api:
-            await nodes.create_nodes(api, fleet)
-            await nodes.wait_until_schedulable(api, [node["metadata"]["name"] for node in fleet])
+            await nodes.create_nodes(api, node_manifests)
+            await nodes.wait_until_schedulable(api, [node["metadata"]["name"] for node in node_manifests])
             mark = AuditLog.of(cluster).mark()
-            place = {"nodeSelector": {nodes.POOL: "one"}, "tolerations": [nodes.toleration("one")]}
+            placement = {"nodeSelector": {nodes.POOL: "one"}, "tolerations": [nodes.toleration("one")]}
             init = [{"name": "first", "image": "i"}, {"name": "side", "image": "i", "restartPolicy": "Always"}]
             for number in range(10):
-                await api.create(PODS, pod(f"p{number}", initContainers=init, **place))
-            listed = await pods(api, lambda listed: len(listed) == 10 and all(map(is_ready, listed)))
-            for one in listed:
-                status = one["status"]
-                assert status["phase"] == "Running" and one["spec"]["nodeName"].startswith("one-tiny-")
+                await api.create(PODS, pod(f"p{number}", initContainers=init, **placement))
+            items = await wait_for_pods(api, lambda items: len(items) == 10 and all(map(is_ready, items)))
+            for item in items:
+                status = item["status"]
+                assert status["phase"] == "Running" and item["spec"]["nodeName"].startswith("one-tiny-")
                 assert status["hostIP"].startswith("172.") and len(status["podIPs"]) == 1
                 assert "terminated" in status["initContainerStatuses"][0]["state"]
                 assert "running" in status["initContainerStatuses"][1]["state"]
                 assert all(entry["ready"] and entry["started"] for entry in status["containerStatuses"])
-            assert len({one["status"]["podIP"] for one in listed}) == 10
+            assert len({item["status"]["podIP"] for item in items}) == 10
             for number in range(10):
                 await api.delete(PODS, "default", f"p{number}")
-            await pods(api, lambda listed: not listed)
-            await nodes.delete_nodes(api, [node["metadata"]["name"] for node in fleet])
+            await wait_for_pods(api, lambda items: not items)
+            await nodes.delete_nodes(api, [node["metadata"]["name"] for node in node_manifests])
         counts = wait_for(lambda: writes(mark))
         assert counts == {
             ("cluster-test", "create", "pods"): 10,
@@ -189,77 +194,79 @@ def test_pods_become_ready_by_one_write_each_and_go_at_once(cluster: Cluster) ->
                 counts[write] = counts.get(write, 0) + number
         return counts if counts.get(("kwok-controller", "delete", "pods")) == 10 else {}
 
-    asyncio.run(play())
+    asyncio.run(run_test())
 
 
-def test_held_pods_keep_the_status_and_the_life_that_a_test_gives_them(cluster: Cluster) -> None:
-    status, deletion = "conformance.grove.io/hold-status", "conformance.grove.io/hold-deletion"
+def test_held_pods_keep_their_status_and_are_not_deleted(cluster: Cluster) -> None:
+    hold_status, hold_deletion = "conformance.grove.io/hold-status", "conformance.grove.io/hold-deletion"
 
-    async def play() -> None:
-        fleet = nodes.manifests("tiny", 1, pool="two")
-        place = {"nodeSelector": {nodes.POOL: "two"}, "tolerations": [nodes.toleration("two")]}
+    async def run_test() -> None:
+        node_manifests = nodes.manifests("tiny", 1, pool="two")
+        placement = {"nodeSelector": {nodes.POOL: "two"}, "tolerations": [nodes.toleration("two")]}
         async with client(cluster) as api:
-            await nodes.create_nodes(api, fleet)
-            await api.create(PODS, pod("held", annotations={status: "yes", deletion: "yes"}, **place))
-            await api.create(PODS, pod("free", **place))
-            listed = await pods(api, lambda listed: any(map(is_ready, listed)) and all(bound(one) for one in listed))
-            assert [one["metadata"]["name"] for one in listed if is_ready(one)] == ["free"]
-            await api.patch(PODS, "default", "held", {"metadata": {"annotations": {status: None}}})
-            await pods(api, lambda listed: all(map(is_ready, listed)))
+            await nodes.create_nodes(api, node_manifests)
+            await api.create(PODS, pod("held", annotations={hold_status: "yes", hold_deletion: "yes"}, **placement))
+            await api.create(PODS, pod("free", **placement))
+            items = await wait_for_pods(
+                api, lambda items: any(map(is_ready, items)) and all(is_bound(item) for item in items)
+            )
+            assert [item["metadata"]["name"] for item in items if is_ready(item)] == ["free"]
+            await api.patch(PODS, "default", "held", {"metadata": {"annotations": {hold_status: None}}})
+            await wait_for_pods(api, lambda items: all(map(is_ready, items)))
             await api.delete(PODS, "default", "held")
             await api.delete(PODS, "default", "free")
-            (held_pod,) = await pods(api, lambda listed: len(listed) == 1)
+            (held_pod,) = await wait_for_pods(api, lambda items: len(items) == 1)
             assert held_pod["metadata"]["name"] == "held" and held_pod["metadata"]["deletionTimestamp"]
-            await api.patch(PODS, "default", "held", {"metadata": {"annotations": {deletion: None}}})
-            await pods(api, lambda listed: not listed)
+            await api.patch(PODS, "default", "held", {"metadata": {"annotations": {hold_deletion: None}}})
+            await wait_for_pods(api, lambda items: not items)
 
-    def bound(one: dict[str, Any]) -> bool:
-        return bool(one["spec"].get("nodeName"))
+    def is_bound(item: dict[str, Any]) -> bool:
+        return bool(item["spec"].get("nodeName"))
 
-    asyncio.run(play())
+    asyncio.run(run_test())
 
 
-def test_a_pod_that_lost_readiness_gets_it_back_with_its_restarts_kept(cluster: Cluster) -> None:
-    async def play() -> None:
-        fleet = nodes.manifests("tiny", 1, pool="three")
-        place = {"nodeSelector": {nodes.POOL: "three"}, "tolerations": [nodes.toleration("three")]}
+def test_a_pod_that_lost_readiness_recovers_and_keeps_its_restart_count(cluster: Cluster) -> None:
+    async def run_test() -> None:
+        node_manifests = nodes.manifests("tiny", 1, pool="three")
+        placement = {"nodeSelector": {nodes.POOL: "three"}, "tolerations": [nodes.toleration("three")]}
         async with client(cluster) as api:
-            await nodes.create_nodes(api, fleet)
-            await api.create(PODS, pod("ill", **place))
-            (before,) = await pods(api, lambda listed: listed and is_ready(listed[0]))
-            crashed = {"name": "main", "ready": False, "restartCount": 3, "image": "invented", "imageID": ""}
-            crashed["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
-            conditions = [one for one in before["status"]["conditions"] if one["type"] != "Ready"]
+            await nodes.create_nodes(api, node_manifests)
+            await api.create(PODS, pod("ill", **placement))
+            (ready_pod,) = await wait_for_pods(api, lambda items: items and is_ready(items[0]))
+            crashed_container = {"name": "main", "ready": False, "restartCount": 3, "image": "invented", "imageID": ""}
+            crashed_container["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
+            conditions = [condition for condition in ready_pod["status"]["conditions"] if condition["type"] != "Ready"]
             conditions.append({"type": "Ready", "status": "False"})
-            change = {"status": {"containerStatuses": [crashed], "conditions": conditions}}
+            change = {"status": {"containerStatuses": [crashed_container], "conditions": conditions}}
             await api.patch(PODS, "default", "ill", change, subresource="status")
-            (after,) = await pods(api, lambda listed: listed and is_ready(listed[0]))
-            (container,) = after["status"]["containerStatuses"]
+            (recovered_pod,) = await wait_for_pods(api, lambda items: items and is_ready(items[0]))
+            (container,) = recovered_pod["status"]["containerStatuses"]
             assert container["restartCount"] == 3 and list(container["state"]) == ["running"]
-            assert after["status"]["podIP"] == before["status"]["podIP"]
+            assert recovered_pod["status"]["podIP"] == ready_pod["status"]["podIP"]
             await api.delete(PODS, "default", "ill")
-            await pods(api, lambda listed: not listed)
+            await wait_for_pods(api, lambda items: not items)
 
-    asyncio.run(play())
+    asyncio.run(run_test())
 
 
 @pytest.mark.parametrize(
     "component",
     ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller", "startup-order"],
 )
-def test_a_killed_component_is_missed_and_starts_again(cluster: Cluster, component: str) -> None:
-    before = cluster.monitor.pids()
+def test_a_killed_component_is_reported_missing_and_restarts(cluster: Cluster, component: str) -> None:
+    pids_before = cluster.monitor.pids()
     cluster.kill(component)
     assert component not in cluster.monitor.pids()
     assert cluster.monitor.missing() == [component] and not cluster.monitor.healthy()
     cluster.start()
-    after = cluster.monitor.pids()
-    assert cluster.monitor.healthy() and after[component] != before[component]
-    assert {name for name in before if before[name] != after[name]} == {component}
+    pids_after = cluster.monitor.pids()
+    assert cluster.monitor.healthy() and pids_after[component] != pids_before[component]
+    assert {name for name in pids_before if pids_before[name] != pids_after[name]} == {component}
 
 
-def test_a_kwok_that_starts_again_plays_the_nodes_of_its_predecessor(cluster: Cluster) -> None:
-    async def play() -> None:
+def test_a_restarted_kwok_simulates_the_nodes_of_its_predecessor(cluster: Cluster) -> None:
+    async def run_test() -> None:
         async with client(cluster) as api:
             await nodes.create_nodes(api, nodes.manifests("tiny", 1, "again"))
             await nodes.wait_until_schedulable(api, ["again-tiny-0"])
@@ -267,24 +274,24 @@ def test_a_kwok_that_starts_again_plays_the_nodes_of_its_predecessor(cluster: Cl
             await asyncio.to_thread(cluster.start)
             start = asyncio.get_running_loop().time()
             await api.create(PODS, pod("again", nodeName="again-tiny-0"))
-            await pods(api, lambda listed: listed and is_ready(listed[0]))
+            await wait_for_pods(api, lambda items: items and is_ready(items[0]))
             assert asyncio.get_running_loop().time() - start < 60  # the old lease would be valid for 200 s
             await api.delete(PODS, "default", "again")
-            await pods(api, lambda listed: not listed)
+            await wait_for_pods(api, lambda items: not items)
             await nodes.delete_nodes(api, ["again-tiny-0"])
 
-    asyncio.run(play())
+    asyncio.run(run_test())
 
 
-def test_a_kill_of_what_does_not_run_is_the_users_error(cluster: Cluster) -> None:
+def test_killing_an_unknown_component_is_a_usage_error(cluster: Cluster) -> None:
     with pytest.raises(UsageError, match="kwok-controller"):
         cluster.kill("kubelet")
 
 
-def test_a_cluster_can_be_found_by_name_and_its_name_is_taken(cluster: Cluster) -> None:
+def test_a_cluster_is_found_by_its_name_and_no_other_can_have_that_name(cluster: Cluster) -> None:
     state = StateRoot(cluster.directory.parent.parent)
     assert find("shared", state).uid == cluster.uid
-    assert [one.uid for one in list_clusters(state)] == [cluster.uid]
+    assert [found_cluster.uid for found_cluster in list_clusters(state)] == [cluster.uid]
     with pytest.raises(UsageError, match="already"):
         Cluster.up("shared", state=state)
     assert cluster.monitor.healthy()
@@ -292,7 +299,7 @@ def test_a_cluster_can_be_found_by_name_and_its_name_is_taken(cluster: Cluster) 
         find("other", state)
 
 
-def test_down_leaves_nothing_and_takes_the_drivers_processes_along(state: StateRoot) -> None:
+def test_down_leaves_nothing_and_ends_the_drivers_processes(state: StateRoot) -> None:
     cluster = Cluster.up("short", settings=ClusterSettings(scheduler=False, audit=False))
     assert "kube-scheduler" not in cluster.monitor.pids() and cluster.monitor.healthy()
     assert not cluster.audit_log.exists()
@@ -300,28 +307,28 @@ def test_down_leaves_nothing_and_takes_the_drivers_processes_along(state: StateR
     driver = subprocess.Popen(["sleep", "1000"], env=os.environ | cluster.marker(), start_new_session=True)
     cluster.down()
     assert driver.wait(timeout=10) == -9
-    assert not marked(cluster.uid) and not list(state.clusters.iterdir())
+    assert not marked_processes(cluster.uid) and not list(state.clusters.iterdir())
     assert cluster.directory not in Ports().claims().values()
     cluster.down()
 
 
-def test_kube_scheduler_can_answer_to_another_name(state: StateRoot) -> None:
+def test_kube_scheduler_can_have_another_name(state: StateRoot) -> None:
     settings = ClusterSettings(scheduler_name="other-scheduler")
     cluster = Cluster.up("named", settings=settings)
 
-    async def play() -> None:
+    async def run_test() -> None:
         async with client(cluster) as api:
             await nodes.create_nodes(api, nodes.manifests("tiny", 1))
             await api.create(PODS, pod("default"))
             await api.create(PODS, pod("named", schedulerName="other-scheduler"))
-            listed = await pods(api, lambda listed: any(map(is_ready, listed)))
-            assert [one["metadata"]["name"] for one in listed if one["spec"].get("nodeName")] == ["named"]
+            items = await wait_for_pods(api, lambda items: any(map(is_ready, items)))
+            assert [item["metadata"]["name"] for item in items if item["spec"].get("nodeName")] == ["named"]
 
-    asyncio.run(play())
+    asyncio.run(run_test())
     cluster.down()
 
 
-def test_a_taken_port_is_the_users_error_and_leaves_nothing(state: StateRoot) -> None:
+def test_a_port_in_use_is_a_usage_error_and_leaves_nothing(state: StateRoot) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(UsageError, match=str(port)) as caught:
@@ -329,60 +336,64 @@ def test_a_taken_port_is_the_users_error_and_leaves_nothing(state: StateRoot) ->
     assert "\n" not in str(caught.value) and not state.names()
 
 
-def test_a_port_that_somebody_takes_meanwhile_costs_another_block_and_not_the_cluster(
+def test_a_cluster_gets_another_port_block_if_a_port_is_taken_during_the_start(
     state: StateRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claimed: list[int] = []
+    claimed_ports: list[int] = []
     claim = Ports.claim
 
-    with ExitStack() as takers:
+    with ExitStack() as occupied_ports:
 
         def claim_and_take(ports: Ports, directory: Path) -> int:
-            claimed.append(claim(ports, directory))
-            if len(claimed) == 1:
-                takers.enter_context(socket.create_server(("127.0.0.1", claimed[0] + Port.ETCD)))
-            return claimed[-1]
+            claimed_ports.append(claim(ports, directory))
+            if len(claimed_ports) == 1:
+                occupied_ports.enter_context(socket.create_server(("127.0.0.1", claimed_ports[0] + Port.ETCD)))
+            return claimed_ports[-1]
 
         monkeypatch.setattr(Ports, "claim", claim_and_take)
         cluster = Cluster.up("retry")
-    assert len(claimed) == 2 and cluster.record.ports == claimed[1] and cluster.monitor.healthy()
+    assert len(claimed_ports) == 2 and cluster.record.ports == claimed_ports[1] and cluster.monitor.healthy()
     cluster.down()
     assert cluster.directory not in Ports().claims().values()
 
 
-def test_a_control_plane_that_dies_is_explained_and_leaves_nothing(
+def test_the_failure_of_a_control_plane_is_explained_and_leaves_nothing(
     state: StateRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = tmp_path / "kube-apiserver"
-    broken.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Kubernetes v1.36.3 && exit\necho no such luck\nexit 1\n')
-    broken.chmod(0o755)
-    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_APISERVER", str(broken))
+    program = tmp_path / "kube-apiserver"
+    program.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo Kubernetes v1.36.3 && exit\necho no such luck\nexit 1\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_APISERVER", str(program))
     with pytest.raises(HarnessError, match="kube-apiserver died: no such luck"):
         Cluster.up("broken")
     assert not list(state.clusters.iterdir())
-    assert not [one for one, _ in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(state.root))]
+    assert not [
+        process for process, _ in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(state.root))
+    ]
     assert not [folder for folder in Ports().claims().values() if folder.is_relative_to(state.root)]
 
 
-def test_a_controller_manager_that_gives_up_waiting_for_a_slow_api_server_is_started_again(
+def test_a_controller_manager_that_gives_up_waiting_for_a_slow_api_server_is_restarted(
     state: StateRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    impatient, marker = tmp_path / "kube-controller-manager", tmp_path / "started"
-    real = resolve_all().program("kube-controller-manager")
-    impatient.write_text(
-        f'#!/bin/sh\n[ "$1" = --version ] || [ -e {marker} ] && exec {real} "$@"\n'
+    program, marker = tmp_path / "kube-controller-manager", tmp_path / "started"
+    real_program = resolve_all().program("kube-controller-manager")
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] || [ -e {marker} ] && exec {real_program} "$@"\n'
         f'touch {marker}\necho "failed to wait for apiserver being healthy: timed out"\nexit 1\n'
     )
-    impatient.chmod(0o755)
-    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_CONTROLLER_MANAGER", str(impatient))
+    program.chmod(0o755)
+    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_CONTROLLER_MANAGER", str(program))
     cluster = Cluster.up("impatient")
     assert marker.exists() and cluster.monitor.healthy()
     cluster.down()
 
 
-def test_two_clusters_of_two_processes_and_two_checkouts_come_up_at_once(tmp_path: Path, spawn: Spawn) -> None:
+def test_clusters_of_two_processes_and_two_checkouts_start_at_the_same_time(tmp_path: Path, spawn: Spawn) -> None:
     roots = [tmp_path / "a", tmp_path / "b"]
-    workers = [spawn(START, "same", GROVE_CONFORMANCE_STATE=str(root)) for root in roots]
+    workers = [spawn(START_SOURCE, "same", GROVE_CONFORMANCE_STATE=str(root)) for root in roots]
     lines = []
     for worker in workers:
         assert worker.stdout is not None
@@ -392,6 +403,6 @@ def test_two_clusters_of_two_processes_and_two_checkouts_come_up_at_once(tmp_pat
     first, second = (find("same", StateRoot(root)) for root in roots)
     assert first.uid != second.uid
     first.down()
-    assert second.monitor.healthy() and not marked(first.uid)
+    assert second.monitor.healthy() and not marked_processes(first.uid)
     second.down()
     assert not list((roots[1] / "clusters").iterdir())

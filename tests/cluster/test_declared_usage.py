@@ -29,7 +29,7 @@ def pod(annotations: dict[str, str] | None = None, *requests: dict[str, str]) ->
         (pod({"kwok.x-k8s.io/usage-cpu": "0"}, {"cpu": "1"}), [("0n", "1048576")]),
     ],
 )
-def test_a_container_uses_what_is_declared_or_half_of_its_requests(
+def test_a_container_uses_its_declared_usage_or_half_of_its_requests(
     document: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
     metrics = usage.of_pod(document, NOW)
@@ -37,7 +37,7 @@ def test_a_container_uses_what_is_declared_or_half_of_its_requests(
     assert metrics["timestamp"] == NOW and metrics["window"] == "1s"
 
 
-def test_a_node_uses_what_its_pods_use() -> None:
+def test_the_usage_of_a_node_is_the_usage_of_its_pods() -> None:
     pods = [pod(None, {"cpu": "2"}, {"cpu": "1"}), pod({"kwok.x-k8s.io/usage-cpu": "1500u"})]
     node = {"metadata": {"name": "node"}}
     assert usage.of_node(node, pods, NOW)["usage"] == {"cpu": "1501500000n", "memory": str(3 << 20)}

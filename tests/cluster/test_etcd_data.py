@@ -17,13 +17,13 @@ class Killed(BaseException):
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """A workspace whose etcd has the data `now`, next to a snapshot with the data `then`."""
-    for place, content in (("workspace/etcd", "now"), ("then", "then")):
-        (tmp_path / place / "member").mkdir(parents=True)
-        (tmp_path / place / "member" / "db").write_text(content)
+    for folder, data in (("workspace/etcd", "now"), ("then", "then")):
+        (tmp_path / folder / "member").mkdir(parents=True)
+        (tmp_path / folder / "member" / "db").write_text(data)
     return tmp_path / "workspace"
 
 
-def content(workspace: Path) -> str:
+def etcd_content(workspace: Path) -> str:
     """Return the data that etcd would start with."""
     return (workspace / "etcd/member/db").read_text()
 
@@ -32,7 +32,7 @@ def kill_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make renames and removals raise Killed once `step` of them have succeeded."""
     remaining = step
 
-    def killing(function):  # type: ignore[no-untyped-def]
+    def interrupt(function):  # type: ignore[no-untyped-def]
         def call(*arguments, **options):  # type: ignore[no-untyped-def]
             nonlocal remaining
             remaining -= 1
@@ -42,20 +42,20 @@ def kill_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
         return call
 
-    monkeypatch.setattr(Path, "rename", killing(Path.rename))
-    monkeypatch.setattr(shutil, "rmtree", killing(shutil.rmtree))
+    monkeypatch.setattr(Path, "rename", interrupt(Path.rename))
+    monkeypatch.setattr(shutil, "rmtree", interrupt(shutil.rmtree))
 
 
-def test_staged_data_replace_those_of_the_workspace_and_the_snapshot_stays(workspace: Path) -> None:
+def test_staged_data_replace_the_data_of_the_workspace_and_the_snapshot_remains(workspace: Path) -> None:
     etcd_data.stage(workspace.parent / "then", workspace / "etcd")
-    assert content(workspace) == "now"
+    assert etcd_content(workspace) == "now"
     etcd_data.replace(workspace / "etcd")
-    assert content(workspace) == "then" and [path.name for path in workspace.iterdir()] == ["etcd"]
+    assert etcd_content(workspace) == "then" and [path.name for path in workspace.iterdir()] == ["etcd"]
     assert (workspace.parent / "then/member/db").read_text() == "then"
 
 
 @pytest.mark.parametrize("step", range(6))
-def test_a_replacement_that_was_killed_is_finished_or_never_happened(
+def test_an_interrupted_replacement_is_completed_or_has_no_effect(
     workspace: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     etcd_data.stage(workspace.parent / "then", workspace / "etcd")
@@ -64,7 +64,7 @@ def test_a_replacement_that_was_killed_is_finished_or_never_happened(
         with pytest.raises(Killed):
             etcd_data.replace(workspace / "etcd")
     etcd_data.finish(workspace / "etcd")
-    assert content(workspace) == ("now" if step < 2 else "then")
+    assert etcd_content(workspace) == ("now" if step < 2 else "then")
     assert [path.name for path in workspace.iterdir()] == ["etcd"]
 
 

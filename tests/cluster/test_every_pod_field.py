@@ -21,12 +21,12 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 Spec = dict[str, Any]
 NAME = "every-field"
-OBJECTS: dict[str, Spec] = {
+PREREQUISITES: dict[str, Spec] = {
     "/api/v1/namespaces/default/serviceaccounts": {},
     "/apis/scheduling.k8s.io/v1/priorityclasses": {"value": 1000, "preemptionPolicy": "Never"},
     "/apis/node.k8s.io/v1/runtimeclasses": {"handler": "runc", "overhead": {"podFixed": {"cpu": "10m"}}},
 }
-UNSEEN = {
+FIELDS_WITHOUT_EFFECT = {
     "apiVersion": "v1 is the only value",
     "overhead": "admission writes it",
     "overhead.cpu": "admission writes it",
@@ -42,7 +42,7 @@ UNSEEN = {
     "hostPort": "it is the container's port in the host's network",
 }
 """Fields whose removal does not change the created pod, by a part of their path, with the reason."""
-UNSET = {
+UNSET_FIELDS = {
     "EphemeralContainer": "Kubernetes refuses new pods that have some",
     "ObjectMeta": "templates of volume claims have labels and annotations only",
     "PodSchedulingGate": "Grove sets them",
@@ -65,19 +65,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster.down()
 
 
-class Pods:
+class DryRunClient:
     """The API server, on which pods are created as dry runs."""
 
     def __init__(self, client: Client) -> None:
-        self._client, self._turns = client, asyncio.Semaphore(8)
+        self._client, self._semaphore = client, asyncio.Semaphore(8)
 
     async def create(self, spec: Spec, namespace: str = "default") -> Answer:
         body = {"metadata": {"name": "pod"}, "spec": spec}
-        async with self._turns:
+        async with self._semaphore:
             path = f"/api/v1/namespaces/{namespace}/pods"
             return await self._client.exchange("POST", path, params={"dryRun": "All"}, body=body)
 
-    async def make(self, path: str, body: Spec) -> None:
+    async def create_object(self, path: str, body: Spec) -> None:
         answer = await self._client.exchange("POST", path, body=body)
         assert answer.status in (201, 409), answer.content[:500]
 
@@ -88,11 +88,11 @@ class Pods:
 
 
 @pytest.fixture
-async def pods(cluster: Cluster) -> AsyncIterator[Pods]:
+async def pods(cluster: Cluster) -> AsyncIterator[DryRunClient]:
     async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test-pod-fields") as client:
-        pods = Pods(client)
-        for path, body in OBJECTS.items():
-            await pods.make(path, {"metadata": {"name": NAME}, **body})
+        pods = DryRunClient(client)
+        for path, body in PREREQUISITES.items():
+            await pods.create_object(path, {"metadata": {"name": NAME}, **body})
         yield pods
 
 
@@ -100,55 +100,59 @@ def generated_specs(schemas: Spec) -> dict[str, Spec]:
     return {template.name: pod_fields.pod_spec(schemas, template, NAME) for template in pod_fields.templates()}
 
 
-async def test_the_api_server_accepts_every_field(pods: Pods) -> None:
+async def test_the_api_server_accepts_every_field(pods: DryRunClient) -> None:
     for name, spec in generated_specs(await pods.schemas()).items():
         answer = await pods.create(spec)
         assert answer.status == 201, f"{name}: {answer.content[:2000]!r}"
 
 
-async def test_pod_security_permits_the_first_template_only(pods: Pods) -> None:
+async def test_pod_security_permits_the_first_template_only(pods: DryRunClient) -> None:
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    await pods.make("/api/v1/namespaces", {"metadata": {"name": "restricted", "labels": labels}})
-    await pods.make("/api/v1/namespaces/restricted/serviceaccounts", {"metadata": {"name": NAME}})
+    await pods.create_object("/api/v1/namespaces", {"metadata": {"name": "restricted", "labels": labels}})
+    await pods.create_object("/api/v1/namespaces/restricted/serviceaccounts", {"metadata": {"name": NAME}})
     specs = generated_specs(await pods.schemas())
     statuses = {name: (await pods.create(spec, "restricted")).status for name, spec in specs.items()}
     assert statuses == {name: 201 if name == "restricted" else 403 for name in specs}
 
 
-async def test_a_pod_that_lacks_a_field_is_another_one(pods: Pods) -> None:
+async def test_a_missing_field_changes_the_created_pod(pods: DryRunClient) -> None:
     """CORE-014 detects a missing field only if the value of the field appears in the created pod."""
-    lost: dict[str, bool] = {}
+    has_effect: dict[str, bool] = {}
     for spec in generated_specs(await pods.schemas()).values():
         complete_spec = orjson.loads((await pods.create(spec)).content)["spec"]
-        places = {
-            place: steps for steps in places_of(spec) if (place := path_without_indices(steps)) and not lost.get(place)
+        steps_by_path = {
+            path: steps
+            for steps in nested_paths(spec)
+            if (path := path_without_indices(steps)) and not has_effect.get(path)
         }
-        answers = await asyncio.gather(*(pods.create(spec_without(spec, steps)) for steps in places.values()))
-        for place, answer in zip(places, answers, strict=True):
-            lost[place] = answer.status != 201 or orjson.loads(answer.content)["spec"] != complete_spec
-    unnoticed = [place for place, noticed in lost.items() if not noticed]
-    assert len(lost) > 500
+        answers = await asyncio.gather(*(pods.create(spec_without(spec, steps)) for steps in steps_by_path.values()))
+        for path, answer in zip(steps_by_path, answers, strict=True):
+            has_effect[path] = answer.status != 201 or orjson.loads(answer.content)["spec"] != complete_spec
+    paths_without_effect = [path for path, is_noticed in has_effect.items() if not is_noticed]
+    assert len(has_effect) > 500
     assert [
-        place for place in unnoticed if not any(f".{key}." in f".{place}.".replace("[]", "") for key in UNSEEN)
+        path
+        for path in paths_without_effect
+        if not any(f".{key}." in f".{path}.".replace("[]", "") for key in FIELDS_WITHOUT_EFFECT)
     ] == []
 
 
-async def test_no_field_is_left_out(pods: Pods) -> None:
+async def test_every_field_is_set_or_listed(pods: DryRunClient) -> None:
     """Each field that a new version of Kubernetes adds has to be set by a template, or listed in this module."""
     schemas = await pods.schemas()
     by_kind = {name.rpartition(".")[2]: schema for name, schema in schemas.items() if pod_fields.is_of_pods(name)}
-    used: set[str] = set()
+    used_fields: set[str] = set()
     for spec in generated_specs(schemas).values():
-        gather_fields(by_kind, "PodSpec", spec, used)
-    excluded = {key for template in pod_fields.templates() for key in template.excluded} | UNSET.keys()
+        gather_fields(by_kind, "PodSpec", spec, used_fields)
+    excluded = {key for template in pod_fields.templates() for key in template.excluded} | UNSET_FIELDS.keys()
     assert [
-        field for field in reachable_fields(by_kind) if not {field, field.partition(".")[0]} & (used | excluded)
+        field for field in reachable_fields(by_kind) if not {field, field.partition(".")[0]} & (used_fields | excluded)
     ] == []
-    of_all = set.intersection(*(set(template.excluded) for template in pod_fields.templates()))
-    assert not {key for key in of_all & used if not key[0].islower()}
+    excluded_by_all = set.intersection(*(set(template.excluded) for template in pod_fields.templates()))
+    assert not {key for key in excluded_by_all & used_fields if not key[0].islower()}
 
 
-async def test_an_invented_field_is_set_at_every_level(pods: Pods) -> None:
+async def test_an_invented_field_is_set_at_every_level(pods: DryRunClient) -> None:
     schemas = copy.deepcopy(await pods.schemas())
     types = ("PodSpec", "Container", "SecurityContext", "HTTPGetAction", "VolumeMount", "KeyToPath", "SecretProjection")
     for kind in types:
@@ -156,18 +160,18 @@ async def test_an_invented_field_is_set_at_every_level(pods: Pods) -> None:
     spec = generated_specs(schemas)["restricted"]
     holders = {
         steps[-2] if isinstance(steps[-2:][0], str) else steps[-3]
-        for steps in places_of(spec)
+        for steps in nested_paths(spec)
         if steps[-1] == "invented" and len(steps) > 2
     }
     assert spec["invented"].startswith("invented-")
     assert {"containers", "initContainers", "securityContext", "httpGet", "volumeMounts", "items", "secret"} <= holders
 
 
-def places_of(value: Any, steps: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def nested_paths(value: Any, steps: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in pairs:
         yield (*steps, key)
-        yield from places_of(item, (*steps, key))
+        yield from nested_paths(item, (*steps, key))
 
 
 def path_without_indices(steps: tuple[str | int, ...]) -> str:
@@ -184,27 +188,27 @@ def spec_without(spec: Spec, steps: tuple[str | int, ...]) -> Spec:
     return changed
 
 
-def reference(schema: Spec) -> str:
+def referenced_type(schema: Spec) -> str:
     schema = schema.get("items", schema)
     references = [part["$ref"] for part in [schema, *schema.get("allOf", ())] if "$ref" in part]
     return str(references[0]).rpartition(".")[2] if references else ""
 
 
-def gather_fields(types: Spec, kind: str, value: Any, used: set[str]) -> None:
+def gather_fields(types: Spec, kind: str, value: Any, used_fields: set[str]) -> None:
     """Add the fields of a value and of its nested values to `used`, as `Type.field`."""
     for item in value if isinstance(value, list) else [value]:
         for field, schema in types.get(kind, {}).get("properties", {}).items():
             if isinstance(item, dict) and field in item:
-                used.add(f"{kind}.{field}")
-                gather_fields(types, reference(schema), item[field], used)
+                used_fields.add(f"{kind}.{field}")
+                gather_fields(types, referenced_type(schema), item[field], used_fields)
 
 
 def reachable_fields(types: Spec, kind: str = "PodSpec", visited: set[str] | None = None) -> list[str]:
     """Return all fields that a pod spec can have, as `Type.field`, except the fields of types in UNSET."""
     visited = set() if visited is None else visited
-    if kind in visited or kind in UNSET or kind not in types:
+    if kind in visited or kind in UNSET_FIELDS or kind not in types:
         return []
     visited.add(kind)
     fields = types[kind].get("properties", {})
-    inner = [name for schema in fields.values() for name in reachable_fields(types, reference(schema), visited)]
+    inner = [name for schema in fields.values() for name in reachable_fields(types, referenced_type(schema), visited)]
     return [*(f"{kind}.{field}" for field in fields), *inner]

@@ -22,7 +22,7 @@ from kube.resource import NAMESPACES, NODES
 QUEUE = {"kind": "Queue", "metadata": {"name": "q", "labels": {"app": "x"}}}
 
 
-def test_a_label_is_added_to_those_that_there_are() -> None:
+def test_the_label_is_added_to_existing_labels() -> None:
     assert marked(QUEUE, "r1")["metadata"]["labels"] == {"app": "x", RUN: "r1"}
     assert QUEUE["metadata"]["labels"] == {"app": "x"}, "the manifest itself is as it was"  # type: ignore[index]
     assert marked(QUEUE, "") == QUEUE
@@ -31,12 +31,12 @@ def test_a_label_is_added_to_those_that_there_are() -> None:
 @pytest.mark.parametrize(
     ("stored", "label"), [(None, "r1"), (QUEUE, None), (marked(QUEUE, "r1"), "r1"), (marked(QUEUE, "r0"), None)]
 )
-def test_only_what_the_run_has_made_is_labelled(stored: Any, label: str | None) -> None:
+def test_only_objects_that_the_run_has_created_are_labeled(stored: Any, label: str | None) -> None:
     document = marked_if_own(QUEUE, None if stored is None else orjson.dumps(stored), "r1")
     assert document["metadata"]["labels"].get(RUN) == label
 
 
-def test_what_was_left_is_told_in_one_line() -> None:
+def test_leftover_objects_are_reported_in_one_line() -> None:
     left_objects = [
         Leftover(NODES, None, "n0", "r1"),
         Leftover(NODES, None, "n1", "r1"),
@@ -45,7 +45,7 @@ def test_what_was_left_is_told_in_one_line() -> None:
     assert leftovers.described(left_objects) == "1 namespaces, 2 nodes, of the run r0, r1"
 
 
-class Slow:
+class SlowClient:
     """A client of an API server that takes a second to delete a node."""
 
     def __init__(self) -> None:
@@ -59,17 +59,19 @@ class Slow:
 
 
 @pytest.mark.parametrize("factor", [1.0, 20.0])
-def test_an_overloaded_machine_has_longer_to_remove_what_was_left(
+def test_an_overloaded_machine_has_more_time_to_remove_leftovers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, factor: float
 ) -> None:
     monkeypatch.setattr(pace, "factor", lambda: factor)
     monkeypatch.setattr(leftovers, "WITHIN", 0.5)
-    limit = nullcontext() if factor > 1 else pytest.raises(HarnessError, match="1 objects are still there after 1 s")
-    with limit:
-        asyncio.run(leftovers.remove(cast(Client, Slow()), [Leftover(NODES, None, "n0", "r1")], tmp_path))
+    expectation = (
+        nullcontext() if factor > 1 else pytest.raises(HarnessError, match="1 objects are still there after 1 s")
+    )
+    with expectation:
+        asyncio.run(leftovers.remove(cast(Client, SlowClient()), [Leftover(NODES, None, "n0", "r1")], tmp_path))
 
 
-def test_a_release_of_helm_has_a_note() -> None:
+def test_a_helm_release_has_a_note() -> None:
     note = helm_releases.note("my-system", "my-operator", "r1")
     assert note["metadata"]["annotations"] == {HELM: "my-system/my-operator"}
     assert note["metadata"]["labels"] == {RUN: "r1"}
@@ -83,7 +85,7 @@ def test_a_release_of_helm_has_a_note() -> None:
         ({"spec": {"nodeName": "n0"}}, "bound"),
     ],
 )
-def test_a_scheduler_is_noticed_by_what_it_does_with_a_pod(pod: Any, verb: str) -> None:
+def test_a_scheduler_is_recognized_by_its_changes_to_a_pod(pod: Any, verb: str) -> None:
     assert other_scheduler.verdict(pod) == verb
 
 
@@ -102,5 +104,5 @@ def test_a_scheduler_is_noticed_by_what_it_does_with_a_pod(pod: Any, verb: str) 
         ({"metadata": {}}, ""),
     ],
 )
-def test_an_event_says_who_it_was(event: dict[str, Any], reporter: str) -> None:
+def test_the_reporter_of_an_event_is_named(event: dict[str, Any], reporter: str) -> None:
     assert other_scheduler.reporter([event]) == reporter

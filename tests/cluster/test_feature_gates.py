@@ -22,16 +22,16 @@ def resolve(*gates: str, presets: tuple[str, ...] = (), apis: tuple[str, ...] = 
     return features.resolve(Requested(presets, gates, apis), minor, GATES.__getitem__)
 
 
-def test_nothing_is_added_that_nobody_asks_for() -> None:
+def test_no_flags_are_set_unless_requested() -> None:
     assert resolve().flags() == {} and not Requested()
 
 
-def test_the_workload_api_is_flat_on_one_version_and_a_tree_on_the_next() -> None:
+def test_the_workload_api_is_flat_in_one_version_and_a_tree_in_the_next() -> None:
     flat, tree = (resolve(presets=("workload-api",), minor=minor) for minor in ("1.36", "1.37"))
     assert flat.flags()["kube-apiserver"]["runtime-config"] == "scheduling.k8s.io/v1alpha2=true"
     assert flat.on("GangScheduling") and not flat.on("CompositePodGroup")
-    served = "scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
-    assert tree.flags()["kube-apiserver"]["runtime-config"] == served
+    runtime_config = "scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
+    assert tree.flags()["kube-apiserver"]["runtime-config"] == runtime_config
     assert not tree.on("GangScheduling")  # WL37-E06: a component of 1.37 exits if it is given this gate
     for component in ("kube-apiserver", "kube-scheduler"):
         assert tree.gates[component].keys() == {
@@ -43,12 +43,12 @@ def test_the_workload_api_is_flat_on_one_version_and_a_tree_on_the_next() -> Non
         assert gates.flags()["kube-controller-manager"] == {"feature-gates": "GenericWorkload=true"}
 
 
-def test_a_gate_without_a_component_is_for_those_that_know_it() -> None:
+def test_a_gate_without_a_component_is_set_for_all_components_that_know_it() -> None:
     assert resolve("GenericWorkload=true").gates == {name: {"GenericWorkload": True} for name in COMPONENTS}
     assert resolve("APIServerTracing=false").gates == {"kube-apiserver": {"APIServerTracing": False}}
 
 
-def test_a_component_may_be_named_and_what_comes_later_wins() -> None:
+def test_a_component_may_be_named_and_later_values_take_precedence() -> None:
     result = resolve("kube-scheduler:CompositePodGroup=false,GenericWorkload=true", presets=("workload-api",))
     assert result.gates["kube-scheduler"]["CompositePodGroup"] is False
     assert result.gates["kube-apiserver"]["CompositePodGroup"] is True and result.on("CompositePodGroup")
@@ -56,7 +56,7 @@ def test_a_component_may_be_named_and_what_comes_later_wins() -> None:
     assert result.runtime_config == {"scheduling.k8s.io/v1beta1": True, "scheduling.k8s.io/v1alpha3": False}
 
 
-def test_a_gate_that_no_help_lists_is_set_where_a_component_is_named() -> None:
+def test_a_gate_that_no_help_lists_is_set_for_a_named_component() -> None:
     assert resolve("kube-scheduler:Settled=true").gates == {"kube-scheduler": {"Settled": True}}
 
 
@@ -87,13 +87,13 @@ def test_a_gate_that_no_help_lists_is_set_where_a_component_is_named() -> None:
         (Requested(runtime_config=("kube-scheduler:a/v1=true",)), "only kube-apiserver has it — give a/v1=true"),
     ],
 )
-def test_a_mistake_is_one_line(requested: Requested, message: str) -> None:
+def test_an_invalid_option_is_reported_in_one_line(requested: Requested, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         features.resolve(requested, "1.37", GATES.__getitem__)
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_features_of_another_version_are_told_with_those_that_have_them() -> None:
+def test_unsupported_features_are_reported_with_the_versions_that_support_them() -> None:
     with pytest.raises(
         UsageError, match=r"--features workload-api: Kubernetes 1.35 does not have them — it is for 1.36"
     ):
@@ -114,13 +114,13 @@ def test_features_of_another_version_are_told_with_those_that_have_them() -> Non
         ),
     ],
 )
-def test_why_a_component_ended_is_one_line(log: str, message: str) -> None:
+def test_the_exit_of_a_component_is_explained_in_one_line(log: str, message: str) -> None:
     explanation = features.explanation("kube-scheduler", log)
     assert explanation is not None and message in str(explanation) and "\n" not in str(explanation)
     assert features.explanation("kube-scheduler", "panic: something else") is None
 
 
-def test_what_a_program_knows_is_in_its_help(tmp_path: Path) -> None:
+def test_known_gates_are_read_from_a_programs_help(tmp_path: Path) -> None:
     program = tmp_path / "kube-scheduler"
     program.write_text(
         "#!/bin/sh\necho '--feature-gates  kube:GenericWorkload=true|false (BETA - default=false)'\n"
@@ -130,7 +130,14 @@ def test_what_a_program_knows_is_in_its_help(tmp_path: Path) -> None:
     assert features.known_gates(program) == {"GenericWorkload", "APIServerTracing"}
 
 
-def test_what_is_asked_for_can_be_asked_for_again() -> None:
+def test_requested_features_can_be_converted_to_options() -> None:
     requested = Requested(("workload-api",), ("kube-scheduler:A=true",), ("a/v1=true",))
-    words = ["--features", "workload-api", "--feature-gates", "kube-scheduler:A=true", "--runtime-config", "a/v1=true"]
-    assert requested.options() == words
+    options = [
+        "--features",
+        "workload-api",
+        "--feature-gates",
+        "kube-scheduler:A=true",
+        "--runtime-config",
+        "a/v1=true",
+    ]
+    assert requested.options() == options

@@ -14,12 +14,12 @@ from conformance.errors import UsageError
 CLIQUE = "nvidia.com/gpu.clique"
 
 
-def gpus(fleet: list[nodes.Manifest]) -> int:
-    return sum(int(node["status"]["allocatable"].get("nvidia.com/gpu", "0")) for node in fleet)
+def count_gpus(manifests: list[nodes.Manifest]) -> int:
+    return sum(int(node["status"]["allocatable"].get("nvidia.com/gpu", "0")) for node in manifests)
 
 
-def labels(fleet: list[nodes.Manifest], key: str) -> Counter[str]:
-    return Counter(node["metadata"]["labels"].get(key, "") for node in fleet)
+def count_labels(manifests: list[nodes.Manifest], key: str) -> Counter[str]:
+    return Counter(node["metadata"]["labels"].get(key, "") for node in manifests)
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,13 @@ def labels(fleet: list[nodes.Manifest], key: str) -> Counter[str]:
         ("mixed", 32),
     ],
 )
-def test_texts_ask_for_nodes_racks_blocks_and_fleets(text: str, count: int) -> None:
-    fleet = fleets.requested(text)
-    assert len(fleet) == count and len({node["metadata"]["name"] for node in fleet}) == count
+def test_requests_may_name_nodes_racks_blocks_and_fleets(text: str, count: int) -> None:
+    manifests = fleets.requested(text)
+    assert len(manifests) == count and len({node["metadata"]["name"] for node in manifests}) == count
 
 
 @pytest.mark.parametrize("text", ["tiny:0", "tiny:two", "tinny:3", "tiny:2rocks", "mixed:3", "cpu:1rack", "", ":3"])
-def test_texts_that_ask_for_nothing_are_refused_in_one_line(text: str) -> None:
+def test_invalid_requests_are_refused_in_one_line(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         fleets.requested(text)
     assert "\n" not in str(caught.value)
@@ -62,44 +62,47 @@ racksPerBlock: 1
 """
 
 
-def test_a_file_of_the_users_own_is_a_profile(tmp_path: Path) -> None:
+def test_a_file_of_the_user_can_be_a_profile(tmp_path: Path) -> None:
     file = tmp_path / "npu.yaml"
     file.write_text(PROFILE)
-    first, *_ = fleet = fleets.requested(f"{file}:2racks", pool="p")
-    assert [node["metadata"]["name"] for node in fleet] == [f"p-npu-{index}" for index in range(4)]
-    assert first["metadata"]["labels"]["example.com/zone"] == "a" and len(labels(fleet, nodes.RACK)) == 2
-    assert first["status"]["capacity"]["example.com/npu"] == "2"
-    assert first["status"]["allocatable"]["ephemeral-storage"] == "10Gi"
-    assert [taint["key"] for taint in first["spec"]["taints"]] == ["example.com/npu", nodes.POOL]
+    first_node, *_ = manifests = fleets.requested(f"{file}:2racks", pool="p")
+    assert [node["metadata"]["name"] for node in manifests] == [f"p-npu-{index}" for index in range(4)]
+    assert first_node["metadata"]["labels"]["example.com/zone"] == "a" and len(count_labels(manifests, nodes.RACK)) == 2
+    assert first_node["status"]["capacity"]["example.com/npu"] == "2"
+    assert first_node["status"]["allocatable"]["ephemeral-storage"] == "10Gi"
+    assert [taint["key"] for taint in first_node["spec"]["taints"]] == ["example.com/npu", nodes.POOL]
     assert len(fleets.requested(str(file))) == 1
 
 
 @pytest.mark.parametrize(
     ("name", "message"), [("nothing.yaml", "no such file"), ("My_Nodes.yaml", "not a valid name for nodes")]
 )
-def test_a_file_that_cannot_be_a_profile_is_refused_in_one_line(tmp_path: Path, name: str, message: str) -> None:
+def test_an_invalid_profile_file_is_refused_in_one_line(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "My_Nodes.yaml").write_text(PROFILE)
     with pytest.raises(UsageError, match=message):
         fleets.requested(f"{tmp_path / name}:2")
 
 
-def test_racks_of_gb200_are_nvlink_domains_of_72_gpus_that_nobody_shares() -> None:
-    fleet = fleets.requested("gb200-nvl72:2racks")
-    assert gpus(fleet) == 144 and set(labels(fleet, CLIQUE).values()) == {18}
-    assert labels(fleet, CLIQUE).keys() != labels(fleet, nodes.RACK).keys() and len(labels(fleet, nodes.RACK)) == 2
-    assert sum(int(node["status"]["capacity"]["cpu"]) for node in fleet[:18]) == 2592  # TP-30
+def test_each_rack_of_gb200_is_an_nvlink_domain_of_72_gpus() -> None:
+    manifests = fleets.requested("gb200-nvl72:2racks")
+    assert count_gpus(manifests) == 144 and set(count_labels(manifests, CLIQUE).values()) == {18}
+    assert (
+        count_labels(manifests, CLIQUE).keys() != count_labels(manifests, nodes.RACK).keys()
+        and len(count_labels(manifests, nodes.RACK)) == 2
+    )
+    assert sum(int(node["status"]["capacity"]["cpu"]) for node in manifests[:18]) == 2592  # TP-30
 
 
 def test_the_mixed_fleet_has_the_figures_of_the_fleet_model() -> None:
-    fleet = fleets.requested("mixed", pool="p")
-    assert gpus(fleet) == 152 and fleet == fleets.requested("mixed", pool="p")
-    assert labels(fleet, nodes.BLOCK) == {"p-mixed-block-0": 8, "p-mixed-block-1": 20, "": 4}
-    assert sorted(labels(fleet, nodes.RACK).values()) == [2, 4, 4, 4, 18]  # one 4 counts nodes without a rack
-    assert len(labels(fleet, nodes.ZONE)) == 1
-    of_racks = {
-        (node["metadata"]["labels"].get(nodes.RACK), node["metadata"]["labels"].get(nodes.BLOCK)) for node in fleet
+    manifests = fleets.requested("mixed", pool="p")
+    assert count_gpus(manifests) == 152 and manifests == fleets.requested("mixed", pool="p")
+    assert count_labels(manifests, nodes.BLOCK) == {"p-mixed-block-0": 8, "p-mixed-block-1": 20, "": 4}
+    assert sorted(count_labels(manifests, nodes.RACK).values()) == [2, 4, 4, 4, 18]  # one 4 counts nodes without a rack
+    assert len(count_labels(manifests, nodes.ZONE)) == 1
+    racks_with_blocks = {
+        (node["metadata"]["labels"].get(nodes.RACK), node["metadata"]["labels"].get(nodes.BLOCK)) for node in manifests
     }
-    assert len(of_racks) == len(labels(fleet, nodes.RACK))  # TP-09: a rack is in one block
+    assert len(racks_with_blocks) == len(count_labels(manifests, nodes.RACK))  # TP-09: a rack is in one block
 
 
 def test_label_keys_are_parameters() -> None:
@@ -108,9 +111,9 @@ def test_label_keys_are_parameters() -> None:
     (node,) = fleets.requested("dgx-h100", keys=keys)
     assert nodes.RACK not in node["metadata"]["labels"]
     assert node["metadata"]["labels"]["example.com/nvlink-domain"] == "dgx-h100-rack-0"
-    for wrong in ("row=x", "rack", "rack="):
+    for invalid_key in ("row=x", "rack", "rack="):
         with pytest.raises(UsageError, match="zone, block, rack"):
-            fleets.keys([wrong])
+            fleets.keys([invalid_key])
 
 
 @pytest.mark.parametrize(
@@ -122,7 +125,7 @@ def test_label_keys_are_parameters() -> None:
         ("{profile: tiny, nodes: 1}, {profile: tiny, racks: 1}", "duplicate"),
     ],
 )
-def test_a_wrong_fleet_is_told(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_fleet_is_reported(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "mine.yaml").write_text(f"description: Mine.\nparts: [{text}]\n")
     with pytest.raises(UsageError) as caught:
         fleets.load(tmp_path / "mine.yaml")

@@ -15,17 +15,17 @@ from conformance.errors import HarnessError, UsageError
 
 
 @pytest.fixture
-def free(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def disk_space(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The free bytes that the disk reports, in a list that tests change. The cluster's programs do not exist."""
     free_bytes = [SPACE]
-    nothing = Path("/nonexistent")
+    missing_program = Path("/nonexistent")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1 << 40, 0, free_bytes[0]))
-    monkeypatch.setattr(controlplane, "resolve_all", lambda *_: Assets(*[nothing] * 7))
+    monkeypatch.setattr(controlplane, "resolve_all", lambda *_: Assets(*[missing_program] * 7))
     return free_bytes
 
 
-def test_a_full_disk_is_noticed_before_the_start(state: StateRoot, free: list[int]) -> None:
-    free[0] = SPACE - 1
+def test_a_full_disk_is_noticed_before_the_start(state: StateRoot, disk_space: list[int]) -> None:
+    disk_space[0] = SPACE - 1
     with pytest.raises(UsageError, match=r"state folder .*: no space: 255 MiB are free, 256 MiB are needed"):
         Cluster.up("full", state=state)
     assert not state.names()
@@ -35,14 +35,14 @@ def test_a_full_disk_is_noticed_before_the_start(state: StateRoot, free: list[in
     ("free_bytes", "error"),
     [(controlplane.MIN_FREE_BYTES - 1, UsageError), (controlplane.MIN_FREE_BYTES, HarnessError)],
 )
-def test_a_start_that_fails_of_a_full_disk_says_so(
-    state: StateRoot, free: list[int], monkeypatch: pytest.MonkeyPatch, free_bytes: int, error: type[Exception]
+def test_a_start_that_fails_because_of_a_full_disk_says_so(
+    state: StateRoot, disk_space: list[int], monkeypatch: pytest.MonkeyPatch, free_bytes: int, error: type[Exception]
 ) -> None:
-    def panics(*arguments: object) -> None:
-        free[0] = free_bytes
+    def fail_start(*arguments: object) -> None:
+        disk_space[0] = free_bytes
         raise HarnessError("kwokctl create cluster failed: goroutine 1 [running]")
 
-    monkeypatch.setattr(Cluster, "_start", panics)
+    monkeypatch.setattr(Cluster, "_start", fail_start)
     with pytest.raises(error, match="no space" if error is UsageError else "goroutine"):
         Cluster.up("full", state=state)
     assert not state.names()

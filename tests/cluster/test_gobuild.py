@@ -24,7 +24,7 @@ echo "$@" > {folder}/arguments
 """
 
 
-FAILS = "for n in 1 2 3 4 5 6 7; do echo line $n; echo k8s.io/package/v$n; done; exit 3"
+FAILING_BUILD = "for n in 1 2 3 4 5 6 7; do echo line $n; echo k8s.io/package/v$n; done; exit 3"
 
 
 def kubectl() -> Program:
@@ -45,7 +45,7 @@ def build(tmp_path: Path) -> str:
     return gobuild.build(kubectl(), scratch / "kubectl", marker="mine", cache=tmp_path, report=silent)
 
 
-def test_a_build_is_pinned_marked_and_says_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_is_pinned_and_marked_and_reports_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_go(tmp_path, monkeypatch)
     monkeypatch.setenv("GOOS", "plan9")
     monkeypatch.setenv("GOWORK", "/somewhere/go.work")
@@ -63,7 +63,7 @@ def test_a_build_is_pinned_marked_and_says_its_version(tmp_path: Path, monkeypat
     assert environment[processes.BUILD] == "mine"
 
 
-def test_a_long_build_says_for_how_long_and_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_build_reports_its_duration_and_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "EVERY", 0.0)
     packages = "echo go: downloading example.com/x v1.0.0; echo k8s.io/api/core/v1; echo sigs.k8s.io/yaml"
     packages += "; [ $1 = build ] || echo k8s.io/left"
@@ -82,7 +82,7 @@ def test_a_long_build_says_for_how_long_and_how_far_it_is(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize(
-    ("seconds", "done", "total", "expected"),
+    ("seconds", "compiled", "total", "expected"),
     [
         (10, 0, 900, "0 of 900 packages compiled"),
         (120, 5, 1452, "5 of 1452 packages compiled"),
@@ -92,24 +92,26 @@ def test_a_long_build_says_for_how_long_and_how_far_it_is(tmp_path: Path, monkey
         (60, 7, 0, "7 of 7 packages compiled"),
     ],
 )
-def test_what_is_left_of_a_build_is_an_upper_bound(seconds: float, done: int, total: int, expected: str) -> None:
+def test_the_remaining_time_of_a_build_is_an_upper_bound(
+    seconds: float, compiled: int, total: int, expected: str
+) -> None:
     """Packages in Go's cache are not compiled again, and the total may be unknown (0)."""
-    assert gobuild._how_far(seconds, done, total) == f"building for {seconds} s, {expected}"
+    assert gobuild._how_far(seconds, compiled, total) == f"building for {seconds} s, {expected}"
 
 
-def test_another_version_than_that_of_the_module_folder_is_not_built(
+def test_a_version_other_than_that_of_the_module_folder_is_not_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_go(tmp_path, monkeypatch)
-    other = replace(kubectl(), group=replace(kubectl().group, version="1.36.4"))
+    other_version = replace(kubectl(), group=replace(kubectl().group, version="1.36.4"))
     with pytest.raises(UsageError, match=r"assets.yaml: kubectl 1.36.4 cannot be built: .* has another version"):
-        gobuild.build(other, tmp_path / "kubectl", marker="m", cache=tmp_path, report=silent)
+        gobuild.build(other_version, tmp_path / "kubectl", marker="m", cache=tmp_path, report=silent)
 
 
 def test_a_failed_build_shows_the_end_of_the_output_on_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake_go(tmp_path, monkeypatch, build=FAILS)
+    fake_go(tmp_path, monkeypatch, build=FAILING_BUILD)
     with pytest.raises(HarnessError) as caught:
         build(tmp_path)
     message = str(caught.value)
@@ -123,7 +125,7 @@ def test_a_failed_build_shows_the_end_of_the_output_on_one_line(
 
 
 @pytest.mark.parametrize("version", ["1.9.7", "", "devel"])
-def test_a_go_that_is_too_old_is_replaced_by_our_own(
+def test_a_version_of_go_that_is_too_old_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     fake_go(tmp_path, monkeypatch, version=version)
@@ -133,32 +135,32 @@ def test_a_go_that_is_too_old_is_replaced_by_our_own(
     assert "Go 1.99" in build(tmp_path)
 
 
-@pytest.mark.parametrize(("cached", "free", "enough"), [(False, 4, False), (True, 4, True), (True, 1, False)])
-def test_too_little_room_is_told_before_the_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cached: bool, free: int, enough: bool
+@pytest.mark.parametrize(("is_cached", "free_gib", "is_enough"), [(False, 4, False), (True, 4, True), (True, 1, False)])
+def test_insufficient_disk_space_is_reported_before_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cached: bool, free_gib: int, is_enough: bool
 ) -> None:
     fake_go(tmp_path, monkeypatch)
-    if cached:
+    if is_cached:
         (tmp_path / "assets" / "etcd").mkdir(parents=True)
     usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(100 << 30, 0, free << 30))
-    if enough:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(100 << 30, 0, free_gib << 30))
+    if is_enough:
         build(tmp_path)
     else:
         with pytest.raises(UsageError, match=r"GiB are free .* XDG_CACHE_HOME"):
             build(tmp_path)
 
 
-def test_go_itself_is_installed_by_the_digest_of_its_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[list[str]] = []
+def test_go_is_installed_by_the_digest_of_its_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
 
     def run(command: list[str], environment: dict[str, str], *, action: str) -> str:
-        ran.append(command)
+        commands.append(command)
         (tmp_path / "go" / "1.27.3").mkdir(parents=True, exist_ok=True)
         return ""
 
     monkeypatch.setattr(gobuild, "run", run)
     gobuild._install_go(tmp_path, silent)
-    assert "--require-hashes" in ran[-1] and ran[-1][-1] == str(gobuild.GO)
+    assert "--require-hashes" in commands[-1] and commands[-1][-1] == str(gobuild.GO)
     wheels = gobuild.GO.read_text()
     assert wheels.count("==") == 1 and wheels.count("--hash=sha256:") >= 4

@@ -29,8 +29,8 @@ from tests.cluster.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 
-SPACE = "/api/v1/namespaces/default"
-BORROWED = f"system:serviceaccount:kube-system:{GARBAGE_COLLECTOR}"
+NAMESPACE_PATH = "/api/v1/namespaces/default"
+COLLECTOR_USER = f"system:serviceaccount:kube-system:{GARBAGE_COLLECTOR}"
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def actors(cluster: Cluster, mark: int = 0) -> set[str]:
     return {event.user.username for event, _ in AuditLog.of(cluster).events(mark)}
 
 
-def test_components_are_believed_by_tokens_that_the_log_contains(cluster: Cluster) -> None:
+def test_components_are_recognized_by_tokens_that_the_log_contains(cluster: Cluster) -> None:
     send(kubeconfigs.suite(cluster), "POST", NAMESPACES.path(), {"metadata": {"name": "first"}})
     wait_for(lambda: any("root-ca-cert-publisher" in actor for actor in actors(cluster)))
     names = actors(cluster)
@@ -55,20 +55,22 @@ def test_components_are_believed_by_tokens_that_the_log_contains(cluster: Cluste
 
 
 @pytest.mark.parametrize(
-    ("borrow", "actor"), [(request_token, "operator"), (create_stored_token, f"{UNKNOWN} (as {BORROWED})")]
+    ("obtain_token", "actor"), [(request_token, "operator"), (create_stored_token, f"{UNKNOWN} (as {COLLECTOR_USER})")]
 )
-def test_a_token_of_a_controller_makes_nobody_a_controller(cluster: Cluster, borrow: Any, actor: str) -> None:
-    connection = administrator(cluster)
-    component = token_connection(connection, borrow(connection))
+def test_a_client_with_a_controllers_token_is_not_that_controller(
+    cluster: Cluster, obtain_token: Any, actor: str
+) -> None:
+    connection = create_administrator(cluster)
+    component = token_connection(connection, obtain_token(connection))
     mark = AuditLog.of(cluster).mark()
-    send(component, "PATCH", SPACE, {"metadata": {"labels": {"by": actor[:7]}}}, content_type=MERGE_PATCH)
-    written = wait_for(
+    send(component, "PATCH", NAMESPACE_PATH, {"metadata": {"labels": {"by": actor[:7]}}}, content_type=MERGE_PATCH)
+    writes = wait_for(
         lambda: [write for write in AuditLog.of(cluster).accepted(mark) if write.resource == "namespaces"]
     )
-    assert [write.user for write in written] == [actor]
+    assert [write.user for write in writes] == [actor]
 
 
-def administrator(cluster: Cluster) -> Path:
+def create_administrator(cluster: Cluster) -> Path:
     """Bind the user `operator` to cluster-admin, and return its kubeconfig."""
     path = kubeconfigs.role(cluster, "operator")
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "operator"}
@@ -80,27 +82,27 @@ def administrator(cluster: Cluster) -> Path:
     return path
 
 
-def test_aggregated_servers_are_shown_no_certificate(cluster: Cluster) -> None:
+def test_aggregated_servers_receive_no_client_certificate(cluster: Cluster) -> None:
     """With a certificate, a server could relay the connection back to the API server and pass for a component."""
     certificates: list[Any] = []
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(cluster.pki / "ca.crt"))
-    tls.load_cert_chain(cluster.pki / "admin.crt", cluster.pki / "admin.key")
-    tls.verify_mode = ssl.CERT_OPTIONAL
+    tls_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(cluster.pki / "ca.crt"))
+    tls_context.load_cert_chain(cluster.pki / "admin.crt", cluster.pki / "admin.key")
+    tls_context.verify_mode = ssl.CERT_OPTIONAL
     with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=_serve, args=(server, tls, certificates), daemon=True).start()
+        threading.Thread(target=_record_certificates, args=(server, tls_context, certificates), daemon=True).start()
         asyncio.run(_aggregate(cluster, server.getsockname()[1]))
         wait_for(lambda: certificates)
     assert set(certificates) == {None}
 
 
-def _serve(server: socket.socket, tls: ssl.SSLContext, certificates: list[Any]) -> None:
+def _record_certificates(server: socket.socket, tls_context: ssl.SSLContext, certificates: list[Any]) -> None:
     """Record the certificate of each client."""
     while True:
         try:
-            plain, _ = server.accept()
+            client_socket, _ = server.accept()
         except OSError:
             return
-        with plain, suppress(OSError), tls.wrap_socket(plain, server_side=True) as connection:
+        with client_socket, suppress(OSError), tls_context.wrap_socket(client_socket, server_side=True) as connection:
             if connection.recv(1 << 16):
                 certificate = connection.getpeercert()
                 certificates.append(json.dumps(certificate["subject"]) if certificate else None)
@@ -109,10 +111,10 @@ def _serve(server: socket.socket, tls: ssl.SSLContext, certificates: list[Any]) 
 async def _aggregate(cluster: Cluster, port: int) -> None:
     service_name = {"name": "hostile", "namespace": "default"}
     spec = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
-    about = {"group": "hostile.example", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100}
+    api = {"group": "hostile.example", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100}
     target = {"insecureSkipTLSVerify": True, "service": {**service_name, "port": port}}
     metadata = {"name": "v1.hostile.example"}
     async with Client.from_kubeconfig(kubeconfigs.suite(cluster), user_agent="cluster-test/1") as client:
         await client.create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": service_name, "spec": spec})
         body = {"apiVersion": API_SERVICES.api_version, "kind": "APIService", "metadata": metadata}
-        await client.create(API_SERVICES, {**body, "spec": {**about, **target}})
+        await client.create(API_SERVICES, {**body, "spec": {**api, **target}})

@@ -10,7 +10,7 @@ import pytest
 from conformance.cluster import pace
 from conformance.cluster.lateness import LIMIT, Lateness
 from conformance.cluster.outages import CHECK_INTERVAL, SUITE
-from tests.cluster.test_outages import Clock, still
+from tests.cluster.test_outages import Clock, manual_watcher
 
 
 def test_a_late_answer_counts_until_the_next_request_that_is_answered_in_time() -> None:
@@ -25,7 +25,7 @@ def test_a_late_answer_counts_until_the_next_request_that_is_answered_in_time() 
     assert str(lateness.between(0, 30)[0]) == "kwok answered after 3.0 s"
 
 
-def test_a_complaint_is_no_answer_in_time() -> None:
+def test_a_complaint_is_not_an_answer_in_time() -> None:
     lateness = Lateness()
     lateness.answered("etcd", 5, 5, well=False)
     assert lateness.seconds(0, 8) == 3
@@ -34,7 +34,7 @@ def test_a_complaint_is_no_answer_in_time() -> None:
     assert str(lateness.between(0, 10)[0]) == f"etcd answered after {1 + LIMIT:.1f} s"
 
 
-def test_time_that_two_components_were_late_counts_once() -> None:
+def test_time_in_which_two_components_are_late_counts_once() -> None:
     lateness = Lateness()
     for component, start, end in (("etcd", 1, 3), ("kwok", 2, 5)):
         lateness.answered(component, start, start + LIMIT)
@@ -42,9 +42,9 @@ def test_time_that_two_components_were_late_counts_once() -> None:
     assert lateness.seconds(0, 9) == 4 and lateness.seconds(4, 9) == 1
 
 
-def test_a_suite_that_wakes_late_was_slow_meanwhile() -> None:
+def test_a_suite_that_wakes_late_counts_as_slow() -> None:
     clock = Clock()
-    watcher = still(lambda: "", clock)
+    watcher = manual_watcher(lambda: "", clock)
     clock.now += CHECK_INTERVAL + LIMIT / 2
     watcher.look()
     assert watcher.slow(0) == (0, [])
@@ -54,12 +54,12 @@ def test_a_suite_that_wakes_late_was_slow_meanwhile() -> None:
     assert (seconds, delay.component) == (2, SUITE) and watcher.overlapping(0) == []
 
 
-@pytest.mark.parametrize(("load", "running", "times"), [(1, 2, 1), (8, 8, 1), (40, 3, 5), (1, 60, 7.5), (9999, 1, 20)])
-def test_patience_grows_with_what_the_machine_has_to_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, load: float, running: int, times: float
+@pytest.mark.parametrize(("load", "running", "factor"), [(1, 2, 1), (8, 8, 1), (40, 3, 5), (1, 60, 7.5), (9999, 1, 20)])
+def test_patience_grows_with_the_load_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, load: float, running: int, factor: float
 ) -> None:
     (tmp_path / "loadavg").write_text(f"{load} 1.0 1.0 {running}/900 1234\n")
     monkeypatch.setattr(pace, "_LOAD", tmp_path / "loadavg")
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 1.0, 1.0))
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert pace.patience(30) == 30 * times
+    assert pace.patience(30) == 30 * factor

@@ -20,7 +20,7 @@ POLICIES = (
     "reference_impl/admission/webhooks.yaml",
     "docs/examples/job-bridge/policy.yaml",
 )
-GROVE = ("grove.io", "podcliquesets")
+PODCLIQUESETS = ("grove.io", "podcliquesets")
 
 
 def rule(group: str, resource: str, *operations: str) -> dict[str, Any]:
@@ -42,9 +42,9 @@ def hook(*rules: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("build", [policy, hook])
 @pytest.mark.parametrize(
-    ("group", "resource", "named"),
+    ("group", "resource", "expected_effect"),
     [
-        (*GROVE, ""),
+        (*PODCLIQUESETS, ""),
         ("grove.io", "*", ""),
         ("", "pods", ""),
         ("batch", "jobs", ""),
@@ -64,13 +64,13 @@ def hook(*rules: dict[str, Any]) -> dict[str, Any]:
         ("apps", "deployments/status", "changes deployments/status of the group apps"),
     ],
 )
-def test_what_matches_tells_what_can_be_changed(build: Any, group: str, resource: str, named: str) -> None:
-    assert mutating.effect(build(rule(*GROVE), rule(group, resource))) == named
+def test_the_rules_determine_the_reported_effect(build: Any, group: str, resource: str, expected_effect: str) -> None:
+    assert mutating.effect(build(rule(*PODCLIQUESETS), rule(group, resource))) == expected_effect
     assert mutating.effect(build(rule(group, resource, "DELETE", "CONNECT"))) == ""
 
 
 @pytest.mark.parametrize("path", POLICIES)
-def test_what_honest_implementations_and_clusters_have_is_not_named(path: str) -> None:
+def test_policies_and_webhooks_of_honest_implementations_have_no_effect(path: str) -> None:
     documents = [
         document for document in yaml.safe_load_all((PROJECT / path).read_text()) if isinstance(document, dict)
     ]
@@ -82,23 +82,25 @@ def crd(group: str, strategy: str) -> dict[str, Any]:
     return {"kind": "CustomResourceDefinition", "spec": spec}
 
 
-def test_a_conversion_of_groves_kinds() -> None:
+def test_a_conversion_webhook_for_groves_kinds_is_reported() -> None:
     assert mutating.effect(crd("grove.io", "None")) == mutating.effect(crd("other.example", "Webhook")) == ""
     assert mutating.effect(crd("grove.io", "Webhook")) == "converts podcliques.grove.io by a webhook"
 
 
 @pytest.mark.parametrize(
-    ("group", "named"), [("grove.io", True), ("", True), ("metrics.k8s.io", False), ("toy.example", False)]
+    ("group", "is_reported"), [("grove.io", True), ("", True), ("metrics.k8s.io", False), ("toy.example", False)]
 )
-def test_a_server_that_answers_in_the_place_of_the_api_server(group: str, named: bool) -> None:
+def test_an_aggregated_server_for_groves_or_core_kinds_is_reported(group: str, is_reported: bool) -> None:
     service = {"kind": "APIService", "spec": {"group": group, "version": "v1", "service": {"name": "x"}}}
-    assert bool(mutating.effect(service)) is named
+    assert bool(mutating.effect(service)) is is_reported
     assert mutating.effect({"kind": "APIService", "spec": {"group": group, "version": "v1"}}) == ""
 
 
-@pytest.mark.parametrize("wrong", [{}, {"spec": 1}, {"spec": {"matchConstraints": {"resourceRules": [1]}}}])
-def test_malformed_objects_do_nothing(wrong: dict[str, Any]) -> None:
-    assert [mutating.effect({"kind": kind, **wrong}) for kind in ("MutatingAdmissionPolicy", "APIService", "")] == [
+@pytest.mark.parametrize("malformed_object", [{}, {"spec": 1}, {"spec": {"matchConstraints": {"resourceRules": [1]}}}])
+def test_malformed_objects_have_no_effect(malformed_object: dict[str, Any]) -> None:
+    assert [
+        mutating.effect({"kind": kind, **malformed_object}) for kind in ("MutatingAdmissionPolicy", "APIService", "")
+    ] == [
         "",
         "",
         "",

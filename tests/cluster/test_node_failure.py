@@ -40,7 +40,7 @@ def entry(condition_type: str, status: str, **fields: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("current", "expected"),
+    ("observed_node", "expected"),
     [
         (
             node(True, Ready="True", DiskPressure="False", NetworkUnavailable="False"),
@@ -53,14 +53,14 @@ def entry(condition_type: str, status: str, **fields: str) -> dict[str, str]:
         (node(False, Ready="Unknown"), None),  # KWOK reports the conditions again
     ],
 )
-def test_what_the_kubelet_of_a_lost_node_would_tell_is_unknown_and_the_rest_is_left(
-    current: SimulatedNode, expected: list[dict[str, str]] | None
+def test_kubelet_conditions_of_a_lost_node_become_unknown_and_others_remain(
+    observed_node: SimulatedNode, expected: list[dict[str, str]] | None
 ) -> None:
-    assert node_failure.node_patch(current, NOW) == (expected and {"conditions": expected})
+    assert node_failure.node_patch(observed_node, NOW) == (expected and {"conditions": expected})
 
 
 @pytest.mark.parametrize(
-    ("current", "lost", "expected"),
+    ("observed_pod", "lost", "expected"),
     [
         (pod(Ready="True"), True, [entry(LOST, "True"), entry("Ready", "False")]),
         (pod(Ready="False"), True, [entry(LOST, "True")]),
@@ -71,12 +71,14 @@ def test_what_the_kubelet_of_a_lost_node_would_tell_is_unknown_and_the_rest_is_l
         (pod(Ready="True"), False, None),
     ],
 )
-def test_pods_of_a_lost_node_are_not_ready_and_nobody_plays_them(
-    current: SimulatedPod, lost: bool, expected: list[dict[str, Any]] | None
+def test_pods_of_a_lost_node_are_marked_and_not_ready(
+    observed_pod: SimulatedPod, lost: bool, expected: list[dict[str, Any]] | None
 ) -> None:
-    assert node_failure.pod_patch(current, lost, NOW) == (expected and {"conditions": expected})
+    assert node_failure.pod_patch(observed_pod, lost, NOW) == (expected and {"conditions": expected})
 
 
-@pytest.mark.parametrize(("lost", "waits"), [({}, True), ({"lost": "True"}, False)])
-def test_a_waiting_init_container_of_a_lost_node_waits_for_ever(lost: dict[str, str], waits: bool) -> None:
-    assert pod(Initialized="False", **lost).waits == waits
+@pytest.mark.parametrize(("conditions", "is_simulated"), [({}, True), ({"lost": "True"}, False)])
+def test_the_wait_of_an_init_container_on_a_lost_node_is_not_simulated(
+    conditions: dict[str, str], is_simulated: bool
+) -> None:
+    assert pod(Initialized="False", **conditions).waits == is_simulated

@@ -36,7 +36,7 @@ class Clock:
 
 
 @contextmanager
-def running(*components: MonitoredComponent, silence: float = 0.3) -> Iterator[Watcher]:
+def run_watcher(*components: MonitoredComponent, silence: float = 0.3) -> Iterator[Watcher]:
     watcher = Watcher(components, silence=silence)
     watcher.start()
     try:
@@ -45,18 +45,18 @@ def running(*components: MonitoredComponent, silence: float = 0.3) -> Iterator[W
         watcher.stop()
 
 
-def still(process: Callable[[], str], clock: Clock) -> Watcher:
+def manual_watcher(process: Callable[[], str], clock: Clock) -> Watcher:
     """Return a watcher of one process that checks only when its `look` is called."""
     return Watcher([MonitoredComponent("kwok", process)], clock=clock, wall=clock.wall)
 
 
-def texts(outages: list[Outage]) -> list[str]:
+def descriptions(outages: list[Outage]) -> list[str]:
     return [str(outage) for outage in outages]
 
 
-def test_a_stopped_process_is_an_outage_from_the_last_good_look_to_the_next() -> None:
+def test_a_stopped_process_is_an_outage_from_the_last_good_check_to_the_next() -> None:
     clock, state = Clock(), [""]
-    watcher = still(lambda: state[0], clock)
+    watcher = manual_watcher(lambda: state[0], clock)
     clock.now = 101
     watcher.look()
     assert watcher.overlapping(0) == []
@@ -66,61 +66,61 @@ def test_a_stopped_process_is_an_outage_from_the_last_good_look_to_the_next() ->
     clock.now, state[0] = 105, ""
     watcher.look()
     assert watcher.overlapping(101.5) == watcher.overlapping(105) == [Outage("kwok", STOPPED, 101, 105)]
-    assert texts(watcher.overlapping(0)) == ["kwok is stopped (SIGSTOP), for 4 s"]
+    assert descriptions(watcher.overlapping(0)) == ["kwok is stopped (SIGSTOP), for 4 s"]
     assert watcher.overlapping(105.1) == []
 
 
 @pytest.mark.parametrize("part", ["process", "page"])
-def test_a_look_that_fails_is_an_outage_and_watching_continues(part: str) -> None:
-    answers = iter([RuntimeError("broken"), RuntimeError("broken")])
+def test_a_failed_check_is_an_outage_and_checks_continue(part: str) -> None:
+    errors = iter([RuntimeError("broken"), RuntimeError("broken")])
 
-    def look() -> str:
-        raise next(answers, None) or Recovered
+    def check() -> str:
+        raise next(errors, None) or Recovered
 
-    with running(MonitoredComponent("kwok", **{part: look}), silence=0.0) as watcher:
-        [complaint] = wait_for(lambda: texts(watcher.overlapping(0)))
+    with run_watcher(MonitoredComponent("kwok", **{part: check}), silence=0.0) as watcher:
+        [complaint] = wait_for(lambda: descriptions(watcher.overlapping(0)))
         assert "kwok cannot be watched: " in complaint
-        wait_for(lambda: any("Recovered" in text for text in texts(watcher.overlapping(0))))
+        wait_for(lambda: any("Recovered" in text for text in descriptions(watcher.overlapping(0))))
 
 
-def test_a_dead_process_does_not_come_back() -> None:
+def test_the_outage_of_a_dead_process_is_final() -> None:
     clock, state = Clock(), [STOPPED]
-    watcher = still(lambda: state[0], clock)
+    watcher = manual_watcher(lambda: state[0], clock)
     watcher.look()
     assert not watcher.overlapping(0)[0].final
     state[0] = DEAD
     watcher.look()
     assert watcher.overlapping(0)[0].final
-    assert texts(watcher.overlapping(0)) == ["kwok does not run"]
+    assert descriptions(watcher.overlapping(0)) == ["kwok does not run"]
     assert watcher.wait_until_over(60) == watcher.overlapping(0)  # returns at once
 
 
-def test_a_suite_that_did_not_run_is_an_outage_of_its_own() -> None:
+def test_the_suspension_of_the_suite_is_a_separate_outage() -> None:
     clock = Clock()
-    watcher = still(lambda: "", clock)
+    watcher = manual_watcher(lambda: "", clock)
     clock.now += UNNOTICED
     assert watcher.settled(0) == []
     clock.now += 60
     assert watcher.settled(clock.now - 1) == [Outage(SUITE, "did not run itself", 100 + UNNOTICED, 160 + UNNOTICED)]
 
 
-def test_a_suite_that_was_stopped_while_it_looked_is_an_outage_too() -> None:
-    clock, stops = Clock(), [60, 0]
+def test_the_suspension_of_the_suite_during_a_check_is_an_outage() -> None:
+    clock, pauses = Clock(), [60, 0]
 
-    def look() -> str:
-        clock.now += stops.pop()
+    def check() -> str:
+        clock.now += pauses.pop()
         return ""
 
-    watcher = still(look, clock)
+    watcher = manual_watcher(check, clock)
     watcher.look()
     assert watcher.overlapping(0) == []
     watcher.look()  # the suite is stopped during this check
-    stops.append(0)
+    pauses.append(0)
     watcher.look()
     assert watcher.overlapping(0) == [Outage(SUITE, "did not run itself", 100, 160)]
 
 
-def test_a_slow_machine_may_be_late_for_as_much_longer() -> None:
+def test_a_slow_machine_has_a_longer_limit_for_delays() -> None:
     clock = Clock()
     watcher = Watcher([MonitoredComponent("kwok", lambda: "")], time_scale=2, clock=clock, wall=clock.wall)
     clock.now += 2 * UNNOTICED
@@ -129,46 +129,46 @@ def test_a_slow_machine_may_be_late_for_as_much_longer() -> None:
     assert len(watcher.settled(0)) == 1
 
 
-def test_a_machine_that_slept_is_an_outage() -> None:
+def test_the_sleep_of_a_machine_is_an_outage() -> None:
     clock = Clock()
-    watcher = still(lambda: "", clock)
+    watcher = manual_watcher(lambda: "", clock)
     clock.offset += 3600
-    assert texts(watcher.settled(0)) == ["the wall clock jumped by +3600 s, for 0 s"]
+    assert descriptions(watcher.settled(0)) == ["the wall clock jumped by +3600 s, for 0 s"]
     clock.now += 1
     assert watcher.settled(100.5) == []
 
 
-def test_a_page_that_is_silent_for_long_is_an_outage_and_one_that_is_late_is_none() -> None:
+def test_a_page_that_is_silent_for_long_is_an_outage_but_a_late_page_is_not() -> None:
     answers = iter(["timed out", ""])
-    with running(MonitoredComponent("etcd", page=lambda: next(answers, "")), silence=30) as watcher:
+    with run_watcher(MonitoredComponent("etcd", page=lambda: next(answers, "")), silence=30) as watcher:
         assert watcher.settled(0) == []
-    with running(MonitoredComponent("etcd", page=lambda: "timed out")) as watcher:
-        assert texts(watcher.settled(0)) == ["etcd does not answer: timed out"]
+    with run_watcher(MonitoredComponent("etcd", page=lambda: "timed out")) as watcher:
+        assert descriptions(watcher.settled(0)) == ["etcd does not answer: timed out"]
 
 
-def test_what_has_just_begun_is_waited_for_before_a_verdict() -> None:
-    well = threading.Event()
-    well.set()
-    with running(MonitoredComponent("etcd", page=lambda: "" if well.is_set() else "refused")) as watcher:
+def test_a_verdict_waits_for_the_end_of_a_new_outage() -> None:
+    is_healthy = threading.Event()
+    is_healthy.set()
+    with run_watcher(MonitoredComponent("etcd", page=lambda: "" if is_healthy.is_set() else "refused")) as watcher:
         assert watcher.settled(0) == []
-        well.clear()
+        is_healthy.clear()
         assert watcher.overlapping(0) == []
         [outage] = watcher.settled(0)
         assert watcher.wait_until_over(0.05) == [outage]
-        well.set()
+        is_healthy.set()
         assert watcher.wait_until_over(10) == []
         assert [entry.end is not None for entry in watcher.overlapping(0)] == [True]
 
 
 @pytest.mark.parametrize("component", [MonitoredComponent("a", lambda: ""), MonitoredComponent("a", page=lambda: "")])
-def test_a_look_at_what_is_well_costs_no_time(component: MonitoredComponent) -> None:
-    with running(component, silence=1000) as watcher:
+def test_waiting_for_a_healthy_component_takes_no_time(component: MonitoredComponent) -> None:
+    with run_watcher(component, silence=1000) as watcher:
         assert watcher.settled(0) == watcher.wait_until_over(1000) == []
 
 
-def test_a_component_that_is_just_being_started_again_ends_no_looking(state: StateRoot) -> None:
-    me = Owner.this_process()
-    record = ClusterRecord(name="one", uid="uid-of-one", creator=me, owner=me, ports=20000)
+def test_a_component_that_is_being_restarted_does_not_end_the_checks(state: StateRoot) -> None:
+    this_process = Owner.this_process()
+    record = ClusterRecord(name="one", uid="uid-of-one", creator=this_process, owner=this_process, ports=20000)
     state.add(record)
     cluster = Cluster(state, record)
     pids = cluster.monitor.log("etcd").parent.parent / "pids"
@@ -176,7 +176,7 @@ def test_a_component_that_is_just_being_started_again_ends_no_looking(state: Sta
     (pids / "etcd.pid").symlink_to(pids / "was-here-when-it-was-listed")
     watcher = watch(cluster)
     watcher.look()
-    assert "etcd does not run" in texts(watcher.overlapping(0))
+    assert "etcd does not run" in descriptions(watcher.overlapping(0))
 
 
 def test_health_closes_the_connections_that_it_has_kept() -> None:

@@ -16,30 +16,32 @@ from conformance.cluster import owner_watch, processes
 from conformance.cluster.ports import Ports
 from conformance.cluster.state import RECORD, ClusterRecord, Owner, StateRoot
 from conformance.errors import UsageError
-from tests.cluster.test_prune import KWOK, START, assert_nothing_is_left, exists, of_root
+from tests.cluster.test_prune import KWOK_FOLDER, START_SOURCE, assert_nothing_is_left, path_exists, processes_of_root
 from tests.cluster.waiting import Spawn, wait_for
 
-DEAD = Owner(os.getpid(), 1.0)
+DEAD_OWNER = Owner(os.getpid(), 1.0)
 
 
-class Looked(Exception):
+class Paused(Exception):
     """Raised in place of the pause between two checks."""
 
 
 def stop_at_pause(pause: float) -> None:
-    raise Looked
+    raise Paused
 
 
-def add(state: StateRoot, **fields: object) -> ClusterRecord:
-    me = Owner.this_process()
-    record = ClusterRecord(name="one", uid="uid-of-one", creator=me, owner=me)
+def add_cluster(state: StateRoot, **fields: object) -> ClusterRecord:
+    this_process = Owner.this_process()
+    record = ClusterRecord(name="one", uid="uid-of-one", creator=this_process, owner=this_process)
     state.add(record)
     return state.update(record, **fields)
 
 
-@pytest.mark.parametrize("fields", [{"creator": DEAD}, {"phase": "ready", "owner": DEAD}], ids=["starting", "ready"])
+@pytest.mark.parametrize(
+    "fields", [{"creator": DEAD_OWNER}, {"phase": "ready", "owner": DEAD_OWNER}], ids=["starting", "ready"]
+)
 def test_the_cluster_of_a_dead_process_is_taken_down(state: StateRoot, fields: dict[str, object]) -> None:
-    record = add(state, **fields)
+    record = add_cluster(state, **fields)
     Ports().claim(state.directory("one"))
     marker = {processes.CLUSTER: record.uid, processes.STATE_ROOT: str(state.root)}
     with subprocess.Popen(["sleep", "1000"], env=os.environ | marker) as component:
@@ -49,80 +51,84 @@ def test_the_cluster_of_a_dead_process_is_taken_down(state: StateRoot, fields: d
 
 
 @pytest.mark.parametrize("error", [RetryError(Future(1)), UsageError("the disk is full")], ids=["busy", "full"])
-def test_a_take_down_that_fails_is_tried_again(
-    state: StateRoot, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    record, tries, pauses = add(state, creator=DEAD), [error, None], []
+def test_a_failed_take_down_is_retried(state: StateRoot, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    record, outcomes, pauses = add_cluster(state, creator=DEAD_OWNER), [error, None], []
 
-    def take_down(*given: object) -> None:
-        if (failure := tries.pop(0)) is not None:
+    def take_down(*arguments: object) -> None:
+        if (failure := outcomes.pop(0)) is not None:
             raise failure
 
     monkeypatch.setattr(owner_watch, "take_down", take_down)
     owner_watch.watch(state, "one", record.uid, pauses.append)
-    assert (tries, len(pauses)) == ([], 1)
+    assert (outcomes, len(pauses)) == ([], 1)
 
 
 @pytest.mark.parametrize(
-    "fields", [{}, {"phase": "ready"}, {"creator": DEAD, "phase": "ready"}], ids=["starting", "ready", "handed over"]
+    "fields",
+    [{}, {"phase": "ready"}, {"creator": DEAD_OWNER, "phase": "ready"}],
+    ids=["starting", "ready", "handed over"],
 )
-def test_the_cluster_of_a_living_process_stays(state: StateRoot, fields: dict[str, object]) -> None:
-    record = add(state, **fields)
-    with pytest.raises(Looked):
+def test_the_cluster_of_a_running_process_remains(state: StateRoot, fields: dict[str, object]) -> None:
+    record = add_cluster(state, **fields)
+    with pytest.raises(Paused):
         owner_watch.watch(state, "one", record.uid, stop_at_pause)
     assert state.names() == ["one"]
 
 
-def test_a_cluster_that_belongs_to_nobody_is_not_watched(state: StateRoot) -> None:
-    record = add(state, creator=DEAD, owner=None, phase="ready")
+def test_a_cluster_without_an_owner_is_not_watched(state: StateRoot) -> None:
+    record = add_cluster(state, creator=DEAD_OWNER, owner=None, phase="ready")
     owner_watch.watch(state, "one", record.uid, stop_at_pause)
     assert state.names() == ["one"]
 
 
-def test_another_cluster_of_the_same_name_stays(state: StateRoot) -> None:
-    add(state, creator=DEAD)
+def test_another_cluster_of_the_same_name_remains(state: StateRoot) -> None:
+    add_cluster(state, creator=DEAD_OWNER)
     owner_watch.watch(state, "one", "another uid", stop_at_pause)
     owner_watch.take_down(state, "one", "another uid")
     assert state.names() == ["one"]
 
 
-def test_an_owner_that_gave_the_cluster_away_as_its_last_act_takes_nothing_along(
+def test_a_cluster_that_is_handed_over_while_its_owner_ends_is_not_abandoned(
     state: StateRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = add(state, phase="ready", owner=DEAD)
+    record = add_cluster(state, phase="ready", owner=DEAD_OWNER)
 
-    def give_away_and_end(self: Owner) -> bool:
+    def hand_over_and_end(self: Owner) -> bool:
         state.update(record, owner=Owner.this_process())
         return False
 
-    monkeypatch.setattr(Owner, "alive", give_away_and_end)
+    monkeypatch.setattr(Owner, "alive", hand_over_and_end)
     assert state.abandoned("one") == ""
 
 
 @pytest.mark.cluster
 @pytest.mark.parametrize(
-    "moment",
+    "is_reached",
     [
-        pytest.param(lambda folder: of_root(folder.parent.parent), id="the watch runs"),
-        pytest.param(exists(f"{KWOK}/pids/etcd.pid"), id="etcd is forked", marks=pytest.mark.thorough),
-        pytest.param(exists("kubeconfig"), id="it is Ready"),
+        pytest.param(lambda folder: processes_of_root(folder.parent.parent), id="the watch runs"),
+        pytest.param(path_exists(f"{KWOK_FOLDER}/pids/etcd.pid"), id="etcd is forked", marks=pytest.mark.thorough),
+        pytest.param(path_exists("kubeconfig"), id="it is Ready"),
     ],
 )
-def test_a_run_killed_with_its_process_group_leaves_nothing(state: StateRoot, moment: Callable[[Path], bool]) -> None:
+def test_a_run_killed_with_its_process_group_leaves_nothing(
+    state: StateRoot, is_reached: Callable[[Path], bool]
+) -> None:
     folder = state.directory("victim")
-    with subprocess.Popen([sys.executable, "-c", START], stdin=subprocess.PIPE, start_new_session=True) as victim:
-        wait_for(lambda: moment(folder))
+    with subprocess.Popen(
+        [sys.executable, "-c", START_SOURCE], stdin=subprocess.PIPE, start_new_session=True
+    ) as victim:
+        wait_for(lambda: is_reached(folder))
         os.killpg(victim.pid, signal.SIGKILL)
-    wait_for(lambda: not folder.exists() and not of_root(state.root))
+    wait_for(lambda: not folder.exists() and not processes_of_root(state.root))
     assert_nothing_is_left(state)
 
 
 @pytest.mark.cluster
-def test_a_cluster_that_was_lent_ends_with_its_borrower(state: StateRoot, spawn: Spawn) -> None:
+def test_a_cluster_ends_with_the_process_that_was_named_as_its_owner(state: StateRoot, spawn: Spawn) -> None:
     command = [sys.executable, "-m", "conformance.cli", "cluster", "up", "lent", "--owner"]
-    with subprocess.Popen(["sleep", "1000"]) as borrower:
-        subprocess.run([*command, str(borrower.pid)], check=True, capture_output=True)
+    with subprocess.Popen(["sleep", "1000"]) as owner:
+        subprocess.run([*command, str(owner.pid)], check=True, capture_output=True)
         assert (state.directory("lent") / RECORD).exists()
-        borrower.kill()
-    wait_for(lambda: not state.directory("lent").exists() and not of_root(state.root))
+        owner.kill()
+    wait_for(lambda: not state.directory("lent").exists() and not processes_of_root(state.root))
     assert_nothing_is_left(state)

@@ -17,7 +17,7 @@ def program(name: str, platform: str = "linux-arm64", kubernetes: str = "") -> P
     return next(program for program in pins.load(platform, kubernetes) if program.name == name)
 
 
-def test_kubernetes_comes_as_images_and_a_file_and_etcd_in_an_archive() -> None:
+def test_programs_are_pinned_as_images_files_or_archives() -> None:
     assert program("kube-scheduler").url.startswith("https://registry.k8s.io/v2/kube-scheduler/manifests/sha256:")
     assert program("kubectl").url == "https://dl.k8s.io/release/v1.36.3/bin/linux/arm64/kubectl"
     assert program("etcd").url.endswith("/v3.6.14/etcd-v3.6.14-linux-arm64.tar.gz")
@@ -29,7 +29,7 @@ def test_on_macos_kubernetes_is_built() -> None:
 
 
 @pytest.mark.parametrize("version", ["1.37", "1.37.2", "v1.37.2"])
-def test_a_cluster_of_another_version_has_its_control_plane_and_our_kubectl(version: str) -> None:
+def test_a_cluster_of_another_version_has_its_own_control_plane_and_the_default_kubectl(version: str) -> None:
     names = {pin.name for pin in pins.load("linux-amd64")}
     selected = pins.load("linux-amd64", version)
     assert {pin.name for pin in selected} == names and len(selected) == len(names)
@@ -44,7 +44,7 @@ def test_the_default_version_has_digests_for_all_programs(version: str) -> None:
     assert all(pin.digest for pin in pins.load("linux-amd64", version))
 
 
-def test_each_version_of_kubernetes_is_built_from_sources_of_its_own() -> None:
+def test_each_version_of_kubernetes_is_built_from_its_own_sources() -> None:
     releases = pins.releases("linux-amd64")
     assert [group.version for group in releases] == ["1.36.3", "1.37.2"]
     for group in releases:
@@ -55,7 +55,7 @@ def test_each_version_of_kubernetes_is_built_from_sources_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("version", ["1.35", "1.36.2", "1.37.2-rc.0", "latest", "1.3", "1"])
-def test_a_version_that_is_not_pinned_is_told_with_those_that_are(version: str) -> None:
+def test_an_unpinned_version_is_reported_with_the_pinned_versions(version: str) -> None:
     with pytest.raises(UsageError) as caught:
         pins.load("linux-amd64", version)
     message = f"--kubernetes: Kubernetes '{version}' is not pinned — pinned: 1.36.3 (default), 1.37.2"
@@ -70,19 +70,19 @@ def test_a_mirror_of_images_may_have_a_path(monkeypatch: pytest.MonkeyPatch) -> 
     assert program("kubectl").url.startswith("https://dl.k8s.io/")
 
 
-def test_what_comes_from_no_site_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_of_a_disabled_site_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROVE_CONFORMANCE_RELEASES_REGISTRY", "none")
     assert not program("kube-apiserver").digest and program("kubectl").digest
 
 
 @pytest.mark.parametrize("site", ["mirror.example.com", "file:///etc", "http://", "ftp://example.com"])
-def test_a_mirror_that_is_no_http_address_is_the_users_error(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mirror_without_an_http_address_is_a_usage_error(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROVE_CONFORMANCE_RELEASES_KWOK", site)
     with pytest.raises(UsageError, match=r"GROVE_CONFORMANCE_RELEASES_KWOK: .* http:// or https:// URL, or none"):
         program("kwok")
 
 
-def test_the_user_may_have_pins_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_users_may_supply_their_own_pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pins_file = tmp_path / "own.yaml"
     pins_file.write_text((PINS / "assets.yaml").read_text("utf-8").replace("1.36.3", "1.36.9"), "utf-8")
     monkeypatch.setenv("GROVE_CONFORMANCE_PINS", str(pins_file))
@@ -106,7 +106,7 @@ def test_the_user_may_have_pins_of_their_own(tmp_path: Path, monkeypatch: pytest
         ("  etcd:\n    version: 3.6.14", "  etcd:\n    version: v3.6.14", "MAJOR.MINOR.PATCH"),
     ],
 )
-def test_a_mistake_in_them_is_one_line(
+def test_a_mistake_in_a_pins_file_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
 ) -> None:
     text = (PINS / "assets.yaml").read_text("utf-8")
@@ -119,12 +119,10 @@ def test_a_mistake_in_them_is_one_line(
     assert "own.yaml:" in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_cache_of_a_ci_system_is_named_by_the_pins_and_the_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cache_key_depends_on_the_pins_and_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [assets.cache_key(), assets.cache_key("1.37")]
     assert keys[0] == assets.cache_key() and keys[0] != keys[1]
-    changed = tmp_path / "assets.yaml"
-    changed.write_text(pins.source().read_text() + "# another pin\n")
-    monkeypatch.setenv(pins.VARIABLE, str(changed))
+    changed_pins = tmp_path / "assets.yaml"
+    changed_pins.write_text(pins.source().read_text() + "# another pin\n")
+    monkeypatch.setenv(pins.VARIABLE, str(changed_pins))
     assert assets.cache_key() != keys[0]

@@ -54,7 +54,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @asynccontextmanager
-async def connected(cluster: Cluster) -> AsyncIterator[Client]:
+async def connect(cluster: Cluster) -> AsyncIterator[Client]:
     async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="plain-workloads-test/1") as client:
         yield client
 
@@ -70,7 +70,7 @@ def value_at(value: Any, path: str) -> Any:
     return value
 
 
-async def until(read: Any, expected: object, seconds: float = 120) -> None:
+async def wait_for_value(read: Any, expected: object, seconds: float = 120) -> None:
     """Wait until `read()` returns the expected value."""
     values: list[object] = []
 
@@ -94,96 +94,96 @@ async def observed_states(client: Client) -> list[Document]:
     return states
 
 
-def test_workloads_end_as_on_a_real_cluster(cluster: Cluster) -> None:
-    async def play() -> None:
-        async with connected(cluster) as client:
+def test_workloads_reach_the_same_states_as_on_a_real_cluster(cluster: Cluster) -> None:
+    async def run_test() -> None:
+        async with connect(cluster) as client:
             await nodes.create_nodes(client, nodes.manifests("tiny", 2))
             for entry in ENTRIES:
                 resource = RESOURCES[entry["object"]["kind"]]
                 await client.create(resource, entry["object"], namespace="default" if resource.namespaced else None)
             expected = [entry["reaches"] for entry in ENTRIES]
-            await until(lambda: observed_states(client), expected)
+            await wait_for_value(lambda: observed_states(client), expected)
 
-    asyncio.run(play())
+    asyncio.run(run_test())
 
 
-def test_volumes_are_where_their_class_says_and_go_with_their_claims(cluster: Cluster) -> None:
-    async def play() -> None:
-        async with connected(cluster) as client:
-            stored = {volume["spec"]["claimRef"]["name"]: volume for volume in await client.list(VOLUMES)}
-            zones = {
+def test_volumes_have_the_zone_of_their_class_and_are_deleted_with_their_claims(cluster: Cluster) -> None:
+    async def run_test() -> None:
+        async with connect(cluster) as client:
+            volumes = {volume["spec"]["claimRef"]["name"]: volume for volume in await client.list(VOLUMES)}
+            terms_by_claim = {
                 name: value_at(volume, "spec.nodeAffinity.required.nodeSelectorTerms")
-                for name, volume in stored.items()
+                for name, volume in volumes.items()
             }
-            zone = [{"matchExpressions": [{"key": nodes.ZONE, "operator": "In", "values": ["zone-a"]}]}]
-            assert zones == {"data-store-0": zone, "data-store-1": zone, "shared": None}
+            expected_terms = [{"matchExpressions": [{"key": nodes.ZONE, "operator": "In", "values": ["zone-a"]}]}]
+            assert terms_by_claim == {"data-store-0": expected_terms, "data-store-1": expected_terms, "shared": None}
             await client.delete(CLAIMS, "default", "shared")
 
             async def claims() -> set[str]:
                 return {volume["spec"]["claimRef"]["name"] for volume in await client.list(VOLUMES)}
 
-            await until(claims, {"data-store-0", "data-store-1"})
+            await wait_for_value(claims, {"data-store-0", "data-store-1"})
 
-    asyncio.run(play())
+    asyncio.run(run_test())
 
 
-def kubectl(cluster: Cluster, *arguments: str) -> list[str]:
+def run_kubectl(cluster: Cluster, *arguments: str) -> list[str]:
     """Return the lines that kubectl prints."""
     command = [str(cluster.kubectl), "--kubeconfig", str(cluster.kubeconfig), *arguments]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return done.stdout.splitlines()
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return result.stdout.splitlines()
 
 
-def top(cluster: Cluster, *arguments: str) -> list[list[str]]:
+def top_rows(cluster: Cluster, *arguments: str) -> list[list[str]]:
     """Return the rows of `kubectl top`, split into columns."""
-    return [line.split() for line in kubectl(cluster, "top", *arguments, "--no-headers")]
+    return [line.split() for line in run_kubectl(cluster, "top", *arguments, "--no-headers")]
 
 
-def test_logs_and_exec_say_in_a_line_that_nothing_runs(cluster: Cluster) -> None:
-    (log,) = kubectl(cluster, "logs", "alone")
+def test_logs_and_exec_report_in_one_line_that_nothing_runs(cluster: Cluster) -> None:
+    (log,) = run_kubectl(cluster, "logs", "alone")
     assert log == "grove-conformance: no log, for KWOK plays this pod and nothing runs in it"
-    (refused,) = kubectl(cluster, "exec", "alone", "--", "touch", str(cluster.directory / "executed"))
-    assert 'no exec found for container "main" in pod "default/alone"' in refused
+    (error,) = run_kubectl(cluster, "exec", "alone", "--", "touch", str(cluster.directory / "executed"))
+    assert 'no exec found for container "main" in pod "default/alone"' in error
     assert not (cluster.directory / "executed").exists()
 
 
 def test_kubectl_top_shows_declared_usage(cluster: Cluster) -> None:
-    assert [row[1:] for row in top(cluster, "pods", "-l", "app=busy")] == [["140m", "32Mi"]] * 2
-    assert {name: cpu for name, cpu, *_ in top(cluster, "pods")}["alone"] == "1m"
-    assert sorted(row[0] for row in top(cluster, "nodes")) == ["tiny-0", "tiny-1"]
-    used = {row[0]: int(row[1].removesuffix("m")) for row in top(cluster, "nodes")}
-    assert sum(used.values()) >= 280
+    assert [row[1:] for row in top_rows(cluster, "pods", "-l", "app=busy")] == [["140m", "32Mi"]] * 2
+    assert {name: cpu for name, cpu, *_ in top_rows(cluster, "pods")}["alone"] == "1m"
+    assert sorted(row[0] for row in top_rows(cluster, "nodes")) == ["tiny-0", "tiny-1"]
+    cpu_by_node = {row[0]: int(row[1].removesuffix("m")) for row in top_rows(cluster, "nodes")}
+    assert sum(cpu_by_node.values()) >= 280
 
 
-def test_metrics_are_served_as_soon_as_their_process_runs_again(cluster: Cluster) -> None:
+def test_metrics_are_served_as_soon_as_their_process_is_restarted(cluster: Cluster) -> None:
     cluster.kill(COMPONENT)
-    assert top(cluster, "nodes")[0][0] in ("error:", "Error")
+    assert top_rows(cluster, "nodes")[0][0] in ("error:", "Error")
     cluster.start()
-    assert sorted(row[0] for row in top(cluster, "nodes")) == ["tiny-0", "tiny-1"]
+    assert sorted(row[0] for row in top_rows(cluster, "nodes")) == ["tiny-0", "tiny-1"]
 
 
-def test_metrics_are_for_the_api_server_alone(cluster: Cluster) -> None:
+def test_only_the_api_server_can_read_metrics(cluster: Cluster) -> None:
     """Other users have certificates of the same authority, but must ask the API server, which checks their rights."""
     url = f"https://127.0.0.1:{cluster.ports[Port.METRICS]}"
 
-    async def direct() -> int:
+    async def request_directly() -> int:
         connection = config.load(kubeconfigs.role(cluster, "someone"))
         async with Client(dataclasses.replace(connection, server=url), user_agent="plain-workloads-test/1") as client:
             return (await client.exchange("GET", "/apis/metrics.k8s.io/v1beta1/nodes")).status
 
-    assert asyncio.run(direct()) == 403
-    assert answer_without_certificate(cluster) == b""
+    assert asyncio.run(request_directly()) == 403
+    assert response_without_certificate(cluster) == b""
 
 
-def answer_without_certificate(cluster: Cluster) -> bytes:
+def response_without_certificate(cluster: Cluster) -> bytes:
     """Return the first byte of the response to a client without a certificate; empty if there is no response."""
-    tls = ssl.create_default_context(cafile=str(cluster.pki / "ca.crt"))
+    tls_context = ssl.create_default_context(cafile=str(cluster.pki / "ca.crt"))
     address = ("127.0.0.1", cluster.ports[Port.METRICS])
     with (
         contextlib.suppress(ssl.SSLError, ConnectionError),
-        socket.create_connection(address) as plain,
-        tls.wrap_socket(plain, server_hostname="127.0.0.1") as secured,
+        socket.create_connection(address) as client_socket,
+        tls_context.wrap_socket(client_socket, server_hostname="127.0.0.1") as tls_socket,
     ):
-        secured.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        return secured.recv(1)
+        tls_socket.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        return tls_socket.recv(1)
     return b""

@@ -14,11 +14,11 @@ from conformance.cluster.pod_mixes import Mix
 from conformance.data import PROJECT, folder
 from conformance.errors import UsageError
 
-DATA = folder("kwok-profiles") / "behaviors.yaml"
-STAGES = folder("kwok-profiles") / "stages" / "fast" / "behaviors.yaml"
+BEHAVIORS_FILE = folder("kwok-profiles") / "behaviors.yaml"
+STAGES_FILE = folder("kwok-profiles") / "stages" / "fast" / "behaviors.yaml"
 
 
-def test_annotations_of_a_life_are_spelled_out() -> None:
+def test_the_annotations_of_a_behavior_have_their_full_names() -> None:
     annotations = pod_behaviors.annotated("crash-loop", restart_after="2s", restarts=3)
     assert annotations == {BEHAVIOR: "crash-loop", PREFIX + "restart-after": "2s", PREFIX + "restarts": "3"}
 
@@ -36,7 +36,7 @@ def test_annotations_of_a_life_are_spelled_out() -> None:
         ({"ready-after": "3"}, "ready-after: '3' has the wrong form — give whole seconds"),
     ],
 )
-def test_a_mistake_is_told(annotations: dict[str, str], message: str) -> None:
+def test_a_mistake_is_reported(annotations: dict[str, str], message: str) -> None:
     clique = {"name": "web", "annotations": {PREFIX + name: value for name, value in annotations.items()}}
     manifest = {"spec": {"template": {"cliques": [{"name": "other"}, clique]}}}
     (mistake,) = pod_behaviors.mistakes_of_set(manifest)
@@ -46,13 +46,13 @@ def test_a_mistake_is_told(annotations: dict[str, str], message: str) -> None:
 @pytest.mark.parametrize(
     "spec", [None, [], {"template": 1}, {"template": {"cliques": [None, {"annotations": ["x"]}, {"annotations": 1}]}}]
 )
-def test_a_manifest_of_a_wrong_shape_is_left_to_the_api_server(spec: object) -> None:
+def test_a_malformed_manifest_is_left_to_the_api_server(spec: object) -> None:
     assert not list(pod_behaviors.mistakes_of_set({"spec": spec}))
 
 
-def test_what_is_right_or_not_ours_is_no_mistake() -> None:
-    other = {"example.org/behavior": "long", PREFIX + "hold-deletion": ""}
-    assert not list(pod_behaviors.mistakes(other | pod_behaviors.annotated("exit", exit_code=3)))
+def test_valid_and_foreign_annotations_are_not_mistakes() -> None:
+    foreign_annotations = {"example.org/behavior": "long", PREFIX + "hold-deletion": ""}
+    assert not list(pod_behaviors.mistakes(foreign_annotations | pod_behaviors.annotated("exit", exit_code=3)))
     assert not list(pod_behaviors.mistakes({PREFIX + "ready-after": "3s"}))
 
 
@@ -80,8 +80,8 @@ def test_what_is_right_or_not_ours_is_no_mistake() -> None:
         ('restarts: "1"', "restarts: 1s", "mixes.realistic.failures[0].parameters.restarts: '1s' has the wrong form"),
     ],
 )
-def test_a_wrong_file_of_lives_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
-    text = DATA.read_text("utf-8")
+def test_an_invalid_behaviors_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = BEHAVIORS_FILE.read_text("utf-8")
     assert old in text
     path = tmp_path / "behaviors.yaml"
     path.write_text(text.replace(old, new), "utf-8")
@@ -98,24 +98,26 @@ def test_a_wrong_file_of_lives_is_refused(tmp_path: Path, old: str, new: str, me
         ("matchAnnotations:", "matchAnotations:", "unknown field"),
     ],
 )
-def test_a_wrong_file_of_stages_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_an_invalid_stages_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "behaviors.yaml"
-    path.write_text(STAGES.read_text("utf-8").replace(old, new, 1), "utf-8")
+    path.write_text(STAGES_FILE.read_text("utf-8").replace(old, new, 1), "utf-8")
     with pytest.raises(UsageError, match=re.escape(message)):
         stages.load_file(path)
 
 
-def test_every_life_has_stages_of_its_own_and_no_parameter_is_left_out() -> None:
-    loaded = [stage for stage in stages.load_file(STAGES) if not is_unnamed(stage) and not is_of_job(stage)]
-    texts: dict[str, str] = {}
-    for stage in loaded:
+def test_every_behavior_has_its_own_stages_with_all_of_its_parameters() -> None:
+    loaded_stages = [stage for stage in stages.load_file(STAGES_FILE) if not is_unnamed(stage) and not is_of_job(stage)]
+    yaml_by_behavior: dict[str, str] = {}
+    for stage in loaded_stages:
         behavior = stage["spec"]["selector"]["matchAnnotations"][BEHAVIOR]
         assert stage["metadata"]["name"].endswith(f"-{behavior}") and "${" not in yaml.safe_dump(stage)
-        texts[behavior] = texts.get(behavior, "") + yaml.safe_dump(stage)
-    assert texts.keys() == pod_behaviors.load().behaviors.keys()
+        yaml_by_behavior[behavior] = yaml_by_behavior.get(behavior, "") + yaml.safe_dump(stage)
+    assert yaml_by_behavior.keys() == pod_behaviors.load().behaviors.keys()
     for name, behavior in pod_behaviors.load().behaviors.items():
         for parameter, default in behavior.parameters.items():
-            assert f"{PREFIX}{parameter}" in texts[name] and f'"{default}"' in texts[name].replace("\\", "")
+            assert f"{PREFIX}{parameter}" in yaml_by_behavior[name] and f'"{default}"' in yaml_by_behavior[
+                name
+            ].replace("\\", "")
 
 
 def is_unnamed(stage: stages.Stage) -> bool:
@@ -129,25 +131,25 @@ def is_of_job(stage: stages.Stage) -> bool:
 JOB_STAGES = {f"pod-{stage}-exit-job" for stage in ("runs", "becomes-ready", "exits", "restarts")}
 
 
-def test_pods_without_a_life_are_asked_little_more_than_before() -> None:
+def test_stages_of_behaviors_add_few_expressions_for_other_pods() -> None:
     """KWOK compares annotations before it runs any jq expression, and stops at the first expression that does not
     match. So the stages of behaviors cost other pods nothing, except two stages that check whether a parameter
     requests a behavior, and four that check whether a Job controls the pod."""
-    expressions = {
+    counts_by_stage = {
         stage["metadata"]["name"]: len(stage["spec"]["selector"]["matchExpressions"])
         for stage in stages.load("fast")
         if stage["spec"]["resourceRef"]["kind"] == "Pod" and "matchAnnotations" not in stage["spec"]["selector"]
     }
-    assert {name: count for name, count in expressions.items() if not name.endswith(("-unnamed", "-job"))} == {
+    assert {name: count for name, count in counts_by_stage.items() if not name.endswith(("-unnamed", "-job"))} == {
         "pod-ready": 5,
         "pod-starts": 5,
         "pod-delete": 3,
     }
-    assert {name for name in expressions if name.endswith("-unnamed")} == {
+    assert {name for name in counts_by_stage if name.endswith("-unnamed")} == {
         "pod-runs-realistic-unnamed",
         "pod-becomes-ready-realistic-unnamed",
     }
-    assert {name for name in expressions if name.endswith("-job")} == JOB_STAGES
+    assert {name for name in counts_by_stage if name.endswith("-job")} == JOB_STAGES
 
 
 def first_key(stage: stages.Stage) -> str:
@@ -156,40 +158,44 @@ def first_key(stage: stages.Stage) -> str:
     return str(jq["key"])
 
 
-def test_pods_of_jobs_that_name_no_life_exit_and_have_no_other() -> None:
-    loaded = [stage for stage in stages.load("fast") if is_unnamed(stage) or is_of_job(stage)]
-    none_named = f'select(.metadata.annotations["{BEHAVIOR}"] == null) | '
-    for stage in loaded:
+def test_pods_of_jobs_without_a_behavior_exit() -> None:
+    loaded_stages = [stage for stage in stages.load("fast") if is_unnamed(stage) or is_of_job(stage)]
+    without_behavior = f'select(.metadata.annotations["{BEHAVIOR}"] == null) | '
+    for stage in loaded_stages:
         selector = f"select({stages.OF_A_JOB})" if is_of_job(stage) else f"select({stages.OF_A_JOB} | not) | "
-        assert first_key(stage).startswith(none_named + selector)
-    (exits,) = (yaml.safe_dump(stage) for stage in loaded if stage["metadata"]["name"] == "pod-exits-exit-job")
-    assert pod_behaviors.load().jobs["exit-after"] == "1s" and '"1s"' in exits.replace("\\", "")
-    slow = pod_behaviors.load().of_jobs("slow")
-    assert slow is not None and (slow["ready-after"], slow["exit-after"]) == ("60s", "1s")
+        assert first_key(stage).startswith(without_behavior + selector)
+    (exit_stage,) = (
+        yaml.safe_dump(stage) for stage in loaded_stages if stage["metadata"]["name"] == "pod-exits-exit-job"
+    )
+    assert pod_behaviors.load().jobs["exit-after"] == "1s" and '"1s"' in exit_stage.replace("\\", "")
+    parameters = pod_behaviors.load().of_jobs("slow")
+    assert parameters is not None and (parameters["ready-after"], parameters["exit-after"]) == ("60s", "1s")
 
 
-def mixes(behavior: str) -> list[Mix]:
+def mixes_of_behavior(behavior: str) -> list[Mix]:
     return [mix for name, mix in pod_behaviors.load().mixes.items() if name == behavior]
 
 
 @pytest.mark.parametrize("behavior", sorted(pod_behaviors.load().behaviors))
-def test_pods_that_name_no_life_have_every_stage_of_that_of_the_cluster(behavior: str) -> None:
-    loaded = stages.load("fast", behavior)
-    named_stages = [stage for stage in loaded if stage["metadata"]["name"].endswith(f"-{behavior}")]
-    failing = {failure.behavior for mix in mixes(behavior) for failure in mix.failures}
-    additional = {f"{stage}-{cause}" for cause in failing for stage in ("pod-exits", "pod-restarts")}
-    assert {stage["metadata"]["name"] for stage in loaded if is_unnamed(stage)} == {
+def test_pods_without_a_behavior_have_every_stage_of_the_clusters_behavior(behavior: str) -> None:
+    loaded_stages = stages.load("fast", behavior)
+    named_stages = [stage for stage in loaded_stages if stage["metadata"]["name"].endswith(f"-{behavior}")]
+    failure_behaviors = {failure.behavior for mix in mixes_of_behavior(behavior) for failure in mix.failures}
+    additional = {f"{stage}-{cause}" for cause in failure_behaviors for stage in ("pod-exits", "pod-restarts")}
+    assert {stage["metadata"]["name"] for stage in loaded_stages if is_unnamed(stage)} == {
         f"{name}-unnamed" for name in additional | {stage["metadata"]["name"] for stage in named_stages}
     }
-    first = {first_key(stage) for stage in loaded if is_unnamed(stage)}
-    starts_jobs = behavior in ("realistic", "slow")
-    unless_job = f"select({stages.OF_A_JOB} | not) | " if starts_jobs else ""
-    assert first == {f'select(.metadata.annotations["{BEHAVIOR}"] == null) | {unless_job}"every"'}
-    assert {stage["metadata"]["name"] for stage in loaded if is_of_job(stage)} == (JOB_STAGES if starts_jobs else set())
-    (ready,) = (stage for stage in loaded if stage["metadata"]["name"] == "pod-ready")
-    keys = [expression["jq"]["key"] for expression in ready["spec"]["selector"]["matchExpressions"]]
+    first_keys = {first_key(stage) for stage in loaded_stages if is_unnamed(stage)}
+    has_job_stages = behavior in ("realistic", "slow")
+    unless_job = f"select({stages.OF_A_JOB} | not) | " if has_job_stages else ""
+    assert first_keys == {f'select(.metadata.annotations["{BEHAVIOR}"] == null) | {unless_job}"every"'}
+    assert {stage["metadata"]["name"] for stage in loaded_stages if is_of_job(stage)} == (
+        JOB_STAGES if has_job_stages else set()
+    )
+    (ready_stage,) = (stage for stage in loaded_stages if stage["metadata"]["name"] == "pod-ready")
+    keys = [expression["jq"]["key"] for expression in ready_stage["spec"]["selector"]["matchExpressions"]]
     assert any(f'("{behavior}" | select(. != ""))' in key for key in keys)
-    assert "${" not in yaml.safe_dump_all(loaded)
+    assert "${" not in yaml.safe_dump_all(loaded_stages)
 
 
 def test_the_page_has_every_annotation_with_its_defaults() -> None:

@@ -15,21 +15,27 @@ REALISTIC = load().mixes["realistic"]
 
 def uids() -> list[str]:
     """Return UIDs with every value of the first byte, each with three values of the bytes behind it."""
-    return [f"{first:02x}{second:02x}{second:02x}{second:02x}-0000" for first in range(256) for second in (0, 130, 255)]
+    return [
+        f"{first_byte:02x}{other_byte:02x}{other_byte:02x}{other_byte:02x}-0000"
+        for first_byte in range(256)
+        for other_byte in (0, 130, 255)
+    ]
 
 
-def test_each_time_has_every_value_between_its_least_and_its_most_about_equally_often() -> None:
+def test_each_time_takes_every_value_of_its_range_about_equally_often() -> None:
     for index, (name, (low, high)) in enumerate(REALISTIC.times.items(), 1):
-        drawn = Counter(REALISTIC.seconds("00" * index + f"{byte:02x}" + "0000")[name] for byte in range(256))
-        assert sorted(drawn) == list(range(low, high + 1))
-        assert max(drawn.values()) - min(drawn.values()) <= 1
+        counts_by_seconds = Counter(
+            REALISTIC.seconds("00" * index + f"{byte:02x}" + "0000")[name] for byte in range(256)
+        )
+        assert sorted(counts_by_seconds) == list(range(low, high + 1))
+        assert max(counts_by_seconds.values()) - min(counts_by_seconds.values()) <= 1
 
 
-def test_exactly_the_share_of_pods_fails_and_none_in_two_ways() -> None:
-    failed = Counter(
+def test_exactly_the_configured_share_of_pods_fails() -> None:
+    failure_counts = Counter(
         failure.behavior for byte in range(256) if (failure := REALISTIC.failure(f"{byte:02x}")) is not None
     )
-    assert failed == {"crash-loop": 256 // 16, "exit": 256 // 32}
+    assert failure_counts == {"crash-loop": 256 // 16, "exit": 256 // 32}
 
 
 def test_times_do_not_depend_on_whether_a_pod_fails() -> None:
@@ -38,18 +44,21 @@ def test_times_do_not_depend_on_whether_a_pod_fails() -> None:
     }
 
 
-compiled = functools.cache(jq.compile)
+compile_expression = functools.cache(jq.compile)
 
 
-def by_jq(expression: str, uid: str) -> Any:
-    return compiled(expression).input_value({"metadata": {"uid": uid}}).first()
+def evaluate_by_jq(expression: str, uid: str) -> Any:
+    return compile_expression(expression).input_value({"metadata": {"uid": uid}}).first()
 
 
-def test_jq_draws_the_same() -> None:
+def test_jq_draws_the_same_values() -> None:
     assert {uid: REALISTIC.seconds(uid) for uid in uids()} == {
-        uid: {name: int(by_jq(f'"{text}"', uid).removesuffix("s")) for name, text in REALISTIC.parameters().items()}
+        uid: {
+            name: int(evaluate_by_jq(f'"{text}"', uid).removesuffix("s"))
+            for name, text in REALISTIC.parameters().items()
+        }
         for uid in uids()
     }
     for failure in REALISTIC.failures:
         for uid in uids():
-            assert by_jq(failure.drawn, uid) is (REALISTIC.failure(uid) == failure), uid
+            assert evaluate_by_jq(failure.drawn, uid) is (REALISTIC.failure(uid) == failure), uid

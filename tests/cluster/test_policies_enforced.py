@@ -21,50 +21,52 @@ from conformance.suite.session import policy_objects
 from kube.errors import ApiError
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
-HOUSE = "{apiVersion: v1, kind: ConfigMap, metadata: {name: house-rules}}"
+HOUSE_RULES = "{apiVersion: v1, kind: ConfigMap, metadata: {name: house-rules}}"
 CONTAINER = {"name": "main", "image": "registry.example/main:1"}
 ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
 
 
 @pytest.fixture(scope="module")
-def chosen(tmp_path_factory: pytest.TempPathFactory) -> Policies:
+def selected_policies(tmp_path_factory: pytest.TempPathFactory) -> Policies:
     folder = tmp_path_factory.mktemp("policies")
-    (folder / "house.yaml").write_text(HOUSE)
+    (folder / "house.yaml").write_text(HOUSE_RULES)
     return policies.load(policies.chosen(["restricted,quota,limits,sidecar", str(folder)]))
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, chosen: Policies) -> Iterator[Cluster]:
-    settings = ClusterSettings(audit=False, policies=chosen)
-    started = Cluster.up("policies", settings=settings, state=StateRoot(tmp_path_factory.mktemp("state") / "root"))
+def cluster(tmp_path_factory: pytest.TempPathFactory, selected_policies: Policies) -> Iterator[Cluster]:
+    settings = ClusterSettings(audit=False, policies=selected_policies)
+    running_cluster = Cluster.up(
+        "policies", settings=settings, state=StateRoot(tmp_path_factory.mktemp("state") / "root")
+    )
     try:
-        deployment.enforce(started, chosen, lambda *_: None)
-        yield started
+        deployment.enforce(running_cluster, selected_policies, lambda *_: None)
+        yield running_cluster
     finally:
-        started.down()
+        running_cluster.down()
 
 
 @pytest.fixture
-def create(api: Api, chosen: Policies) -> Callable[..., Any]:
+def create_pod(api: Api, selected_policies: Policies) -> Callable[..., Any]:
     """A function that creates a pod with a spec. The pod's namespace is new and has the objects of all policies."""
     metadata = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "team-"}})["metadata"]
     name = metadata["name"]
-    policy_objects.wait(api, name, [*chosen.without_namespace, ACCOUNT])
+    policy_objects.wait(api, name, [*selected_policies.without_namespace, ACCOUNT])
 
-    def pod(spec: dict[str, Any]) -> Any:
+    def create_in_namespace(spec: dict[str, Any]) -> Any:
         metadata = {"name": "pod", "namespace": name}
         return api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
-    return pod
+    return create_in_namespace
 
 
-def test_pods_that_are_not_restricted_are_refused(create: Callable[..., Any]) -> None:
+def test_pods_that_are_not_restricted_are_refused(create_pod: Callable[..., Any]) -> None:
     with pytest.raises(ApiError, match=r'violates PodSecurity "restricted:latest": allowPrivilegeEscalation'):
-        create({"containers": [CONTAINER]})
+        create_pod({"containers": [CONTAINER]})
 
 
-def test_admitted_pods_have_requests_limits_a_label_and_a_sidecar(create: Callable[..., Any]) -> None:
-    pod = create(restricted({"containers": [CONTAINER]}))
+def test_admitted_pods_have_requests_limits_a_label_and_a_sidecar(create_pod: Callable[..., Any]) -> None:
+    pod = create_pod(restricted({"containers": [CONTAINER]}))
     assert pod["metadata"]["labels"] == {"mesh.example/injected": "true"}
     names = [container["name"] for container in pod["spec"]["containers"]]
     resources = [container["resources"] for container in pod["spec"]["containers"]]
@@ -72,25 +74,25 @@ def test_admitted_pods_have_requests_limits_a_label_and_a_sidecar(create: Callab
     assert resources == [{"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "64", "memory": "512Gi"}}] * 2
 
 
-def test_more_than_the_quota_is_refused(create: Callable[..., Any]) -> None:
+def test_requests_above_the_quota_are_refused(create_pod: Callable[..., Any]) -> None:
     resources = {"limits": {"nvidia.com/gpu": "2001"}}
     with pytest.raises(ApiError, match=r"exceeded quota: quota, requested: requests.nvidia.com/gpu=2001"):
-        create(restricted({"containers": [{**CONTAINER, "resources": resources}]}))
+        create_pod(restricted({"containers": [{**CONTAINER, "resources": resources}]}))
 
 
-def test_policies_last_over_restarts_and_snapshots(cluster: Cluster, request: pytest.FixtureRequest) -> None:
+def test_policies_survive_restarts_and_snapshots(cluster: Cluster, request: pytest.FixtureRequest) -> None:
     cluster.kill(COMPONENT)
     cluster.start()
     snapshots.take(cluster, "now")
     snapshots.restore(cluster, "now")
-    test_admitted_pods_have_requests_limits_a_label_and_a_sidecar(request.getfixturevalue("create"))
+    test_admitted_pods_have_requests_limits_a_label_and_a_sidecar(request.getfixturevalue("create_pod"))
 
 
-def test_an_object_that_the_api_server_refuses_is_said_with_its_file(cluster: Cluster, tmp_path: Path) -> None:
+def test_an_object_that_the_api_server_refuses_is_reported_with_its_file(cluster: Cluster, tmp_path: Path) -> None:
     policy_file = tmp_path / "mine.yaml"
     policy_file.write_text(
         "{apiVersion: v1, kind: LimitRange, metadata: {name: mine}, spec: {limits: [{type: Nothing}]}}"
     )
-    with pytest.raises(HarnessError, match=r"mine\.yaml: the API server rejected LimitRange mine: ") as refused:
+    with pytest.raises(HarnessError, match=r"mine\.yaml: the API server rejected LimitRange mine: ") as caught:
         deployment.enforce(cluster, policies.load([str(policy_file)]), lambda *_: None)
-    assert len(str(refused.value).splitlines()) == 1
+    assert len(str(caught.value).splitlines()) == 1

@@ -9,16 +9,19 @@ import pytest
 from conformance.cluster.ports import BLOCK, FREE_PORTS, DriverPorts, Port, Ports
 
 
-def test_further_blocks_are_claimed_when_they_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_blocks_are_claimed_when_they_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     cluster = tmp_path / "cluster"
     cluster.mkdir()
-    first = Ports().claim(cluster)
+    first_block = Ports().claim(cluster)
     ports = DriverPorts(cluster)
-    assert [ports.port(first, index) for index in (0, FREE_PORTS - 1)] == [first + Port.FREE, first + BLOCK - 1]
-    assert list(Ports().claims()) == [first]
-    claimed = [ports.port(first, index) for index in range(FREE_PORTS + BLOCK + 1)]
-    assert len(set(claimed)) == len(claimed)
-    assert claimed == [ports.port(first, index) for index in range(FREE_PORTS + BLOCK + 1)]
+    assert [ports.port(first_block, index) for index in (0, FREE_PORTS - 1)] == [
+        first_block + Port.FREE,
+        first_block + BLOCK - 1,
+    ]
+    assert list(Ports().claims()) == [first_block]
+    driver_ports = [ports.port(first_block, index) for index in range(FREE_PORTS + BLOCK + 1)]
+    assert len(set(driver_ports)) == len(driver_ports)
+    assert driver_ports == [ports.port(first_block, index) for index in range(FREE_PORTS + BLOCK + 1)]
     assert len(Ports().claims()) == 3 and set(Ports().claims().values()) == {cluster}
     assert len(Ports().release(cluster)) == 3

@@ -12,12 +12,12 @@ from conformance.cluster.features import Features, Requested
 from conformance.cluster.preflight import ExpectedFeatures
 from conformance.errors import UsageError
 from kube.client import Client
-from tests.cluster.simulated_cluster import ALL, BOTH, COMPOSITE, GENERIC, TOPOLOGY, SimulatedCluster
+from tests.cluster.simulated_cluster import ALL_GATES, BOTH_VERSIONS, COMPOSITE, GENERIC, TOPOLOGY, SimulatedCluster
 
 TREE = ExpectedFeatures("v1beta1", topology=True, tree=True)
 FLAT = ExpectedFeatures("v1beta1")
 FLAT_AND_TOPOLOGY = ExpectedFeatures("v1beta1", topology=True)
-NONE: frozenset[str] = frozenset()
+NO_GATES: frozenset[str] = frozenset()
 GENERIC_ONLY = frozenset({GENERIC})
 V1BETA1, V1ALPHA3 = frozenset({"v1beta1"}), frozenset({"v1alpha3"})
 
@@ -28,13 +28,17 @@ def check(cluster: SimulatedCluster, expected: ExpectedFeatures = TREE, **option
 
 
 @pytest.mark.parametrize(
-    ("expected", "gates", "served"),
-    [(TREE, ALL, BOTH), (FLAT_AND_TOPOLOGY, ALL - {COMPOSITE}, V1BETA1), (FLAT, GENERIC_ONLY, V1BETA1)],
+    ("expected", "gates", "served_versions"),
+    [
+        (TREE, ALL_GATES, BOTH_VERSIONS),
+        (FLAT_AND_TOPOLOGY, ALL_GATES - {COMPOSITE}, V1BETA1),
+        (FLAT, GENERIC_ONLY, V1BETA1),
+    ],
 )
-def test_a_cluster_that_has_it_passes_and_keeps_nothing(
-    expected: ExpectedFeatures, gates: frozenset[str], served: frozenset[str]
+def test_a_cluster_with_all_features_passes_and_keeps_no_objects(
+    expected: ExpectedFeatures, gates: frozenset[str], served_versions: frozenset[str]
 ) -> None:
-    cluster = SimulatedCluster(gates, served, gates, GENERIC_ONLY)
+    cluster = SimulatedCluster(gates, served_versions, gates, GENERIC_ONLY)
     check(cluster, expected)
     assert not cluster.objects and cluster.reads
 
@@ -48,13 +52,13 @@ GATE_OFF = "the feature gate {} is off"
         (
             "WL37-E10",
             TREE,
-            SimulatedCluster(NONE, BOTH, NONE),
+            SimulatedCluster(NO_GATES, BOTH_VERSIONS, NO_GATES),
             ("kube-apiserver: " + GATE_OFF.format(GENERIC), "drops sch"),
         ),
         (
             "WL37-E11",
             FLAT,
-            SimulatedCluster(GENERIC_ONLY, NONE, GENERIC_ONLY),
+            SimulatedCluster(GENERIC_ONLY, NO_GATES, GENERIC_ONLY),
             ("--runtime-config=scheduling.k8s.io/v1beta1=true",),
         ),
         (
@@ -66,28 +70,43 @@ GATE_OFF = "the feature gate {} is off"
         (
             "WL37-E13",
             FLAT,
-            SimulatedCluster(NONE, NONE, GENERIC_ONLY),
+            SimulatedCluster(NO_GATES, NO_GATES, GENERIC_ONLY),
             ("kube-apiserver: " + GATE_OFF.format(GENERIC),),
         ),
-        ("WL37-E14", TREE, SimulatedCluster(ALL, V1BETA1, ALL), ("--runtime-config=scheduling.k8s.io/v1alpha3=true",)),
-        ("WL37-E15", TREE, SimulatedCluster(ALL, V1ALPHA3, ALL), ("--runtime-config=scheduling.k8s.io/v1beta1=true",)),
+        (
+            "WL37-E14",
+            TREE,
+            SimulatedCluster(ALL_GATES, V1BETA1, ALL_GATES),
+            ("--runtime-config=scheduling.k8s.io/v1alpha3=true",),
+        ),
+        (
+            "WL37-E15",
+            TREE,
+            SimulatedCluster(ALL_GATES, V1ALPHA3, ALL_GATES),
+            ("--runtime-config=scheduling.k8s.io/v1beta1=true",),
+        ),
         (
             "WL37-E16",
             TREE,
-            SimulatedCluster(scheduler=ALL - {COMPOSITE}),
+            SimulatedCluster(scheduler=ALL_GATES - {COMPOSITE}),
             ("kube-scheduler: " + GATE_OFF.format(COMPOSITE),),
         ),
         (
             "WL37-E17",
             TREE,
-            SimulatedCluster(scheduler=NONE),
+            SimulatedCluster(scheduler=NO_GATES),
             ("kube-scheduler: " + GATE_OFF.format(GENERIC), "one by one"),
         ),
-        ("WL37-E17", FLAT, SimulatedCluster(GENERIC_ONLY, V1BETA1, NONE), ("--feature-gates=GenericWorkload=true",)),
+        (
+            "WL37-E17",
+            FLAT,
+            SimulatedCluster(GENERIC_ONLY, V1BETA1, NO_GATES),
+            ("--feature-gates=GenericWorkload=true",),
+        ),
         (
             "WL37-E18",
             TREE,
-            SimulatedCluster(ALL - {COMPOSITE}, BOTH, ALL),
+            SimulatedCluster(ALL_GATES - {COMPOSITE}, BOTH_VERSIONS, ALL_GATES),
             ("kube-apiserver: " + GATE_OFF.format(COMPOSITE),),
         ),
         (
@@ -105,12 +124,12 @@ GATE_OFF = "the feature gate {} is off"
         (
             "WL37-E21",
             TREE,
-            SimulatedCluster(controller_manager=NONE),
+            SimulatedCluster(controller_manager=NO_GATES),
             ("kube-controller-manager: " + GATE_OFF.format(GENERIC),),
         ),
     ],
 )
-def test_what_is_missing_is_said_in_one_line(
+def test_a_missing_feature_is_reported_in_one_line(
     row: str, expected: ExpectedFeatures, cluster: SimulatedCluster, parts: tuple[str, ...]
 ) -> None:
     with pytest.raises(UsageError) as caught:
@@ -120,36 +139,36 @@ def test_what_is_missing_is_said_in_one_line(
     assert not cluster.objects, "the namespace could not go"
 
 
-def test_a_scheduler_that_says_nothing_of_a_plain_pod_is_told_with_its_last_error() -> None:
-    def last(component: str) -> str:
+def test_a_scheduler_that_ignores_a_plain_pod_is_reported_with_its_last_error() -> None:
+    def last_error(component: str) -> str:
         return f"{component} failed to list *v1alpha3.CompositePodGroup"
 
     with pytest.raises(
         UsageError, match=r"kube-scheduler: says nothing of a plain pod within 0.1 s: .* failed to list"
     ):
-        check(SimulatedCluster(GENERIC_ONLY, V1BETA1, ALL), FLAT, last=last)
+        check(SimulatedCluster(GENERIC_ONLY, V1BETA1, ALL_GATES), FLAT, last=last_error)
 
 
-def test_a_scheduler_whose_api_came_late_is_waited_for() -> None:
+def test_a_scheduler_may_notice_its_api_late() -> None:
     check(SimulatedCluster(reads_until_noticed=2))
     with pytest.raises(UsageError, match="says nothing of a plain pod"):
         check(SimulatedCluster(reads_until_noticed=10**9))
 
 
-def test_without_kube_scheduler_the_other_components_are_proved() -> None:
+def test_without_kube_scheduler_the_other_components_are_checked() -> None:
     flat = ExpectedFeatures("v1beta1", scheduler=False)
-    check(SimulatedCluster(scheduler=NONE), flat)
+    check(SimulatedCluster(scheduler=NO_GATES), flat)
     with pytest.raises(UsageError, match="kube-controller-manager"):
-        check(SimulatedCluster(controller_manager=NONE), flat)
+        check(SimulatedCluster(controller_manager=NO_GATES), flat)
 
 
-def test_nothing_is_asked_of_a_cluster_without_features_of_the_workload_api() -> None:
-    cluster = SimulatedCluster(NONE, NONE, NONE, NONE)
+def test_a_cluster_without_features_of_the_workload_api_is_not_checked() -> None:
+    cluster = SimulatedCluster(NO_GATES, NO_GATES, NO_GATES, NO_GATES)
     check(cluster, ExpectedFeatures.of(Features({"kube-apiserver": {"APIServerTracing": True}}), "1.37"))
     assert not cluster.reads
 
 
-def test_what_one_component_has_is_expected_of_all() -> None:
+def test_the_features_of_one_component_are_expected_of_all() -> None:
     def expected(minor: str, **requested: tuple[str, ...]) -> ExpectedFeatures:
         return ExpectedFeatures.of(features.resolve(Requested(**requested), minor), minor)
 

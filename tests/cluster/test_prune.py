@@ -22,7 +22,7 @@ from conformance.cluster.state import RECORD, ClusterRecord, Owner, StateRoot, k
 from tests.cluster.test_commands import grove_conformance
 from tests.cluster.waiting import Spawn, wait_for
 
-START = """
+START_SOURCE = """
 import sys
 from conformance.cluster.controlplane import Cluster
 cluster = Cluster.up("victim")
@@ -30,21 +30,21 @@ print("up", flush=True)
 sys.stdin.readline()
 """
 
-KWOK = "kwok/clusters/victim"
+KWOK_FOLDER = "kwok/clusters/victim"
 
 
-def of_root(root: Path) -> list[str]:
+def processes_of_root(root: Path) -> list[str]:
     """Return the names of the living processes with the marker of a state root."""
-    return [one.name() for one, _ in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(root))]
+    return [process.name() for process, _ in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(root))]
 
 
 def assert_nothing_is_left(state: StateRoot) -> None:
-    assert of_root(state.root) == []
+    assert processes_of_root(state.root) == []
     assert list(state.clusters.iterdir()) == []
     assert [folder for folder in Ports().claims().values() if folder.is_relative_to(state.root)] == []
 
 
-def add_dead(state: StateRoot, name: str, **fields: object) -> Path:
+def add_dead_cluster(state: StateRoot, name: str, **fields: object) -> Path:
     """Add the record of a cluster whose processes are all dead; return its folder."""
     owner = Owner(os.getpid(), 1.0)
     record = ClusterRecord(name=name, uid=name, creator=owner, owner=owner)
@@ -53,55 +53,55 @@ def add_dead(state: StateRoot, name: str, **fields: object) -> Path:
     return folder
 
 
-def test_nothing_to_prune_is_no_error(state: StateRoot) -> None:
+def test_nothing_to_prune_is_not_an_error(state: StateRoot) -> None:
     pruned = prune()
     assert not pruned.clusters and not pruned.processes
 
 
-def test_a_cluster_of_a_dead_owner_goes_with_its_ports(state: StateRoot) -> None:
-    folder = add_dead(state, "dead", phase="ready")
-    first = Ports().claim(folder)
+def test_a_cluster_of_a_dead_owner_is_removed_with_its_ports(state: StateRoot) -> None:
+    folder = add_dead_cluster(state, "dead", phase="ready")
+    first_port = Ports().claim(folder)
     pruned = prune()
     assert list(pruned.clusters) == ["dead"]
-    assert first in pruned.ports  # checkouts share the claims, so there may be void claims of another one
+    assert first_port in pruned.ports  # checkouts share the claims, so there may be void claims of another one
     assert_nothing_is_left(state)
 
 
-def test_prune_of_all_checkouts_removes_what_is_dead_and_leaves_what_it_cannot_read(
+def test_prune_of_all_checkouts_removes_dead_clusters_and_keeps_unreadable_ones(
     state: StateRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    other, elsewhere, newer = (
+    other_root, temporary_root, newer_root = (
         (StateRoot(user_state() / "other")),
         StateRoot(tmp_path / "elsewhere"),
         StateRoot(user_state() / "new"),
     )
-    for root in (other, elsewhere):
-        Ports().claim(add_dead(root, "dead", phase="ready"))
-    (add_dead(newer, "unread") / RECORD).write_text('{"of": "another version"}')
-    add_dead(newer, "dead", phase="ready")
+    for root in (other_root, temporary_root):
+        Ports().claim(add_dead_cluster(root, "dead", phase="ready"))
+    (add_dead_cluster(newer_root, "unread") / RECORD).write_text('{"of": "another version"}')
+    add_dead_cluster(newer_root, "dead", phase="ready")
     # Another run releases its ports after this process has listed the claims and before it reads them.
-    given_up = user_state() / "ports" / "29999"
-    given_up.symlink_to(tmp_path / "nothing")
-    assert known_roots() == sorted([elsewhere.root, newer.root, other.root])
-    given_up.unlink()
-    listed = grove_conformance("cluster", "list", "--all", "--json").stdout
-    assert [Path(entry["directory"]).parent.parent.name for entry in json.loads(listed)].count("other") == 1
+    released_port = user_state() / "ports" / "29999"
+    released_port.symlink_to(tmp_path / "nothing")
+    assert known_roots() == sorted([temporary_root.root, newer_root.root, other_root.root])
+    released_port.unlink()
+    listing = grove_conformance("cluster", "list", "--all", "--json").stdout
+    assert [Path(entry["directory"]).parent.parent.name for entry in json.loads(listing)].count("other") == 1
     assert grove_conformance("cluster", "prune").stdout == "nothing to remove\n"
     assert grove_conformance("cluster", "prune", "--all").stdout.count("removed cluster dead") == 2
-    for root in (other, elsewhere):
+    for root in (other_root, temporary_root):
         assert_nothing_is_left(root)
-    assert newer.names() == ["dead", "unread"]
+    assert newer_root.names() == ["dead", "unread"]
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"name": "bad"}'])
-def test_a_cluster_without_a_readable_record_goes(state: StateRoot, text: str) -> None:
-    (add_dead(state, "bad") / RECORD).write_text(text)
+def test_a_cluster_without_a_readable_record_is_removed(state: StateRoot, text: str) -> None:
+    (add_dead_cluster(state, "bad") / RECORD).write_text(text)
     assert list(prune().clusters) == ["bad"]
     assert_nothing_is_left(state)
 
 
-def test_leftovers_of_a_killed_add_or_remove_go(state: StateRoot) -> None:
+def test_leftovers_of_a_killed_add_or_remove_are_removed(state: StateRoot) -> None:
     with state.lock():
         (state.clusters / ".new-abc").mkdir()
         (state.clusters / ".gone-abc").mkdir()
@@ -109,34 +109,38 @@ def test_leftovers_of_a_killed_add_or_remove_go(state: StateRoot) -> None:
     assert_nothing_is_left(state)
 
 
-def test_a_cluster_that_its_living_owner_starts_stays(state: StateRoot) -> None:
-    me = Owner.this_process()
-    state.add(ClusterRecord(name="mine", uid="mine", creator=me, owner=me))
+def test_a_cluster_that_its_living_owner_starts_is_kept(state: StateRoot) -> None:
+    this_process = Owner.this_process()
+    state.add(ClusterRecord(name="mine", uid="mine", creator=this_process, owner=this_process))
     pruned = prune()
     assert not pruned.clusters and state.names() == ["mine"]
-    assert pruned.alive == {"mine": me.pid}
+    assert pruned.alive == {"mine": this_process.pid}
 
 
-def test_only_processes_of_this_root_and_of_no_living_cluster_are_ended(state: StateRoot, tmp_path: Path) -> None:
-    me = Owner.this_process()
-    state.add(ClusterRecord(name="mine", uid="living", creator=me, owner=me))
+def test_only_processes_of_this_root_without_a_living_cluster_are_ended(state: StateRoot, tmp_path: Path) -> None:
+    this_process = Owner.this_process()
+    state.add(ClusterRecord(name="mine", uid="living", creator=this_process, owner=this_process))
 
-    def sleeper(root: Path, uid: str) -> subprocess.Popen[bytes]:
+    def start_sleep(root: Path, uid: str) -> subprocess.Popen[bytes]:
         marker = {processes.CLUSTER: uid, processes.STATE_ROOT: str(root)}
         return subprocess.Popen(["sleep", "1000"], env=os.environ | marker)
 
-    orphan, of_cluster, foreign = sleeper(state.root, "gone"), sleeper(state.root, "living"), sleeper(tmp_path, "gone")
+    orphan, cluster_process, foreign_process = (
+        start_sleep(state.root, "gone"),
+        start_sleep(state.root, "living"),
+        start_sleep(tmp_path, "gone"),
+    )
     try:
         assert prune().processes == [f"sleep ({orphan.pid})"]
         assert orphan.wait(timeout=10) == -signal.SIGKILL
-        assert of_cluster.poll() is None and foreign.poll() is None
+        assert cluster_process.poll() is None and foreign_process.poll() is None
     finally:
-        for process in (orphan, of_cluster, foreign):
+        for process in (orphan, cluster_process, foreign_process):
             process.kill()
             process.wait()
 
 
-def kill_with_the_watch(victim: subprocess.Popen[str], state: StateRoot) -> None:
+def kill_with_owner_watch(victim: subprocess.Popen[str], state: StateRoot) -> None:
     """Send SIGKILL to a run, and to the watch that would take down the run's cluster."""
     victim.send_signal(signal.SIGSTOP)
     for process, environment in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(state.root)):
@@ -164,28 +168,28 @@ def test_a_descendant_that_emptied_its_environment_is_ended(state: StateRoot) ->
     wait_for(lambda: processes.identity(child.pid) is None)
 
 
-def exists(path: str) -> Callable[[Path], bool]:
+def path_exists(path: str) -> Callable[[Path], bool]:
     return lambda folder: (folder / path).exists()
 
 
 @pytest.mark.cluster
 @pytest.mark.parametrize(
-    "moment",
+    "is_reached",
     [
-        pytest.param(exists(RECORD), id="the record is written"),
-        pytest.param(exists("kwokctl.log"), id="kwokctl starts", marks=pytest.mark.thorough),
-        pytest.param(exists(f"{KWOK}/pki/ca.key"), id="the certificates are made"),
-        pytest.param(exists(f"{KWOK}/pids/etcd.pid"), id="etcd is forked", marks=pytest.mark.thorough),
-        pytest.param(exists(f"{KWOK}/pids/kube-scheduler.pid"), id="all are forked"),
-        pytest.param(exists("kubeconfig"), id="it is well", marks=pytest.mark.thorough),
+        pytest.param(path_exists(RECORD), id="the record is written"),
+        pytest.param(path_exists("kwokctl.log"), id="kwokctl starts", marks=pytest.mark.thorough),
+        pytest.param(path_exists(f"{KWOK_FOLDER}/pki/ca.key"), id="the certificates are made"),
+        pytest.param(path_exists(f"{KWOK_FOLDER}/pids/etcd.pid"), id="etcd is forked", marks=pytest.mark.thorough),
+        pytest.param(path_exists(f"{KWOK_FOLDER}/pids/kube-scheduler.pid"), id="all are forked"),
+        pytest.param(path_exists("kubeconfig"), id="it is well", marks=pytest.mark.thorough),
     ],
 )
-def test_a_run_killed_while_it_brings_a_cluster_up_leaves_nothing_after_prune(
-    state: StateRoot, spawn: Spawn, moment: Callable[[Path], bool]
+def test_a_run_killed_while_it_starts_a_cluster_leaves_nothing_after_prune(
+    state: StateRoot, spawn: Spawn, is_reached: Callable[[Path], bool]
 ) -> None:
-    victim = spawn(START)
-    wait_for(lambda: moment(state.directory("victim")))
-    kill_with_the_watch(victim, state)
+    victim = spawn(START_SOURCE)
+    wait_for(lambda: is_reached(state.directory("victim")))
+    kill_with_owner_watch(victim, state)
     assert list(prune().clusters) == ["victim"]
     assert_nothing_is_left(state)
 
@@ -200,9 +204,7 @@ def test_a_run_killed_while_it_brings_a_cluster_up_leaves_nothing_after_prune(
         pytest.param("kwok-controller", marks=pytest.mark.thorough),
     ],
 )
-def test_a_free_cluster_stays_while_it_lives_and_goes_when_a_component_is_dead(
-    state: StateRoot, component: str
-) -> None:
+def test_a_cluster_without_an_owner_is_removed_only_if_a_component_is_dead(state: StateRoot, component: str) -> None:
     cluster = Cluster.up("victim", owner=False)
     assert not prune().clusters and cluster.monitor.healthy()
     cluster.kill(component)
@@ -211,12 +213,12 @@ def test_a_free_cluster_stays_while_it_lives_and_goes_when_a_component_is_dead(
 
 
 @pytest.mark.cluster
-def test_a_killed_run_takes_no_other_cluster_along(state: StateRoot, spawn: Spawn) -> None:
+def test_the_removal_of_a_killed_run_affects_no_other_cluster(state: StateRoot, spawn: Spawn) -> None:
     other = Cluster.up("other")
-    victim = spawn(START)
+    victim = spawn(START_SOURCE)
     assert victim.stdout is not None and victim.stdout.readline() == "up\n"
     driver = subprocess.Popen(["sleep", "1000"], env=os.environ | find("victim").marker())
-    kill_with_the_watch(victim, state)
+    kill_with_owner_watch(victim, state)
     pruned = prune()
     assert list(pruned.clusters) == ["victim"] and f"sleep ({driver.pid})" in pruned.processes
     assert driver.wait(timeout=10) == -signal.SIGKILL
@@ -226,11 +228,9 @@ def test_a_killed_run_takes_no_other_cluster_along(state: StateRoot, spawn: Spaw
 
 
 @pytest.mark.cluster
-def test_an_interrupt_while_a_cluster_comes_up_leaves_nothing_even_without_prune(
-    state: StateRoot, spawn: Spawn
-) -> None:
-    victim = spawn(START)
-    wait_for(lambda: exists(f"{KWOK}/pids/etcd.pid")(state.directory("victim")))
+def test_an_interrupt_while_a_cluster_starts_leaves_nothing_even_without_prune(state: StateRoot, spawn: Spawn) -> None:
+    victim = spawn(START_SOURCE)
+    wait_for(lambda: path_exists(f"{KWOK_FOLDER}/pids/etcd.pid")(state.directory("victim")))
     victim.send_signal(signal.SIGINT)
     output, _ = victim.communicate(timeout=30)
     assert "KeyboardInterrupt" in output

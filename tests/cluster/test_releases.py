@@ -17,10 +17,10 @@ from conformance.cluster import pins
 from conformance.cluster.assets import RECEIPT, resolve_all
 from conformance.cluster.state import StateRoot
 from conformance.errors import Exit
-from tests.cluster.release_sites import ReleaseSite, archive, serving, sha256
+from tests.cluster.release_sites import ReleaseSite, archive, serve_release_site, sha256
 
 pytestmark = [pytest.mark.cluster, pytest.mark.skipif(sys.platform != "linux", reason="images are for Linux only")]
-STARTED_WITHIN = 60.0
+MAX_START_SECONDS = 60.0
 """The most seconds from the start of the last download to a control plane with nodes."""
 
 
@@ -29,14 +29,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReleaseSite
     """A site that serves all programs of this machine as official releases, and the file with their pins."""
     text = (pins.PINS / "assets.yaml").read_text("utf-8")
     assets = resolve_all()
-    with serving() as site:
+    with serve_release_site() as site:
         for program in pins.load(pins.platform_name()):
             content = getattr(assets, program.name.replace("-", "_")).read_bytes()
-            packed = archive({program.member: content}) if program.member else content
+            served_content = archive({program.member: content}) if program.member else content
             if program.image:
-                digest = site.add_image(program.file, [archive({"go-runner": b""}), packed], (pins.platform_name(),))
+                digest = site.add_image(
+                    program.file, [archive({"go-runner": b""}), served_content], (pins.platform_name(),)
+                )
             else:
-                site.files[f"/{program.file}"], digest = packed, sha256(packed)
+                site.files[f"/{program.file}"], digest = served_content, sha256(served_content)
             text = text.replace(program.digest, digest)
         pins_file = tmp_path_factory.mktemp("pins") / "own.yaml"
         pins_file.write_text(re.sub(r"(?m)^(  \w+: )https://.*$", rf"\g<1>{site.url}", text), "utf-8")
@@ -45,52 +47,56 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReleaseSite
 
 def grove_conformance(pins_file: Path, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command with an empty cache and without any program on PATH."""
-    empty = cache / "bin"
-    empty.mkdir(parents=True)
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("GROVE_CONFORMANCE_")}
+    empty_folder = cache / "bin"
+    empty_folder.mkdir(parents=True)
+    inherited_environment = {
+        key: value for key, value in os.environ.items() if not key.startswith("GROVE_CONFORMANCE_")
+    }
     state = {"GROVE_CONFORMANCE_STATE": os.environ["GROVE_CONFORMANCE_STATE"]}
     settings = {
         "XDG_CACHE_HOME": str(cache),
-        "PATH": str(empty),
+        "PATH": str(empty_folder),
         "GROVE_CONFORMANCE_PINS": str(pins_file),
         "no_proxy": "127.0.0.1",
     }
     command = [sys.executable, "-m", "conformance.cli", *arguments]
     return subprocess.run(
-        command, env=inherited | state | settings, capture_output=True, text=True, timeout=300, check=False
+        command, env=inherited_environment | state | settings, capture_output=True, text=True, timeout=300, check=False
     )
 
 
 def test_a_cluster_starts_from_an_empty_cache_without_go(
     site: tuple[ReleaseSite, Path], state: StateRoot, tmp_path: Path
 ) -> None:
-    sites, pins_file = site
+    release_site, pins_file = site
     start = time.monotonic()
-    done = grove_conformance(pins_file, tmp_path, "cluster", "up", "fresh", "--nodes", "tiny:3")
+    result = grove_conformance(pins_file, tmp_path, "cluster", "up", "fresh", "--nodes", "tiny:3")
     duration = time.monotonic() - start
-    assert done.returncode == 0, done.stderr
-    assert "building" not in done.stderr and "no official release" not in done.stderr
+    assert result.returncode == 0, result.stderr
+    assert "building" not in result.stderr and "no official release" not in result.stderr
     receipts = [json.loads(path.read_text()) for path in tmp_path.glob(f"grove-conformance/assets/**/{RECEIPT}")]
     assert len(receipts) == len(pins.load(pins.platform_name()))
-    assert all(receipt["source"].startswith(sites.url) and receipt["pinned"] for receipt in receipts)
-    downloads = [float(at) for at in re.findall(r"\[ *([\d.]+) s\] \S+: downloading ", done.stderr)]
+    assert all(receipt["source"].startswith(release_site.url) and receipt["pinned"] for receipt in receipts)
+    downloads = [float(seconds) for seconds in re.findall(r"\[ *([\d.]+) s\] \S+: downloading ", result.stderr)]
     assert len(downloads) == len(receipts)
-    assert duration - max(downloads) < STARTED_WITHIN
+    assert duration - max(downloads) < MAX_START_SECONDS
 
 
 def test_a_wrong_checksum_is_refused_in_one_line_and_nothing_is_built(
     site: tuple[ReleaseSite, Path], state: StateRoot, tmp_path: Path
 ) -> None:
-    sites, pins_file = site
-    path = [path for path in sites.files if path.startswith("/v2/kube-apiserver/blobs/")][-1]  # the uppermost layer
-    good = sites.files[path]
-    sites.files[path] = good[:-1] + bytes([good[-1] ^ 1])
+    release_site, pins_file = site
+    path = [path for path in release_site.files if path.startswith("/v2/kube-apiserver/blobs/")][
+        -1
+    ]  # the uppermost layer
+    original_content = release_site.files[path]
+    release_site.files[path] = original_content[:-1] + bytes([original_content[-1] ^ 1])
     try:
-        done = grove_conformance(pins_file, tmp_path, "cluster", "up", "fresh")
+        result = grove_conformance(pins_file, tmp_path, "cluster", "up", "fresh")
     finally:
-        sites.files[path] = good
-    *steps, line = done.stderr.splitlines()
-    assert done.returncode == Exit.HARNESS and done.stdout == ""
+        release_site.files[path] = original_content
+    *steps, line = result.stderr.splitlines()
+    assert result.returncode == Exit.HARNESS and result.stdout == ""
     assert f"{path}: wrong checksum, so kube-apiserver is not installed: expected sha256:" in line
     assert "GROVE_CONFORMANCE_RELEASES_REGISTRY" in line and str(pins_file) in line
     assert len(steps) == 1 and "downloading" in steps[0]

@@ -29,7 +29,7 @@ def documents(memory: int = 8, features: Features = Features(), **choices: Any) 
     return kwokctl_configuration(ClusterSettings(**choices), features, ASSETS, PORTS, versions, DIRECTORY, memory)
 
 
-def test_nothing_listens_beyond_loopback_and_no_port_is_left_to_chance() -> None:
+def test_components_listen_on_loopback_only_and_every_port_is_set() -> None:
     options = documents()[0]["options"]
     assert options["bindAddress"] == "127.0.0.1" and options["runtime"] == "binary"
     ports = [value for key, value in options.items() if key.endswith("Port")]
@@ -42,7 +42,7 @@ def test_every_program_is_given_so_that_nothing_is_downloaded() -> None:
     assert binaries == {str(path) for name, path in vars(ASSETS).items() if name != "kwokctl"}
 
 
-def test_the_kwok_document_gives_every_field_because_it_is_not_defaulted() -> None:
+def test_the_kwok_document_sets_every_field_because_fields_have_no_defaults() -> None:
     options = documents()[1]["options"]
     assert all(options.values()) and len(options) == 7  # FC-031
 
@@ -52,7 +52,7 @@ def test_nodes_and_pods_both_have_stages() -> None:
     assert kinds == {"Node", "Pod"}  # FC-032
 
 
-def test_requested_gates_stand_behind_those_of_every_cluster() -> None:
+def test_requested_gates_follow_the_gates_of_every_cluster() -> None:
     """If a feature gate is set twice, Kubernetes uses the last value."""
     requested = Features({"kube-apiserver": {"GenericWorkload": True}})
     [server] = [p for p in documents(features=requested)[0]["componentsPatches"] if p["name"] == "kube-apiserver"]
@@ -60,21 +60,21 @@ def test_requested_gates_stand_behind_those_of_every_cluster() -> None:
     assert gates == "UnknownVersionInteroperabilityProxy=false,GenericWorkload=true"
 
 
-def test_kube_scheduler_can_be_off() -> None:
+def test_kube_scheduler_can_be_disabled() -> None:
     options = documents(scheduler=False)[0]["options"]
     assert options["disable"] == ["kube-scheduler"] and "kubeSchedulerConfig" not in options
 
 
 @pytest.mark.parametrize("audit", [True, False])
 @pytest.mark.parametrize("scheduler", [True, False])
-def test_the_files_that_are_named_are_the_files_that_are_written(audit: bool, scheduler: bool) -> None:
+def test_the_configured_files_are_the_files_that_are_written(audit: bool, scheduler: bool) -> None:
     choices = {"audit": audit, "scheduler": scheduler}
     options = documents(**choices)[0]["options"]
-    named = {value for key, value in options.items() if key in ("kubeAuditPolicy", "kubeSchedulerConfig")}
-    assert named == {str(DIRECTORY / name) for name in extra_files(ClusterSettings(**choices))}
+    configured_files = {value for key, value in options.items() if key in ("kubeAuditPolicy", "kubeSchedulerConfig")}
+    assert configured_files == {str(DIRECTORY / name) for name in extra_files(ClusterSettings(**choices))}
 
 
-def test_only_writes_are_audited_and_no_leases() -> None:
+def test_only_writes_except_leases_are_audited() -> None:
     policy = audit_policy()
     assert policy["omitStages"] == ["RequestReceived"]
     assert [rule["level"] for rule in policy["rules"] if "resources" not in rule] == ["None", "Metadata"]
@@ -91,7 +91,7 @@ def audit_level(user: str, group: str, resource: str) -> str:
 
 
 @pytest.mark.parametrize("user", ["kwok-admin", "grove-conformance", "operator"])
-def test_what_admission_can_change_unseen_is_audited_with_its_bodies(user: str) -> None:
+def test_requests_that_admission_can_change_unnoticed_are_audited_with_their_bodies(user: str) -> None:
     assert audit_level(user, "", "pods/status") == "RequestResponse"
     assert (
         audit_level(user, "", "nodes")
@@ -104,26 +104,30 @@ def test_what_admission_can_change_unseen_is_audited_with_its_bodies(user: str) 
 @pytest.mark.parametrize(
     "group, resource", [(entry["group"], kind) for entry in resources() for kind in entry["resources"]]
 )
-def test_what_lets_the_api_server_change_others_objects_is_audited_with_its_bodies(group: str, resource: str) -> None:
+def test_objects_by_which_the_api_server_changes_other_objects_are_audited_with_their_bodies(
+    group: str, resource: str
+) -> None:
     assert audit_level("operator", group, resource) == audit_level("kwok-admin", group, resource) == "RequestResponse"
     assert audit_level("grove-conformance", group, resource) == "Metadata"
 
 
-def test_kube_scheduler_answers_to_the_name_and_is_not_slowed_down() -> None:
+def test_kube_scheduler_has_the_given_name_and_is_not_throttled() -> None:
     configuration = scheduler_configuration("other")
     assert [profile["schedulerName"] for profile in configuration["profiles"]] == ["other"]
     assert configuration["clientConnection"]["qps"] >= 1000
 
 
-def test_the_tokens_of_controllers_are_audited_with_the_answer_and_no_others() -> None:
+def test_only_token_requests_of_components_are_audited_with_the_response() -> None:
     [rule] = [rule for rule in audit_policy()["rules"] if "serviceaccounts/token" in str(rule)]
     assert rule["level"] == "RequestResponse" and rule["users"] == ["kwok-admin"]
 
 
 @pytest.mark.parametrize("addons", [True, False])
-def test_aggregated_servers_are_shown_the_certificate_of_the_components_for_metrics_only(addons: bool) -> None:
-    without = {flag: value for flag, value in flags("kube-apiserver", addons=addons).items() if "proxy-client" in flag}
-    assert without == ({} if addons else {"proxy-client-cert-file": "", "proxy-client-key-file": ""})
+def test_aggregated_servers_receive_the_certificate_of_the_components_for_metrics_only(addons: bool) -> None:
+    empty_flags = {
+        flag: value for flag, value in flags("kube-apiserver", addons=addons).items() if "proxy-client" in flag
+    }
+    assert empty_flags == ({} if addons else {"proxy-client-cert-file": "", "proxy-client-key-file": ""})
 
 
 def flags(component: str, **choices: Any) -> dict[str, str]:
@@ -131,19 +135,19 @@ def flags(component: str, **choices: Any) -> dict[str, str]:
     return {argument["key"]: argument["value"] for argument in patches[component]}
 
 
-def test_kwok_plays_all_nodes_but_the_lost_ones() -> None:
+def test_kwok_simulates_all_nodes_except_lost_ones() -> None:
     options = flags("kwok-controller")
     assert options["manage-all-nodes"] == "false"
     assert options["manage-nodes-with-label-selector"] == "!conformance.grove.io/lost"
 
 
 def test_a_busy_machine_does_not_fail_nodes() -> None:
-    renewed = int(flags("kwok-controller")["node-lease-duration-seconds"]) / 4
-    assert flags("kube-controller-manager")["node-monitor-grace-period"] == "1h" and renewed * 10 < 3600
+    renewal_seconds = int(flags("kwok-controller")["node-lease-duration-seconds"]) / 4
+    assert flags("kube-controller-manager")["node-monitor-grace-period"] == "1h" and renewal_seconds * 10 < 3600
 
 
 @pytest.mark.parametrize(("memory", "limit"), [(4, "3GiB"), (16, "4GiB"), (64, "16GiB")])
-def test_the_api_server_collects_garbage_by_what_the_machine_has(memory: int, limit: str) -> None:
+def test_the_memory_limit_of_the_api_server_depends_on_the_machine(memory: int, limit: str) -> None:
     [server] = [patch for patch in documents(memory)[0]["componentsPatches"] if patch["name"] == "kube-apiserver"]
     assert {"name": "GOMEMLIMIT", "value": limit} in server["extraEnvs"]
 
@@ -153,6 +157,6 @@ def test_every_component_collects_garbage_rarely() -> None:
 
 
 def test_etcd_serves_its_data_on_sockets_only() -> None:
-    served, apiserver = flags("etcd"), flags("kube-apiserver")
-    assert all(served[key].startswith("unix://") for key in ("listen-client-urls", "listen-peer-urls"))
-    assert apiserver["etcd-servers"] == served["listen-client-urls"]
+    etcd_flags, apiserver_flags = flags("etcd"), flags("kube-apiserver")
+    assert all(etcd_flags[key].startswith("unix://") for key in ("listen-client-urls", "listen-peer-urls"))
+    assert apiserver_flags["etcd-servers"] == etcd_flags["listen-client-urls"]

@@ -23,7 +23,7 @@ from conformance.errors import UsageError
 from kube.client import Client
 from kube.errors import ApiError
 from kube.resource import NAMESPACES, NODES, PODS, Resource
-from tests.cluster.test_commands import grove_conformance, here
+from tests.cluster.test_commands import grove_conformance, run_in_process
 from tests.cluster.test_etcd_data import Killed, kill_at
 from tests.cluster.waiting import wait_for
 
@@ -50,16 +50,16 @@ def config_map(name: str, value: str = "") -> dict[str, Any]:
 def stored_objects(cluster: Cluster) -> dict[str, str]:
     """Return all namespaces and nodes, and the config maps of the default namespace: name → UID and data."""
 
-    async def ask() -> dict[str, str]:
+    async def read() -> dict[str, str]:
         async with client(cluster) as api:
             lists = [await api.list(NAMESPACES), await api.list(NODES), await api.list(CONFIG_MAPS, "default")]
             return {
                 item["metadata"]["name"]: item["metadata"]["uid"] + str(item.get("data"))
-                for listed in lists
-                for item in listed
+                for items in lists
+                for item in items
             }
 
-    return asyncio.run(ask())
+    return asyncio.run(read())
 
 
 def change_everything(cluster: Cluster) -> None:
@@ -75,7 +75,7 @@ def change_everything(cluster: Cluster) -> None:
     asyncio.run(change())
 
 
-async def play_a_pod(cluster: Cluster) -> None:
+async def run_pod(cluster: Cluster) -> None:
     """Create a pod on a node of the snapshot and wait until it is Ready, which shows that KWOK simulates the node."""
     container = {"name": "main", "image": "registry.example/main:1"}
     spec = {"nodeName": "tiny-0", "containers": [container]}
@@ -85,68 +85,68 @@ async def play_a_pod(cluster: Cluster) -> None:
         wait = AsyncRetrying(
             retry=retry_if_result(lambda state: state != "Ready"), wait=wait_fixed(0.1), stop=stop_after_delay(60)
         )
-        await wait(_state, api)
+        await wait(_only_pod_state, api)
 
 
-async def _state(api: Client) -> str:
+async def _only_pod_state(api: Client) -> str:
     (pod,) = await api.list(PODS, "default")
     return pod_state(pod)
 
 
 @pytest.mark.cluster
-def test_a_restore_brings_back_what_was_there_and_removes_what_came_later(cluster: Cluster) -> None:
-    async def fill() -> None:
+def test_a_restore_recreates_the_objects_of_the_snapshot_and_removes_later_ones(cluster: Cluster) -> None:
+    async def create_objects() -> None:
         async with client(cluster) as api:
             await nodes.create_nodes(api, nodes.manifests("tiny", 2))
             for name in ("changed", "deleted"):
                 await api.create(CONFIG_MAPS, config_map(name, "before"), namespace="default")
 
-    asyncio.run(fill())
-    before = stored_objects(cluster)
+    asyncio.run(create_objects())
+    objects_before = stored_objects(cluster)
     assert grove_conformance("cluster", "snapshot", "kept").returncode == 0
     change_everything(cluster)
-    assert stored_objects(cluster) != before
-    done = grove_conformance("cluster", "restore", "kept")
-    assert done.stdout == "cluster kept is as in its snapshot latest\n", done.stderr
-    assert stored_objects(cluster) == before and cluster.monitor.healthy()
-    asyncio.run(play_a_pod(cluster))
+    assert stored_objects(cluster) != objects_before
+    result = grove_conformance("cluster", "restore", "kept")
+    assert result.stdout == "cluster kept is as in its snapshot latest\n", result.stderr
+    assert stored_objects(cluster) == objects_before and cluster.monitor.healthy()
+    asyncio.run(run_pod(cluster))
 
     # If a restore is killed while etcd is stopped, the next start completes or undoes it.
     change_everything(cluster)
-    after = stored_objects(cluster)
+    changed_objects = stored_objects(cluster)
     command = [sys.executable, "-m", "conformance.cli", "cluster", "restore", "kept"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         wait_for(lambda: "etcd" not in cluster.monitor.pids())
         process.send_signal(signal.SIGKILL)
     assert grove_conformance("cluster", "start", "kept").returncode == 0
-    assert stored_objects(cluster) in (before, after) and cluster.monitor.healthy()
+    assert stored_objects(cluster) in (objects_before, changed_objects) and cluster.monitor.healthy()
 
 
 @pytest.mark.cluster
-def test_a_snapshot_holds_all_that_was_written_before_some_moment_and_nothing_else(cluster: Cluster) -> None:
+def test_a_snapshot_contains_exactly_the_writes_before_one_moment(cluster: Cluster) -> None:
     stopped = threading.Event()
-    written: list[str] = []
+    written_names: list[str] = []
 
-    async def write() -> None:
+    async def write_config_maps() -> None:
         async with client(cluster) as api:
             while not stopped.is_set():
-                name = f"write-{len(written)}"
+                name = f"write-{len(written_names)}"
                 try:
                     await api.create(CONFIG_MAPS, config_map(name), namespace="default")
                 except (ApiError, OSError) as error:  # etcd is stopped; an earlier attempt may have been accepted
                     if not (isinstance(error, ApiError) and error.already_exists):
                         continue
-                written.append(name)
+                written_names.append(name)
 
-    writer = threading.Thread(target=lambda: asyncio.run(write()))
+    writer = threading.Thread(target=lambda: asyncio.run(write_config_maps()))
     writer.start()
     try:
-        wait_for(lambda: len(written) > 50)
-        before = len(written)
+        wait_for(lambda: len(written_names) > 50)
+        count_before = len(written_names)
         with cluster.busy():
             snapshots.take(cluster, "busy")
-        after = len(written)
-        wait_for(lambda: len(written) > after + 50)
+        count_after = len(written_names)
+        wait_for(lambda: len(written_names) > count_after + 50)
     finally:
         stopped.set()
         writer.join()
@@ -154,26 +154,26 @@ def test_a_snapshot_holds_all_that_was_written_before_some_moment_and_nothing_el
         snapshots.restore(cluster, "busy")
     names = [name for name in stored_objects(cluster) if name.startswith("write-")]
     assert sorted(names) == sorted(f"write-{number}" for number in range(len(names)))
-    assert before <= len(names) <= after + 1
+    assert count_before <= len(names) <= count_after + 1
     assert [snapshot.name for snapshot in snapshots.listed(cluster)][-1] == "busy"
-    assert here("cluster", "snapshots", "kept", "--remove", "busy").stdout == "removed snapshot busy\n"
-    assert "busy" not in here("cluster", "snapshots", "kept").stdout
+    assert run_in_process("cluster", "snapshots", "kept", "--remove", "busy").stdout == "removed snapshot busy\n"
+    assert "busy" not in run_in_process("cluster", "snapshots", "kept").stdout
 
 
-def add(state: StateRoot) -> Cluster:
+def add_cluster(state: StateRoot) -> Cluster:
     """Record a cluster that has no running process, and return it."""
     record = ClusterRecord("idle", "idle", Owner.this_process(), None, phase="ready")
     state.add(record)
     return Cluster(state, record)
 
 
-def test_mistakes_about_snapshots_are_one_line(state: StateRoot) -> None:
-    cluster = add(state)
+def test_mistakes_about_snapshots_are_reported_in_one_line(state: StateRoot) -> None:
+    cluster = add_cluster(state)
     with pytest.raises(UsageError, match="'No' is not a valid name of a snapshot"):
         snapshots.take(cluster, "No")
     with pytest.raises(UsageError, match="no snapshot 'latest' — take one: cluster snapshot idle latest"):
         snapshots.restore(cluster, "latest")
-    assert here("cluster", "snapshots", "idle").stdout == "none\n"
+    assert run_in_process("cluster", "snapshots", "idle").stdout == "none\n"
     (cluster.directory / "snapshots" / "first").mkdir(parents=True)
     with pytest.raises(UsageError, match="a snapshot named 'first' exists already — choose another name"):
         snapshots.take(cluster, "first")
@@ -181,10 +181,8 @@ def test_mistakes_about_snapshots_are_one_line(state: StateRoot) -> None:
         snapshots.remove(cluster, "frist")
 
 
-def test_a_cluster_that_has_ended_is_not_started_for_a_snapshot(
-    state: StateRoot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster = add(state)
+def test_a_stopped_cluster_is_not_started_for_a_snapshot(state: StateRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = add_cluster(state)
     monkeypatch.setattr(Cluster, "_own_assets", lambda *_: None)
     monkeypatch.setattr(Cluster, "_start_dead", lambda *_: pytest.fail("it was started"))
     with pytest.raises(UsageError, match=r"no component 'etcd' runs — start .*: grove-conformance cluster start idle"):
@@ -193,15 +191,15 @@ def test_a_cluster_that_has_ended_is_not_started_for_a_snapshot(
 
 
 @pytest.fixture
-def idle(state: StateRoot, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+def idle_cluster(state: StateRoot, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """A cluster without running processes, whose etcd has the data `new`."""
     monkeypatch.setattr(Cluster, "without", lambda *_, **__: nullcontext())
-    cluster = add(state)
-    write(cluster, "new")
+    cluster = add_cluster(state)
+    write_data(cluster, "new")
     return cluster
 
 
-def write(cluster: Cluster, content: str) -> None:
+def write_data(cluster: Cluster, content: str) -> None:
     (cluster.workspace / "etcd" / "member").mkdir(parents=True, exist_ok=True)
     (cluster.workspace / "etcd" / "member" / "db").write_text(content)
 
@@ -220,44 +218,46 @@ STEPS = range(10)
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_replacement_that_was_killed_leaves_one_whole_snapshot(
-    idle: Cluster, step: int, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_replacement_leaves_one_complete_snapshot(
+    idle_cluster: Cluster, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(idle, "old")
-    snapshots.take(idle, "first")
-    write(idle, "new")
+    write_data(idle_cluster, "old")
+    snapshots.take(idle_cluster, "first")
+    write_data(idle_cluster, "new")
     with monkeypatch.context() as patch:
         kill_at(step, patch)
         with pytest.raises(Killed) if step != STEPS[-1] else nullcontext():
-            snapshots.take(idle, "first", replace=True)
-    assert [snapshot.name for snapshot in snapshots.listed(idle)] == ["first"]
-    assert restored_data(idle) == {"first": "old" if step < 5 else "new"}
-    assert [path.name for path in (idle.directory / "snapshots").iterdir()] == ["first"], "the next command cleans up"
+            snapshots.take(idle_cluster, "first", replace=True)
+    assert [snapshot.name for snapshot in snapshots.listed(idle_cluster)] == ["first"]
+    assert restored_data(idle_cluster) == {"first": "old" if step < 5 else "new"}
+    assert [path.name for path in (idle_cluster.directory / "snapshots").iterdir()] == ["first"], (
+        "the next command cleans up"
+    )
 
 
 @pytest.mark.parametrize("step", range(7))
-def test_a_first_snapshot_that_was_killed_is_whole_or_absent(
-    idle: Cluster, step: int, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_first_snapshot_is_complete_or_absent(
+    idle_cluster: Cluster, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_at(step, patch)
-        snapshots.take(idle, "first")
-    assert restored_data(idle) == ({"first": "new"} if step > 2 else {})
+        snapshots.take(idle_cluster, "first")
+    assert restored_data(idle_cluster) == ({"first": "new"} if step > 2 else {})
 
 
 @pytest.mark.parametrize("step", range(4))
-def test_a_snapshot_whose_removal_was_killed_is_whole_or_gone(
-    idle: Cluster, step: int, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_removal_leaves_a_complete_snapshot_or_none(
+    idle_cluster: Cluster, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    snapshots.take(idle, "first")
+    snapshots.take(idle_cluster, "first")
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_at(step, patch)
-        snapshots.remove(idle, "first")
-    assert restored_data(idle) == ({"first": "new"} if step == 0 else {})
+        snapshots.remove(idle_cluster, "first")
+    assert restored_data(idle_cluster) == ({"first": "new"} if step == 0 else {})
 
 
-def test_prune_leaves_a_cluster_whose_components_were_stopped_for_a_moment(state: StateRoot) -> None:
-    cluster = add(state)
+def test_prune_keeps_a_cluster_whose_components_are_stopped_temporarily(state: StateRoot) -> None:
+    cluster = add_cluster(state)
     with cluster.busy():
         assert not prune(state).clusters
     assert list(prune(state).clusters) == ["idle"]

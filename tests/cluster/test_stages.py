@@ -11,7 +11,7 @@ from conformance.cluster import stages
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.errors import UsageError
 
-GOOD = {
+VALID_STAGE = {
     "apiVersion": "kwok.x-k8s.io/v1alpha1",
     "kind": "Stage",
     "metadata": {"name": "x"},
@@ -23,21 +23,23 @@ GOOD = {
 }
 
 
-def test_the_fast_set_has_the_five_stages_for_what_has_no_life() -> None:
-    fast = [stage for stage in stages.load("fast") if "matchAnnotations" not in stage["spec"]["selector"]]
+def test_the_fast_set_has_five_stages_for_objects_without_a_behavior() -> None:
+    plain_stages = [stage for stage in stages.load("fast") if "matchAnnotations" not in stage["spec"]["selector"]]
     names = [
-        stage["metadata"]["name"] for stage in fast if not stage["metadata"]["name"].endswith(("-unnamed", "-job"))
+        stage["metadata"]["name"]
+        for stage in plain_stages
+        if not stage["metadata"]["name"].endswith(("-unnamed", "-job"))
     ]
     assert sorted(names) == ["node-heartbeat-with-lease", "node-initialize", "pod-delete", "pod-ready", "pod-starts"]
 
 
-def test_every_status_patch_names_the_version_it_was_made_for_but_that_of_a_new_node() -> None:
+def test_every_status_patch_names_its_resource_version_except_that_of_a_new_node() -> None:
     for stage in stages.load("fast"):
         for step in stage["spec"]["steps"]:
             if "patch" in step:
                 # A new node has other writers, and KWOK does not retry a rejected patch, so it names only the uid.
-                guard = "uid" if stage["metadata"]["name"] == "node-initialize" else "resourceVersion"
-                assert f"{guard}: {{{{ .metadata.{guard} | Quote }}}}" in step["patch"]["template"]
+                precondition = "uid" if stage["metadata"]["name"] == "node-initialize" else "resourceVersion"
+                assert f"{precondition}: {{{{ .metadata.{precondition} | Quote }}}}" in step["patch"]["template"]
 
 
 @pytest.mark.parametrize(
@@ -55,19 +57,19 @@ def test_every_status_patch_names_the_version_it_was_made_for_but_that_of_a_new_
 def test_a_selector_that_never_matches_or_crashes_kwok_is_refused(
     tmp_path: Path, expression: dict[str, object], message: str
 ) -> None:
-    wrong = GOOD | {"spec": {**GOOD["spec"], "selector": {"matchExpressions": [expression]}}}  # type: ignore[dict-item]
+    invalid_stage = VALID_STAGE | {"spec": {**VALID_STAGE["spec"], "selector": {"matchExpressions": [expression]}}}  # type: ignore[dict-item]
     path = tmp_path / "pods.yaml"
-    path.write_text(yaml.safe_dump_all([GOOD, wrong], explicit_start=True))
+    path.write_text(yaml.safe_dump_all([VALID_STAGE, invalid_stage], explicit_start=True))
     with pytest.raises(UsageError, match=message) as caught:
         stages.load_file(path)
-    second = path.read_text().splitlines().index("---", 1) + 1
-    assert f"pods.yaml:{second + 1}" in str(caught.value)
+    second_document_line = path.read_text().splitlines().index("---", 1) + 1
+    assert f"pods.yaml:{second_document_line + 1}" in str(caught.value)
 
 
 @pytest.mark.parametrize("change", [{"immediateNextStage": True}, {"selector": None}, {"selector": {}}, {"steps": []}])
-def test_a_stage_that_races_or_does_nothing_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+def test_a_stage_that_races_or_has_no_effect_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
     path = tmp_path / "pods.yaml"
-    path.write_text(yaml.safe_dump(GOOD | {"spec": {**GOOD["spec"], **change}}))  # type: ignore[dict-item]
+    path.write_text(yaml.safe_dump(VALID_STAGE | {"spec": {**VALID_STAGE["spec"], **change}}))  # type: ignore[dict-item]
     with pytest.raises(UsageError, match=next(iter(change))):
         stages.load_file(path)
 
@@ -77,8 +79,8 @@ def test_an_unknown_set_names_the_known_ones() -> None:
         stages.load("slow")
 
 
-def test_nothing_is_played_of_a_pod_whose_node_is_lost() -> None:
-    mark = f'select(.type == "{LOST}")'
+def test_no_stage_applies_to_a_pod_whose_node_is_lost() -> None:
+    lost_selector = f'select(.type == "{LOST}")'
     for stage in stages.load("fast"):
-        keys = [one["jq"]["key"] for one in stage["spec"]["selector"]["matchExpressions"]]
-        assert (stage["spec"]["resourceRef"]["kind"] == "Node") != any(mark in key for key in keys)
+        keys = [expression["jq"]["key"] for expression in stage["spec"]["selector"]["matchExpressions"]]
+        assert (stage["spec"]["resourceRef"]["kind"] == "Node") != any(lost_selector in key for key in keys)

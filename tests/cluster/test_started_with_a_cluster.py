@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from conformance.cluster.state import StateRoot
-from tests.cluster.test_commands import grove_conformance, here
+from tests.cluster.test_commands import grove_conformance, run_in_process
 from tests.cluster.test_fleets import PROFILE
 from tests.cluster.test_prune import assert_nothing_is_left
 from tests.cluster.waiting import wait_for
 
-SET = """
+POD_CLIQUE_SET = """
 apiVersion: grove.io/v1alpha1
 kind: PodCliqueSet
 metadata: {name: mine, namespace: default, annotations: {kai.scheduler/queue: team-a}}
@@ -40,8 +40,8 @@ spec:
 """
 
 
-def kubectl(*arguments: str, text: str | None = None) -> str:
-    done = subprocess.run(
+def run_kubectl(*arguments: str, text: str | None = None) -> str:
+    result = subprocess.run(
         [sys.executable, "-m", "conformance.cli", "cluster", "kubectl", "play", "--", *arguments],
         input=text,
         capture_output=True,
@@ -49,23 +49,25 @@ def kubectl(*arguments: str, text: str | None = None) -> str:
         check=False,
         timeout=60,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 @pytest.mark.cluster
-def test_an_implementation_that_was_started_with_the_cluster_serves_the_users_manifests(
+def test_an_implementation_that_starts_with_the_cluster_handles_the_users_manifests(
     state: StateRoot, tmp_path: Path
 ) -> None:
     (tmp_path / "npu.yaml").write_text(PROFILE)
     nodes = ["--nodes", f"{tmp_path / 'npu.yaml'}:2"]
     implementation = ["--implementation", "reference", "--set", "schedulerName=kai-scheduler"]
-    done = grove_conformance("cluster", "up", "play", *nodes, *implementation)
-    assert done.returncode == 0, done.stderr
-    kubectl("apply", "-f", "-", text=SET)
-    wait_for(lambda: kubectl("get", "pods", "-o", "jsonpath={.items[*].status.phase}") == "Running Running", timeout=60)
-    placed = kubectl("get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}").split()
-    assert sorted(placed) == ["npu-0", "npu-1"]
+    result = grove_conformance("cluster", "up", "play", *nodes, *implementation)
+    assert result.returncode == 0, result.stderr
+    run_kubectl("apply", "-f", "-", text=POD_CLIQUE_SET)
+    wait_for(
+        lambda: run_kubectl("get", "pods", "-o", "jsonpath={.items[*].status.phase}") == "Running Running", timeout=60
+    )
+    node_names = run_kubectl("get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}").split()
+    assert sorted(node_names) == ["npu-0", "npu-1"]
     (record,) = json.loads(grove_conformance("cluster", "list", "--json").stdout)
     assert (
         record["state"] == "Ready"
@@ -78,25 +80,27 @@ def test_an_implementation_that_was_started_with_the_cluster_serves_the_users_ma
     assert_nothing_is_left(state)
 
 
-def pods() -> dict[str, int]:
+def count_pods_by_state() -> dict[str, int]:
     """Return the number of pods by state, as `cluster status` shows it."""
-    counts: dict[str, int] = json.loads(here("cluster", "status", "play", "--json").stdout)["pods"]
+    counts: dict[str, int] = json.loads(run_in_process("cluster", "status", "play", "--json").stdout)["pods"]
     return counts
 
 
 @pytest.mark.cluster
-def test_a_sample_runs_on_its_nodes_and_is_restored_with_an_implementation_that_goes_on(state: StateRoot) -> None:
-    done = grove_conformance("cluster", "up", "play", "--implementation", "reference", "--sample", "serving")
-    assert done.returncode == 0, done.stderr
-    wait_for(lambda: pods() == {"Ready": 8})
+def test_a_sample_runs_on_its_nodes_and_is_handled_after_a_restore(state: StateRoot) -> None:
+    result = grove_conformance("cluster", "up", "play", "--implementation", "reference", "--sample", "serving")
+    assert result.returncode == 0, result.stderr
+    wait_for(lambda: count_pods_by_state() == {"Ready": 8})
     assert grove_conformance("cluster", "snapshot", "play").returncode == 0
-    uids = kubectl("get", "pods", "-o", "jsonpath={.items[*].metadata.uid}")
-    kubectl("delete", "podcliqueset", "serving")
-    wait_for(lambda: pods() == {})
-    done = grove_conformance("cluster", "restore", "play")
-    assert done.returncode == 0, done.stderr
-    assert kubectl("get", "pods", "-o", "jsonpath={.items[*].metadata.uid}") == uids and pods() == {"Ready": 8}
-    kubectl("scale", "podcliquescalinggroup", "serving-0-workers", "--replicas", "1")
-    wait_for(lambda: pods() == {"Ready": 5})
+    uids = run_kubectl("get", "pods", "-o", "jsonpath={.items[*].metadata.uid}")
+    run_kubectl("delete", "podcliqueset", "serving")
+    wait_for(lambda: count_pods_by_state() == {})
+    result = grove_conformance("cluster", "restore", "play")
+    assert result.returncode == 0, result.stderr
+    assert run_kubectl("get", "pods", "-o", "jsonpath={.items[*].metadata.uid}") == uids and count_pods_by_state() == {
+        "Ready": 8
+    }
+    run_kubectl("scale", "podcliquescalinggroup", "serving-0-workers", "--replicas", "1")
+    wait_for(lambda: count_pods_by_state() == {"Ready": 5})
     assert grove_conformance("cluster", "down", "play").returncode == 0
     assert_nothing_is_left(state)

@@ -43,31 +43,33 @@ def pod(name: str, *args: str, clique: str = "", gang: str = "p-0", hold: bool =
     }
 
 
-async def see(client: Client, condition: Callable[[dict[str, dict[str, Any]]], object]) -> dict[str, dict[str, Any]]:
+async def wait_for_pods(
+    client: Client, condition: Callable[[dict[str, dict[str, Any]]], object]
+) -> dict[str, dict[str, Any]]:
     """Return the pods by name, once `condition` holds for them."""
 
-    async def look() -> dict[str, dict[str, Any]]:
-        return {one["metadata"]["name"]: one for one in await client.list(PODS, "default")}
+    async def read_pods() -> dict[str, dict[str, Any]]:
+        return {pod_document["metadata"]["name"]: pod_document for pod_document in await client.list(PODS, "default")}
 
-    def missing(pods: dict[str, dict[str, Any]]) -> bool:
+    def is_unmet(pods: dict[str, dict[str, Any]]) -> bool:
         try:
             return not condition(pods)
         except (KeyError, IndexError):
             return True
 
-    wait = AsyncRetrying(retry=retry_if_result(missing), wait=wait_fixed(0.05), stop=stop_after_delay(120))
-    matching: dict[str, dict[str, Any]] = await wait(look)
+    wait = AsyncRetrying(retry=retry_if_result(is_unmet), wait=wait_fixed(0.05), stop=stop_after_delay(120))
+    matching: dict[str, dict[str, Any]] = await wait(read_pods)
     return matching
 
 
-def condition(one: dict[str, Any], condition_type: str) -> str:
-    return next((c["status"] for c in one["status"].get("conditions", []) if c["type"] == condition_type), "")
+def condition_status(pod_document: dict[str, Any], condition_type: str) -> str:
+    return next((c["status"] for c in pod_document["status"].get("conditions", []) if c["type"] == condition_type), "")
 
 
-def waits(one: dict[str, Any]) -> bool:
-    status = one["status"]
+def is_waiting(pod_document: dict[str, Any]) -> bool:
+    status = pod_document["status"]
     return (
-        condition(one, "Initialized") == "False"
+        condition_status(pod_document, "Initialized") == "False"
         and status["phase"] == "Pending"
         and "running" in status["initContainerStatuses"][-1]["state"]
         and status["containerStatuses"][0]["state"]["waiting"]["reason"] == "PodInitializing"
@@ -75,33 +77,33 @@ def waits(one: dict[str, Any]) -> bool:
     )
 
 
-def is_held(one: dict[str, Any]) -> bool:
-    status = one["status"]
+def is_held(pod_document: dict[str, Any]) -> bool:
+    status = pod_document["status"]
     return (
-        condition(one, "Initialized") == "True"
-        and condition(one, "Ready") == "False"
+        condition_status(pod_document, "Initialized") == "True"
+        and condition_status(pod_document, "Ready") == "False"
         and status["phase"] == "Pending"
         and status["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
         and bool(status["podIP"])
     )
 
 
-def ready(one: dict[str, Any]) -> bool:
-    return condition(one, "Ready") == "True" and one["status"]["phase"] == "Running"
+def is_ready(pod_document: dict[str, Any]) -> bool:
+    return condition_status(pod_document, "Ready") == "True" and pod_document["status"]["phase"] == "Running"
 
 
 async def release(client: Client, name: str) -> None:
     await client.patch(PODS, "default", name, {"metadata": {"annotations": {HOLD: None}}})
 
 
-async def empty(client: Client) -> None:
-    for name in await see(client, lambda pods: True):
+async def delete_pods(client: Client) -> None:
+    for name in await wait_for_pods(client, lambda pods: True):
         await client.delete(PODS, "default", name)
-    await see(client, lambda pods: not pods)
+    await wait_for_pods(client, lambda pods: not pods)
 
 
-def test_pods_wait_for_their_parents_and_go_on_though_the_process_was_killed(cluster: Cluster) -> None:
-    async def play() -> None:
+def test_pods_wait_for_their_parents_even_if_the_simulating_process_is_killed(cluster: Cluster) -> None:
+    async def run_test() -> None:
         async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="startup-test/1") as api:
             await nodes.create_nodes(api, nodes.manifests("tiny", 2))
             mark = AuditLog.of(cluster).mark()
@@ -112,46 +114,46 @@ def test_pods_wait_for_their_parents_and_go_on_though_the_process_was_killed(clu
             await api.create(PODS, pod("child", "--podcliques=p-0-a:2", "-p", "p-0-ab:1", clique="p-0-c"))
             await api.create(PODS, pod("taken-for-one", "-p", "/data"))
             await api.create(PODS, pod("crash", "--podcliques=x:0"))
-            pods = await see(
+            pods = await wait_for_pods(
                 api,
                 lambda pods: (
-                    waits(pods["child"])
+                    is_waiting(pods["child"])
                     and all(is_held(pods[name]) for name in ("a-0", "a-1"))
-                    and all(ready(pods[name]) for name in ("ab", "other", "taken-for-one"))
+                    and all(is_ready(pods[name]) for name in ("ab", "other", "taken-for-one"))
                     and pods["crash"]["status"]["initContainerStatuses"][1]["restartCount"] == 1
                 ),
             )
-            before = pods["child"]
-            crashed = pods["crash"]["status"]["initContainerStatuses"][1]
-            assert crashed["state"]["waiting"]["reason"] == "CrashLoopBackOff"
-            assert crashed["lastState"]["terminated"]["exitCode"] == 1
+            waiting_child = pods["child"]
+            crashed_container = pods["crash"]["status"]["initContainerStatuses"][1]
+            assert crashed_container["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+            assert crashed_container["lastState"]["terminated"]["exitCode"] == 1
 
             await release(api, "a-0")
-            pods = await see(api, lambda pods: ready(pods["a-0"]))
-            assert waits(pods["child"])
+            pods = await wait_for_pods(api, lambda pods: is_ready(pods["a-0"]))
+            assert is_waiting(pods["child"])
             cluster.kill(COMPONENT)
             assert cluster.monitor.missing() == [COMPONENT] and COMPONENT in cluster.monitor.complaint()
             await release(api, "a-1")
-            pods = await see(api, lambda pods: ready(pods["a-1"]))
-            assert waits(pods["child"])
+            pods = await wait_for_pods(api, lambda pods: is_ready(pods["a-1"]))
+            assert is_waiting(pods["child"])
             cluster.start()
-            after = (await see(api, lambda pods: ready(pods["child"])))["child"]
-            done = after["status"]["initContainerStatuses"][1]["state"]["terminated"]
-            running = before["status"]["initContainerStatuses"][1]["state"]["running"]
-            assert done["exitCode"] == 0 and done["startedAt"] == running["startedAt"]
-            assert after["status"]["podIP"] == before["status"]["podIP"]
-            assert after["status"]["startTime"] == before["status"]["startTime"]
-            assert not ready((await see(api, lambda pods: True))["crash"])
+            started_child = (await wait_for_pods(api, lambda pods: is_ready(pods["child"])))["child"]
+            terminated_state = started_child["status"]["initContainerStatuses"][1]["state"]["terminated"]
+            running_state = waiting_child["status"]["initContainerStatuses"][1]["state"]["running"]
+            assert terminated_state["exitCode"] == 0 and terminated_state["startedAt"] == running_state["startedAt"]
+            assert started_child["status"]["podIP"] == waiting_child["status"]["podIP"]
+            assert started_child["status"]["startTime"] == waiting_child["status"]["startTime"]
+            assert not is_ready((await wait_for_pods(api, lambda pods: True))["crash"])
 
             # The deletion of a parent has no effect on a started child; a new child waits.
             await api.delete(PODS, "default", "a-0")
-            pods = await see(api, lambda pods: "a-0" not in pods)
-            assert ready(pods["child"])
+            pods = await wait_for_pods(api, lambda pods: "a-0" not in pods)
+            assert is_ready(pods["child"])
             await api.create(PODS, pod("child-2", "--podcliques=p-0-a:2", clique="p-0-c"))
-            await see(api, lambda pods: waits(pods["child-2"]))
-            await empty(api)
+            await wait_for_pods(api, lambda pods: is_waiting(pods["child-2"]))
+            await delete_pods(api)
         counts = AuditLog.of(cluster).count(mark)
         writes = sum(n for key, n in counts.items() if key.program == COMPONENT and key.code < 400)
         assert writes == 3, "one each for child, taken-for-one and crash"
 
-    asyncio.run(play())
+    asyncio.run(run_test())

@@ -9,11 +9,11 @@ import pytest
 from conformance.cluster import nodes
 from conformance.cluster.usage import GPU, pod_state, usage
 
-READY = [{"type": "Ready", "status": "True"}]
+READY_CONDITIONS = [{"type": "Ready", "status": "True"}]
 
 
-def ready(manifests: list[nodes.Manifest]) -> list[nodes.Manifest]:
-    return [{**node, "status": {**node["status"], "conditions": READY}} for node in manifests]
+def ready_nodes(manifests: list[nodes.Manifest]) -> list[nodes.Manifest]:
+    return [{**node, "status": {**node["status"], "conditions": READY_CONDITIONS}} for node in manifests]
 
 
 def pod(node: str = "", status: dict[str, Any] | None = None, **metadata: str) -> dict[str, Any]:
@@ -22,15 +22,15 @@ def pod(node: str = "", status: dict[str, Any] | None = None, **metadata: str) -
     return {"metadata": metadata, "spec": spec, "status": status or {"phase": "Pending"}}
 
 
-def waiting(reason: str) -> dict[str, Any]:
+def waiting_status(reason: str) -> dict[str, Any]:
     return {"phase": "Running", "containerStatuses": [{"state": {"waiting": {"reason": reason}}}]}
 
 
-def test_nodes_are_counted_by_profile_and_only_bound_pods_request_something() -> None:
-    fleet = [*ready(nodes.manifests("tiny", 2)), *nodes.manifests("dgx-h100", 1)]
-    running = {"phase": "Running", "conditions": READY}
-    pods = [pod("tiny-0", running), pod("tiny-1", running), pod(), pod("tiny-1", {"phase": "Succeeded"})]
-    result = usage(fleet, pods)
+def test_nodes_are_counted_by_profile_and_only_requests_of_bound_pods_count() -> None:
+    manifests = [*ready_nodes(nodes.manifests("tiny", 2)), *nodes.manifests("dgx-h100", 1)]
+    running_status = {"phase": "Running", "conditions": READY_CONDITIONS}
+    pods = [pod("tiny-0", running_status), pod("tiny-1", running_status), pod(), pod("tiny-1", {"phase": "Succeeded"})]
+    result = usage(manifests, pods)
     assert [(group.profile, group.nodes, group.ready, group.pods) for group in result.groups] == [
         ("dgx-h100", 1, 0, 0),
         ("tiny", 2, 2, 2),
@@ -42,7 +42,7 @@ def test_nodes_are_counted_by_profile_and_only_bound_pods_request_something() ->
     assert result.pods == {"Ready": 2, "Pending": 1, "Succeeded": 1}
 
 
-def test_an_empty_cluster_has_nothing() -> None:
+def test_an_empty_cluster_has_no_usage() -> None:
     result = usage([], [])
     assert (result.groups, result.pods, result.nodes, result.amount(GPU).allocatable) == ([], {}, (0, 0), 0)
 
@@ -58,12 +58,12 @@ def test_an_empty_cluster_has_nothing() -> None:
             },
             "Unschedulable",
         ),
-        (waiting("CrashLoopBackOff"), "CrashLoopBackOff"),
+        (waiting_status("CrashLoopBackOff"), "CrashLoopBackOff"),
         ({"phase": "Running"}, "NotReady"),
-        ({"phase": "Running", "conditions": READY}, "Ready"),
+        ({"phase": "Running", "conditions": READY_CONDITIONS}, "Ready"),
         ({"phase": "Failed"}, "Failed"),
     ],
 )
-def test_the_state_of_a_pod_says_why_it_is_not_ready(status: dict[str, Any], state: str) -> None:
+def test_the_state_of_a_pod_is_the_reason_why_it_is_not_ready(status: dict[str, Any], state: str) -> None:
     assert pod_state(pod("", status)) == state
     assert pod_state(pod("", status, deletionTimestamp="2026-11-27T15:00:00Z")) == "Terminating"

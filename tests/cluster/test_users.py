@@ -21,7 +21,7 @@ from conformance.cluster import kubeconfigs, users
 
 
 @pytest.fixture
-def facts(tmp_path: Path) -> Any:
+def cluster_facts(tmp_path: Path) -> Any:
     """A stand-in for a cluster, with certificates like those of kwokctl."""
     pki = tmp_path / "pki"
     pki.mkdir()
@@ -42,11 +42,11 @@ def facts(tmp_path: Path) -> Any:
     )
 
 
-def subject(facts: Any, path: Path) -> dict[str, str]:
+def subject(cluster_facts: Any, path: Path) -> dict[str, str]:
     """Return the subject of a kubeconfig's certificate, and check that the cluster's authority has signed it."""
     [user] = yaml.safe_load(path.read_text())["users"]
     certificate = x509.load_pem_x509_certificate(base64.b64decode(user["user"]["client-certificate-data"]))
-    authority = x509.load_pem_x509_certificate((facts.pki / "ca.crt").read_bytes())
+    authority = x509.load_pem_x509_certificate((cluster_facts.pki / "ca.crt").read_bytes())
     assert certificate.issuer.public_bytes() == authority.subject.public_bytes()
     public = authority.public_key()
     assert isinstance(public, rsa.RSAPublicKey) and certificate.signature_hash_algorithm is not None
@@ -60,22 +60,28 @@ def subject(facts: Any, path: Path) -> dict[str, str]:
     return {str(entry.oid._name): str(entry.value) for entry in certificate.subject}
 
 
-def test_each_user_has_a_kubeconfig_of_its_own(facts: Any) -> None:
-    kubeconfigs.write(facts)
-    assert subject(facts, facts.kubeconfig) == {
+def test_each_user_has_its_own_kubeconfig(cluster_facts: Any) -> None:
+    kubeconfigs.write(cluster_facts)
+    assert subject(cluster_facts, cluster_facts.kubeconfig) == {
         "commonName": "kubernetes-admin",
         "organizationName": "system:masters",
     }
-    assert subject(facts, kubeconfigs.suite(facts)) == {
+    assert subject(cluster_facts, kubeconfigs.suite(cluster_facts)) == {
         "commonName": "grove-conformance",
         "organizationName": "system:masters",
     }
-    assert subject(facts, kubeconfigs.role(facts, "operator")) == {"commonName": "operator"}
-    before = kubeconfigs.role(facts, "operator").read_bytes()
-    assert kubeconfigs.role(facts, "operator").read_bytes() == before
+    assert subject(cluster_facts, kubeconfigs.role(cluster_facts, "operator")) == {"commonName": "operator"}
+    first_content = kubeconfigs.role(cluster_facts, "operator").read_bytes()
+    assert kubeconfigs.role(cluster_facts, "operator").read_bytes() == first_content
 
 
-def test_components_are_told_from_all_others() -> None:
+def test_components_are_distinguished_from_other_users() -> None:
     components = ("kwok-admin", "system:apiserver", "system:serviceaccount:kube-system:node-controller")
-    foreign = ("operator", users.SUITE, users.ADMINISTRATOR, "system:serviceaccount:mine:node-controller", "system:x")
-    assert all(map(users.is_component, components)) and not any(map(users.is_component, foreign))
+    other_users = (
+        "operator",
+        users.SUITE,
+        users.ADMINISTRATOR,
+        "system:serviceaccount:mine:node-controller",
+        "system:x",
+    )
+    assert all(map(users.is_component, components)) and not any(map(users.is_component, other_users))

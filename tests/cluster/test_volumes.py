@@ -23,7 +23,7 @@ def claim(annotations: dict[str, str] | None = None, **spec: Any) -> VolumeClaim
     )
 
 
-def allowed(*terms: dict[str, list[str]]) -> list[dict[str, Any]]:
+def allowed_topologies(*terms: dict[str, list[str]]) -> list[dict[str, Any]]:
     return [{"matchLabelExpressions": [{"key": key, "values": term[key]} for key in term]} for term in terms]
 
 
@@ -33,29 +33,29 @@ def allowed(*terms: dict[str, list[str]]) -> list[dict[str, Any]]:
         (DELAYED, {ZONE: "zone-b"}),
         (DELAYED | {"parameters": {"topologyKey": HOSTNAME}}, {HOSTNAME: "node-1"}),
         (DELAYED | {"parameters": {"topologyKey": "example.com/rack"}}, {}),
-        (DELAYED | {"allowedTopologies": allowed({HOSTNAME: ["node-0", "node-1"]})}, {HOSTNAME: "node-1"}),
+        (DELAYED | {"allowedTopologies": allowed_topologies({HOSTNAME: ["node-0", "node-1"]})}, {HOSTNAME: "node-1"}),
         (IMMEDIATE, {}),
         (
-            IMMEDIATE | {"allowedTopologies": allowed({ZONE: ["zone-c", "zone-b"]}, {ZONE: ["zone-a"]})},
+            IMMEDIATE | {"allowedTopologies": allowed_topologies({ZONE: ["zone-c", "zone-b"]}, {ZONE: ["zone-a"]})},
             {ZONE: "zone-c"},
         ),
     ],
 )
-def test_a_volume_can_be_used_where_its_class_says(storage_class: dict[str, Any], domain: dict[str, str]) -> None:
+def test_the_class_of_a_volume_determines_its_nodes(storage_class: dict[str, Any], domain: dict[str, str]) -> None:
     spec = volumes.volume(claim(), storage_class, LABELS if volumes.delayed(storage_class) else {})["spec"]
     terms = spec.get("nodeAffinity", {}).get("required", {}).get("nodeSelectorTerms", [{"matchExpressions": []}])
     assert {e["key"]: e["values"][0] for e in terms[0]["matchExpressions"]} == domain
     assert spec["capacity"] == {"storage": "3Gi"} and spec["claimRef"]["uid"] == "u"
 
 
-def test_claims_that_ask_others_or_have_a_volume_are_left_alone() -> None:
+def test_claims_of_other_drivers_or_with_a_volume_are_ignored() -> None:
     assert claim().asks and claim({ASKED: PROVISIONER, SELECTED: "n"}).selected_node == "n"
     assert not claim({ASKED: "example.com/disks"}).asks and not claim({SELECTED: "n"}).asks
     assert not claim(volumeName="pvc-u").asks
 
 
 @pytest.mark.parametrize(
-    ("change", "unused"),
+    ("change", "is_unused"),
     [
         ({}, True),
         ({"status": {"phase": "Bound"}}, False),
@@ -63,6 +63,8 @@ def test_claims_that_ask_others_or_have_a_volume_are_left_alone() -> None:
         ({"metadata": {"name": "pvc-u"}}, False),
     ],
 )
-def test_released_volumes_of_ours_are_deleted_unless_they_are_retained(change: dict[str, Any], unused: bool) -> None:
-    created = volumes.volume(claim(), DELAYED, LABELS)
-    assert msgspec.convert({**created, "status": {"phase": "Released"}} | change, Volume).unused is unused
+def test_released_volumes_of_the_driver_are_deleted_unless_they_are_retained(
+    change: dict[str, Any], is_unused: bool
+) -> None:
+    created_volume = volumes.volume(claim(), DELAYED, LABELS)
+    assert msgspec.convert({**created_volume, "status": {"phase": "Released"}} | change, Volume).unused is is_unused

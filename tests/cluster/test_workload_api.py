@@ -29,13 +29,15 @@ def state(tmp_path: Path) -> Iterator[StateRoot]:
     yield StateRoot(tmp_path / "root")
 
 
-def start(state: StateRoot, version: str, *gates: str, apis: tuple[str, ...] = (), preflight: bool = True) -> Cluster:
+def start_cluster(
+    state: StateRoot, version: str, *gates: str, apis: tuple[str, ...] = (), preflight: bool = True
+) -> Cluster:
     requested = Requested(("workload-api",), gates, apis)
     settings = ClusterSettings(audit=False, kubernetes=version, features=requested, preflight=preflight)
     return Cluster.up("gated", settings=settings, state=state)
 
 
-def serves(cluster: Cluster, path: str) -> list[str]:
+def served_resources(cluster: Cluster, path: str) -> list[str]:
     async def ask() -> bytes:
         async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="tests") as client:
             return await client.request("GET", path)
@@ -44,29 +46,29 @@ def serves(cluster: Cluster, path: str) -> list[str]:
 
 
 def test_the_default_version_schedules_flat_groups(state: StateRoot) -> None:
-    cluster = start(state, "")
+    cluster = start_cluster(state, "")
     try:
         assert cluster.record.features == ["--features", "workload-api"]
-        assert "podgroups" in serves(cluster, "/apis/scheduling.k8s.io/v1alpha2")
+        assert "podgroups" in served_resources(cluster, "/apis/scheduling.k8s.io/v1alpha2")
         existing.prove(cluster.kubeconfig, WORKLOAD_API)
     finally:
         cluster.down()
 
 
 @pytest.mark.thorough
-def test_a_scheduler_without_the_gate_is_told_and_nothing_is_left(state: StateRoot) -> None:
-    disabled = "kube-scheduler:GangScheduling=false,kube-scheduler:WorkloadAwarePreemption=false"
+def test_a_scheduler_without_the_gate_is_reported_and_nothing_is_left(state: StateRoot) -> None:
+    disabled_gates = "kube-scheduler:GangScheduling=false,kube-scheduler:WorkloadAwarePreemption=false"
     with pytest.raises(UsageError, match="kube-scheduler: the feature gate GenericWorkload or GangScheduling is off"):
-        start(state, "", disabled)
+        start_cluster(state, "", disabled_gates)
     assert not state.names()
 
 
 @pytest.mark.thorough
 def test_the_next_version_schedules_trees_and_keeps_its_version(state: StateRoot) -> None:
-    cluster = start(state, "1.37")
+    cluster = start_cluster(state, "1.37")
     try:
         assert cluster.record.versions["kubernetes"] == existing.version(cluster.kubeconfig) == "1.37.2"
-        assert "compositepodgroups" in serves(cluster, "/apis/scheduling.k8s.io/v1alpha3")
+        assert "compositepodgroups" in served_resources(cluster, "/apis/scheduling.k8s.io/v1alpha3")
         cluster.restart()
         assert existing.version(cluster.kubeconfig) == "1.37.2"
         existing.prove(cluster.kubeconfig, WORKLOAD_API)
@@ -99,33 +101,33 @@ def test_the_next_version_schedules_trees_and_keeps_its_version(state: StateRoot
         (("kube-scheduler:GangScheduling=true",), (), "kube-scheduler does not know the feature gate GangScheduling"),
     ],
 )
-def test_what_one_component_of_the_next_version_lacks_is_told(
+def test_a_component_of_the_next_version_without_a_feature_is_reported(
     state: StateRoot, gates: tuple[str, ...], apis: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        start(state, "1.37", *gates, apis=apis)
+        start_cluster(state, "1.37", *gates, apis=apis)
     assert message in str(caught.value) and "\n" not in str(caught.value)
     assert not state.names()
 
 
 @pytest.mark.thorough
-def test_an_api_that_is_served_late_is_enough(state: StateRoot) -> None:
+def test_an_api_that_is_served_later_is_sufficient(state: StateRoot) -> None:
     """WL37-E22: kube-scheduler binds no pod until the API is served, and then needs no restart."""
-    both = ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha3")
-    cluster = start(state, "1.37", apis=tuple(f"{api}=false" for api in both), preflight=False)
+    versions = ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha3")
+    cluster = start_cluster(state, "1.37", apis=tuple(f"{api}=false" for api in versions), preflight=False)
     try:
         with pytest.raises(UsageError, match=r"kube-apiserver: scheduling\.k8s\.io/v1beta1 is not served: "):
             existing.prove(cluster.kubeconfig, WORKLOAD_API)
         file = cluster.workspace / "kwok.yaml"
         text = file.read_text()
-        for api in both:
+        for api in versions:
             assert f"{api}=false" in text
             text = text.replace(f"{api}=false", f"{api}=true")
         file.write_text(text)
-        scheduler = cluster.monitor.pids()["kube-scheduler"]
+        scheduler_pid = cluster.monitor.pids()["kube-scheduler"]
         cluster.kill("kube-apiserver")
         cluster.start()
         existing.prove(cluster.kubeconfig, WORKLOAD_API)
-        assert cluster.monitor.pids()["kube-scheduler"] == scheduler
+        assert cluster.monitor.pids()["kube-scheduler"] == scheduler_pid
     finally:
         cluster.down()
