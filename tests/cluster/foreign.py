@@ -1,4 +1,4 @@
-"""A cluster as another user might have it: KWOK with its own plain stages, and no component of the suite.
+"""A cluster as other users have it: KWOK with its own stages, and no component of the suite.
 
 `python -m tests.cluster.foreign FOLDER` keeps such a cluster running until it is interrupted, for manual trials.
 """
@@ -32,9 +32,9 @@ CHART_OPTIONS = {"manage-all-nodes": "false", "manage-nodes-with-annotation-sele
 
 @contextmanager
 def foreign_cluster(folder: Path, *, by_api: bool, scheduler_name: str = "default-scheduler") -> Iterator[Cluster]:
-    """Yield such a cluster, with its state in `folder`, and take it down at the end of the block.
+    """Yield a foreign cluster with its state in `folder`, and take the cluster down at the end of the block.
 
-    With `by_api`, KWOK reads its stages from the API, as its Helm chart configures it.
+    With `by_api`, KWOK reads its stages from the API, as KWOK's Helm chart configures it.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings.stages, "load", lambda name, unnamed: [])

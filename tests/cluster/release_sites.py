@@ -1,4 +1,4 @@
-"""A loopback server that stands in for all release sites: it serves files, and images like a registry."""
+"""A loopback server that replaces all release sites: it serves files, and images as a registry does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OCI_MEDIA_TYPE = "application/vnd.oci.image"
 
 
 class ReleaseSite:
-    """A server of `files` (path → bytes). `moved` holds redirects (path → URL). Paths that start with `guarded` need
+    """A server of `files` (path → bytes) with `redirects` (path → URL). Paths that start with `protected_prefix` need
     the token that `/token` issues. Each of the `faults` ("503", "cut" or "") applies to one response, in order."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ def use_site(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sha256(content: bytes) -> str:
-    """Return the digest as pins and registries write it."""
+    """Return the digest of the content in the format of pins and registries."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 

@@ -20,8 +20,8 @@ BOTH_VERSIONS = frozenset({"v1beta1", "v1alpha3"})
 
 @dataclass
 class SimulatedCluster:
-    """A stand-in for `kube.client.Client`. The scheduler says nothing about pods before read number
-    `reads_until_noticed`, like a scheduler that does not know yet that its API is served."""
+    """A replacement for `kube.client.Client`. The scheduler reports nothing about pods before read number
+    `reads_until_noticed`, like a scheduler that has not noticed yet that its API is served."""
 
     apiserver: frozenset[str] = ALL_GATES
     served: frozenset[str] = BOTH_VERSIONS

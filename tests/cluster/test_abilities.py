@@ -1,4 +1,5 @@
-"""Tests that the suite finds out within seconds what a cluster can simulate, also a cluster that it did not start."""
+"""Tests that the suite finds out within seconds which behaviors a cluster can simulate, even if the suite did not start
+the cluster."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def test_needed_abilities_are_read_from_an_object(obj: object, expected_abilitie
 
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A KWOK cluster as kwokctl creates it: with KWOK's own stages, and without the suite's additional process."""
+    """A KWOK cluster with KWOK's own stages and without the suite's additional process."""
     with foreign_cluster(tmp_path_factory.mktemp("state"), by_api=False) as cluster:
         yield cluster
 

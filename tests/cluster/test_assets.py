@@ -1,4 +1,4 @@
-"""Tests of the program cache: processes share a build, no half-built program is visible, and leftovers are removed."""
+"""Tests of the program cache: processes share a build, no incomplete program is visible, and leftovers are removed."""
 
 from __future__ import annotations
 

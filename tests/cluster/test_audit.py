@@ -1,4 +1,4 @@
-"""Tests that writes are counted from an audit log."""
+"""Tests that writes are counted by reading the audit log."""
 
 from __future__ import annotations
 

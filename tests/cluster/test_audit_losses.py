@@ -1,4 +1,4 @@
-"""Tests that writes which a client keeps out of the audit log are reported. Needs no cluster."""
+"""Tests that writes that a client hides from the audit log are reported. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ POLICY = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/p?fiel
 
 
 def lost_event_lines(user: str, response: int = 201, uri: str = POLICY) -> str:
-    """Return the lines that the API server logs about an audit event that it cannot write."""
+    """Return the lines that the API server logs if it cannot write an audit event."""
     details = 'groups="\\"x\\"" as="<self>" asgroups="<lookup>" user-agent="x uri=\\"/a\\"" namespace="<none>"'
     return (
         "E1129 10:00:00.000000       1 metrics.go:110] Error in audit plugin 'log' affecting 1 audit events: json: x\n"

@@ -98,7 +98,7 @@ class PodRecorder:
 
 @asynccontextmanager
 async def record_pods(cluster: Cluster) -> Any:
-    """Yield a watch of the pods, with two nodes for them; delete the pods and the nodes at the end of the block."""
+    """Yield a recorder of pods, with two nodes for the pods; delete the pods and the nodes at the end of the block."""
     async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="behaviors-test/1") as client:
         node_manifests = nodes.manifests("tiny", 2)
         names = [node["metadata"]["name"] for node in node_manifests]
@@ -116,7 +116,7 @@ async def record_pods(cluster: Cluster) -> Any:
 
 
 def comparable_status(pod: Document) -> Document:
-    """Return a pod's status without times and addresses, in the form of the files."""
+    """Return a pod's status without times and addresses, in the format of the files."""
     status = pod["status"]
     conditions = {
         entry["type"]: " ".join(filter(None, (entry["status"], entry.get("reason"))))
@@ -244,7 +244,7 @@ def test_pods_follow_changed_behaviors_and_other_changes_do_not_delay_them(clust
             assert not is_ready(recorder.current_pods["plain"])
             await recorder.annotate("plain", behavior=None)
             await recorder.wait_until(lambda: is_ready(recorder.current_pods["plain"]))
-            # Changes of a pod do not delay its next state (FC-046).
+            # Changes to a pod do not delay its next state (FC-046).
             start, number = asyncio.get_running_loop().time(), 0
             while not is_ready(recorder.current_pods["chatty"]):
                 number += 1

@@ -1,4 +1,4 @@
-"""Tests that the kubeconfig and the context are chosen as kubectl does, and that no copy of credentials remains."""
+"""Tests that the suite chooses the kubeconfig and the context as kubectl does, and leaves no copy of credentials."""
 
 from __future__ import annotations
 
@@ -75,7 +75,10 @@ def test_the_next_command_removes_the_copy_of_a_killed_command(tmp_path: Path, s
     path = write_kubeconfig(tmp_path / "mine", "a", "b")
     folder = state.root / "kubeconfigs"
     folder.mkdir(parents=True)
-    for name in (f"{os.getpid()}_1.0_abc", f".{os.getpid()}_1.0_abc.def"):  # this pid, but another start time
+    for name in (
+        f"{os.getpid()}_1.0_abc",
+        f".{os.getpid()}_1.0_abc.def",
+    ):  # the pid of this process with another start time
         (folder / name).write_text("secret")
     with chosen(path, "b") as first, chosen(path, "b") as second:
         assert set(folder.iterdir()) == {first.path, second.path}

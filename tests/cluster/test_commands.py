@@ -1,4 +1,4 @@
-"""Tests of the cluster commands: each error is reported in one line, and each outcome has its exit code."""
+"""Tests of the cluster commands: each error is reported in one line, and each result has its own exit code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def grove_conformance(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def run_in_process(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command like `grove_conformance`, but in this process, which saves importing the program again."""
+    """Run a command like `grove_conformance`, but in this process, to avoid importing the program again."""
     stdout, stderr = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
         exit_code = cli.run_whatever_is_read(lambda: cli.app(list(arguments), standalone_mode=False))

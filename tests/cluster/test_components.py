@@ -1,4 +1,4 @@
-"""Tests that the processes of a cluster are found by their pid files."""
+"""Tests that the processes of a cluster are found through their pid files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of a real control plane: it starts, serves its user alone, recovers from killed components, and stops."""
+"""Tests of a real control plane: it starts, serves only its user, recovers from killed components, and stops."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def is_ready(pod: dict[str, Any]) -> bool:
 
 
 async def wait_for_pods(client: Client, condition: Any) -> list[dict[str, Any]]:
-    """Return the pods of the default namespace, once `condition` holds for them."""
+    """Wait until `condition` holds for the pods of the default namespace, and return the pods."""
     wait = AsyncRetrying(
         retry=retry_if_result(lambda items: not condition(items)), wait=wait_fixed(0.02), stop=stop_after_delay(120)
     )
@@ -186,7 +186,7 @@ def test_each_pod_becomes_ready_by_one_write_and_is_deleted_at_once(cluster: Clu
         }
 
     def writes(mark: int) -> dict[tuple[str, str, str], int]:
-        """Return the numbers of accepted writes to pods; empty until the audit log has the last deletion."""
+        """Return the numbers of accepted writes to pods, or nothing until the audit log has the last deletion."""
         counts: dict[tuple[str, str, str], int] = {}
         for key, number in AuditLog.of(cluster).count(mark).items():
             if key.code < 400 and key.resource.startswith("pods"):

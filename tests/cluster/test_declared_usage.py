@@ -1,4 +1,4 @@
-"""Tests of the metrics of pods and nodes: the declared usage, or half of the requests."""
+"""Tests that the metrics of pods and nodes show the declared usage, or half of the requests."""
 
 from __future__ import annotations
 

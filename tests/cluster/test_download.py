@@ -1,4 +1,4 @@
-"""Tests of downloads from a loopback server that stands in for the release sites."""
+"""Tests of downloads from a loopback server that replaces the release sites."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_several_programs_are_extracted_from_one_download(site: ReleaseSite, tmp
 
 
 def serve_image(site: ReleaseSite, *layers: dict[str, bytes], name: str = "kube-apiserver") -> Program:
-    """Serve an image with these layers, lowest first, and return a program that is pinned to it."""
+    """Serve an image with these layers, lowest first, and return a program that is pinned to the image."""
     digest = site.add_image(name, [archive(layer) for layer in layers], ("linux-arm64", "linux-amd64"))
     return replace(program("kube-apiserver"), digest=digest)
 

@@ -1,4 +1,4 @@
-"""Tests that a killed process has ended completely, so that a successor can use its ports."""
+"""Tests that the suite waits for the complete end of a killed process, so that a successor can use its ports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the data of etcd are copied and replaced completely or not at all, whenever this is interrupted."""
+"""Tests that etcd's data are copied and replaced completely or not at all, even if the operation is interrupted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.cluster import etcd_data
 
 
 class Killed(BaseException):
-    """Raised in place of a SIGKILL of this process."""
+    """Raised instead of sending SIGKILL to this process."""
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def etcd_content(workspace: Path) -> str:
 
 
 def kill_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make renames and removals raise Killed once `step` of them have succeeded."""
+    """Make renames and removals raise Killed after `step` successful ones."""
     remaining = step
 
     def interrupt(function):  # type: ignore[no-untyped-def]

@@ -1,5 +1,5 @@
-"""Tests on a real API server of pod specs that set every field: the API server accepts the specs, they omit no field,
-and the created pod changes if a field is removed."""
+"""Tests, on a real API server, of pod specs that set every field: the API server accepts the specs, the specs omit no
+field, and the created pod changes if a field is removed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FIELDS_WITHOUT_EFFECT = {
     "podCertificate": "a feature gate is off",
     "hostPort": "it is the container's port in the host's network",
 }
-"""Fields whose removal does not change the created pod, by a part of their path, with the reason."""
+"""Fields whose removal does not change the created pod: part of their path → reason."""
 UNSET_FIELDS = {
     "EphemeralContainer": "Kubernetes refuses new pods that have some",
     "ObjectMeta": "templates of volume claims have labels and annotations only",
@@ -53,7 +53,7 @@ UNSET_FIELDS = {
     "TypedObjectReference.namespace": "a feature gate is off, and it excludes dataSource",
     "ResourceRequirements.claims": "of the resources of pods",
 }
-"""Types and fields that no template sets, with the reason, besides the fields that the templates exclude."""
+"""Types and fields that no template sets, in addition to the fields that the templates exclude: name → reason."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 class DryRunClient:
-    """The API server, on which pods are created as dry runs."""
+    """A client of the API server that creates pods as dry runs."""
 
     def __init__(self, client: Client) -> None:
         self._client, self._semaphore = client, asyncio.Semaphore(8)
@@ -175,7 +175,7 @@ def nested_paths(value: Any, steps: tuple[str | int, ...] = ()) -> Iterator[tupl
 
 
 def path_without_indices(steps: tuple[str | int, ...]) -> str:
-    """Return a path without indices; initContainers count as containers."""
+    """Return a path without indices, with `containers` in place of `initContainers`."""
     path = re.sub(r"\.\d+", "[]", ".".join(map(str, steps)))
     return path.replace("initContainers", "containers")
 
@@ -195,7 +195,7 @@ def referenced_type(schema: Spec) -> str:
 
 
 def gather_fields(types: Spec, kind: str, value: Any, used_fields: set[str]) -> None:
-    """Add the fields of a value and of its nested values to `used`, as `Type.field`."""
+    """Add the fields of a value and of its nested values to `used_fields`, as `Type.field`."""
     for item in value if isinstance(value, list) else [value]:
         for field, schema in types.get(kind, {}).get("properties", {}).items():
             if isinstance(item, dict) and field in item:

@@ -1,4 +1,4 @@
-"""Tests of the label of a run's objects on an existing cluster: objects from before the run never get it."""
+"""Tests of the label of a run's objects on an existing cluster: objects that existed before the run never get it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests of the Kubernetes features that a cluster enables: presets, feature gates and API versions (`--features`,
-`--feature-gates`, `--runtime-config`), and invalid values of these options."""
+"""Tests of the Kubernetes features that a cluster enables by presets, feature gates and API versions (`--features`,
+`--feature-gates`, `--runtime-config`), and of invalid values of these options."""
 
 from __future__ import annotations
 

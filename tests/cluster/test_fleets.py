@@ -1,4 +1,4 @@
-"""Tests of fleets that a command line requests, and of fleets of several profiles."""
+"""Tests of the nodes that a command line requests: nodes of a profile, and fleets of several profiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a full disk is reported in one line, before a cluster starts and when the start fails because of it."""
+"""Tests that a full disk is reported in one line, both before a cluster starts and if it makes the start fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from conformance.errors import HarnessError, UsageError
 
 @pytest.fixture
 def disk_space(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The free bytes that the disk reports, in a list that tests change. The cluster's programs do not exist."""
+    """A list with the number of free bytes that the disk reports, which tests change. The cluster's programs do not
+    exist."""
     free_bytes = [SPACE]
     missing_program = Path("/nonexistent")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1 << 40, 0, free_bytes[0]))

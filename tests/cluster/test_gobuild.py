@@ -1,4 +1,4 @@
-"""Tests of building from source, with a shell script in place of Go."""
+"""Tests of builds from source, with a shell script in place of Go."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_long_build_reports_its_duration_and_progress(tmp_path: Path, monkeypa
 def test_the_remaining_time_of_a_build_is_an_upper_bound(
     seconds: float, compiled: int, total: int, expected: str
 ) -> None:
-    """Packages in Go's cache are not compiled again, and the total may be unknown (0)."""
+    """Go does not compile packages in its cache again, and the total number of packages may be unknown (0)."""
     assert gobuild._how_far(seconds, compiled, total) == f"building for {seconds} s, {expected}"
 
 

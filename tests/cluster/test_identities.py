@@ -1,4 +1,5 @@
-"""Tests that a request in the name of a component is attributed to it only with a credential of that component."""
+"""Tests that a request in the name of a component is attributed to the component only if it was sent with a credential
+of that component."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def event(user: str, credential: str, **fields: Any) -> dict[str, Any]:
 def token_request(
     user: str, credential: str, *, code: int = 201, annotated_id: str = "", response_token: object = None
 ) -> dict[str, Any]:
-    """Return the audit event of a token request. `answer` is the token, if the log has it, `noted` the annotated id."""
+    """Return the audit event of a token request with an annotated id, and with the token if the log contains it."""
     object_ref = {"resource": "serviceaccounts", "subresource": "token", "namespace": "kube-system"}
     fields = {
         "verb": "create",

@@ -83,7 +83,8 @@ def create_administrator(cluster: Cluster) -> Path:
 
 
 def test_aggregated_servers_receive_no_client_certificate(cluster: Cluster) -> None:
-    """With a certificate, a server could relay the connection back to the API server and pass for a component."""
+    """With a client certificate, a server could relay the connection back to the API server and impersonate a
+    component."""
     certificates: list[Any] = []
     tls_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(cluster.pki / "ca.crt"))
     tls_context.load_cert_chain(cluster.pki / "admin.crt", cluster.pki / "admin.key")

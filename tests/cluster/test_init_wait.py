@@ -1,4 +1,4 @@
-"""Tests of the simulated init container that waits: its arguments, its statuses, and when the wait ends."""
+"""Tests of the simulated waiting init container: its arguments, its statuses, and the end of its wait."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def pod_document(
     statuses: list[dict[str, Any]] | None = None,
     **spec: Any,
 ) -> dict[str, Any]:
-    """Return a pod that is bound to a node. With `args` it has a waiting init container, and waits unless `ready`."""
+    """Return a pod that is bound to a node. With `args`, the pod has a waiting init container, which has finished if
+    the pod is `ready`."""
     waiter = [{"name": "grove-initc", "image": "i", "args": list(args)}] if args else []
     conditions = [
         {"type": "Initialized", "status": str(ready or not args)},
@@ -168,7 +169,7 @@ def test_a_container_that_the_stage_wrongly_holds_completes() -> None:
 
 
 class PodWatch:
-    """A watch of pods, whose events go to the simulation of init containers."""
+    """A simulated watch of pods that passes its events to the simulation of init containers."""
 
     def __init__(self) -> None:
         self.simulation = GangReadiness(lambda key: None)
@@ -221,7 +222,7 @@ def test_a_wait_that_has_ended_does_not_start_again(watch: PodWatch) -> None:
     assert watch.is_released("c-1")
     watch.delete("c-1")
     watch.update("c-1", "--podcliques=p-0-a:1")
-    assert not watch.is_released("c-1"), "a pod that is made anew waits again"
+    assert not watch.is_released("c-1"), "a pod that is recreated waits again"
 
 
 def test_a_clique_is_identified_by_its_label_and_not_by_a_name_prefix(watch: PodWatch) -> None:

@@ -1,4 +1,4 @@
-"""Tests that policies, webhooks, CRDs and API services that change other clients' objects are recognized.
+"""Tests that policies, webhooks, CRDs and API services that can change other clients' objects are reported.
 
 Needs no cluster.
 """

@@ -1,4 +1,4 @@
-"""Tests of the patches of a node that fails or recovers, and of its pods."""
+"""Tests of the patches to a node that fails or recovers, and to the pods on that node."""
 
 from __future__ import annotations
 

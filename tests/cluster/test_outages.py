@@ -1,4 +1,5 @@
-"""Tests of outages. Threads are real; tests that simulate an outage of the suite itself use a fake clock."""
+"""Tests of the detection of outages. Threads are real; tests that simulate an outage of the suite itself use a fake
+clock."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from tests.cluster.waiting import wait_for
 
 
 class Recovered(Exception):
-    """Raised by a later check, which shows that the checks went on."""
+    """Raised by a later check, which shows that the checks have continued."""
 
 
 class Clock:
@@ -46,7 +47,7 @@ def run_watcher(*components: MonitoredComponent, silence: float = 0.3) -> Iterat
 
 
 def manual_watcher(process: Callable[[], str], clock: Clock) -> Watcher:
-    """Return a watcher of one process that checks only when its `look` is called."""
+    """Return a watcher of one process that checks the process only when its method `look` is called."""
     return Watcher([MonitoredComponent("kwok", process)], clock=clock, wall=clock.wall)
 
 

@@ -1,4 +1,4 @@
-"""Tests that a cluster which belongs to a process is taken down when the process ends, without `cluster prune`."""
+"""Tests that a cluster that a process owns is taken down when the process ends, without `cluster prune`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEAD_OWNER = Owner(os.getpid(), 1.0)
 
 
 class Paused(Exception):
-    """Raised in place of the pause between two checks."""
+    """Raised instead of a pause between two checks."""
 
 
 def stop_at_pause(pause: float) -> None:

@@ -1,4 +1,4 @@
-"""Tests that workloads other than Grove's reach the states of plain_workloads.yaml, as they do on a real cluster."""
+"""Tests that workloads other than Grove's reach the states in plain_workloads.yaml, as they do on a real cluster."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def connect(cluster: Cluster) -> AsyncIterator[Client]:
 
 
 def value_at(value: Any, path: str) -> Any:
-    """Return the value at a path such as `status.conditions[type=Ready].status`; None if there is none."""
+    """Return the value at a path such as `status.conditions[type=Ready].status`, or None if the path does not exist."""
     for part in path.split("."):
         name, _, choice = part.rstrip("]").partition("[")
         value = (value or {}).get(name)
@@ -85,7 +85,7 @@ async def wait_for_value(read: Any, expected: object, seconds: float = 120) -> N
 
 
 async def observed_states(client: Client) -> list[Document]:
-    """Return, for each object of the file, the values at the paths in its entry."""
+    """Return the values at the paths in each entry of the file, read from the entry's object."""
     states = []
     for entry in ENTRIES:
         resource, name = RESOURCES[entry["object"]["kind"]], entry["object"]["metadata"]["name"]
@@ -163,7 +163,8 @@ def test_metrics_are_served_as_soon_as_their_process_is_restarted(cluster: Clust
 
 
 def test_only_the_api_server_can_read_metrics(cluster: Cluster) -> None:
-    """Other users have certificates of the same authority, but must ask the API server, which checks their rights."""
+    """Other users have certificates from the same authority, but must use the API server, which checks their
+    permissions."""
     url = f"https://127.0.0.1:{cluster.ports[Port.METRICS]}"
 
     async def request_directly() -> int:

@@ -1,4 +1,4 @@
-"""Tests of the behaviors that are drawn for the pods of a cluster from their UIDs."""
+"""Tests of the behaviors that a cluster draws for its pods from their UIDs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REALISTIC = load().mixes["realistic"]
 
 
 def uids() -> list[str]:
-    """Return UIDs with every value of the first byte, each with three values of the bytes behind it."""
+    """Return UIDs with every value of the first byte, each with three values of the following bytes."""
     return [
         f"{first_byte:02x}{other_byte:02x}{other_byte:02x}{other_byte:02x}-0000"
         for first_byte in range(256)

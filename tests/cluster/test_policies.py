@@ -1,4 +1,4 @@
-"""Tests of policies by name and from files: how they are read, and where their objects go."""
+"""Tests that policies are read by name and from files, and that their objects go to the right namespaces."""
 
 from __future__ import annotations
 

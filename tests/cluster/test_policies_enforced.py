@@ -48,7 +48,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, selected_policies: Policie
 
 @pytest.fixture
 def create_pod(api: Api, selected_policies: Policies) -> Callable[..., Any]:
-    """A function that creates a pod with a spec. The pod's namespace is new and has the objects of all policies."""
+    """A function that creates a pod with a spec, in a new namespace with the objects of all policies."""
     metadata = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "team-"}})["metadata"]
     name = metadata["name"]
     policy_objects.wait(api, name, [*selected_policies.without_namespace, ACCOUNT])

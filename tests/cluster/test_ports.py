@@ -1,4 +1,4 @@
-"""Tests of the ports of drivers: ports of a cluster's first block, and of more blocks when they are needed."""
+"""Tests that drivers use the ports in a cluster's first block, and claim more blocks when they need them."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_a_cluster_of_a_dead_owner_is_removed_with_its_ports(state: StateRoot) -
     first_port = Ports().claim(folder)
     pruned = prune()
     assert list(pruned.clusters) == ["dead"]
-    assert first_port in pruned.ports  # checkouts share the claims, so there may be void claims of another one
+    assert first_port in pruned.ports  # checkouts share the claims, so another checkout may also have void claims
     assert_nothing_is_left(state)
 
 
@@ -144,7 +144,7 @@ def kill_with_owner_watch(victim: subprocess.Popen[str], state: StateRoot) -> No
     """Send SIGKILL to a run, and to the watch that would take down the run's cluster."""
     victim.send_signal(signal.SIGSTOP)
     for process, environment in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(state.root)):
-        with contextlib.suppress(psutil.NoSuchProcess):  # a process that starts the components ends by itself
+        with contextlib.suppress(psutil.NoSuchProcess):  # the process that starts the components ends by itself
             if environment[processes.CLUSTER] == uid_of_victim(state) and owner_watch.__name__ in process.cmdline():
                 process.kill()
     victim.send_signal(signal.SIGKILL)

@@ -1,4 +1,5 @@
-"""Tests that a control plane starts from an empty cache by downloads alone: real programs from loopback, without Go."""
+"""Tests that a control plane starts from an empty cache by downloads alone, without Go. A loopback server serves real
+programs."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from tests.cluster.release_sites import ReleaseSite, archive, serve_release_site
 
 pytestmark = [pytest.mark.cluster, pytest.mark.skipif(sys.platform != "linux", reason="images are for Linux only")]
 MAX_START_SECONDS = 60.0
-"""The most seconds from the start of the last download to a control plane with nodes."""
+"""Maximum time in seconds from the start of the last download until the control plane has nodes."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReleaseSite
 
 
 def grove_conformance(pins_file: Path, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command with an empty cache and without any program on PATH."""
+    """Run a command with an empty cache and an empty PATH."""
     empty_folder = cache / "bin"
     empty_folder.mkdir(parents=True)
     inherited_environment = {

@@ -81,7 +81,7 @@ def test_only_writes_except_leases_are_audited() -> None:
 
 
 def audit_level(user: str, group: str, resource: str) -> str:
-    """Return the audit level of a patch, which is the level of the first matching rule."""
+    """Return the audit level of a patch request: the level of the first matching rule."""
     for rule in audit_policy()["rules"]:
         kinds = {(entry["group"], kind) for entry in rule.get("resources", ()) for kind in entry["resources"]}
         matches = "patch" in rule.get("verbs", ("patch",)) and user in rule.get("users", (user,))

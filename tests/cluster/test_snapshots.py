@@ -205,7 +205,7 @@ def write_data(cluster: Cluster, content: str) -> None:
 
 
 def restored_data(cluster: Cluster) -> dict[str, str]:
-    """Restore each snapshot in turn, and return the data of each by name."""
+    """Restore each snapshot in turn, and return the restored data by snapshot name."""
     content = {}
     for snapshot in snapshots.listed(cluster):
         snapshots.restore(cluster, snapshot.name)
@@ -214,7 +214,7 @@ def restored_data(cluster: Cluster) -> dict[str, str]:
 
 
 STEPS = range(10)
-"""The numbers, from 0, of the renames and removals of `take` with `replace`; the last number is beyond all of them."""
+"""The numbers, from 0, of the renames and removals in `take` with `replace`, and one number after the last of them."""
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -81,7 +81,7 @@ def test_an_implementation_that_starts_with_the_cluster_handles_the_users_manife
 
 
 def count_pods_by_state() -> dict[str, int]:
-    """Return the number of pods by state, as `cluster status` shows it."""
+    """Return the number of pods by state, as `cluster status` reports it."""
     counts: dict[str, int] = json.loads(run_in_process("cluster", "status", "play", "--json").stdout)["pods"]
     return counts
 

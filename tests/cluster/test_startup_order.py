@@ -1,4 +1,4 @@
-"""Tests of waiting init containers on a real control plane, also across a restart of the simulating process."""
+"""Tests of waiting init containers on a real control plane, including a restart of the process that simulates them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pod(name: str, *args: str, clique: str = "", gang: str = "p-0", hold: bool =
 async def wait_for_pods(
     client: Client, condition: Callable[[dict[str, dict[str, Any]]], object]
 ) -> dict[str, dict[str, Any]]:
-    """Return the pods by name, once `condition` holds for them."""
+    """Wait until `condition` holds for the pods by name, and return these pods."""
 
     async def read_pods() -> dict[str, dict[str, Any]]:
         return {pod_document["metadata"]["name"]: pod_document for pod_document in await client.list(PODS, "default")}

@@ -1,4 +1,4 @@
-"""Tests of the records of clusters and the claims of ports on disk."""
+"""Tests of the records of clusters and the claims of ports that are stored on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the usage summary: resources of nodes, requests of pods, and the states of pods."""
+"""Tests of the usage summary: the resources of nodes, and the requests and states of pods."""
 
 from __future__ import annotations
 

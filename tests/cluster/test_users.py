@@ -22,7 +22,7 @@ from conformance.cluster import kubeconfigs, users
 
 @pytest.fixture
 def cluster_facts(tmp_path: Path) -> Any:
-    """A stand-in for a cluster, with certificates like those of kwokctl."""
+    """A replacement for a cluster, with certificates like those that kwokctl creates."""
     pki = tmp_path / "pki"
     pki.mkdir()
     key = rsa.generate_private_key(65537, 2048)

@@ -1,4 +1,4 @@
-"""Tests of clusters with the Workload API: they serve it, and a component that lacks it is reported in one line.
+"""Tests that clusters serve the Workload API, and that a component without it is reported in one line.
 
 1.36 is the default version. Tests of 1.37 are marked as thorough, because a fresh machine would have to build 1.37.
 """

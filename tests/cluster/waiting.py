@@ -16,7 +16,7 @@ Spawn = Callable[..., subprocess.Popen[str]]
 def wait_for(condition: Callable[[], T], *, timeout: float = 120.0) -> T:
     """Return the first true value of `condition`, or raise tenacity.RetryError after `timeout` seconds.
 
-    The timeout is long because a busy machine may need a minute to start a control plane; only failures last that long.
+    The timeout is long because a busy machine may need a minute to start a control plane; only failures take that long.
     """
     return Retrying(
         retry=retry_if_result(lambda value: not value), wait=wait_fixed(0.005), stop=stop_after_delay(timeout)
