@@ -24,7 +24,7 @@ def clean(
     from conformance.suite.session import existing, occupation  # slow to import, and used only here
 
     target = ctx.with_resource(chosen_kubeconfig.chosen(kubeconfig, context))
-    existing.admit(target.path)
+    existing.require_usable(target.path)
     removed = occupation.clean(target.path, run)
     groups = groupby(
         sorted(removed, key=lambda leftover: (str(leftover.resource), leftover.run)),

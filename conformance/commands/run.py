@@ -266,8 +266,8 @@ def run(
     if keep_stages and not given.install_stages:
         raise UsageError("needs --install-stages", where="--keep-stages", hint="add it, or leave this out")
     if existing_kubeconfig:
-        existing.admit(Path(existing_kubeconfig))
-        existing.prove(Path(existing_kubeconfig), given.cluster_features)
+        existing.require_usable(Path(existing_kubeconfig))
+        existing.require_features(Path(existing_kubeconfig), given.cluster_features)
         if given.policies:
             raise UsageError("an existing cluster has its own policies", where=policies.OPTION, hint="leave it out")
         if keep_cluster:

@@ -196,13 +196,13 @@ class History:
         *,
         longest: float = 0,
         resources: Collection[str] | None = None,
-        hopeless: Callable[[], object] | None = None,
+        is_hopeless: Callable[[], object] | None = None,
     ) -> R:
         """Block until the predicate holds for the current state or the state after a later record, and return its
         result. The predicate is called after every record; with `resources`, only after records of these resources,
         which is cheaper.
 
-        `hopeless` is called about once a second; a true result means that the wait can no longer succeed. While the
+        `is_hopeless` is called about once a second; a true result means that the wait can no longer succeed. While the
         cluster is active, the wait lasts up to `longest` seconds, because a slow machine does not mean that the
         implementation does not react.
 
@@ -221,14 +221,14 @@ class History:
             elif result is not None and result is not False:
                 return result
             while True:
-                record = self._next(self._look(deadline, hopeless), resources, last_seq)
+                record = self._next(self._look(deadline, is_hopeless), resources, last_seq)
                 if record is None and deadline is None:
                     raise WaitTimeout(description, self.now() - start, unmet, self._live.copy(), list(self._latest))
                 if deadline is not None and (record is None or self.now() >= checked_at + LOOK_EVERY):
                     checked_at = self.now()
                     if checked_at >= deadline:
                         deadline = max(deadline, min(start + longest, self._moved + LULL))
-                    if checked_at >= deadline or (hopeless and hopeless()):
+                    if checked_at >= deadline or (is_hopeless and is_hopeless()):
                         self._arrive()
                         # Records up to now still count, but later ones do not: otherwise the wait would never end if an
                         # implementation writes faster than the predicate is evaluated.
@@ -289,9 +289,9 @@ class History:
         finally:
             self._asking = False
 
-    def _look(self, deadline: float | None, hopeless: object) -> float | None:
+    def _look(self, deadline: float | None, is_hopeless: object) -> float | None:
         """Return the time until which to wait for the next record."""
-        return min(deadline, self.now() + LOOK_EVERY) if deadline is not None and hopeless else deadline
+        return min(deadline, self.now() + LOOK_EVERY) if deadline is not None and is_hopeless else deadline
 
     def _arrive(self) -> None:
         """Wait until the records of everything that has happened have arrived. Raises HarnessError if a stream lags."""

@@ -153,7 +153,7 @@ def _rows(
             "text": entry.text,
             "title": entry.violation if result.failures and entry.violation else entry.text,
             "seed": entry.seed,
-            "says": basis.in_short(entry.basis),
+            "says": basis.summary(entry.basis),
             "otherwise": basis.otherwise(entry.basis),
             "reason": result.reason,
             "causes": numbers.get(entry.id, []),

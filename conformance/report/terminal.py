@@ -314,7 +314,7 @@ def _requirement(result: Result, console: Console) -> None:
     seed = f" (rests on {entry.seed}, and not on upstream's contract{decides})" if entry.seed else ""
     reason = f" — {result.reason}" if result.reason else ""
     _print(console, _line(f"{mark.symbol} {entry.id} {entry.text}{level}{seed}{reason}", mark.style))
-    if result.outcome is Outcome.FAILED and (statement := basis.in_short(entry.basis)):
+    if result.outcome is Outcome.FAILED and (statement := basis.summary(entry.basis)):
         _print(console, _block("says so", statement))
         if contradiction := basis.otherwise(entry.basis):
             _print(console, _block("but", f"another document says otherwise: {contradiction}"))

@@ -125,7 +125,7 @@ def _existing(
 ) -> _Place:
     """Reserve an existing cluster. Objects that are created there have a label and are deleted at the end."""
     name = f"try-{secrets.token_hex(3)}"
-    existing.admit(on.path)
+    existing.require_usable(on.path)
     scheduler = judged.scheduler_name if scheduler_names.started(judged, supplied) else ""
     report(judged.name, "looking at the existing cluster")
     stack.enter_context(occupied(on.path, OccupationTerms(name, on.options, scheduler), report))
@@ -175,5 +175,5 @@ def _until_complete(history: History, driver: Driver, manifest: Mapping[str, Any
         return not any(line.unmet for line in lines(view, name, replicas, objects))
 
     with contextlib.suppress(WaitTimeout):
-        history.wait("everything is there", complete, within, hopeless=driver.failures)
+        history.wait("everything is there", complete, within, is_hopeless=driver.failures)
     return lines(history.view(), name, replicas, objects)

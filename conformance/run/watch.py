@@ -19,7 +19,7 @@ from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.book import Book
 from conformance.suite.session.collected import Collected
 from conformance.suite.session.distribution import Distribution
-from conformance.suite.session.shared import FIRST
+from conformance.suite.session.shared import FIRST_WORKER
 from conformance.suite.settings import RunSettings
 
 
@@ -51,7 +51,9 @@ class Watch:
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Distribution:
         """Return the distribution of the tests: the tests of one scene go to one worker, and scenes that are played
         alone come last."""
-        return Distribution(config, log, self._groups, self._exclusive_groups, FIRST if self._settings.shared else "")
+        return Distribution(
+            config, log, self._groups, self._exclusive_groups, FIRST_WORKER if self._settings.shared else ""
+        )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:

@@ -53,13 +53,13 @@ class Workers:
         with self._lock:
             if message == other_workers.LAST_WORKER:
                 self._waiting_workers.add(name)
-            if message == shared.ASK:
+            if message == shared.QUESTION:
                 self._asking_workers.add(name)
-            if isinstance(message, str) and message.startswith(shared.TOLD):
+            if isinstance(message, str) and message.startswith(shared.REPLY_PREFIX):
                 self._running_message = message
             if has_ended:
                 self._channels.pop(name, None)
-                if name == shared.FIRST:
+                if name == shared.FIRST_WORKER:
                     self._running_message = shared.encoded(
                         shared.RunningImplementation(problem="the worker that started it has ended")
                     )

@@ -42,7 +42,7 @@ class RunningTest:
     nothing."""
     removed: str = ""
     """Installed webhooks that were missing when evidence of a failure was collected."""
-    leave: bool = False
+    keep_objects: bool = False
     """Whether the test's objects and its cluster are kept (--keep-cluster)."""
     keep: Callable[[Sequence[Check], Sequence[str]], None] = lambda checks, tests: None
     """Writes the failure bundle, given the checks that were made and the tests that reproduce the failure."""
@@ -51,7 +51,7 @@ class RunningTest:
     end."""
 
     @property
-    def wrong(self) -> bool:
+    def has_problem(self) -> bool:
         """Return whether the test has a problem or a failed check, so that evidence must be kept."""
         return self.problem is not None or bool(self.checks.failures)
 

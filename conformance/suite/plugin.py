@@ -35,15 +35,15 @@ from conformance.suite.scenes import repeated, sole_writer
 from conformance.suite.scenes.playing import (
     REPETITION,
     Scenes,
-    alone_last,
     decisive_first,
+    grouped_by_scene,
     key_of,
     lone_scenes,
+    lone_scenes_last,
     scene_of,
-    together,
 )
 from conformance.suite.scenes.recorded import Recorded
-from conformance.suite.scenes.scene import RUN, NotKept, Scene, scenes_of
+from conformance.suite.scenes.scene import RUN, AttributeNotSet, Scene, scenes_of
 from conformance.suite.session import collected, other_workers, outputs, shards
 
 NAME = "conformance-judge"
@@ -246,7 +246,7 @@ class Judge:
         self.groups = {item.nodeid: groups[item.nodeid] for item in kept_items}
         ordered = decisive_first(kept_items, self.collected, self.judged) if run.fail_fast else kept_items
         self.lone_groups = lone_scenes(kept_items, self.groups, run.shared)
-        items[:] = self._items = together(alone_last(ordered, run.shared), self.groups)
+        items[:] = self._items = grouped_by_scene(lone_scenes_last(ordered, run.shared), self.groups)
         if self._refused and self._channel is None:  # a worker that raised this error would be restarted
             raise pytest.UsageError(self._refused)
         return result
@@ -329,7 +329,7 @@ class Judge:
                 result = yield
                 if self._recorded is not None:
                     self._recorded.judge_reaches()
-            except NotKept:
+            except AttributeNotSet:
                 if self.running.scene_ended_by and self._recorded is not None:
                     self._recorded.unreached()
                 raise
@@ -363,9 +363,9 @@ class Judge:
             running.problem = error
         outputs.describe(report, error, self._limit(running), self._expected(running))
         if report.failed and self.run.keep_cluster:
-            running.leave = True
+            running.keep_objects = True
             if self._scenes is not None:
-                self._scenes.leave()
+                self._scenes.keep_objects()
         return report
 
     def _finish(self, running: RunningTest) -> None:

@@ -80,7 +80,7 @@ class Bench:
     def nodes(self, *gpus: int, **labels: str) -> list[str]:
         """Add a node for each number of GPUs and wait until the nodes are Ready. `labels` sets their `rack` and
         `block`."""
-        return self.env.fleet(self.node_manifests(*gpus, **labels))
+        return self.env.create_nodes(self.node_manifests(*gpus, **labels))
 
     def node_manifests(self, *gpus: int, **labels: str) -> list[Object]:
         """Return the next nodes without adding them, so that many benches can add their nodes at the same time."""

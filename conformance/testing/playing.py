@@ -111,7 +111,7 @@ class ScenarioRunner:
     def _await_work(self) -> None:
         testbed = self.env.testbed(_WITNESS.name)
         self._create_classes([_WITNESS])
-        self.env.fleet(manifests.nodes(_WITNESS, testbed))
+        self.env.create_nodes(manifests.nodes(_WITNESS, testbed))
         self._make([(_WITNESS, testbed)])
         [pod] = manifests.pods(_WITNESS, testbed)
 
@@ -129,7 +129,7 @@ class ScenarioRunner:
         fleet = [node for part in self.parts for node in manifests.nodes(part.instance, part.testbed)]
         if not self.at_once:
             fleet = [{**node, "spec": {**node["spec"], "unschedulable": True}} for node in fleet]
-        self.env.fleet(fleet)
+        self.env.create_nodes(fleet)
         self._make([(part.instance, part.testbed) for part in self.parts])
 
     def _create_classes(self, instances: Sequence[Instance]) -> None:
@@ -177,7 +177,7 @@ class ScenarioRunner:
             "nothing was changed yet",
         )
         old_names = {node.name for node in before.nodes}
-        self.env.fleet(
+        self.env.create_nodes(
             manifests.nodes(Instance(tuple(n for n in change.nodes if n.name not in old_names), ()), part.testbed)
         )
         for node in change.nodes:

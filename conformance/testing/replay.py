@@ -24,7 +24,7 @@ def owner(record: Record) -> str:
 def states(span: Span) -> Iterator[tuple[Record, Mapping[str, Record]]]:
     """Yield each pod record with all pods at that time, by UID. The mapping is updated in place, so callers must not
     keep it."""
-    state = {record.uid: record for record in span.begin().records("pods")}
+    state = {record.uid: record for record in span.start_view().records("pods")}
     for record in span.records("pods"):
         if record.kind == DELETED:
             state.pop(record.uid, None)
@@ -82,7 +82,7 @@ def deleted_parts(span: Span, part: Part) -> list[str]:
 
 def deleted(span: Span, resource: str = "pods") -> list[Record]:
     """Return the first record that shows the deletion of each deleted object, in order."""
-    deleted_uids = {record.uid for record in span.begin().records(resource) if terminating(record.object)}
+    deleted_uids = {record.uid for record in span.start_view().records(resource) if terminating(record.object)}
     result = []
     for record in span.records(resource):
         if record.uid not in deleted_uids and (record.kind == DELETED or terminating(record.object)):
@@ -108,7 +108,7 @@ def recreated_beside_outdated(span: Span, part: Part, outdated: Callable[[Record
 def created(span: Span) -> dict[str, int]:
     """Return clique → number of pods created for it."""
     uids_of: dict[str, set[str]] = {}
-    before = {record.uid for record in span.begin().records("pods")}
+    before = {record.uid for record in span.start_view().records("pods")}
     for record in span.records("pods"):
         if record.kind == ADDED and record.uid not in before:
             uids_of.setdefault(owner(record), set()).add(record.uid)

@@ -50,7 +50,7 @@ def test_the_default_version_schedules_flat_groups(state: StateRoot) -> None:
     try:
         assert cluster.record.features == ["--features", "workload-api"]
         assert "podgroups" in served_resources(cluster, "/apis/scheduling.k8s.io/v1alpha2")
-        existing.prove(cluster.kubeconfig, WORKLOAD_API)
+        existing.require_features(cluster.kubeconfig, WORKLOAD_API)
     finally:
         cluster.down()
 
@@ -71,7 +71,7 @@ def test_the_next_version_schedules_trees_and_keeps_its_version(state: StateRoot
         assert "compositepodgroups" in served_resources(cluster, "/apis/scheduling.k8s.io/v1alpha3")
         cluster.restart()
         assert existing.version(cluster.kubeconfig) == "1.37.2"
-        existing.prove(cluster.kubeconfig, WORKLOAD_API)
+        existing.require_features(cluster.kubeconfig, WORKLOAD_API)
     finally:
         cluster.down()
 
@@ -117,7 +117,7 @@ def test_an_api_that_is_served_later_is_sufficient(state: StateRoot) -> None:
     cluster = start_cluster(state, "1.37", apis=tuple(f"{api}=false" for api in versions), preflight=False)
     try:
         with pytest.raises(UsageError, match=r"kube-apiserver: scheduling\.k8s\.io/v1beta1 is not served: "):
-            existing.prove(cluster.kubeconfig, WORKLOAD_API)
+            existing.require_features(cluster.kubeconfig, WORKLOAD_API)
         file = cluster.workspace / "kwok.yaml"
         text = file.read_text()
         for api in versions:
@@ -127,7 +127,7 @@ def test_an_api_that_is_served_later_is_sufficient(state: StateRoot) -> None:
         scheduler_pid = cluster.monitor.pids()["kube-scheduler"]
         cluster.kill("kube-apiserver")
         cluster.start()
-        existing.prove(cluster.kubeconfig, WORKLOAD_API)
+        existing.require_features(cluster.kubeconfig, WORKLOAD_API)
         assert cluster.monitor.pids()["kube-scheduler"] == scheduler_pid
     finally:
         cluster.down()

@@ -164,7 +164,7 @@ def test_a_wait_ends_although_changes_come_faster_than_checks(scripted):
 def test_a_hopeless_wait_ends_early(scripted):
     later(scripted, [0.5], lambda: scripted.pod("a1", **A, after=0))
     with pytest.raises(WaitTimeout):
-        scripted.history.wait("bound", bound, 30, longest=60, hopeless=lambda: "it died")
+        scripted.history.wait("bound", bound, 30, longest=60, is_hopeless=lambda: "it died")
     assert scripted.log.now() == pytest.approx(0.5 + LOOK_EVERY)
 
 

@@ -64,7 +64,7 @@ class FakeEnvironment:
             (running.bundle / "timeline.txt").write_text("a line")
         running.keep = keep
         yield Case(running)
-        if running.wrong and not running.bundle:
+        if running.has_problem and not running.bundle:
             keep(running.checks.recorded, [running.test])
     def close(self):
         self.mark.write_text("")

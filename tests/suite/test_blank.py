@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from conformance.evidence import bundle
-from conformance.suite.scenes.wait_budget import LIFELESS
+from conformance.suite.scenes.wait_budget import NOTHING_WRITTEN
 from tests.conftest import THOROUGH
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -47,7 +47,7 @@ def test_nothing_passes_but_what_the_crds_do(tmp_path: Path) -> None:
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 1, result.stdout + result.stderr
     assert "Traceback" not in result.stdout + result.stderr
-    assert LIFELESS in result.stdout
+    assert NOTHING_WRITTEN in result.stdout
     [path] = tmp_path.glob("*/report.yaml")
     report = yaml.safe_load(path.read_text())
     requirements = report["verdict"]["requirements"]

@@ -23,7 +23,7 @@ from conformance.suite.scenes.machine import Machine
 from conformance.suite.scenes.scene import SceneEnded
 from conformance.suite.scenes.silence import Silence
 from conformance.suite.scenes.wait_budget import WaitBudget
-from conformance.suite.scenes.waits import CALM, OWN_WRITE_SECONDS
+from conformance.suite.scenes.waits import MIN_QUIET_SECONDS, OWN_WRITE_SECONDS
 from kube.errors import ApiError
 from tests.history.scripted import Scripted
 from tests.history.story import SPACE, Story
@@ -56,7 +56,7 @@ def play(
     story: Story,
     scale: float = 1,
     driver: object = None,
-    sound: Callable[[bool], None] = lambda thoroughly: None,
+    require_healthy: Callable[[bool], None] = lambda thoroughly: None,
     silence: Silence | None = None,
     audit: AuditLog | None = None,
     unplayed: Mapping[str, str] = MappingProxyType({}),
@@ -71,7 +71,7 @@ def play(
         driver=driver
         or SimpleNamespace(descriptor=JUDGED, failures=tuple, failures_at_start=0, logs=dict, last_words=str),
         kubeconfig=Path("kubeconfig"),
-        sound=sound,
+        require_healthy=require_healthy,
         wait_budget=WaitBudget(),
         time_scale=scale,
         randomness=random.Random(0),
@@ -98,10 +98,10 @@ def test_a_scheduler_is_alive_once_it_has_bound_something(story: Story, roles: A
     story.gang("s-0", {"s-0-a": (1, ["a1"])})  # created by the operator, which may not be the judged implementation
     story.pod("a1", gang="s-0", clique="s-0-a")
     budget.timed_out(story.history)
-    assert budget.lifeless == ("the implementation has not bound any pod in this run" if is_lifeless else "")
+    assert budget.lifeless_reason == ("the implementation has not bound any pod in this run" if is_lifeless else "")
     story.pod("a1", gang="s-0", clique="s-0-a", node="n1")
     budget.timed_out(story.history)
-    assert budget.lifeless == "" and budget.limit(30, 1) == 30
+    assert budget.lifeless_reason == "" and budget.limit(30, 1) == 30
 
 
 @pytest.mark.parametrize("looked", [False, True])
@@ -114,7 +114,7 @@ def test_what_is_gone_when_a_wait_times_out_was_a_sign_of_life(story: Story, loo
         budget.look(story.history)
         story = Story(Scripted())
     budget.timed_out(story.history)
-    assert budget.lifeless == "" and budget.limit(30, 1) == 30
+    assert budget.lifeless_reason == "" and budget.limit(30, 1) == 30
 
 
 def test_the_first_wait_for_nothing_names_the_last_words(story: Story) -> None:
@@ -201,7 +201,9 @@ def test_an_until_in_real_time_fails_when_that_is_over(story: Story) -> None:
     assert story.log.now() == 30
 
 
-@pytest.mark.parametrize(("scale", "real", "lasts"), [(1, False, 2), (0.1, False, CALM), (0.1, True, 2), (2, False, 4)])
+@pytest.mark.parametrize(
+    ("scale", "real", "lasts"), [(1, False, 2), (0.1, False, MIN_QUIET_SECONDS), (0.1, True, 2), (2, False, 4)]
+)
 def test_a_silence_is_never_too_short_to_tell_anything(story: Story, scale: float, real: bool, lasts: float) -> None:
     play(story, scale).quiet(2, real=real)
     assert story.log.now() == pytest.approx(lasts)
@@ -229,11 +231,11 @@ def test_a_silence_is_of_what_is_asked_for(story: Story) -> None:
 
 
 def test_a_wait_ends_at_once_where_the_cluster_does_not_work(story: Story) -> None:
-    def sound(thoroughly: bool) -> None:
+    def require_healthy(thoroughly: bool) -> None:
         if story.log.now() >= 2:
             raise HarnessError("the cluster is not well: etcd does not run")
 
-    case = play(story, sound=sound)
+    case = play(story, require_healthy=require_healthy)
     for act in (lambda: case.until("AA-001", "x", lambda view: None), lambda: case.settled("x", lambda view: False)):
         with pytest.raises(HarnessError, match="etcd does not run"):
             act()
@@ -266,8 +268,8 @@ class Broken:
 @pytest.mark.parametrize(
     ("begin", "subject"),
     [
-        (lambda roles: roles.elect, "an operator that leads by its Lease starts"),
-        (lambda roles: roles.second_operator, "a second operator starts"),
+        (lambda roles: roles.restart_with_election, "an operator that leads by its Lease starts"),
+        (lambda roles: roles.start_second_operator, "a second operator starts"),
         (lambda roles: roles.upgrade, "mine 2 starts"),
         (lambda roles: lambda: roles.downgrade(Upgrade("old", "the old one", {})), "the old one starts"),
     ],
@@ -298,7 +300,7 @@ start: running
         lambda roles: roles.kill("operator"),
         lambda roles: roles.stop("operator"),
         lambda roles: roles.restart("gang-scheduler"),
-        lambda roles: roles.elect(),
+        lambda roles: roles.restart_with_election(),
         lambda roles: roles.hand_over(kill=True),
     ],
     ids=["kill", "stop", "restart", "elect", "hand over"],
@@ -336,7 +338,7 @@ def test_an_operator_that_died_before_it_was_killed_is_dead_by_itself(story: Sto
     )
     case = play(story, driver=driver)
     case.roles.kill("operator")
-    assert case.roles.dead() == "mine: the operator exited with code 2"
+    assert case.roles.exited_processes() == "mine: the operator exited with code 2"
     with pytest.raises(SceneEnded, match="at rest: mine: the operator exited with code 2"):
         case.require_alive("at rest")
 
@@ -345,7 +347,7 @@ def test_a_process_that_ends_before_the_first_step_is_dead_in_the_test(story: St
     """The death is noticed at the start of the scene, after the process has been started for the test."""
     deaths = ["mine: the operator exited with code 2"]
     driver = SimpleNamespace(descriptor=JUDGED, failures=lambda: deaths, failures_at_start=0, logs=dict, last_words=str)
-    assert play(story, driver=driver).roles.dead() == deaths[0]
+    assert play(story, driver=driver).roles.exited_processes() == deaths[0]
 
 
 @pytest.mark.parametrize(("died", "seconds"), [([], 20), (["mine: the gang-scheduler exited with code 2"], 0)])

@@ -33,7 +33,7 @@ def test_objects_go_to_the_test_namespace_unless_they_have_none():
 
 
 def test_a_kind_that_is_not_served_is_an_answer():
-    assert DryRun(Api(), "ns").create({"kind": "Thing", "metadata": {}}).hopeless == "no things"
+    assert DryRun(Api(), "ns").create({"kind": "Thing", "metadata": {}}).unsent_reason == "no things"
 
 
 class Server(Api):

@@ -14,7 +14,7 @@ from conformance.suite.scenes.scene import Exclusive, Scene
 
 CONTROL_METHODS = {
     *("kill", "pause", "stop", "restart"),
-    *("elect", "second_operator", "hand_over", "downgrade", "upgrade", "without_hooks"),
+    *("elect", "start_second_operator", "hand_over", "downgrade", "upgrade", "without_hooks"),
 }
 """The methods of `env.roles` that affect the judgement of other scenes."""
 

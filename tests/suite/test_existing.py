@@ -25,19 +25,19 @@ def cluster(bare_cluster: Cluster) -> Cluster:
 def test_a_cluster_without_kwok_is_refused_before_the_first_test(
     bare_cluster: Cluster, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    existing.admit(bare_cluster.kubeconfig)
+    existing.require_usable(bare_cluster.kubeconfig)
     kwok = bare_cluster.monitor.process("kwok-controller")
     assert kwok is not None
     kwok.suspend()
     try:
         with pytest.raises(UsageError, match=r"the cluster is not well: kwok-controller is stopped"):
-            existing.admit(bare_cluster.kubeconfig)
+            existing.require_usable(bare_cluster.kubeconfig)
         # Treat it as a foreign cluster, of which only the API is accessible.
         monkeypatch.setattr(existing, "own_cluster", lambda kubeconfig: None)
         with pytest.raises(UsageError, match=r"is neither ours nor given away"):
-            existing.admit(bare_cluster.kubeconfig)
+            existing.require_usable(bare_cluster.kubeconfig)
         api.patch("namespaces", None, "kube-system", {"metadata": {"labels": {existing.DISPOSABLE: "true"}}})
-        existing.admit(bare_cluster.kubeconfig)
+        existing.require_usable(bare_cluster.kubeconfig)
         start = time.monotonic()
         terms = OccupationTerms("r1", ("--context", "theirs"))
         with (

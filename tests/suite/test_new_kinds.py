@@ -60,7 +60,7 @@ def test_that_of_another_cluster_is_waited_for(
     assert api.work(lambda client: client.list(kind)) == [], "what an absent object owns is collected at once"
     wait_for(lambda: set(api.names(CRDS.plural)) == names, 30)
     assert set(api.names(CRDS.plural)) == names, "nothing of the probe is left"
-    monkeypatch.setattr(new_kinds, "KNOWN_AFTER", -1.0)
+    monkeypatch.setattr(new_kinds, "DISCOVERY_SECONDS", -1.0)
     assert not new_kinds.learn(None, api), "kinds that were installed long ago are not waited for"
 
 
@@ -68,7 +68,7 @@ def test_a_cluster_without_garbage_collector_is_named(
     bare_cluster: Cluster, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(api, "thirds")
-    monkeypatch.setattr(new_kinds, "KNOWN_AFTER", 3.0)
+    monkeypatch.setattr(new_kinds, "DISCOVERY_SECONDS", 3.0)
     bare_cluster.kill(COMPONENTS[Port.CONTROLLER_MANAGER])
     try:
         with pytest.raises(HarnessError, match=r"what an absent object owns is not deleted within 3 s"):

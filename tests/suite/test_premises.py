@@ -211,7 +211,7 @@ def test_a_client_that_makes_nodes_unusable_is_named(story: Story, tmp_path: Pat
     audit(tmp_path, KWOK, REAPER, verb="patch")
     story.node("n1", ready=False, tags={POOL: "pool"})
     with pytest.raises(Blocked, match="n1 of the test is not usable, and was changed by the user operator"):
-        case.fleet([{"metadata": {"name": "n1"}}])
+        case.create_nodes([{"metadata": {"name": "n1"}}])
 
 
 def test_unready_nodes_that_no_other_client_changed_are_a_harness_error(story: Story, tmp_path: Path) -> None:
@@ -219,4 +219,4 @@ def test_unready_nodes_that_no_other_client_changed_are_a_harness_error(story: S
     audit(tmp_path, KWOK, verb="patch")
     story.node("n1", ready=False, tags={POOL: "pool"})
     with pytest.raises(HarnessError, match="1 of 1 nodes are not Ready"):
-        case.fleet([{"metadata": {"name": "n1"}}])
+        case.create_nodes([{"metadata": {"name": "n1"}}])

@@ -68,7 +68,7 @@ def test_a_test_of_a_rule_asks_for_its_result() -> None:
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.FunctionDef) and _recorded(node) and _literals(node) & rules
     ]
-    result_calls = ("run.invariant()", "run.unbroken()")
+    result_calls = ("run.invariant()", "run.judge_violation()")
     assert [node.name for node in tests if not any(call in ast.unparse(node) for call in result_calls)] == []
     assert len(tests) > 10
 

@@ -1,4 +1,5 @@
-"""Tests of the two ways to judge the rule of a requirement: alone (`invariant`), or with other checks (`unbroken`)."""
+"""Tests of the two ways to judge the rule of a requirement: alone (`invariant`), or in addition to other checks
+(`judge_violation`)."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def outcomes_of(way: str, holds: bool | None, ended: Exception | None = None) ->
 
 
 @pytest.mark.parametrize("ended", [None, ENDED])
-@pytest.mark.parametrize("way", ["invariant", "unbroken"])
+@pytest.mark.parametrize("way", ["invariant", "judge_violation"])
 def test_a_violation_is_a_failure_although_the_scene_ended_early(way: str, ended: Exception | None) -> None:
     assert outcomes_of(way, False, ended) == ["failed"]
 
@@ -38,5 +39,5 @@ def test_a_rule_alone_is_judged_over_whole_scenes() -> None:
 
 
 def test_a_rule_beside_other_checks_leaves_them_to_decide() -> None:
-    assert outcomes_of("unbroken", True) == outcomes_of("unbroken", True, ENDED) == ["passed"]
-    assert outcomes_of("unbroken", None) == outcomes_of("unbroken", None, ENDED) == []
+    assert outcomes_of("judge_violation", True) == outcomes_of("judge_violation", True, ENDED) == ["passed"]
+    assert outcomes_of("judge_violation", None) == outcomes_of("judge_violation", None, ENDED) == []

@@ -70,26 +70,26 @@ HUNG_MESSAGE = 'failed calling webhook "h.example": failed to call webhook: Post
 )
 def test_who_keeps_the_suite_from_making_a_namespace_by_admission_is_to_blame(message: str, blamed: bool) -> None:
     environment = object.__new__(ClusterEnvironment)
-    environment._refusal, environment._unmade = None, 0
+    environment._refusal, environment._namespace_failures = None, 0
     with pytest.raises(Blocked if blamed else HarnessError, match="the namespace n cannot be made: ") as raised:
-        environment._namespace(Refusing(500, "InternalError", message), "n")  # type: ignore[arg-type]
+        environment._create_namespace(Refusing(500, "InternalError", message), "n")  # type: ignore[arg-type]
     if isinstance(raised.value, Blocked):
         assert raised.value.cause == "implementation"
         with pytest.raises(Blocked, match="the namespace n cannot be made: "):  # later tests do not wait
-            environment._revive()
+            environment._restart_processes()
     else:
         assert environment._refusal is None
 
 
 def test_an_api_server_that_makes_no_namespace_is_not_asked_for_one_in_every_test() -> None:
     environment = object.__new__(ClusterEnvironment)
-    environment._refusal, environment._unmade = None, 0
+    environment._refusal, environment._namespace_failures = None, 0
     silent: Any = Refusing(504, "Timeout", "Timeout: request did not complete within requested timeout")
     for expected in (HarnessError, HarnessError, GivenUp):
         with pytest.raises(expected):
-            environment._namespace(silent, "n")
+            environment._create_namespace(silent, "n")
     with pytest.raises(GivenUp, match="given up: the namespace n cannot be made: the API server answered 504 Timeout"):
-        environment._revive()
+        environment._restart_processes()
 
 
 def test_nothing_is_judged_any_more_once_the_operator_cannot_be_restored() -> None:
@@ -101,7 +101,7 @@ def test_nothing_is_judged_any_more_once_the_operator_cannot_be_restored() -> No
     environment = object.__new__(ClusterEnvironment)
     environment._refusal = None
     environment.driver = SimpleNamespace(operators=SimpleNamespace(reset=reset))  # type: ignore[assignment]
-    for step in (environment._restore, environment._revive):
+    for step in (environment._restore, environment._restart_processes):
         with pytest.raises(GivenUp, match="given up: the operator cannot be restored: the API server failed"):
             step()
 
@@ -134,20 +134,20 @@ def test_what_is_too_late_ends_the_run_without_a_verdict(
         raise error
 
     environment = object.__new__(ClusterEnvironment)
-    environment._refusal = environment._channel = environment._broken = None
+    environment._refusal = environment._channel = environment._broken_outage = None
     environment._settings = RunSettings(run="r", directory="", implementation="x")
     environment._watcher = Watcher([])
     judged = SimpleNamespace(name="mine", roles=frozenset({Role.OPERATOR}))
     driver = SimpleNamespace(descriptor=judged, start=start, logs=dict)
     environment.driver = driver  # type: ignore[assignment]
     with pytest.raises(raised, match=words):
-        environment._revive()
+        environment._restart_processes()
     driver.start = lambda: None
     if raised is GivenUp:
         with pytest.raises(GivenUp, match=words):
-            environment._revive()
+            environment._restart_processes()
     else:
-        environment._revive()
+        environment._restart_processes()
 
 
 @pytest.mark.parametrize(("user", "by"), [("mallory", " by the user mallory"), (users.SUITE, "")])

@@ -17,7 +17,7 @@ from conformance.run.workers import Workers
 from conformance.suite.environment import GivenUp
 from conformance.suite.outcomes.book import Book
 from conformance.suite.session import other_workers, shared
-from conformance.suite.session.shared import FIRST, Attached, RunningImplementation
+from conformance.suite.session.shared import FIRST_WORKER, Attached, RunningImplementation
 from conformance.suite.settings import RunSettings
 
 LIVING_IMPLEMENTATION = RunningImplementation(
@@ -51,7 +51,7 @@ class Answers(Line):
         self._answers = list(answers)
 
     def receive(self) -> object:
-        assert self.sent.pop() == shared.ASK
+        assert self.sent.pop() == shared.QUESTION
         return shared.encoded(self._answers.pop(0))
 
 
@@ -60,7 +60,7 @@ def workers(tmp_path: Path) -> Iterator[tuple[Workers, dict[str, Line]]]:
     settings = RunSettings(run="r1", directory=str(tmp_path), implementation="reference")
     book = Book(tmp_path / "ledger")
     pool = Workers(settings, book, lambda collected: None)
-    lines = {name: Line() for name in (FIRST, "gw1", "gw2")}
+    lines = {name: Line() for name in (FIRST_WORKER, "gw1", "gw2")}
     for name, line in lines.items():
         pool.add(name, line, {})
     yield pool, lines
@@ -71,30 +71,30 @@ def test_who_asks_early_is_answered_when_the_first_worker_has_started_it(
     workers: tuple[Workers, dict[str, Line]],
 ) -> None:
     _, lines = workers
-    lines["gw1"].call(shared.ASK)
+    lines["gw1"].call(shared.QUESTION)
     assert lines["gw1"].sent == []
-    lines[FIRST].call(shared.encoded(LIVING_IMPLEMENTATION))
+    lines[FIRST_WORKER].call(shared.encoded(LIVING_IMPLEMENTATION))
     assert lines["gw1"].sent == [shared.encoded(LIVING_IMPLEMENTATION)]
-    lines["gw2"].call(shared.ASK)
+    lines["gw2"].call(shared.QUESTION)
     assert lines["gw2"].sent == [shared.encoded(LIVING_IMPLEMENTATION)], "who asks later is answered at once"
     assert lines["gw1"].sent == [shared.encoded(LIVING_IMPLEMENTATION)], "and no worker gets it twice"
 
 
 def test_nobody_waits_for_a_first_worker_that_is_lost(workers: tuple[Workers, dict[str, Line]]) -> None:
     _, lines = workers
-    lines["gw1"].call(shared.ASK)
-    lines[FIRST].call(None)
+    lines["gw1"].call(shared.QUESTION)
+    lines[FIRST_WORKER].call(None)
     with pytest.raises(GivenUp, match=r"^given up: the worker that started it has ended$"):
         shared.ask(_answered_line(lines["gw1"]))
 
 
 def test_the_first_worker_ends_after_the_others(workers: tuple[Workers, dict[str, Line]]) -> None:
     _, lines = workers
-    lines[FIRST].call(other_workers.LAST_WORKER)
+    lines[FIRST_WORKER].call(other_workers.LAST_WORKER)
     lines["gw1"].call(None)
-    assert lines[FIRST].sent == []
+    assert lines[FIRST_WORKER].sent == []
     lines["gw2"].call(None)
-    assert lines[FIRST].sent == [other_workers.LAST_WORKER]
+    assert lines[FIRST_WORKER].sent == [other_workers.LAST_WORKER]
 
 
 def test_an_attached_worker_sees_a_process_that_has_ended() -> None:

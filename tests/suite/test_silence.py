@@ -17,7 +17,7 @@ from conformance.report.causes import nearest
 from conformance.suite.outcomes.checks import CheckFailed
 from conformance.suite.scenes.case import Case
 from conformance.suite.scenes.silence import Silence, delay
-from conformance.suite.scenes.waits import SILENT
+from conformance.suite.scenes.waits import SILENCE_MESSAGE
 from tests.history.scripted import Scripted
 from tests.history.story import SPACE, Story
 from tests.suite.test_case import play
@@ -85,7 +85,7 @@ def test_the_cause_of_a_failure_is_what_was_missing_and_not_the_silence(story: S
     with pytest.raises(CheckFailed):
         case.until("AA-001", "something else", lambda view: Unmet("not yet"))
     observed = case.checks.recorded[-1].seen
-    assert (nearest(observed), SILENT in observed) == ("not yet", True)
+    assert (nearest(observed), SILENCE_MESSAGE in observed) == ("not yet", True)
 
 
 def test_a_wait_that_ends_at_once_says_for_how_long_nothing_has_happened(story: Story) -> None:
@@ -97,7 +97,7 @@ def test_a_wait_that_ends_at_once_says_for_how_long_nothing_has_happened(story: 
         case.until("AA-001", "a third thing", lambda view: Unmet("not yet"))
     lines = str(case.checks.recorded[-1].seen).splitlines()
     assert lines[0] == f"not seen within {story.log.now():.0f} s: a third thing"
-    assert lines[-1] == f"{SILENT} {story.log.now():.0f} s"
+    assert lines[-1] == f"{SILENCE_MESSAGE} {story.log.now():.0f} s"
 
 
 def test_a_wait_that_ends_while_an_operator_polls_says_that_no_request_was_new(story: Story) -> None:
@@ -247,11 +247,11 @@ ACTS: dict[str, Callable[[Case], object]] = {
     "a patch of what is not recorded": lambda case: case.patch("resourceclaimtemplates", "t", {}),
     "a deletion": lambda case: case.delete("nodes", "n1"),
     "an eviction": lambda case: case.evict("a1"),
-    "new nodes": lambda case: case.fleet([]),
+    "new nodes": lambda case: case.create_nodes([]),
     "the death of a process": lambda case: case.roles.kill("operator"),
     "a pause": lambda case: case.roles.pause("operator"),
     "a restart": lambda case: case.roles.restart("operator"),
-    "a second operator": lambda case: case.roles.second_operator(),
+    "a second operator": lambda case: case.roles.start_second_operator(),
 }
 
 

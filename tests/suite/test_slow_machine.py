@@ -97,7 +97,7 @@ def test_a_rule_that_a_slow_machine_may_have_broken_takes_no_verdict_of_others(
     environment._settings = RunSettings(run="r", directory="", implementation="x")
     environment._registry = requirement.load()
     environment.driver = SimpleNamespace(descriptor=SimpleNamespace(settle=0))  # type: ignore[assignment]
-    end = partial(environment._invariants, RunningTest("t", case.checks), case, finished=True)
+    end = partial(environment._judge_invariants, RunningTest("t", case.checks), case, finished=True)
     if outcome == "no verdict":
         with pytest.raises(HarnessError, match="too slow: GANG-024 depends on how fast things are noticed"):
             end()
@@ -120,4 +120,4 @@ def test_a_kubelet_that_lies_behind_ends_the_scene_without_a_verdict(story: Stor
 def test_a_kubelet_that_is_to_say_nothing_does_not_lie_behind(story: Story) -> None:
     _bound(story, annotations={health.HOLD_STATUS: "yes"})
     with pytest.raises(SceneEnded):
-        play(story).wait_for("Ready", lambda view: False, 2 * unattended.WITHIN)
+        play(story).wait_for("Ready", lambda view: False, 2 * unattended.MAX_KUBELET_LAG_SECONDS)

@@ -53,7 +53,7 @@ def with_pod(replicas: int = 2, **pod: Any) -> dict[str, Any]:
 
 def test_what_the_suite_asks_for_and_what_admission_adds_is_nobody_elses(story: Story, sole: SoleWriter) -> None:
     create_set(story, sole)
-    sole.fleet([node()])
+    sole.nodes_created([node()])
     story.record("nodes", "n1", node())
     scaled = {**STORED_SET, "replicas": 3}
     sole.patched("podcliquesets", "s", {"spec": {"replicas": 3}}, {"metadata": {"uid": "uid-1"}, "spec": scaled})
@@ -196,24 +196,24 @@ def test_a_set_that_somebody_else_deletes_and_makes_again(story: Story, sole: So
     ],
 )
 def test_a_node_that_somebody_else_changes(story: Story, sole: SoleWriter, now: dict[str, Any], subject: str) -> None:
-    sole.fleet([node()])
+    sole.nodes_created([node()])
     story.record("nodes", "n1", node())
     story.record("nodes", "n1", now)
     assert f"node n1: somebody else has changed its {subject}" in foreign(story, sole)
     elsewhere = SoleWriter("pool")  # where other programs may simulate nodes
-    elsewhere.fleet([node()])
+    elsewhere.nodes_created([node()])
     assert foreign(story, elsewhere) == ""
 
 
 def test_a_node_that_admission_changes_while_kwok_writes_it(story: Story, sole: SoleWriter) -> None:
-    sole.fleet([node()])
+    sole.nodes_created([node()])
     story.record("nodes", "n1", node())
     story.record("nodes", "n1", node("100"))  # the audit log names only kwok-admin
     assert "node n1: somebody else has changed its allocatable" in foreign(story, sole)
 
 
 def test_a_taint_that_somebody_else_takes_away(story: Story, sole: SoleWriter) -> None:
-    sole.fleet([node(taints=[{"key": POOL, "effect": "NoSchedule"}])])
+    sole.nodes_created([node(taints=[{"key": POOL, "effect": "NoSchedule"}])])
     story.record("nodes", "n1", node())
     assert "somebody else has changed its taints" in foreign(story, sole)
 

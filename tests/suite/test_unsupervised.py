@@ -23,7 +23,7 @@ def test_an_operator_that_ended_with_its_supervisor_is_not_blamed(unsupervised: 
     roles = Roles(driver, "n", anything, anything, lambda: None, Machine())
     deaths.append(ProcessFailure(Role.OPERATOR, "", "mine", Ended(-9, 0.0, unsupervised), "its log ends with: nothing"))
     if not unsupervised:
-        assert roles.dead() == "mine: the operator was ended by SIGKILL; its log ends with: nothing"
+        assert roles.exited_processes() == "mine: the operator was ended by SIGKILL; its log ends with: nothing"
         return
     with pytest.raises(SupervisorLost, match="mine: the operator was ended because the suite's own process that"):
-        roles.dead()
+        roles.exited_processes()

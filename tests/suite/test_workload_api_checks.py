@@ -19,7 +19,7 @@ from conformance.suite.outcomes.checks import Blocked, CheckFailed, Checks
 from conformance.suite.outcomes.ledger import Check
 from conformance.suite.registry.requirement import MARK
 from conformance.suite.scenes.recorded import Recorded
-from conformance.suite.scenes.scene import NotKept, Scene, SceneEnded, SceneRun, scenes_of
+from conformance.suite.scenes.scene import AttributeNotSet, Scene, SceneEnded, SceneRun, scenes_of
 
 MODULES = ("gangs", "competition", "life_cycle", "preemption", "priorities", "topology", "trees")
 OPTIONAL_LIMITS = {"WAPI-060"}
@@ -93,7 +93,7 @@ def judge(test: Callable[..., None], recording: SceneRun, id: str, reaches: tupl
     try:
         try:
             test(run)
-        except NotKept:
+        except AttributeNotSet:
             run.unreached()
         run.judge_reaches()
     except CheckFailed:

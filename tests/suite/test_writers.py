@@ -78,9 +78,9 @@ def test_without_an_audit_log_the_condition_is_believed(story: Story) -> None:
 def test_a_disruption_is_believed_if_a_component_has_evicted_the_pod(
     story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], holds: bool
 ) -> None:
-    monkeypatch.setattr(writers, "WITHIN", 0.0)
+    monkeypatch.setattr(writers, "MAX_AUDIT_LAG_SECONDS", 0.0)
     disrupt(story)
-    writers.note(story.history, log(tmp_path, *lines), 0)
+    writers.note_writers(story.history, log(tmp_path, *lines), 0)
     assert verdict(story.history) is holds
     story.history.save(tmp_path / "history.jsonl")
     assert verdict(History.load(tmp_path / "history.jsonl")) is holds
@@ -94,7 +94,7 @@ def test_a_node_that_others_have_written_to_excuses_nothing(
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     story.record("nodes", "n1", {"spec": {"taints": taints}, "status": ready})
     story.pod("a3", **pod_options(node="n1", ready=True, terminating=True))
-    writers.note(story.history, log(tmp_path, line(writer, "patch", "nodes", "n1")), 0)
+    writers.note_writers(story.history, log(tmp_path, line(writer, "patch", "nodes", "n1")), 0)
     assert verdict(story.history) is not False if holds else verdict(story.history) is False
 
 
@@ -106,7 +106,7 @@ def test_who_wrote_the_status_of_a_pod_is_known_by_the_version(story: Story, tmp
 
     token = line(REAPER, "create", *TOKEN, issued="JTI=b")
     borrowed = status(COLLECTOR, "202", ""), status(COLLECTOR, "203", "JTI=b")
-    writers.note(story.history, log(tmp_path, token, status(REAPER, "200"), status(KWOK, "201"), *borrowed), 0)
+    writers.note_writers(story.history, log(tmp_path, token, status(REAPER, "200"), status(KWOK, "201"), *borrowed), 0)
     unknown = f"unknown (as {COLLECTOR[0]})"
     assert story.history.origins.statuses == {"200": "operator", "202": unknown, "203": "operator"}
 
@@ -127,7 +127,7 @@ def test_a_write_that_changes_nothing_is_not_the_one_that_produced_the_version(
         + "\n"
         for writer, parts in requests
     ]
-    writers.note(story.history, log(tmp_path, *lines), 0)
+    writers.note_writers(story.history, log(tmp_path, *lines), 0)
     assert [*story.history.origins.statuses.values()] == forged
 
 
@@ -137,10 +137,10 @@ def test_a_status_that_is_stored_otherwise_than_kwok_sent_it(story: Story, tmp_p
     sent = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
     event = json.loads(line(KWOK, "patch", "pods/status", "a3", SPACE))
     bodies = {"requestObject": sent, "responseObject": answer}
-    writers.note(story.history, log(tmp_path, json.dumps(event | bodies) + "\n"), 0)
+    writers.note_writers(story.history, log(tmp_path, json.dumps(event | bodies) + "\n"), 0)
     assert story.history.origins.altered == [f"Ready of pod a3 was stored otherwise than it was sent ({record})"]
     dry = {"requestURI": "/api/v1/x?dryRun=All"}
-    writers.note(story.history, log(tmp_path, json.dumps(event | bodies | dry) + "\n"), 0)
+    writers.note_writers(story.history, log(tmp_path, json.dumps(event | bodies | dry) + "\n"), 0)
     assert story.history.origins.altered == []
 
 
@@ -150,5 +150,5 @@ def test_limits_of_a_test_that_somebody_else_changes(story: Story, tmp_path: Pat
     lines = [
         line(writer, verb, resource, "q", space) for writer, space in ((REAPER, SPACE), (SUITE, SPACE), (REAPER, "x"))
     ]
-    writers.note(story.history, log(tmp_path, *lines), 0)
+    writers.note_writers(story.history, log(tmp_path, *lines), 0)
     assert story.history.origins.altered == [f"{resource} q of the test: the user operator asked to {verb} it"]

@@ -173,7 +173,7 @@ def _scene(cluster: ClusterEnvironment, form: Form) -> Iterator[SceneEnvironment
 
 def _run_to_rest(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun | MappingPlay]) -> None:
     """Create everything, then act as an operator until nothing changes any more."""
-    env.fleet([node for play in plays for node in play.nodes()])
+    env.create_nodes([node for play in plays for node in play.nodes()])
     for play in plays:
         play.create()
     for objects in ([play.groups() for play in plays], [play.pods() for play in plays]):

@@ -155,7 +155,7 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def in_short(basis: Basis) -> str:
+def summary(basis: Basis) -> str:
     """Return the basis as one line: the first document with its words, or the kind of the basis."""
     if basis.kind not in BINDING or not basis.quotations:
         return f"no document ({basis.kind})"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "requirements"
 SCHEMA = Path(__file__).parent / "requirements.schema.json"
 MARK = "requirements"
-PLAYED = frozenset({"consolidation"})
+PLAYED_FEATURES = frozenset({"consolidation"})
 """Features that no requirement names, because they change how scenarios are run, not what is judged."""
 
 Test = TypeVar("Test", bound=Callable[..., object])
@@ -128,7 +128,7 @@ class Registry:
     def features(self) -> frozenset[str]:
         """Return all features that an implementation may claim."""
         named = ((r.feature, *r.unless) for r in self.requirements.values())
-        return frozenset(feature for names in named for feature in names if feature) | PLAYED
+        return frozenset(feature for names in named for feature in names if feature) | PLAYED_FEATURES
 
 
 def load(folder: Path = FOLDER) -> Registry:
@@ -142,7 +142,7 @@ def _load(folder: Path) -> Registry:
     profiles: dict[str, str] = {}
     requirements: dict[str, Requirement] = {}
     retired: dict[str, Retired] = {}
-    used: dict[str, tuple[documents.Document, documents.Field]] = {}
+    used_ids: dict[str, tuple[documents.Document, documents.Field]] = {}
     clusters: dict[str, ClusterNeeds] = {}
     for path in sorted(folder.glob("*.yaml")):
         document = documents.read(path, SCHEMA)
@@ -157,12 +157,12 @@ def _load(folder: Path) -> Registry:
         for part in ("requirements", "retired"):
             for number, entry in enumerate(document.value.get(part, ())):
                 field = (part, number, "id")
-                if entry["id"] in used:
-                    other_document, earlier_field = used[entry["id"]]
+                if entry["id"] in used_ids:
+                    other_document, earlier_field = used_ids[entry["id"]]
                     problem = f"{entry['id']} is already used in {other_document.location(*earlier_field)}"
                     place = document.location(*field)
                     raise UsageError(problem, where=place, hint="give it a new number: ids are never reused")
-                used[entry["id"]] = document, field
+                used_ids[entry["id"]] = document, field
         requirements |= {entry["id"]: _requirement(profile, entry) for entry in document.value["requirements"]}
         retired |= {
             entry["id"]: Retired(entry["id"], " ".join(entry["text"].split()), entry["reason"])

@@ -116,7 +116,7 @@ class Api:
 
         self._run(all_of_them())
 
-    def make_all(self, objects: Iterable[Object], created: Callable[[Object, Object], None]) -> None:
+    def create_with_statuses(self, objects: Iterable[Object], created: Callable[[Object, Object], None]) -> None:
         """Create many namespaced objects at once, then write their statuses. Creations that fail because a new
         namespace has no service account yet are retried. `created` is called with each object and the response to its
         creation, even if another object is rejected."""
@@ -242,7 +242,7 @@ def _without_account(error: BaseException) -> bool:
     return isinstance(error, ApiError) and error.status == 403 and "serviceaccount" in error.message
 
 
-def by_admission(error: BaseException) -> bool:
+def is_admission_error(error: BaseException) -> bool:
     """Return whether a webhook or an admission policy has caused an error response, or has prevented any response. The
     suite has no webhooks or policies of its own, so another program is at fault."""
     return isinstance(error, ApiError) and refusals.by_webhook(error.message)

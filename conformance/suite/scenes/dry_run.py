@@ -36,13 +36,13 @@ class Request:
     content_type: str = JSON
     user: str = ""
     dry_run: bool = True
-    hopeless: str = ""
+    unsent_reason: str = ""
     """The reason why the request is not sent; empty if it is sent."""
 
     @property
     def repeatable(self) -> bool:
         """Return whether the request can be repeated without dryRun."""
-        return self.dry_run and not self.hopeless
+        return self.dry_run and not self.unsent_reason
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,11 @@ class DryRun:
         obj = obj if bare else self._completed(obj)
 
         def request(resource: Resource) -> Request:
-            place = self._place(resource, obj)
-            placed = {**obj, "metadata": {**obj.get("metadata", {}), "namespace": place}} if place else obj
-            return Request("POST", resource.path(place), placed, **options)
+            namespace = self._namespace_of(resource, obj)
+            with_namespace = (
+                {**obj, "metadata": {**obj.get("metadata", {}), "namespace": namespace}} if namespace else obj
+            )
+            return Request("POST", resource.path(namespace), with_namespace, **options)
 
         return _served(lambda: request(self._api.of_object(obj)))
 
@@ -104,7 +106,7 @@ class DryRun:
                 {"op": "add", "path": "/metadata/labels", "value": metadata.get("labels") or {}},
                 {"op": "add", "path": "/metadata/annotations", "value": metadata.get("annotations") or {}},
             ]
-            path = resource.path(self._place(resource, obj), metadata["name"])
+            path = resource.path(self._namespace_of(resource, obj), metadata["name"])
             return Request("PATCH", path, operations, JSON_PATCH, **options)
 
         return _served(lambda: request(self._api.of_object(obj)))
@@ -115,7 +117,7 @@ class DryRun:
         """Apply a JSON merge patch."""
 
         def request(resource: Resource) -> Request:
-            path = resource.path(self._place(resource, {}), name, subresource)
+            path = resource.path(self._namespace_of(resource, {}), name, subresource)
             return Request("PATCH", path, dict(body), MERGE_PATCH, **options)
 
         return _served(lambda: request(self._api.of_plural(plural)))
@@ -124,7 +126,7 @@ class DryRun:
         """Read an object."""
 
         def request(resource: Resource) -> Request:
-            return Request("GET", resource.path(self._place(resource, {}), name), dry_run=False, **options)
+            return Request("GET", resource.path(self._namespace_of(resource, {}), name), dry_run=False, **options)
 
         return _served(lambda: request(self._api.of_plural(plural)))
 
@@ -132,7 +134,7 @@ class DryRun:
         """Delete an object."""
 
         def request(resource: Resource) -> Request:
-            return Request("DELETE", resource.path(self._place(resource, {}), name), **options)
+            return Request("DELETE", resource.path(self._namespace_of(resource, {}), name), **options)
 
         return _served(lambda: request(self._api.of_plural(plural)))
 
@@ -145,12 +147,12 @@ class DryRun:
         runs are then repeated without dryRun; if the repeated request is accepted, its response is the reply, and an
         object that it created is deleted."""
         replies = self._send(requests)
-        refused = [n for n, reply in enumerate(replies) if requests[n].repeatable and reply.refused]
-        real = [dataclasses.replace(requests[n], dry_run=False) for n in refused]
-        for n, reply in zip(refused, self._send(real), strict=True):
+        refused_numbers = [n for n, reply in enumerate(replies) if requests[n].repeatable and reply.refused]
+        real_requests = [dataclasses.replace(requests[n], dry_run=False) for n in refused_numbers]
+        for n, reply in zip(refused_numbers, self._send(real_requests), strict=True):
             if reply.accepted:
                 replies[n] = dataclasses.replace(reply, message=f"a dry run was refused ({replies[n]})")
-        created = [replies[n].object for n in refused if replies[n].accepted and requests[n].method == "POST"]
+        created = [replies[n].object for n in refused_numbers if replies[n].accepted and requests[n].method == "POST"]
         self._send([dataclasses.replace(self._removal(obj), dry_run=False) for obj in created])
         return replies
 
@@ -159,9 +161,9 @@ class DryRun:
 
     def _removal(self, obj: Object) -> Request:
         resource = self._api.of_object(obj)
-        return Request("DELETE", resource.path(self._place(resource, obj), obj["metadata"]["name"]))
+        return Request("DELETE", resource.path(self._namespace_of(resource, obj), obj["metadata"]["name"]))
 
-    def _place(self, resource: Resource, obj: Object) -> str | None:
+    def _namespace_of(self, resource: Resource, obj: Object) -> str | None:
         return (obj.get("metadata", {}).get("namespace") or self._namespace) if resource.namespaced else None
 
 
@@ -170,15 +172,15 @@ def _served(request: Callable[[], Request]) -> Request:
     try:
         return request()
     except NotServed as error:
-        return Request("GET", "", hopeless=str(error))
+        return Request("GET", "", unsent_reason=str(error))
 
 
 async def _all(client: Client, requests: Sequence[Request]) -> list[Answer]:
     semaphore = asyncio.Semaphore(MAX_IN_FLIGHT)
 
-    async def one(request: Request) -> Answer:
-        if request.hopeless:
-            return Answer(404, orjson.dumps({"kind": "Status", "message": request.hopeless}))
+    async def send_one(request: Request) -> Answer:
+        if request.unsent_reason:
+            return Answer(404, orjson.dumps({"kind": "Status", "message": request.unsent_reason}))
         headers = {"Impersonate-User": request.user, "Impersonate-Group": "system:masters"} if request.user else {}
         async with semaphore:
             return await client.exchange(
@@ -190,7 +192,7 @@ async def _all(client: Client, requests: Sequence[Request]) -> list[Answer]:
                 headers=headers,
             )
 
-    return await asyncio.gather(*(one(request) for request in requests))
+    return await asyncio.gather(*(send_one(request) for request in requests))
 
 
 def _reply(answer: Answer) -> Reply:

@@ -41,11 +41,11 @@ def key_of(item: pytest.Item, repeat: int, tests: Path) -> str:
     if scene is None:
         return item.nodeid
     number = getattr(item, "callspec", None) and item.callspec.params.get(REPETITION)  # type: ignore[attr-defined]
-    mark = f"[{repeated.marks(repeat)[number]}]" if repeat > 1 and number is not None else ""
-    return f"{_file(scene, tests)}::{scene.__qualname__}{mark}"
+    repetition_mark = f"[{repeated.marks(repeat)[number]}]" if repeat > 1 and number is not None else ""
+    return f"{_file(scene, tests)}::{scene.__qualname__}{repetition_mark}"
 
 
-def together(items: Iterable[pytest.Item], keys: Mapping[str, str]) -> list[pytest.Item]:
+def grouped_by_scene(items: Iterable[pytest.Item], keys: Mapping[str, str]) -> list[pytest.Item]:
     """Return the tests in their order, but with all tests of a scene directly after its first test."""
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -53,7 +53,7 @@ def together(items: Iterable[pytest.Item], keys: Mapping[str, str]) -> list[pyte
     return [item for group in groups.values() for item in group]
 
 
-def alone_last(items: Iterable[pytest.Item], shared: bool = False) -> list[pytest.Item]:
+def lone_scenes_last(items: Iterable[pytest.Item], shared: bool = False) -> list[pytest.Item]:
     """Return the tests in their order, but with the tests of scenes that are played alone at the end. `shared`: whether
     several workers share a cluster."""
     return sorted(items, key=lambda item: _is_lone(item, shared))
@@ -66,10 +66,10 @@ def lone_scenes(items: Iterable[pytest.Item], keys: Mapping[str, str], shared: b
 
 def _is_lone(item: pytest.Item, shared: bool) -> bool:
     scene = scene_of(item)
-    return scene is not None and _by_itself(scene, shared)
+    return scene is not None and _plays_alone(scene, shared)
 
 
-def _by_itself(scene: type[Scene], shared: bool) -> bool:
+def _plays_alone(scene: type[Scene], shared: bool) -> bool:
     return scene.plays_alone or (shared and scene.exclusive is not None)
 
 
@@ -84,15 +84,15 @@ def decisive_first(
 
 
 @dataclass
-class _Open:
+class _OpenScene:
     """The scene whose tests are running. `problem` is the exception if the scene could not be played."""
 
     key: str
     running: RunningTest
-    clearing: ExitStack = field(default_factory=ExitStack)
+    cleanup: ExitStack = field(default_factory=ExitStack)
     played: SceneRun | None = None
     problem: BaseException | None = None
-    failed: list[ledger.Check] = field(default_factory=list)
+    kept_checks: list[ledger.Check] = field(default_factory=list)
     """The checks of the tests for which evidence was kept."""
     tests: list[str] = field(default_factory=list)
 
@@ -104,16 +104,16 @@ class Scenes:
     def __init__(
         self,
         environment: Callable[[], Environment],
-        book: ledger.Ledger,
+        event_ledger: ledger.Ledger,
         worker: str,
         invariants: Collection[str],
         other_workers_ended: Callable[[], None],
         shared: bool = False,
     ) -> None:
-        self._environment, self._book, self._worker = environment, book, worker
+        self._environment, self._ledger, self._worker = environment, event_ledger, worker
         self._other_workers_ended, self._shared = other_workers_ended, shared
         self._invariants = tuple(sorted(invariants))
-        self._open: _Open | None = None
+        self._open_scene: _OpenScene | None = None
 
     def recorded(
         self,
@@ -129,83 +129,85 @@ class Scenes:
         that the test's requirement is about. `judged` are the ids that tests of this scene judge: a violated and
         claimed invariant that none of them declares fails the test for which the scene was played. The scene ends as
         soon as its `tests` have failed all requirements in `enough`, if there are any."""
-        is_new = self._open is None or self._open.key != key
+        is_new = self._open_scene is None or self._open_scene.key != key
         if is_new:
             self.close()
             decided = partial(foresight.decided, tests, enough) if enough else None
-            self._open = self._play(key, scene, judged, decided)
-        current = self._open
-        assert current is not None
-        running.namespace, running.foreign = current.running.namespace, current.running.foreign
-        if current.problem is not None:
-            raise current.problem
-        assert current.played is not None
-        running.scene, running.scene_ended_by = key, current.played.ended_by
-        for id, verdict in current.played.verdicts.items() if is_new else ():
+            self._open_scene = self._play_for_tests(key, scene, judged, decided)
+        open_scene = self._open_scene
+        assert open_scene is not None
+        running.namespace, running.foreign = open_scene.running.namespace, open_scene.running.foreign
+        if open_scene.problem is not None:
+            raise open_scene.problem
+        assert open_scene.played is not None
+        running.scene, running.scene_ended_by = key, open_scene.played.ended_by
+        for id, verdict in open_scene.played.verdicts.items() if is_new else ():
             if verdict.holds is False and id in self._invariants and id not in judged:
                 running.checks.invariant(id, verdict.statement, False, verdict.actual, at=verdict.at)
-        return Recorded(current.played, current.played.scene, running.checks, reaches)
+        return Recorded(open_scene.played, open_scene.played.scene, running.checks, reaches)
 
     def keep(self, running: RunningTest, passed: bool) -> None:
         """Write the scene's bundle, with the failures of all its tests so far, if a test failed or was blocked, or if
         evidence of passed tests is also requested (`passed`)."""
-        current = self._open
-        if current is None or not (passed or running.checks.failures or running.checks.blocked or current.problem):
+        open_scene = self._open_scene
+        if open_scene is None or not (
+            passed or running.checks.failures or running.checks.blocked or open_scene.problem
+        ):
             return
-        current.failed += running.checks.recorded
-        current.tests.append(running.test)
-        current.running.keep(current.failed, current.tests)
-        running.bundle, running.removed = current.running.bundle, current.running.removed
+        open_scene.kept_checks += running.checks.recorded
+        open_scene.tests.append(running.test)
+        open_scene.running.keep(open_scene.kept_checks, open_scene.tests)
+        running.bundle, running.removed = open_scene.running.bundle, open_scene.running.removed
 
-    def leave(self) -> None:
+    def keep_objects(self) -> None:
         """Keep the objects of the scene."""
-        if self._open is not None:
-            self._open.running.leave = True
+        if self._open_scene is not None:
+            self._open_scene.running.keep_objects = True
 
-    def close(self, following: str = "") -> None:
+    def close(self, next_key: str = "") -> None:
         """Clean up the scene, unless the following test belongs to it."""
-        current = self._open
-        if current is None or current.key == following:
+        open_scene = self._open_scene
+        if open_scene is None or open_scene.key == next_key:
             return
-        self._open = None
+        self._open_scene = None
         try:
-            current.clearing.close()
+            open_scene.cleanup.close()
         except HarnessError as error:
-            self._book.write(ledger.HarnessFault(worker=self._worker, what=str(error), clearing=True))
+            self._ledger.write(ledger.HarnessFault(worker=self._worker, what=str(error), clearing=True))
 
     def abandon(self) -> None:
         """End a scene whose tests were interrupted."""
-        if self._open is not None:
-            self._open.running.problem = KeyboardInterrupt()
+        if self._open_scene is not None:
+            self._open_scene.running.problem = KeyboardInterrupt()
             self.close()
 
-    def _play(
+    def _play_for_tests(
         self, key: str, scene: type[Scene], judged: Collection[str], decided: Callable[[SceneRun], bool] | None
-    ) -> _Open:
+    ) -> _OpenScene:
         checks = SceneChecks(key, self._invariants, judged)
-        current = _Open(key, RunningTest(key, checks))
+        open_scene = _OpenScene(key, RunningTest(key, checks))
         start = time.monotonic()
         try:
             if self._shared:
                 self._environment()  # opened first, because other workers may wait for the implementation
-            if _by_itself(scene, self._shared):
+            if _plays_alone(scene, self._shared):
                 self._other_workers_ended()
             environment = self._environment()
             start = time.monotonic()  # the time of the scene does not include the start of a cluster
-            env = current.clearing.enter_context(environment.play(current.running))
-            current.played = _played(key, scene(), current.running, checks, env, decided)
+            env = open_scene.cleanup.enter_context(environment.play(open_scene.running))
+            open_scene.played = _play_scene(key, scene(), open_scene.running, checks, env, decided)
         except Exception as error:
-            current.running.problem = current.problem = error
+            open_scene.running.problem = open_scene.problem = error
         except BaseException as error:  # interrupted: the whole cluster is removed, so nothing else is cleaned up
-            current.running.problem = error
-            current.clearing.close()
+            open_scene.running.problem = error
+            open_scene.cleanup.close()
             raise
-        if current.played is not None:
-            self._book.write(current.played.event(self._worker, time.monotonic() - start))
-        return current
+        if open_scene.played is not None:
+            self._ledger.write(open_scene.played.event(self._worker, time.monotonic() - start))
+        return open_scene
 
 
-def _played(
+def _play_scene(
     key: str,
     scene: Scene,
     running: RunningTest,
@@ -215,12 +217,14 @@ def _played(
 ) -> SceneRun:
     """Play a scene, and judge the invariants over its history. Exceptions that are not the implementation's fault
     propagate."""
-    ended: Exception | None = None
+    end_error: Exception | None = None
 
     def recording() -> SceneRun:
         history, steps, verdicts = env.history.frozen(), dict(env.steps), dict(checks.verdicts)
         neighbor = env.neighbor and env.neighbor.history.frozen()
-        return SceneRun(key, scene, history, steps, verdicts, dict(env.markers), ended, neighbor, dict(checks.doubts))
+        return SceneRun(
+            key, scene, history, steps, verdicts, dict(env.markers), end_error, neighbor, dict(checks.doubts)
+        )
 
     def stop_if_decided() -> None:
         if decided is not None and decided(recording()):
@@ -230,11 +234,11 @@ def _played(
     try:
         scene.play(env)
     except (SceneEnded, SceneBroken, Blocked) as error:
-        ended = error
+        end_error = error
     try:
-        running.at_end(ended is None)
+        running.at_end(end_error is None)
     except SceneBroken as error:
-        ended = error
+        end_error = error
     return recording()
 
 

@@ -15,8 +15,8 @@ from conformance.history.record import Record
 
 CONDITIONS = ("Ready", "ContainersReady", "Initialized", "PodReadyToStartContainers")
 """The conditions that only a kubelet may set."""
-CONTAINERS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
-KUBELETS = ("phase", *CONTAINERS, "podIP", "startTime")
+CONTAINER_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+KUBELET_FIELDS = ("phase", *CONTAINER_STATUSES, "podIP", "startTime")
 """The other parts of a status that only a kubelet may set."""
 
 Parts = dict[str, object]
@@ -26,7 +26,7 @@ def forged(history: History) -> Iterator[str]:
     """Yield a message for each part of a status that only a kubelet may write but another user has written."""
     for record, current, previous in _changes(history) if history.origins.statuses else ():
         user = history.origins.statuses.get(record.version)
-        changed = _changed(current, previous)
+        changed = _changed_parts(current, previous)
         if user and changed:
             yield f"{changed[0]} of pod {record.name} was written by the user {user} ({record})"
 
@@ -36,15 +36,15 @@ def unconfirmed(history: History, writers: Mapping[str, str], sent: Mapping[str,
     the suite or a component produced: a write that changes nothing gets the version that an earlier write produced.
     A version is confirmed if requests of the suite or of components (`sent`, as in `altered`) contained every part of
     the status that is new in it."""
-    confirmed = set()
+    confirmed_versions = set()
     for record, current, previous in _changes(history) if writers else ():
         requests = [_parts(body) for body in sent.get(record.version, ())]
         if requests and all(
-            any(part in request and _alike(part, request[part], current[part]) for request in requests)
-            for part in _changed(current, previous)
+            any(part in request and _is_equal(part, request[part], current[part]) for request in requests)
+            for part in _changed_parts(current, previous)
         ):
-            confirmed.add(record.version)
-    return {version: user for version, user in writers.items() if version not in confirmed}
+            confirmed_versions.add(record.version)
+    return {version: user for version, user in writers.items() if version not in confirmed_versions}
 
 
 def altered(history: History, sent: Mapping[str, Sequence[bytes]]) -> Iterator[str]:
@@ -54,7 +54,7 @@ def altered(history: History, sent: Mapping[str, Sequence[bytes]]) -> Iterator[s
         requests = [_parts(body) for body in sent.get(record.version, ())]
         for part, value in current.items() if requests else ():
             values = [request[part] for request in requests if part in request]
-            matching = [value_sent for value_sent in values if _alike(part, value_sent, value)]
+            matching = [value_sent for value_sent in values if _is_equal(part, value_sent, value)]
             if not matching and (values or (value and value != previous.get(part))):
                 yield f"{part} of pod {record.name} was stored otherwise than it was sent ({record})"
 
@@ -65,14 +65,14 @@ def _changes(history: History) -> Iterator[tuple[Record, Parts, Parts]]:
     states: dict[str, Parts] = {}
     for record in history.records("pods"):
         current: Parts = {condition_type: condition_is(record.object, condition_type) for condition_type in CONDITIONS}
-        current |= {part: at(record.object, "status", part) for part in KUBELETS}
+        current |= {part: at(record.object, "status", part) for part in KUBELET_FIELDS}
         previous = states.get(record.uid, {"phase": "Pending"})
         states[record.uid] = current
         if not record.listed:
             yield record, current, previous
 
 
-def _changed(current: Parts, previous: Parts) -> list[str]:
+def _changed_parts(current: Parts, previous: Parts) -> list[str]:
     return [part for part in current if (current[part] or previous.get(part)) and current[part] != previous.get(part)]
 
 
@@ -83,19 +83,21 @@ def _parts(body: bytes) -> Parts:
         condition for condition in items(status, "conditions") if "status" in condition and "$patch" not in condition
     )
     parts: Parts = {text(condition, "type"): text(condition, "status") for condition in conditions}
-    return parts | {part: value for part in KUBELETS if (value := at(status, part)) is not None}
+    return parts | {part: value for part in KUBELET_FIELDS if (value := at(status, part)) is not None}
 
 
-def _alike(part: str, sent: object, stored: object) -> bool:
-    if part in CONTAINERS:
-        one, other = ([_container(container) for container in items({part: value}, part)] for value in (sent, stored))
-        return one == other
+def _is_equal(part: str, sent: object, stored: object) -> bool:
+    if part in CONTAINER_STATUSES:
+        sent_statuses, stored_statuses = (
+            [_container(container) for container in items({part: value}, part)] for value in (sent, stored)
+        )
+        return sent_statuses == stored_statuses
     if part == "startTime":
-        return _second(sent) == _second(stored)
+        return _whole_seconds(sent) == _whole_seconds(stored)
     return sent == stored
 
 
-def _second(timestamp: object) -> object:
+def _whole_seconds(timestamp: object) -> object:
     """Return a timestamp in whole seconds since the epoch: a kubelet sends fractions and its time zone's offset, but
     the API server stores whole seconds in UTC."""
     try:
@@ -107,6 +109,8 @@ def _second(timestamp: object) -> object:
 def _container(status: Mapping[str, object]) -> tuple[object, ...]:
     """Return the parts of a container status that show the progress of the container."""
     state = at(status, "state")
-    words = sorted(word for word, detail in state.items() if detail is not None) if isinstance(state, Mapping) else []
+    state_names = (
+        sorted(word for word, detail in state.items() if detail is not None) if isinstance(state, Mapping) else []
+    )
     restarts = count(status, "restartCount")
-    return text(status, "name"), bool(truth(status, "ready")), bool(truth(status, "started")), restarts, words
+    return text(status, "name"), bool(truth(status, "ready")), bool(truth(status, "started")), restarts, state_names

@@ -19,7 +19,7 @@ from conformance.errors import HarnessError
 from conformance.grove.fields import label
 from conformance.history.query import History
 from conformance.history.record import DELETED
-from conformance.suite.scenes.writers import UPDATE_VERBS, WITHIN, note
+from conformance.suite.scenes.writers import MAX_AUDIT_LAG_SECONDS, UPDATE_VERBS, note_writers
 
 DELETE_VERBS = frozenset({"delete", "deletecollection"})
 
@@ -40,7 +40,7 @@ class Premises:
         webhook or policy with which the implementation changes other clients' objects; empty if there is none."""
         self._history, self._namespace, self._pool, self._audit = history, namespace, pool, audit
         self._supplied, self._mutators = supplied, mutators
-        self._begin = audit.mark() if audit is not None else 0
+        self._audit_mark = audit.mark() if audit is not None else 0
         self._last_seq = history.log.last_seq()
         self._deleted_nodes: dict[str, None] = {}
 
@@ -69,9 +69,9 @@ class Premises:
         else:
             writers, deleted = self._writers("nodes", unusable, UPDATE_VERBS) if unusable else [], False
             damage = f"node {unusable[0]} of the test is not usable, and was changed" if unusable else ""
-        if strangers := self._strangers(writers):
-            return f"{damage} by {_described(strangers[0])}"
-        if writers and deleted and (causers := self._behind(lost_nodes)):
+        if implementation_writers := self._implementation_writers(writers):
+            return f"{damage} by {_described(implementation_writers[0])}"
+        if writers and deleted and (causers := self._causers(lost_nodes)):
             return (
                 f"{damage}, and behind it is {_described(causers[0])}; the request is that of {_described(writers[0])}"
             )
@@ -85,18 +85,20 @@ class Premises:
     def note_writers(self) -> None:
         """Note in the history, from the audit log, the writers of fields that rules would otherwise trust."""
         if self._audit is not None:
-            note(self._history, self._audit, self._begin)
+            note_writers(self._history, self._audit, self._audit_mark)
 
-    def _strangers(self, writers: Sequence[Writer]) -> list[Writer]:
+    def _implementation_writers(self, writers: Sequence[Writer]) -> list[Writer]:
         """Return the writers that can only be the implementation."""
         return [
             writer for writer in writers if not users.is_component(writer.user) and writer.user not in self._supplied
         ]
 
-    def _behind(self, deleted_nodes: Collection[str]) -> list[Writer]:
+    def _causers(self, deleted_nodes: Collection[str]) -> list[Writer]:
         """Return the writers that may have caused a deletion by a component: they changed the nodes, for example so
         that the garbage collector deletes them."""
-        return self._strangers(self._writers("nodes", deleted_nodes, UPDATE_VERBS)) if deleted_nodes else []
+        return (
+            self._implementation_writers(self._writers("nodes", deleted_nodes, UPDATE_VERBS)) if deleted_nodes else []
+        )
 
     def _writers(
         self, plural: str, names: Collection[str], verbs: Collection[str], *, certain: bool = False
@@ -107,17 +109,17 @@ class Premises:
         if audit is None:
             return []
 
-        def look() -> list[Writer]:
-            writers = audit.writers(plural, names, verbs, self._begin)
+        def find_writers() -> list[Writer]:
+            writers = audit.writers(plural, names, verbs, self._audit_mark)
             return [writer for writer in writers if writer.user != users.SUITE]
 
         until_any: Callable[[Callable[[], list[Writer]]], list[Writer]] = Retrying(
             retry=retry_if_not_result(bool),
             wait=wait_fixed(0.05),
-            stop=stop_after_delay(WITHIN),
+            stop=stop_after_delay(MAX_AUDIT_LAG_SECONDS),
             retry_error_callback=lambda state: [],
         )
-        return until_any(look) if certain else look()
+        return until_any(find_writers) if certain else find_writers()
 
 
 def _described(writer: Writer) -> str:

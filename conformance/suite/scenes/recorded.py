@@ -19,7 +19,7 @@ from conformance.suite.outcomes.checks import Blocked, Checks
 from conformance.suite.outcomes.failure_time import failure_time
 from conformance.suite.registry.requirement import requirements
 from conformance.suite.scenes.scene import RUN, InvariantResult, Scene, SceneBroken, SceneEnded, SceneRun, Step
-from conformance.suite.scenes.waits import SILENT
+from conformance.suite.scenes.waits import SILENCE_MESSAGE
 
 S = TypeVar("S", bound=Scene, covariant=True)
 
@@ -27,37 +27,37 @@ S = TypeVar("S", bound=Scene, covariant=True)
 class Span:
     """A part of a history: everything that happened after one step (None: from the start) and until another step."""
 
-    def __init__(self, history: History, begin: Step | None, end: Step) -> None:
-        self._history, self._begin, self._end = history, begin, end
+    def __init__(self, history: History, start: Step | None, end: Step) -> None:
+        self._history, self._start, self._end_step = history, start, end
 
     def records(self, resource: str | None = None, name: str | None = None) -> list[Record]:
         """Return the records of the span in order of arrival, optionally only those of a resource and name."""
         return [
             record
             for record in self._history.records(resource, name)
-            if self._end.includes(record) and not (self._begin is not None and self._begin.includes(record))
+            if self._end_step.includes(record) and not (self._start is not None and self._start.includes(record))
         ]
 
-    def begin(self) -> View:
+    def start_view(self) -> View:
         """Return the state at the start of the span."""
-        return View() if self._begin is None else _state(self._history, self._begin)
+        return View() if self._start is None else _state(self._history, self._start)
 
     def view(self) -> View:
         """Return the state at the end of the span."""
-        return _state(self._history, self._end)
+        return _state(self._history, self._end_step)
 
     def states(self, *, certain: bool = False) -> Iterator[View]:
         """Yield the state at the start of the span, and then after each of its records, in the order of the server's
         writes. With `certain`, skip states that may be incomplete because a watch was broken. The same view is yielded
         each time: call `copy()` to keep it."""
-        view = self.begin()
+        view = self.start_view()
         yield view
         records = self.records()
         ordered = server_order(records) or records
-        unknown = uncertain(ordered) if certain else set[int]()
+        uncertain_indexes = uncertain(ordered) if certain else set[int]()
         for index, record in enumerate(ordered):
             view.apply(record)
-            if index not in unknown:
+            if index not in uncertain_indexes:
                 yield view
 
 
@@ -85,7 +85,7 @@ class Recorded(Generic[S]):
         """Return the recording of the scene's second namespace: it has the same steps, but the history of that
         namespace."""
         if self._played.neighbor is None:
-            self._end()
+            self._end_step()
             raise HarnessError("the scene has no second namespace", where=self._checks.test)
         played = replace(self._played, history=self._played.neighbor)
         return Recorded(played, self.scene, self._checks, self._reaches, self._reached)
@@ -96,7 +96,7 @@ class Recorded(Generic[S]):
         for step in steps:
             reached = self._step(step)
             if reached.unmet:
-                self._judge(*(step_name for step_name in self._reaches if step_name in self._until(reached)))
+                self._judge(*(step_name for step_name in self._reaches if step_name in self._steps_until(reached)))
                 raise self._blocked(step, f'the scene went on without "{step}": {_nearest(reached.unmet)}')
 
     # -- looking -------------------------------------------------------------------------------------------------
@@ -105,9 +105,9 @@ class Recorded(Generic[S]):
         """Return the state at a step."""
         return _state(self.history, self._step(step))
 
-    def between(self, begin: str, end: str) -> Span:
+    def between(self, start: str, end: str) -> Span:
         """Return the span between two steps."""
-        return Span(self.history, self._step(begin), self._step(end))
+        return Span(self.history, self._step(start), self._step(end))
 
     def until(self, step: str) -> Span:
         """Return the span from the start of the scene until a step."""
@@ -116,11 +116,11 @@ class Recorded(Generic[S]):
     def after(self, step: str) -> Span:
         """Return the span from a step until the end of the scene."""
         start = self._step(step)
-        return Span(self.history, start, self._end())
+        return Span(self.history, start, self._end_step())
 
     def whole(self) -> Span:
         """Return the span of the whole scene."""
-        return Span(self.history, None, self._end())
+        return Span(self.history, None, self._end_step())
 
     # -- judging -------------------------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class Recorded(Generic[S]):
         the first record that breaks it, even if the scene ended before the step `until`."""
         start = None if after is None else self._step(after)
         end = self._played.steps.get(until) if until is not None else None
-        for view in Span(self.history, start, end or self._last()).states():
+        for view in Span(self.history, start, end or self._last_step()).states():
             result = condition(view)
             if result is None or result is False or isinstance(result, Unmet):
                 reason = result.reason if isinstance(result, Unmet) else "it does not hold"
@@ -155,7 +155,7 @@ class Recorded(Generic[S]):
         if until is not None:
             self._step(until)
         else:
-            self._end()
+            self._end_step()
         return self._checks.holds(self._id, description, True)
 
     def holds(self, description: str, result: RuleResult | bool | None) -> bool:
@@ -172,11 +172,11 @@ class Recorded(Generic[S]):
             raise self._played.doubts[self._id]
         verdict = self._played.verdicts.get(self._id)
         if verdict is None or (self._played.ended is not None and verdict.holds is not False):
-            self._end()
+            self._end_step()
             raise HarnessError(f"the scene has no verdict on {self._id}", where=self._checks.test)
         return self._invariant(verdict)
 
-    def unbroken(self) -> None:
+    def judge_violation(self) -> None:
         """Check, in addition to other checks, that the history does not break the invariant of the requirement. The
         result counts even if the scene ended early; if the invariant had nothing to judge, nothing is checked."""
         if self._id in self._played.doubts:
@@ -228,17 +228,17 @@ class Recorded(Generic[S]):
         self._checks.blocked = True
         return Blocked(reason, "implementation", step)
 
-    def _until(self, last: Step) -> list[str]:
+    def _steps_until(self, last: Step) -> list[str]:
         """Return the names of all steps up to the step `last`."""
         return [name for name, step in self._played.steps.items() if step.seq <= last.seq]
 
-    def _end(self) -> Step:
+    def _end_step(self) -> Step:
         """Return the last step of a scene that ran to its end."""
         if self._played.ended is not None:
             self.unreached()
-        return self._last()
+        return self._last_step()
 
-    def _last(self) -> Step:
+    def _last_step(self) -> Step:
         """Return the end of the recording."""
         return Step("the end", self.history.mark(), None, self.history.now())
 
@@ -246,8 +246,10 @@ class Recorded(Generic[S]):
         """End the test because the scene ended before a step that the test needs."""
         self._judge(*self._reaches)
         match self._played.ended:
-            case SceneBroken() as broken:
-                raise self._checks.broken(broken.description, broken.expected, broken.actual, at=broken.at)
+            case SceneBroken() as scene_broken:
+                raise self._checks.broken(
+                    scene_broken.description, scene_broken.expected, scene_broken.actual, at=scene_broken.at
+                )
             case SceneEnded() as ended:
                 raise self._blocked(
                     ended.step, f'the scene ended in waiting for "{ended.step}": {_nearest(ended.actual)}'
@@ -271,11 +273,11 @@ def _nearest(report: str) -> str:
     """Return a summary of a wait that was not successful: the event that ended it, such as a process that has exited;
     otherwise its nearest miss and, if it was cut short, the reason."""
     lines = report.splitlines()
-    waited = next((number for number, line in enumerate(lines) if line.startswith("not seen within ")), 0)
-    if waited:
+    wait_line = next((number for number, line in enumerate(lines) if line.startswith("not seen within ")), 0)
+    if wait_line:
         return lines[0]
     nearest_lines = [line for line in lines if line.startswith("nearest: ")][:1] or lines[:1]
-    return "; ".join([*nearest_lines, *(line for line in lines if line.startswith(SILENT))])
+    return "; ".join([*nearest_lines, *(line for line in lines if line.startswith(SILENCE_MESSAGE))])
 
 
 def invariants(scenes: Any, *ids: str) -> Callable[..., None]:

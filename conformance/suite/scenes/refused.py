@@ -13,7 +13,7 @@ from conformance.grove import refusals
 from conformance.grove.fields import name
 from conformance.history.query import History
 
-_TELLING = ("message", "note", "description")
+_MESSAGE_FIELDS = ("message", "note", "description")
 """Fields that contain messages: in conditions, Events and lastErrors."""
 
 
@@ -28,37 +28,41 @@ class Refused:
         audit: AuditLog | None,
         hooks: Collection[str],
         acts: Sequence[tuple[str, Mapping[str, object]]],
-        limited: Callable[[], bool] = lambda: False,
+        has_limit_range: Callable[[], bool] = lambda: False,
     ) -> None:
         """`limited`: returns whether the namespace has a LimitRange."""
-        self._limited = limited
+        self._has_limit_range = has_limit_range
         self._history, self._namespace, self._audit, self._hooks, self._acts = history, namespace, audit, hooks, acts
-        self._begin = audit.mark() if audit is not None else 0
+        self._audit_mark = audit.mark() if audit is not None else 0
 
     def by_cluster(self, answer: str) -> bool:
         """Return whether a response of the API server is a rejection that the cluster itself has caused."""
         created = {word for verb, obj in self._acts if verb == "create" for word in (name(obj), str(obj.get("kind")))}
         if refusals.by_default_limits(answer):
-            return "LimitRange" not in created and self._limited()
+            return "LimitRange" not in created and self._has_limit_range()
         return refusals.by_cluster(answer, created, self._hooks)
 
     def words(self) -> str:
         """Return the message of such a rejection; empty if there was none."""
-        messages = self._audit.refused_creations(self._namespace, self._begin) if self._audit else self._passed_on()
+        messages = (
+            self._audit.refused_creations(self._namespace, self._audit_mark)
+            if self._audit
+            else self._reported_messages()
+        )
         return next((" ".join(message.split()) for message in messages if self.by_cluster(message)), "")
 
-    def _passed_on(self) -> Iterator[str]:
+    def _reported_messages(self) -> Iterator[str]:
         for record in self._history.records():
-            yield from _texts(record.object)
+            yield from _messages(record.object)
 
 
-def _texts(value: object) -> Iterator[str]:
+def _messages(value: object) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, item in value.items():
-            if key in _TELLING and isinstance(item, str):
+            if key in _MESSAGE_FIELDS and isinstance(item, str):
                 yield item
             else:
-                yield from _texts(item)
+                yield from _messages(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from _messages(item)

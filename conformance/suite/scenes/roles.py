@@ -15,7 +15,7 @@ from conformance.implementation.role_process import ProcessFailure
 from conformance.suite.outcomes.checks import Blocked, Checks
 from conformance.suite.scenes.machine import Machine
 
-Numbers = tuple[int, int | None]
+RecordSpan = tuple[int, int | None]
 """A span of a history: the number of the record after which it starts, and the number of its last record (None: it has
 not ended)."""
 
@@ -30,31 +30,31 @@ class Roles:
         namespace: str,
         history: History,
         checks: Checks,
-        blame: Callable[[], None],
+        require_fault: Callable[[], None],
         machine: Machine,
     ) -> None:
         """`blame` raises HarnessError if the implementation is not at fault."""
         self._machine = machine
         self._driver, self._namespace, self._history, self._checks = driver, namespace, history, checks
-        self._blame = blame
+        self._require_fault = require_fault
         self._takeovers: list[tuple[int, bool]] = []
         """Marks of the history at which another version became the operator, each with whether it was an earlier
         version."""
-        self._deaths = driver.failures_at_start  # processes that have ended since then count as dead in this test
+        self._ignored_failures = driver.failures_at_start  # the test judges only later failures
 
-    def dead(self) -> str:
+    def exited_processes(self) -> str:
         """Return a description of the processes that have exited unexpectedly since they were started for the test;
         empty if there are none. Raises SupervisorLost if a process ended only because its supervisor was killed."""
-        deaths = self._driver.failures()[self._deaths :]
+        deaths = self._driver.failures()[self._ignored_failures :]
         for death in deaths:
             if isinstance(death, ProcessFailure):
                 death.require_supervised()
-        return "; ".join(self._of_the_bundle(str(death)) for death in deaths)
+        return "; ".join(self._with_bundle_paths(str(death)) for death in deaths)
 
     def last_words(self) -> str:
         """Return the ends of the logs of the implementation's processes, as one line; empty if no process is
         running."""
-        return self._of_the_bundle(self._driver.last_words())
+        return self._with_bundle_paths(self._driver.last_words())
 
     def kill(self, role: str) -> None:
         """Send SIGKILL to the processes of a role."""
@@ -78,20 +78,20 @@ class Roles:
         """Restart the processes of a role, or start killed ones. If a role does not become ready again, the scene
         ends."""
         controlled = self._controlled(role)
-        self._starting(f"the {role}", lambda: self._driver.restart(controlled), "starts again")
+        self._start(f"the {role}", lambda: self._driver.restart(controlled), "starts again")
 
-    def start_in_vain(self, role: str) -> NotStarted | None:
+    def try_start(self, role: str) -> NotStarted | None:
         """Start a stopped role in circumstances in which it should not become ready. Return the error with which it
         ended or did not become ready in time; None if it became ready. The end of its process does not end the
         scene."""
-        controlled, start = self._controlled(role), self._machine.now()
+        controlled, started_at = self._controlled(role), self._machine.now()
         try:
             self._driver.start(controlled)
         except NotStarted as error:
-            self._blame()
+            self._require_fault()
             if error.timed_out:
-                self._machine.require(start, f"the {role} had time to end")
-            self._deaths = len(self._driver.failures())
+                self._machine.require(started_at, f"the {role} had time to end")
+            self._ignored_failures = len(self._driver.failures())
             return error
         finally:
             self._history.stir()
@@ -99,16 +99,16 @@ class Roles:
 
     # -- several operators ---------------------------------------------------------------------------------------
 
-    def elect(self) -> None:
+    def restart_with_election(self) -> None:
         """Restart the operator with leader election, using a Lease in the test's namespace. At the end of the test, the
         original setup is restored. If the operator cannot be started this way, the scene ends."""
         self._controlled(Role.OPERATOR)
-        self._starting("an operator that leads by its Lease", lambda: self._driver.operators.elect(self._namespace))
+        self._start("an operator that leads by its Lease", lambda: self._driver.operators.elect(self._namespace))
 
-    def second_operator(self) -> None:
+    def start_second_operator(self) -> None:
         """Start a second operator alongside the first. From now on, the API server calls the second operator's
         webhooks."""
-        self._starting("a second operator", self._driver.operators.add_second)
+        self._start("a second operator", self._driver.operators.add_second)
 
     def hand_over(self, *, kill: bool) -> None:
         """End the first operator, by SIGKILL or gracefully as the platform does. From now on, the second operator
@@ -135,28 +135,28 @@ class Roles:
         """Replace the operator by an earlier version. At the end of the test, the judged version is restored."""
         self._takeovers.append((self._history.mark(), True))
         with self.unrest():
-            self._starting(to.about, lambda: self._driver.operators.become(self._driver.descriptor.earlier(to)))
+            self._start(to.about, lambda: self._driver.operators.become(self._driver.descriptor.earlier(to)))
 
     def upgrade(self) -> None:
         """Replace the operator by the judged version."""
         with self.unrest():
             judged = self._driver.descriptor
-            self._starting(f"{judged.name} {judged.version}", lambda: self._driver.operators.become(judged))
+            self._start(f"{judged.name} {judged.version}", lambda: self._driver.operators.become(judged))
         self._takeovers.append((self._history.mark(), False))
 
     @property
-    def earlier(self) -> list[Numbers]:
+    def earlier_spans(self) -> list[RecordSpan]:
         """Return the spans in which an earlier version was the operator; an earlier version is not judged."""
-        ends = [start for start, _ in self._takeovers[1:]]
+        ends = [started_at for started_at, _ in self._takeovers[1:]]
         takeovers = itertools.zip_longest(self._takeovers, ends)
-        return [(start, until) for (start, earlier), until in takeovers if earlier]
+        return [(started_at, end) for (started_at, earlier), end in takeovers if earlier]
 
-    def went_earlier(self) -> set[str]:
+    def uids_deleted_by_earlier(self) -> set[str]:
         """Return the UIDs of the pods that were deleted under an earlier version: some earlier versions consider all
         pods with the judged version's hashes outdated."""
         deleted_uids: set[str] = set()
-        for start, until in self.earlier:
-            for record in self._history.records("pods", after=start, until=until):
+        for started_at, end in self.earlier_spans:
+            for record in self._history.records("pods", after=started_at, until=end):
                 if record.kind == DELETED or terminating(record.object):
                     deleted_uids.add(record.uid)
         return deleted_uids
@@ -180,11 +180,11 @@ class Roles:
     def unrest(self) -> Iterator[None]:
         """Declare a time in which something happens that has no record: writes of the operator during the context, and
         shortly after it, do not violate INV-007."""
-        start = self._history.now()
+        started_at = self._history.now()
         try:
             yield
         finally:
-            self._history.unrest.append((start, self._history.now()))
+            self._history.unrest.append((started_at, self._history.now()))
 
     # -- within --------------------------------------------------------------------------------------------------
 
@@ -199,19 +199,19 @@ class Roles:
             raise Blocked(reason, "circumstances")
         return Role(role)
 
-    def _starting(self, subject: str, action: Callable[[], None], verb: str = "starts") -> None:
-        start = self._machine.now()
+    def _start(self, subject: str, action: Callable[[], None], verb: str = "starts") -> None:
+        started_at = self._machine.now()
         try:
             action()
         except NotStarted as error:
-            self._blame()
+            self._require_fault()
             if error.timed_out:
-                self._machine.require(start, f"{subject} was not ready in time")
-            reason = self._of_the_bundle(str(error))
+                self._machine.require(started_at, f"{subject} was not ready in time")
+            reason = self._with_bundle_paths(str(error))
             raise self._checks.broken(f"{subject} {verb}", "ready", reason) from None
         self._history.stir()
 
-    def _of_the_bundle(self, text: str) -> str:
+    def _with_bundle_paths(self, text: str) -> str:
         """Replace paths of logs in a text by their paths in the bundle, because the cluster's folder is deleted with
         the cluster."""
         for name, log in self._driver.logs().items():

@@ -26,7 +26,7 @@ RUN = "run"
 """The parameter with which a test takes the recording of a scene."""
 
 
-class NotKept(AttributeError):
+class AttributeNotSet(AttributeError):
     """A test has read an attribute that the scene has not set."""
 
 
@@ -58,7 +58,7 @@ class Scene:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            raise NotKept(f"the scene has not set {name!r}")
+            raise AttributeNotSet(f"the scene has not set {name!r}")
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import Driver
 from conformance.suite.outcomes.checks import Blocked, Checks
 from conformance.suite.scenes import unattended
-from conformance.suite.scenes.api import Api, NotServed, Object, by_admission, words
+from conformance.suite.scenes.api import Api, NotServed, Object, is_admission_error, words
 from conformance.suite.scenes.dry_run import DryRun
 from conformance.suite.scenes.machine import Machine
 from conformance.suite.scenes.premises import Premises
@@ -51,8 +51,8 @@ R = TypeVar("R")
 class SceneEnvironment:
     """The namespace, the node pool and the history of one scene or test. Timeouts are in seconds at time scale 1.
 
-    `sound` raises HarnessError if the cluster or the suite itself did not work at some time during the test; with True,
-    it first checks every component.
+    `require_healthy` raises HarnessError if the cluster or the suite itself did not work at some time during the test;
+    with True, it first checks every component.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class SceneEnvironment:
         api: Api,
         driver: Driver,
         kubeconfig: Path,
-        sound: Callable[[bool], None],
+        require_healthy: Callable[[bool], None],
         wait_budget: WaitBudget,
         time_scale: float,
         randomness: random.Random,
@@ -80,7 +80,7 @@ class SceneEnvironment:
         self.history, self.random = history, randomness
         self.acts: list[tuple[str, Object]] = []
         """The actions of the test, in order: a verb (`create`, `patch pods/x`, `wait`, …) and the body."""
-        self._nodes = dict[str, int]()
+        self._node_counts = dict[str, int]()
         self.implementation = driver.descriptor
         self._completed = partial(with_additions, driver.descriptor)
         self.audit = audit
@@ -93,10 +93,13 @@ class SceneEnvironment:
         )
         self.machine = machine or Machine()
         """The speed of the machine."""
-        self.roles = Roles(driver, namespace, history, checks, self._blame, self.machine)
+        self.roles = Roles(driver, namespace, history, checks, self._require_fault, self.machine)
         self._api, self._kubeconfig, self._scale = api, kubeconfig, time_scale
-        self._unplayed = unplayed
-        self._sound, self._waits = sound, Waits(history, wait_budget, silence, time_scale, self.machine)
+        self._lacking_abilities = unplayed
+        self._require_healthy, self._waits = (
+            require_healthy,
+            Waits(history, wait_budget, silence, time_scale, self.machine),
+        )
         self.steps: dict[str, Step] = {}
         """The steps that the scene has come to, by name."""
         self.markers: dict[str, dict[str, float]] = {}
@@ -164,37 +167,37 @@ class SceneEnvironment:
 
     def nodes(self, profile: str, count: int) -> list[str]:
         """Add nodes to the test's own pool and return their names once they are Ready and schedulable."""
-        existing = self._nodes.get(profile, 0)
+        existing = self._node_counts.get(profile, 0)
         manifests = nodes.manifests(profile, existing + count, self.pool)[existing:]
-        self._nodes[profile] = existing + count
-        return self.fleet(manifests)
+        self._node_counts[profile] = existing + count
+        return self.create_nodes(manifests)
 
-    def fleet(self, manifests: Sequence[Object]) -> list[str]:
+    def create_nodes(self, manifests: Sequence[Object]) -> list[str]:
         """Add nodes from manifests that name their pool (`testbed`), and otherwise do the same as `nodes`."""
         names, count = [str(node["metadata"]["name"]) for node in manifests], len(manifests)
         self.acts.append(("create", {"apiVersion": "v1", "kind": "List", "items": list(manifests)}))
-        self.sole_writer.fleet(manifests)
+        self.sole_writer.nodes_created(manifests)
         try:
             self._api.create_all(NODES, manifests)
         except ApiError as error:
-            if by_admission(error):
+            if is_admission_error(error):
                 raise self.checks.broken(f"{count} nodes are accepted", "accepted", words(error)) from error
             raise HarnessError(f"nodes cannot be created: {words(error)}", where=self.pool) from error
 
-        def ready(view: View) -> bool | Unmet:
+        def are_ready(view: View) -> bool | Unmet:
             unready = [name for name in names if not nodes.schedulable(view.get("nodes", name))]
             return not unready or Unmet(f"{len(unready)} of {count} nodes are not Ready, the first: {unready[0]}")
 
         try:
             self.history.wait(
                 f"{count} nodes are Ready",
-                ready,
+                are_ready,
                 self.patience(60),
                 resources=("nodes",),
-                hopeless=self._hopeless,
+                is_hopeless=self._is_hopeless,
             )
         except WaitTimeout as error:
-            self._blame()
+            self._require_fault()
             self.require_premises([node for node in names if not nodes.schedulable(error.view.get("nodes", node))])
             raise HarnessError(error.unmet or str(error), where=f"pool {self.pool}") from error
         self.history.stir()
@@ -237,31 +240,34 @@ class SceneEnvironment:
     def fail_node(self, node: str) -> None:
         """Stop the simulated kubelet of a node, and return once the node's Ready condition is Unknown and its pods are
         not Ready. Nothing on the node changes until `recover_node`; taints and evictions come from Kubernetes."""
-        self._turn(node, lost=True)
+        self._set_node_state(node, lost=True)
 
     def recover_node(self, node: str) -> None:
         """Start the simulated kubelet of a failed node again, and return once the node is Ready and has lost its
         taints."""
-        self._turn(node, lost=False)
+        self._set_node_state(node, lost=False)
 
     def create(self, obj: Object) -> Object:
         """Create an object. A rejection ends the scene, or blocks the test."""
         obj = self._completed(obj)
         for mistake in pod_behaviors.mistakes_of_set(obj) if obj.get("kind") == "PodCliqueSet" else ():
             raise mistake
-        self._require(obj)
+        self._require_abilities(obj)
         self.acts.append(("create", obj))
         expectation = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')} is accepted"
         created = self._attempt(expectation, lambda: self._create(obj))
-        self._note(obj, created)
+        self._record_created(obj, created)
         return created
 
     def create_all(self, objects: Sequence[Object]) -> None:
         """Create many namespaced objects at once, then write their `status` if they have one."""
         objects = [self._completed(obj) for obj in objects]
-        self._require(objects)
+        self._require_abilities(objects)
         self.acts += [("create", obj) for obj in objects]
-        self._attempt(f"{len(objects)} objects are accepted", lambda: self._api.make_all(objects, self._note))
+        self._attempt(
+            f"{len(objects)} objects are accepted",
+            lambda: self._api.create_with_statuses(objects, self._record_created),
+        )
 
     def patch(
         self,
@@ -275,12 +281,12 @@ class SceneEnvironment:
         """Apply a JSON merge patch to an object of the test's namespace (or a cluster-scoped one). When this returns,
         the history contains the write, so that later waits do not see the earlier state. With `missing_ok`, return an
         empty object without writing if the implementation has deleted the object in the meantime."""
-        self._require(patch)
+        self._require_abilities(patch)
         self.acts.append((f"patch {resource}/{name}{f'/{subresource}' if subresource else ''}", dict(patch)))
 
         def write() -> Object:
             try:
-                return self._api.patch(resource, self._place(resource), name, patch, subresource)
+                return self._api.patch(resource, self._namespace_of(resource), name, patch, subresource)
             except ApiError as error:
                 if missing_ok and error.not_found:
                     return {}
@@ -311,7 +317,7 @@ class SceneEnvironment:
             self.outdate(name)
         self._attempt(
             f"the deletion of {resource}/{name} is accepted",
-            lambda: self._api.delete(resource, self._place(resource), [name], propagation),
+            lambda: self._api.delete(resource, self._namespace_of(resource), [name], propagation),
         )
 
     def evict(self, pod: str) -> str:
@@ -322,7 +328,7 @@ class SceneEnvironment:
         try:
             self._api.evict(self.namespace, pod)
         except ApiError as error:
-            self._blame()
+            self._require_fault()
             return words(error)
         self.history.stir()
         return ""
@@ -335,7 +341,7 @@ class SceneEnvironment:
 
     def complete_origins(self) -> None:
         """Complete the facts about writers that rules need and that are only known at the end of the test."""
-        self.history.origins.excused |= self.roles.went_earlier()
+        self.history.origins.excused |= self.roles.uids_deleted_by_earlier()
         self.premises.note_writers()
 
     # -- waiting -------------------------------------------------------------------------------------------------
@@ -382,14 +388,14 @@ class SceneEnvironment:
     def require_alive(self, step: str) -> None:
         """End the scene, as if `step` had not been reached, if a process of the implementation has exited unexpectedly:
         later events say nothing about the placements that it would have made."""
-        if dead := self.roles.dead():
-            raise SceneEnded(step, dead, self.history.now())
+        if exited := self.roles.exited_processes():
+            raise SceneEnded(step, exited, self.history.now())
 
-    def require_in_time(self, event: str, begin: float, seconds: float) -> None:
+    def require_in_time(self, event: str, event_time: float, seconds: float) -> None:
         """Raise HarnessError if more than `seconds` have passed since an event of the history (at `begin`) after which
         the suite had to act: in that case the suite itself was too slow, and later events say nothing about the
         implementation."""
-        if (seconds_passed := self.history.now() - begin) > seconds:
+        if (seconds_passed := self.history.now() - event_time) > seconds:
             delay = f"the suite acted {seconds_passed:.1f} s after {event}, and had to act within {seconds:g} s"
             hint = "give the machine less to do, or a larger --time-scale"
             raise HarnessError(f"the machine was too slow: {delay}", hint=hint)
@@ -408,7 +414,7 @@ class SceneEnvironment:
         """Return the state as soon as the predicate holds, the time is up, or a process of the implementation has
         exited unexpectedly. Nothing is judged. `real` as in `wait_for`."""
         with contextlib.suppress(WaitTimeout):
-            self._waits.wait(description, predicate, timeout, hopeless=self._hopeless_or_dead, real=real)
+            self._waits.wait(description, predicate, timeout, is_hopeless=self._is_hopeless_or_dead, real=real)
         return self.history.view()
 
     def quiet(
@@ -426,7 +432,7 @@ class SceneEnvironment:
         separate wait for that."""
         self.acts.append((WAIT, {"for": f"no change for {seconds:g} s"}))
         self._waits.quiet(seconds, timeout, real=real, of=of, settle=self.implementation.settle, unless=unless)
-        self._sound(False)
+        self._require_healthy(False)
         return self.history.view()
 
     def _wait(
@@ -441,28 +447,28 @@ class SceneEnvironment:
         """Wait for a condition. Raises NotReached, with the state that was seen instead, if the wait times out."""
         try:
             return self._waits.wait(
-                description, condition, timeout, hopeless=self._hopeless_or_dead, real=real, resources=resources
+                description, condition, timeout, is_hopeless=self._is_hopeless_or_dead, real=real, resources=resources
             )
         except WaitTimeout as error:
-            self._blame()
+            self._require_fault()
             if unattended_pods := unattended.pods_of(
-                self.history, self.pool, unattended.WITHIN * max(1.0, self._scale)
+                self.history, self.pool, unattended.MAX_KUBELET_LAG_SECONDS * max(1.0, self._scale)
             ):
                 raise HarnessError(f"the cluster was too slow: {unattended_pods}", where=f"pool {self.pool}") from None
             if rejection := self._refused.words():
                 raise Blocked(
                     f"the cluster has refused what the scene needs: {rejection}", "circumstances", description
                 ) from None
-            dead = self.roles.dead() or self._waits.lifeless(self.roles.last_words)
-            silent = "" if dead else self._waits.silent(timeout)
-            raise NotReached("\n".join(filter(None, (dead, str(error), silent)))) from None
+            exited = self.roles.exited_processes() or self._waits.lifeless_reason(self.roles.last_words)
+            silence_reason = "" if exited else self._waits.silence_reason(timeout)
+            raise NotReached("\n".join(filter(None, (exited, str(error), silence_reason)))) from None
 
     # -- within --------------------------------------------------------------------------------------------------
 
-    def _turn(self, node: str, *, lost: bool) -> None:
+    def _set_node_state(self, node: str, *, lost: bool) -> None:
         self.patch("nodes", node, {"metadata": {"labels": {LOST: "yes" if lost else None}}})
 
-        def turned(view: View) -> bool | Unmet:
+        def has_turned(view: View) -> bool | Unmet:
             current = view.get("nodes", node)
             if not lost:
                 return nodes.schedulable(current) or Unmet(f"node {node} is not Ready, or has its taints still")
@@ -473,19 +479,21 @@ class SceneEnvironment:
 
         description, limit = f"node {node} is {'lost' if lost else 'back'}", self.patience(60)
         try:
-            self.history.wait(description, turned, limit, hopeless=self._hopeless)
+            self.history.wait(description, has_turned, limit, is_hopeless=self._is_hopeless)
         except WaitTimeout as error:
-            self._blame()
+            self._require_fault()
             raise HarnessError(error.unmet or str(error), where=f"node {node}") from error
 
-    def _require(self, obj: object) -> None:
+    def _require_abilities(self, obj: object) -> None:
         """Raise Blocked if the cluster does not simulate an ability that an object, or a patch of an object, needs."""
-        for ability in sorted(abilities.needed(obj) if self._unplayed else ()):
-            if ability in self._unplayed:
-                reason = f"the cluster does not play {ability}: {self._unplayed[ability]} (docs/fake-cluster.md)"
+        for ability in sorted(abilities.needed(obj) if self._lacking_abilities else ()):
+            if ability in self._lacking_abilities:
+                reason = (
+                    f"the cluster does not play {ability}: {self._lacking_abilities[ability]} (docs/fake-cluster.md)"
+                )
                 raise Blocked(reason, "circumstances")
 
-    def _note(self, obj: Object, created: Object) -> None:
+    def _record_created(self, obj: Object, created: Object) -> None:
         self.history.origins.sent(obj, created)
         self.sole_writer.created(obj, created)
 
@@ -496,42 +504,43 @@ class SceneEnvironment:
 
     def _attempt(self, description: str, action: Callable[[], R]) -> R:
         try:
-            done = action()
+            result = action()
             self.history.stir()
-            return done
+            return result
         except (ApiError, NotServed) as error:
-            self._blame()
+            self._require_fault()
             if isinstance(error, ApiError) and self._refused.by_cluster(error.message):
                 raise Blocked(
                     f"the cluster has refused what the scene needs: {words(error)}", "circumstances"
                 ) from None
-            dead = self.roles.dead()
-            reason = words(error) + (f"; {dead}" if dead else "")
+            exited = self.roles.exited_processes()
+            reason = words(error) + (f"; {exited}" if exited else "")
             raise self.checks.broken(description, "accepted", reason, at=round(self.history.now(), 3)) from None
 
-    def _place(self, resource: str) -> str | None:
+    def _namespace_of(self, resource: str) -> str | None:
         try:
             return self.namespace if self._api.of_plural(resource).namespaced else None
         except NotServed:
             return self.namespace
 
-    def _hopeless(self) -> bool:
+    def _is_hopeless(self) -> bool:
         """End a wait immediately, by an exception, if the cluster does not work or if another client has deleted nodes
         of the test; otherwise return False."""
-        self._sound(False)
+        self._require_healthy(False)
         if self.premises.deleted_nodes():
-            self._blame()
+            self._require_fault()
         return False
 
-    def _hopeless_or_dead(self) -> bool:
-        """Do the same as `_hopeless`, and return whether a process of the implementation has exited unexpectedly."""
-        return self._hopeless() or bool(self.roles.dead())
+    def _is_hopeless_or_dead(self) -> bool:
+        """Do the same as `_is_hopeless`, but also return True if a process of the implementation has exited
+        unexpectedly."""
+        return self._is_hopeless() or bool(self.roles.exited_processes())
 
-    def _blame(self) -> None:
+    def _require_fault(self) -> None:
         """Check, before the implementation is blamed for a timeout, that nothing else is at fault. Raises HarnessError
         if the cluster itself was not healthy, and ends the scene if the implementation has deleted the test's namespace
         or nodes."""
-        self._sound(True)
+        self._require_healthy(True)
         self.require_premises()
 
     def require_premises(self, unusable: Sequence[str] = ()) -> None:

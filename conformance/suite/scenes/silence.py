@@ -27,9 +27,9 @@ from conformance.grove.fields import count, text
 from conformance.history.circles import Circles
 from conformance.history.view import View
 
-SILENCE = 30.0
+SILENCE_SECONDS = 30.0
 NOT_FOUND, CONFLICT = 404, 409
-GROWTH = 4
+BACKOFF_GROWTH = 4
 """The next attempt of a back-off is made within this multiple of the time since its first attempt. (If delays double
 without jitter, the multiple is two.)"""
 
@@ -49,7 +49,7 @@ class _Refusals:
     @property
     def next(self) -> float:
         """Return the seconds within which the next attempt is made, whether the delays grow or stay the same."""
-        return GROWTH * min(self.last - self.first, GROWTH * self.longest)
+        return BACKOFF_GROWTH * min(self.last - self.first, BACKOFF_GROWTH * self.longest)
 
 
 class Silence:

@@ -63,7 +63,7 @@ class SoleWriter:
         if resource == SETS:
             self._deleted.add(target)
 
-    def fleet(self, manifests: Sequence[Object]) -> None:
+    def nodes_created(self, manifests: Sequence[Object]) -> None:
         """Record nodes that the suite creates."""
         for node in manifests:
             self._nodes.setdefault(str(node["metadata"]["name"]), []).append(node)
@@ -77,11 +77,22 @@ class SoleWriter:
             for record in history.records()
             if not any(start < record.seq and (until is None or record.seq <= until) for start, until in spans)
         ]
-        sets = (violation for record in records if record.resource == SETS and (violation := self._of_set(record)))
-        fleet = (violation for record in records if record.resource == NODES and (violation := self._of_node(record)))
+        set_violations = (
+            violation for record in records if record.resource == SETS and (violation := self._of_set(record))
+        )
+        node_violations = (
+            violation for record in records if record.resource == NODES and (violation := self._of_node(record))
+        )
         forged = (violation for history in histories for violation in pod_statuses.forged(history))
         altered = (violation for history in histories for violation in history.origins.altered)
-        return next((violation for part in (self._wrong, sets, fleet, forged, altered) for violation in part), "")
+        return next(
+            (
+                violation
+                for part in (self._wrong, set_violations, node_violations, forged, altered)
+                for violation in part
+            ),
+            "",
+        )
 
     def _compare(self, sent: Mapping[str, Any], answer: Mapping[str, Any], kind: str) -> None:
         for path, value in stored.otherwise(sent, answer, kind) if kind in stored.KINDS else ():

@@ -20,8 +20,8 @@ from conformance.history.record import Record
 LIFELESS_SECONDS = 3.0
 """Seconds that a shortened wait lasts, at time scale 1, while there has been no sign of life."""
 
-LIFELESS = "the implementation has not made or written anything in this run"
-UNBINDING = "the implementation has not bound any pod in this run"
+NOTHING_WRITTEN = "the implementation has not made or written anything in this run"
+NOTHING_BOUND = "the implementation has not bound any pod in this run"
 
 _IMPLEMENTATION_RESOURCES = ("podcliques", "podcliquescalinggroups", "podgangs")
 """Resources that only an implementation creates, except objects that the suite creates in its place."""
@@ -33,56 +33,56 @@ class WaitBudget:
     """The signs of life of the implementation, which plays these roles, as seen by one worker."""
 
     def __init__(self, roles: Collection[str] = ("operator",)) -> None:
-        self._alive = self._let_down = False
+        self._is_alive = self._has_timed_out = False
         self._operator = "operator" in roles
 
     @property
-    def lifeless(self) -> str:
+    def lifeless_reason(self) -> str:
         """Return a message about what the implementation has not done in this run; empty if waits are not shortened."""
-        return (LIFELESS if self._operator else UNBINDING) if self.lost else ""
+        return (NOTHING_WRITTEN if self._operator else NOTHING_BOUND) if self.is_shortened else ""
 
     @property
-    def lost(self) -> bool:
+    def is_shortened(self) -> bool:
         """Return whether waits are shortened."""
-        return self._let_down and not self._alive
+        return self._has_timed_out and not self._is_alive
 
     def limit(self, seconds: float, scale: float) -> float:
         """Return the current length, in real seconds, of a wait of `seconds`."""
-        return min(seconds, LIFELESS_SECONDS) * scale if self.lost else seconds * scale
+        return min(seconds, LIFELESS_SECONDS) * scale if self.is_shortened else seconds * scale
 
     def timed_out(self, history: History) -> None:
         """Record that a wait has timed out."""
         self.look(history)
-        self._let_down = not self._alive
+        self._has_timed_out = not self._is_alive
 
     def look(self, history: History) -> None:
         """Look for signs of life in all records of a history, including records of objects that no longer exist."""
-        sign = alive if self._operator else binds
-        records = history.log.beyond(history.namespace, 0) if not self._alive else ()
-        self._alive = self._alive or any(sign(record, history.origins) for record in records)
+        is_sign = shows_life if self._operator else shows_binding
+        records = history.log.beyond(history.namespace, 0) if not self._is_alive else ()
+        self._is_alive = self._is_alive or any(is_sign(record, history.origins) for record in records)
 
 
-def alive(record: Record, origins: Origins) -> bool:
+def shows_life(record: Record, origins: Origins) -> bool:
     """Return whether a record shows that an implementation has done anything: created an object, bound a pod, or
     written to a set."""
     if record.resource in _IMPLEMENTATION_RESOURCES:
         return record.uid not in origins.by_hand
     if record.resource == "pods":
-        return record.uid in origins.by_hand and _bound(record, origins)
+        return record.uid in origins.by_hand and _is_bound_by_other(record, origins)
     if record.resource == "podcliquesets":
         finalizers = record.object.get("metadata", {}).get("finalizers") or ()
         return bool(record.object.get("status")) or not _KUBERNETES_FINALIZERS.issuperset(finalizers)
     return False
 
 
-def binds(record: Record, origins: Origins) -> bool:
+def shows_binding(record: Record, origins: Origins) -> bool:
     """Return whether a record shows that a client other than the suite has bound a pod of a gang, which only the judged
     scheduler does."""
     belongs_to_gang = label(record.object, GANG) or at(record.object, "spec", "schedulingGroup")
-    return record.resource == "pods" and bool(belongs_to_gang) and _bound(record, origins)
+    return record.resource == "pods" and bool(belongs_to_gang) and _is_bound_by_other(record, origins)
 
 
-def _bound(pod: Record, origins: Origins) -> bool:
+def _is_bound_by_other(pod: Record, origins: Origins) -> bool:
     """Return whether a pod is bound and the suite did not create it with a nodeName."""
     origin = origins.by_hand.get(pod.uid)
     return pods.bound(pod.object) and not (origin is not None and origin.bound)

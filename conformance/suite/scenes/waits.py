@@ -10,18 +10,18 @@ from typing import Any, TypeVar
 from conformance.history.query import History, Unmet, WaitTimeout
 from conformance.history.record import Record
 from conformance.history.view import View
-from conformance.suite.scenes.machine import MAX_EXTENSION, NEGLIGIBLE, Machine
-from conformance.suite.scenes.silence import SILENCE, Silence, delay
+from conformance.suite.scenes.machine import MAX_EXTENSION, NEGLIGIBLE_SECONDS, Machine
+from conformance.suite.scenes.silence import SILENCE_SECONDS, Silence, delay
 from conformance.suite.scenes.wait_budget import WaitBudget
 
 R = TypeVar("R")
 
 OWN_WRITE_SECONDS = 5.0
 """Seconds within which the recorder must receive the suite's own writes."""
-CALM = 0.5
+MIN_QUIET_SECONDS = 0.5
 """Minimum length of a quiet time in seconds at any time scale: on a busy machine, a shorter time does not indicate
 rest."""
-SILENT = "nothing moves, and the implementation has sent no new request for"
+SILENCE_MESSAGE = "nothing moves, and the implementation has sent no new request for"
 _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
@@ -40,7 +40,7 @@ class Waits:
         time_scale: float,
         machine: Machine | None = None,
     ) -> None:
-        self._history, self._patience, self._silence, self._scale = history, wait_budget, silence, time_scale
+        self._history, self._wait_budget, self._silence, self._scale = history, wait_budget, silence, time_scale
         self._machine = machine or Machine()
 
     def wait(
@@ -49,7 +49,7 @@ class Waits:
         predicate: Callable[[View], R | Unmet | None],
         timeout: float,
         *,
-        hopeless: Callable[[], object],
+        is_hopeless: Callable[[], object],
         real: bool = False,
         resources: Sequence[str] | None = None,
     ) -> R:
@@ -59,19 +59,19 @@ class Waits:
         """
         start = self._history.now()
         try:
-            return self._wait_well(description, predicate, timeout, hopeless, real, resources)
+            return self._wait_extended(description, predicate, timeout, is_hopeless, real, resources)
         except WaitTimeout as error:
             error.timeout = self._history.now() - start
             if not real and self._is_silent(timeout):
                 error.timeout = max(error.timeout, self._still())  # nothing has changed since then
             raise
 
-    def _wait_well(
+    def _wait_extended(
         self,
         description: str,
         predicate: Callable[[View], R | Unmet | None],
         timeout: float,
-        hopeless: Callable[[], object],
+        is_hopeless: Callable[[], object],
         real: bool,
         resources: Sequence[str] | None,
     ) -> R:
@@ -79,9 +79,12 @@ class Waits:
         start, extension, length = self._machine.now(), 0.0, timeout
         while True:
             try:
-                return self._wait(description, predicate, length, hopeless, real, resources)
+                return self._wait(description, predicate, length, is_hopeless, real, resources)
             except WaitTimeout:
-                if hopeless() or (slow_seconds := self._machine.slow_seconds(start) - extension) < NEGLIGIBLE:
+                if (
+                    is_hopeless()
+                    or (slow_seconds := self._machine.slow_seconds(start) - extension) < NEGLIGIBLE_SECONDS
+                ):
                     raise
                 if extension >= MAX_EXTENSION * timeout:
                     raise self._machine.too_slow(start, f'"{description}" was not seen') from None
@@ -95,30 +98,30 @@ class Waits:
         description: str,
         predicate: Callable[[View], R | Unmet | None],
         timeout: float,
-        hopeless: Callable[[], object],
+        is_hopeless: Callable[[], object],
         real: bool,
         resources: Sequence[str] | None,
     ) -> R:
-        unhurried = max(1.0, self._scale)
-        scale = unhurried if real else self._scale
-        careful, limit = _careful(predicate), self._patience.limit(timeout, scale)
-        longest = 0 if self._patience.lost else timeout * unhurried
+        patient_scale = max(1.0, self._scale)
+        scale = patient_scale if real else self._scale
+        guarded, limit = _guarded(predicate), self._wait_budget.limit(timeout, scale)
+        max_seconds = 0 if self._wait_budget.is_shortened else timeout * patient_scale
 
-        def in_vain() -> bool:
-            return bool(hopeless()) or (not real and self._is_silent(timeout))
+        def cannot_succeed() -> bool:
+            return bool(is_hopeless()) or (not real and self._is_silent(timeout))
 
         start = self._machine.now()
-        arguments: dict[str, Any] = {"longest": longest, "resources": resources, "hopeless": in_vain}
+        arguments: dict[str, Any] = {"longest": max_seconds, "resources": resources, "is_hopeless": cannot_succeed}
         try:
-            return self._history.wait(description, careful, limit, **arguments)
+            return self._history.wait(description, guarded, limit, **arguments)
         except WaitTimeout:
             # On a slow machine, a timeout does not mean that the implementation is dead.
-            if self._machine.slow_seconds(start) < NEGLIGIBLE:
-                self._patience.timed_out(self._history)
+            if self._machine.slow_seconds(start) < NEGLIGIBLE_SECONDS:
+                self._wait_budget.timed_out(self._history)
             remaining = timeout * scale - limit
-            if remaining <= 0 or self._patience.lost or in_vain():
+            if remaining <= 0 or self._wait_budget.is_shortened or cannot_succeed():
                 raise
-            return self._history.wait(description, careful, remaining, **arguments)  # it is not dead after all
+            return self._history.wait(description, guarded, remaining, **arguments)  # it is not dead after all
 
     def quiet(
         self,
@@ -132,14 +135,19 @@ class Waits:
     ) -> None:
         """Block until no resource in `of` has changed for `seconds`, or for `settle` seconds if that is longer, or
         until `unless` holds after a change or the time is up."""
-        unhurried = max(1.0, self._scale)
-        calm = seconds if real else max(seconds * self._scale, min(seconds, CALM))
-        longer = max(0.0, settle * unhurried - calm)
+        patient_scale = max(1.0, self._scale)
+        quiet_seconds = seconds if real else max(seconds * self._scale, min(seconds, MIN_QUIET_SECONDS))
+        additional_seconds = max(0.0, settle * patient_scale - quiet_seconds)
         with contextlib.suppress(WaitTimeout):
             for _ in range(1 + MAX_EXTENSION):
-                self._history.quiet(calm + longer, timeout * unhurried + longer, resources=of, unless=unless)
-                slow = self._machine.slow_seconds(self._machine.now() - calm - longer)
-                if slow <= 0 or unless(self._history.arrived):
+                self._history.quiet(
+                    quiet_seconds + additional_seconds,
+                    timeout * patient_scale + additional_seconds,
+                    resources=of,
+                    unless=unless,
+                )
+                seconds_slow = self._machine.slow_seconds(self._machine.now() - quiet_seconds - additional_seconds)
+                if seconds_slow <= 0 or unless(self._history.arrived):
                     return
 
     def for_write(self, resource: str, name: str, version: str) -> None:
@@ -149,20 +157,24 @@ class Waits:
                 "our own write", lambda view: _includes(view.record(resource, name), version), OWN_WRITE_SECONDS
             )
 
-    def lifeless(self, last_words: Callable[[], str]) -> str:
+    def lifeless_reason(self, last_words: Callable[[], str]) -> str:
         """Return a message about an implementation that has done nothing in this run, with the ends of its logs; empty
         if waits are not shortened."""
-        return "; ".join(filter(None, (self._patience.lifeless, last_words()))) if self._patience.lost else ""
+        return (
+            "; ".join(filter(None, (self._wait_budget.lifeless_reason, last_words())))
+            if self._wait_budget.is_shortened
+            else ""
+        )
 
-    def silent(self, timeout: float) -> str:
+    def silence_reason(self, timeout: float) -> str:
         """Return the reason why a wait with this timeout ended early; empty if it did not."""
-        return f"{SILENT} {self._still():.0f} s" if self._is_silent(timeout) else ""
+        return f"{SILENCE_MESSAGE} {self._still():.0f} s" if self._is_silent(timeout) else ""
 
     def _is_silent(self, timeout: float) -> bool:
         """Return whether nothing more is to be expected from the implementation (silence.py)."""
         if self._silence is None:
             return False
-        minimum = SILENCE * max(1.0, self._scale) + delay(self._history.arrived, timeout)
+        minimum = SILENCE_SECONDS * max(1.0, self._scale) + delay(self._history.arrived, timeout)
         minimum += self._machine.slow_seconds(self._machine.now() - self._history.still)
         return self._silence.is_lasting(self._history.still, minimum)
 
@@ -177,13 +189,13 @@ def _includes(record: Record | None, version: str) -> bool:
     return record is None or not version.isdigit() or record.revision >= int(version)
 
 
-def _careful(predicate: Callable[[View], R]) -> Callable[[View], R | Unmet]:
+def _guarded(predicate: Callable[[View], R]) -> Callable[[View], R | Unmet]:
     """Wrap a predicate so that it does not hold, instead of raising, if it cannot read a malformed object."""
 
-    def careful(view: View) -> R | Unmet:
+    def guarded(view: View) -> R | Unmet:
         try:
             return predicate(view)
         except _UNREADABLE as error:
             return Unmet(f"unreadable: {type(error).__name__}: {error}")
 
-    return careful
+    return guarded

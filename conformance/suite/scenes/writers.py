@@ -18,30 +18,30 @@ EVICTIONS = frozenset({("delete", "pods"), ("create", "pods/eviction")})
 """Verb and resource of the requests that delete one pod."""
 EVICTORS = frozenset({"kube-controller-manager", "kube-scheduler"})
 """The components that evict pods. KWOK, like a kubelet, only deletes pods that are already terminating."""
-COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
+GARBAGE_COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
 """The user of the garbage collector, which deletes objects whose owner another client has deleted."""
 OPERATOR = Role.OPERATOR.value
 """The user of the operator under test."""
-LIMITS = frozenset({"resourcequotas", "limitranges"})
+LIMIT_RESOURCES = frozenset({"resourcequotas", "limitranges"})
 """The resources that limit a namespace. In a test's namespace, only the suite has a reason to change them."""
-WITHIN = 2.0
+MAX_AUDIT_LAG_SECONDS = 2.0
 """Seconds within which the audit log contains a request that the history shows."""
 
 
-def note(history: History, audit: AuditLog, begin: int) -> None:
+def note_writers(history: History, audit: AuditLog, mark: int) -> None:
     """Record in a history who deleted the pods with the condition DisruptionTarget; which nodes, pod statuses and
     limits were written by users other than the suite and the components; and which statuses were stored differently
     than the suite or the components sent them. `begin`: the audit log's mark at the start of the test."""
-    pods = {record.name for record in history.records("pods") if _said_to_be_disrupted(record)}
+    pods = {record.name for record in history.records("pods") if _is_disrupted(record)}
     sent: dict[str, list[bytes]] = {}
 
-    def look() -> bool:
+    def read_log() -> bool:
         deleted_by: dict[str, set[str]] = {}
         nodes, statuses, limits = set[str](), dict[str, str](), list[str]()
         sent.clear()
-        for request in audit.accepted(begin):
-            evicts = (request.verb, request.resource) in EVICTIONS and _decides(request)
-            if evicts and request.namespace == history.namespace and request.name in pods:
+        for request in audit.accepted(mark):
+            is_eviction = (request.verb, request.resource) in EVICTIONS and _is_decided_by_user(request)
+            if is_eviction and request.namespace == history.namespace and request.name in pods:
                 deleted_by.setdefault(request.name, set()).add(request.user)
             if (
                 request.resource in ("nodes", "nodes/status")
@@ -55,7 +55,7 @@ def note(history: History, audit: AuditLog, begin: int) -> None:
                 statuses[request.version] = request.user
             elif request.resource == "pods/status" and request.sent:
                 sent.setdefault(request.version, []).append(request.sent)
-            elif request.resource in LIMITS and request.verb != "create" and _foreign(request.user):
+            elif request.resource in LIMIT_RESOURCES and request.verb != "create" and _foreign(request.user):
                 subject = f"{request.resource} {request.name}".rstrip()
                 limits.append(f"{subject} of the test: the user {request.user} asked to {request.verb} it")
         history.origins.deleted_by = {pod: sorted(deleted_by[pod]) for pod in sorted(deleted_by)}
@@ -67,19 +67,19 @@ def note(history: History, audit: AuditLog, begin: int) -> None:
     Retrying(
         retry=retry_if_not_result(bool),
         wait=wait_fixed(0.05),
-        stop=stop_after_delay(WITHIN),
+        stop=stop_after_delay(MAX_AUDIT_LAG_SECONDS),
         retry_error_callback=lambda state: None,
-    )(look)
+    )(read_log)
     history.origins.statuses = pod_statuses.unconfirmed(history, history.origins.statuses, sent)
     history.origins.altered += pod_statuses.altered(history, sent)
 
 
-def of_objects(audit: AuditLog, begin: int, namespace: str) -> set[tuple[str, str, str]]:
+def of_objects(audit: AuditLog, mark: int, namespace: str) -> set[tuple[str, str, str]]:
     """Return (user, resource, name) for all writes in a namespace, except those of the suite and the components of the
     cluster. `begin`: a mark of the audit log."""
     return {
         (request.user, request.resource, request.name)
-        for request in audit.accepted(begin)
+        for request in audit.accepted(mark)
         if request.namespace == namespace and _foreign(request.user)
     }
 
@@ -88,15 +88,15 @@ def _foreign(user: str) -> bool:
     return user != users.SUITE and not users.is_component(user)
 
 
-def _decides(request: AuditedRequest) -> bool:
+def _is_decided_by_user(request: AuditedRequest) -> bool:
     """Return whether the user that requested a deletion also decided on it."""
     if not users.is_component(request.user):
         return True
-    return request.program in EVICTORS and request.user != COLLECTOR
+    return request.program in EVICTORS and request.user != GARBAGE_COLLECTOR
 
 
-def _said_to_be_disrupted(record: Record) -> bool:
+def _is_disrupted(record: Record) -> bool:
     if b"DisruptionTarget" not in record.raw:
         return False
-    going = record.kind == DELETED or terminating(record.object)
-    return going and bool(condition(record.object, "DisruptionTarget"))
+    is_deleted = record.kind == DELETED or terminating(record.object)
+    return is_deleted and bool(condition(record.object, "DisruptionTarget"))

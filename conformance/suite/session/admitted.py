@@ -22,9 +22,9 @@ from kube.resource import NAMESPACES, PODS
 
 WORKLOAD = "frontend"
 """The workload whose pod is created as a trial, because it resembles the pods of most scenes."""
-WITHIN = 30.0
+ACCOUNT_TIMEOUT_SECONDS = 30.0
 """Seconds within which a new namespace must have its service account. It usually takes less than one."""
-LOOK_EVERY = 0.1
+POLL_SECONDS = 0.1
 HINT = "let new namespaces admit the pods of scenes (docs/running.md), or give another cluster"
 
 
@@ -36,7 +36,7 @@ async def require(client: Client, run: str = "") -> None:
     try:
         await client.create(NAMESPACES, marked(namespace, run))
         try:
-            await _with_account(client, name)
+            await _wait_for_account(client, name)
             await client.create(PODS, _pod(name), namespace=name)
         finally:
             await client.delete(NAMESPACES, None, name)
@@ -57,12 +57,14 @@ def _pod(namespace: str) -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, "schedulingGates": [gate]}}
 
 
-async def _with_account(client: Client, namespace: str) -> None:
+async def _wait_for_account(client: Client, namespace: str) -> None:
     """Wait until the namespace has its service account, without which the API server rejects pods."""
     start = time.monotonic()
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
     while (response := await client.exchange("GET", path)).status != 200:
-        if time.monotonic() - start > pace.patience(WITHIN):
+        if time.monotonic() - start > pace.patience(ACCOUNT_TIMEOUT_SECONDS):
             message = orjson.loads(response.content).get("message", "")
-            raise UsageError(f"a new namespace has no service account after {WITHIN:g} s: {message}", hint=HINT)
-        await asyncio.sleep(LOOK_EVERY)
+            raise UsageError(
+                f"a new namespace has no service account after {ACCOUNT_TIMEOUT_SECONDS:g} s: {message}", hint=HINT
+            )
+        await asyncio.sleep(POLL_SECONDS)

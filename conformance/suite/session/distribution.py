@@ -22,11 +22,11 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
         log: Any,
         groups: Mapping[str, str],
         lone_groups: Collection[str] = (),
-        only: str = "",
+        lone_worker: str = "",
     ) -> None:
         """`only`: the one worker that may get the `lone_groups`; empty for any worker."""
         super().__init__(config, log)
-        self._groups, self._lone_groups, self._only = groups, lone_groups, only
+        self._groups, self._lone_groups, self._lone_worker = groups, lone_groups, lone_worker
 
     def _split_scope(self, nodeid: str) -> str:
         return self._groups[nodeid]
@@ -34,9 +34,10 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
     def _assign_work_unit(self, node: Any) -> None:
         for scope in [scope for scope in self.workqueue if scope in self._lone_groups]:
             self.workqueue.move_to_end(scope)
-        first = next(iter(self.workqueue))
-        if first in self._lone_groups and (
-            self._elsewhere(node) or any(self._plays_alone(other) for other in self.assigned_work if other is not node)
+        next_scope = next(iter(self.workqueue))
+        if next_scope in self._lone_groups and (
+            self._is_excluded(node)
+            or any(self._plays_alone(other) for other in self.assigned_work if other is not node)
         ):
             node.shutdown()
         else:
@@ -51,8 +52,8 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
         while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
             super()._reschedule(node)
 
-    def _elsewhere(self, node: Any) -> bool:
-        return bool(self._only) and node.gateway.id != self._only
+    def _is_excluded(self, node: Any) -> bool:
+        return bool(self._lone_worker) and node.gateway.id != self._lone_worker
 
     def _plays_alone(self, node: object) -> bool:
         return any(scope in self._lone_groups for scope in self.assigned_work[node])
@@ -63,7 +64,7 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
         if self.collection is None:
             self.registered_collections.pop(node, None)  # otherwise the replacement would count as an additional worker
         running: tuple[dict[str, bool], str] | None = next(
-            ((unit, test) for unit in workload.values() for test, done in unit.items() if not done), None
+            ((unit, test) for unit in workload.values() for test, is_done in unit.items() if not is_done), None
         )
         if running is None:
             return None

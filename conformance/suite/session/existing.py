@@ -38,10 +38,10 @@ from kube.resource import CRDS, NAMESPACES
 DISPOSABLE = "conformance.grove.io/disposable"
 """The label (`true`, on the namespace kube-system) by which the owner of a cluster declares it disposable."""
 
-GROUP_OF_HOOKS = "admissionregistration.k8s.io"
-KINDS_OF_HOOKS = frozenset({*WEBHOOKS, "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"})
+HOOKS_API_GROUP = "admissionregistration.k8s.io"
+HOOK_KINDS = frozenset({*WEBHOOKS, "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"})
 
-WITHIN = 4.0
+ABILITY_TIMEOUT_SECONDS = 4.0
 """Seconds within which a fake node and its pods must behave as expected. It usually takes about one."""
 
 
@@ -80,7 +80,7 @@ def check(kubeconfig: Path, api: Api) -> None:
         )
 
 
-def admit(kubeconfig: Path) -> None:
+def require_usable(kubeconfig: Path) -> None:
     """Run `check` before a run, and also check the user's rights or the components. Raises UsageError if a check fails,
     or HarnessError if the cluster does not respond."""
     loop = Loop()
@@ -115,11 +115,11 @@ def effects(kubeconfig: Path, implementations: Sequence[Descriptor]) -> list[str
 def version(kubeconfig: Path) -> str:
     """Return the version of the API server, such as `1.37.2`, including any suffix of its distribution."""
 
-    async def ask() -> bytes:
+    async def get_version() -> bytes:
         async with Client.from_kubeconfig(kubeconfig, user_agent="grove-conformance") as client:
             return await client.request("GET", "/version")
 
-    return str(json.loads(asyncio.run(ask()))["gitVersion"]).removeprefix("v")
+    return str(json.loads(asyncio.run(get_version()))["gitVersion"]).removeprefix("v")
 
 
 def versions(kubeconfig: Path) -> dict[str, str]:
@@ -128,7 +128,7 @@ def versions(kubeconfig: Path) -> dict[str, str]:
     return cluster.versions if cluster is not None else {"kubernetes": version(kubeconfig)}
 
 
-def prove(kubeconfig: Path, requested: Requested) -> None:
+def require_features(kubeconfig: Path, requested: Requested) -> None:
     """Raise UsageError unless the components of a cluster have these features. On a cluster that is not one of the
     suite's, kube-scheduler is expected to have its default name."""
     minor = ".".join(version(kubeconfig).split(".")[:2])
@@ -188,10 +188,10 @@ def watcher(kubeconfig: Path, api: Api, time_scale: float, simulator: Owner | No
 def hooks(api: Api) -> frozenset[str]:
     """Return the names of the cluster's webhooks and admission policies that were not installed by a run."""
 
-    async def look(client: Client) -> frozenset[str]:
+    async def list_hooks(client: Client) -> frozenset[str]:
         names = set[str]()
         for resource in api.served.values():
-            if resource.group == GROUP_OF_HOOKS and resource.kind in KINDS_OF_HOOKS:
+            if resource.group == HOOKS_API_GROUP and resource.kind in HOOK_KINDS:
                 for configuration in await client.list(resource):
                     if not run_of(configuration):
                         names |= {
@@ -199,7 +199,7 @@ def hooks(api: Api) -> frozenset[str]:
                         }
         return frozenset(names)
 
-    return api.work(look)
+    return api.work(list_hooks)
 
 
 def keep_webhooks(api: Api, stack: ExitStack) -> None:

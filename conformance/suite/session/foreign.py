@@ -17,10 +17,10 @@ from conformance.suite.scenes.api import Api
 from kube.client import Client
 from kube.resource import CRDS, Resource
 
-REVIEWS = Resource(
+ACCESS_REVIEWS = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
 )
-NEEDED = (
+NEEDED_PERMISSIONS = (
     ("create", "", "namespaces", ""),
     ("delete", "", "namespaces", ""),
     ("create", "", "nodes", ""),
@@ -41,9 +41,9 @@ NEEDED = (
 
 def require_rights(api: Api, place: str) -> None:
     """Raise UsageError if the user of a kubeconfig lacks rights, with the requests that the user may not send."""
-    if refused := api.work(_refused):
+    if forbidden_requests := api.work(_forbidden_requests):
         hint = "give a kubeconfig of a cluster administrator"
-        raise UsageError(f"its user may not {', '.join(refused)}", where=place, hint=hint)
+        raise UsageError(f"its user may not {', '.join(forbidden_requests)}", where=place, hint=hint)
 
 
 def effects(api: Api, implementations: Sequence[Descriptor]) -> list[str]:
@@ -57,35 +57,40 @@ def effects(api: Api, implementations: Sequence[Descriptor]) -> list[str]:
         }
     )
     existing = set(api.names(CRDS.plural))
-    changed = [name for name in crds if name in existing]
+    changed_crds = [name for name in crds if name in existing]
     objects = sum(len(implementation.manifests("objects")) for implementation in implementations)
-    deployed = [implementation for implementation in implementations if implementation.deployments]
+    deployed_implementations = [implementation for implementation in implementations if implementation.deployments]
     hooks = sum(len(implementation.manifests("webhooks")) for implementation in implementations)
     return [
         "makes a namespace and nodes for each test, and removes them after it",
-        f"installs {len(crds)} CRDs, which stay" + (f"; of these it changes {', '.join(changed)}" if changed else ""),
+        f"installs {len(crds)} CRDs, which stay"
+        + (f"; of these it changes {', '.join(changed_crds)}" if changed_crds else ""),
         *([f"installs the objects of {objects} files, which stay"] if objects else []),
         *(
             f"deploys {implementation.name} by {implementation.start}, and removes what of that is new"
-            for implementation in deployed
+            for implementation in deployed_implementations
         ),
         *([f"installs the webhook configurations of {hooks} files, and removes them at the end"] if hooks else []),
     ]
 
 
-async def _refused(client: Client) -> list[str]:
-    responses = await asyncio.gather(*(_may(client, *permission) for permission in NEEDED))
+async def _forbidden_requests(client: Client) -> list[str]:
+    responses = await asyncio.gather(*(_is_allowed(client, *permission) for permission in NEEDED_PERMISSIONS))
     return [
         f"{verb} {'/'.join(filter(None, (resource, subresource)))}"
-        for (verb, _, resource, subresource), may in zip(NEEDED, responses, strict=True)
-        if not may
+        for (verb, _, resource, subresource), is_allowed in zip(NEEDED_PERMISSIONS, responses, strict=True)
+        if not is_allowed
     ]
 
 
-async def _may(client: Client, verb: str, group: str, resource: str, subresource: str) -> bool:
+async def _is_allowed(client: Client, verb: str, group: str, resource: str, subresource: str) -> bool:
     attributes = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
-    review = {"apiVersion": REVIEWS.api_version, "kind": REVIEWS.kind, "spec": {"resourceAttributes": attributes}}
-    response: Any = orjson.loads(await client.create(REVIEWS, review))
+    review = {
+        "apiVersion": ACCESS_REVIEWS.api_version,
+        "kind": ACCESS_REVIEWS.kind,
+        "spec": {"resourceAttributes": attributes},
+    }
+    response: Any = orjson.loads(await client.create(ACCESS_REVIEWS, review))
     return bool(response["status"]["allowed"])
 
 

@@ -24,34 +24,34 @@ class Mutators:
     """The mutating webhooks, policies and conversions of one cluster: those in the audit log after a mark, and those
     that a descriptor declares."""
 
-    def __init__(self, audit: AuditLog, begin: int, judged: Descriptor, losses: AuditLosses) -> None:
-        self._tail, self._losses = AuditTail(audit, begin), losses
+    def __init__(self, audit: AuditLog, mark: int, judged: Descriptor, losses: AuditLosses) -> None:
+        self._tail, self._losses = AuditTail(audit, mark), losses
         declared = installer.declared(judged)
-        self._converting = {name(crd) for crd in declared if at(crd, "spec", "conversion", "strategy") == "Webhook"}
+        self._converted_crds = {name(crd) for crd in declared if at(crd, "spec", "conversion", "strategy") == "Webhook"}
         """CRDs whose conversion the descriptor declares."""
         webhooks = (manifest for manifest in declared if manifest["kind"] != CRDS.kind)
         self._violation = next(
-            (_sentence(manifest, effect) for manifest in webhooks if (effect := mutating.effect(manifest))), ""
+            (_message(manifest, effect) for manifest in webhooks if (effect := mutating.effect(manifest))), ""
         )
 
     def violation(self) -> str:
         """Return a message about the first forbidden mutator so far, or about a write that is missing in the audit log;
         empty if there is none."""
         for request in self._tail.poll():
-            writes = request.verb not in READS and request.code < 300 and not request.dry_run
-            if not self._violation and writes and request.resource in mutating.PLURALS:
-                self._violation = self._of(request)
+            is_write = request.verb not in READS and request.code < 300 and not request.dry_run
+            if not self._violation and is_write and request.resource in mutating.PLURALS:
+                self._violation = self._violation_by(request)
         return self._violation or self._losses.first()
 
-    def _of(self, request: AuditedRequest) -> str:
+    def _violation_by(self, request: AuditedRequest) -> str:
         if request.user == users.SUITE or not request.answer:
             return ""
         stored = orjson.loads(request.answer)
         effect = mutating.effect(stored)
-        if not effect or (stored["kind"] == CRDS.kind and name(stored) in self._converting):
+        if not effect or (stored["kind"] == CRDS.kind and name(stored) in self._converted_crds):
             return ""
-        return f"{_sentence(stored, effect)}: the user {request.user} has written it"
+        return f"{_message(stored, effect)}: the user {request.user} has written it"
 
 
-def _sentence(obj: Mapping[str, Any], effect: str) -> str:
+def _message(obj: Mapping[str, Any], effect: str) -> str:
     return f"the {text(obj, 'kind')} {name(obj)} {effect}"

@@ -24,10 +24,10 @@ from conformance.implementation import installation
 from conformance.suite.scenes.api import Api
 from kube.resource import CRDS, Resource
 
-KNOWN_AFTER = 120.0
+DISCOVERY_SECONDS = 120.0
 """Seconds after which the garbage collector knows every kind: four times its discovery period."""
 
-METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+METADATA_MEDIA_TYPE = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """The media type for lists of metadata only, because the schemas of CRDs are long."""
 
 GROUP = "conformance.grove.io"
@@ -40,10 +40,12 @@ def learn(cluster: Cluster | None, api: Api) -> bool:
     of a suite's cluster is restarted, which takes half a second; the garbage collector of any other cluster is only
     observed. Raises HarnessError if there is no garbage collector.
     """
-    crd_list = orjson.loads(api.work(lambda client: client.request("GET", CRDS.path(), headers={"Accept": METADATA})))
+    crd_list = orjson.loads(
+        api.work(lambda client: client.request("GET", CRDS.path(), headers={"Accept": METADATA_MEDIA_TYPE}))
+    )
     newest = max((_seconds(crd) for crd in crd_list["items"]), default=0.0)
     if cluster is None:
-        if time.time() - newest > KNOWN_AFTER:
+        if time.time() - newest > DISCOVERY_SECONDS:
             return False
         _observe(api)
     else:
@@ -71,11 +73,11 @@ def _observe(api: Api) -> None:
         Retrying(
             retry=retry_if_not_result(bool),
             wait=wait_fixed(0.2),
-            stop=stop_after_delay(KNOWN_AFTER),
+            stop=stop_after_delay(DISCOVERY_SECONDS),
         )(lambda: not api.work(lambda client: client.list(kind)))
     except RetryError as error:
         raise HarnessError(
-            f"what an absent object owns is not deleted within {KNOWN_AFTER:g} s",
+            f"what an absent object owns is not deleted within {DISCOVERY_SECONDS:g} s",
             hint="start kube-controller-manager with its garbage collector",
         ) from error
     finally:

@@ -34,9 +34,9 @@ from kube.client import Client
 
 T = TypeVar("T")
 
-NOTICED_WITHIN = 2.0
+SCHEDULER_WAIT_SECONDS = 2.0
 """Seconds within which another scheduler would bind a pod."""
-PLAYED_WITHIN = 15.0
+STAGES_TIMEOUT_SECONDS = 15.0
 """Seconds within which KWOK must apply Stages that were installed. It usually takes less than one."""
 
 
@@ -71,15 +71,15 @@ def occupied(kubeconfig: Path, terms: OccupationTerms, report: ProgressReporter 
     """Occupy a cluster inside the context; at its end, remove everything with the label of the run. Raises UsageError
     if another run uses the cluster, if a killed run has left objects, if KWOK does not apply our Stages, or if another
     scheduler serves the judged scheduler name; raises HarnessError if the cluster does not respond."""
-    ask = partial(_with_client, kubeconfig)
+    run_action = partial(_with_client, kubeconfig)
     pace.stretch(terms.time_scale)
     with ExitStack() as stack:
         claim = stack.enter_context(claimed(kubeconfig, terms.run, report))
-        _require_clean([item for item in ask(leftovers.find) if not item.retained], terms)
-        stack.callback(_clear, kubeconfig, terms)
+        _require_clean([item for item in run_action(leftovers.find) if not item.retained], terms)
+        stack.callback(_remove_objects, kubeconfig, terms)
         lines, simulator = list[str](), None
         if terms.install_stages:
-            lines, simulator = _install(kubeconfig, terms, stack)
+            lines, simulator = _install_stages(kubeconfig, terms, stack)
         unplayed = _lacking_abilities(kubeconfig, terms)
         if terms.install_stages and (lacking := {Ability.BEHAVIORS, Ability.STARTUP} & unplayed.keys()):
             reason = "; ".join(unplayed[ability] for ability in sorted(lacking))
@@ -115,7 +115,7 @@ def _require_clean(leftovers_found: Sequence[Leftover], terms: OccupationTerms) 
         )
 
 
-def _install(kubeconfig: Path, terms: OccupationTerms, stack: ExitStack) -> tuple[list[str], Owner]:
+def _install_stages(kubeconfig: Path, terms: OccupationTerms, stack: ExitStack) -> tuple[list[str], Owner]:
     """Install our Stages for KWOK, and start the process that runs alongside it."""
     if existing.own_cluster(kubeconfig) is not None:
         raise UsageError("the cluster is of the suite and has them", where="--install-stages", hint="leave it out")
@@ -125,7 +125,7 @@ def _install(kubeconfig: Path, terms: OccupationTerms, stack: ExitStack) -> tupl
         )
     try:
         _with_client(kubeconfig, kwok_stages.require_unused)
-        former = _with_client(kubeconfig, lambda client: kwok_stages.install(client, terms.run))
+        former_count = _with_client(kubeconfig, lambda client: kwok_stages.install(client, terms.run))
     except UsageError as error:
         raise UsageError(error.what, where="--install-stages", hint=error.hint) from None
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grove-conformance-")))
@@ -136,29 +136,31 @@ def _install(kubeconfig: Path, terms: OccupationTerms, stack: ExitStack) -> tupl
         log=folder / f"{kubelet.COMPONENT}.log",
     )
     stack.callback(group.kill)
-    later = "they stay" if terms.keep_stages else f"puts these back at the end{'' if former else ' (there is none)'}"
-    return [f"replaces the {former} Stages of its KWOK by ours; {later}"], Owner.of(group.pid)
+    fate = (
+        "they stay" if terms.keep_stages else f"puts these back at the end{'' if former_count else ' (there is none)'}"
+    )
+    return [f"replaces the {former_count} Stages of its KWOK by ours; {fate}"], Owner.of(group.pid)
 
 
 def _lacking_abilities(kubeconfig: Path, terms: OccupationTerms) -> dict[Ability, str]:
     """Return the abilities that the cluster lacks, each with what was seen instead. KWOK needs a moment to apply new
     Stages."""
-    within = pace.patience(existing.WITHIN)
-    stage_seconds = pace.patience(PLAYED_WITHIN)
+    seconds = pace.patience(existing.ABILITY_TIMEOUT_SECONDS)
+    stage_seconds = pace.patience(STAGES_TIMEOUT_SECONDS)
     deadline = time.monotonic() + (stage_seconds if terms.install_stages else 0)
 
-    async def look(client: Client) -> dict[Ability, str]:
+    async def find_missing(client: Client) -> dict[Ability, str]:
         while existing.own_cluster(kubeconfig) is None:
-            missing = await abilities.missing(client, within, terms.run)
+            missing = await abilities.missing(client, seconds, terms.run)
             if not missing or time.monotonic() > deadline:
                 return missing
         return {}
 
     async def check_all(client: Client) -> dict[Ability, str]:
-        noticed = NOTICED_WITHIN * max(1.0, terms.time_scale)
+        scheduler_wait = SCHEDULER_WAIT_SECONDS * max(1.0, terms.time_scale)
         answers = await asyncio.gather(
-            look(client),
-            _undisturbed(client, terms, noticed),
+            find_missing(client),
+            _require_no_other_scheduler(client, terms, scheduler_wait),
             admitted.require(client, terms.run),
             return_exceptions=True,  # all of them remove the objects that they created
         )
@@ -173,31 +175,31 @@ def _lacking_abilities(kubeconfig: Path, terms: OccupationTerms) -> dict[Ability
         raise UsageError(error.what, where=_place(terms), hint=error.hint) from None
 
 
-async def _undisturbed(client: Client, terms: OccupationTerms, within: float) -> None:
+async def _require_no_other_scheduler(client: Client, terms: OccupationTerms, seconds: float) -> None:
     if terms.scheduler:
-        await other_scheduler.require_none(client, terms.scheduler, within, terms.run)
+        await other_scheduler.require_none(client, terms.scheduler, seconds, terms.run)
 
 
-def _clear(kubeconfig: Path, terms: OccupationTerms) -> None:
+def _remove_objects(kubeconfig: Path, terms: OccupationTerms) -> None:
     """Remove all objects with the label of the run."""
 
-    async def clear(client: Client) -> None:
+    async def remove_objects(client: Client) -> None:
         if terms.install_stages and terms.keep_stages:
             await kwok_stages.keep(client)
         items = await leftovers.find(client, terms.run)
         await leftovers.remove(client, [item for item in items if not item.retained], kubeconfig)
 
-    _with_client(kubeconfig, clear)
+    _with_client(kubeconfig, remove_objects)
 
 
 def _with_client(kubeconfig: Path, action: Callable[[Client], Awaitable[T]]) -> T:
     """Run an action with a client. Raises HarnessError if the API server does not respond as expected."""
 
-    async def ask() -> T:
+    async def run_action() -> T:
         async with Client.from_kubeconfig(kubeconfig, user_agent="grove-conformance/suite") as client:
             return await action(client)
 
     try:
-        return asyncio.run(ask())
+        return asyncio.run(run_action())
     except errors.REQUEST_FAILED as error:
         raise HarnessError(f"the API server does not answer as it should: {error}", where=str(kubeconfig)) from error

@@ -12,9 +12,9 @@ from conformance.errors import HarnessError
 from conformance.suite.scenes.api import Api
 from kube.errors import ApiError
 
-WITHIN = 30.0
+TIMEOUT_SECONDS = 30.0
 """Seconds within which a new namespace must have its objects. It usually takes less than one."""
-LOOK_EVERY = 0.05
+POLL_SECONDS = 0.05
 
 
 def wait(api: Api, namespace: str, manifests: Iterable[Mapping[str, Any]]) -> None:
@@ -24,9 +24,11 @@ def wait(api: Api, namespace: str, manifests: Iterable[Mapping[str, Any]]) -> No
     for manifest in manifests:
         resource, name = api.of_object(manifest), str(manifest["metadata"]["name"])
         while resource.namespaced and not _exists(api, resource.plural, namespace, name):
-            if time.monotonic() - start > pace.patience(WITHIN):
-                raise HarnessError(f"the namespace {namespace} has no {manifest['kind']} {name} after {WITHIN:g} s")
-            time.sleep(LOOK_EVERY)
+            if time.monotonic() - start > pace.patience(TIMEOUT_SECONDS):
+                raise HarnessError(
+                    f"the namespace {namespace} has no {manifest['kind']} {name} after {TIMEOUT_SECONDS:g} s"
+                )
+            time.sleep(POLL_SECONDS)
 
 
 def _exists(api: Api, plural: str, namespace: str, name: str) -> bool:

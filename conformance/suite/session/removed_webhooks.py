@@ -21,8 +21,8 @@ def removed(api: Api, installed: Collection[tuple[str, str]], audit: AuditLog | 
     with contextlib.suppress(ApiError, NotServed, HarnessError):
         for kind in sorted({kind for kind, _ in installed}):
             plural = WEBHOOKS[kind].plural
-            present = api.names(plural)
-            for name in sorted(name for other, name in installed if other == kind and name not in present):
+            present_names = api.names(plural)
+            for name in sorted(name for other, name in installed if other == kind and name not in present_names):
                 writers = audit.writers(plural, [name], DELETE_VERBS, 0) if audit is not None else []
                 removers = [other.user for other in writers if other.user != users.SUITE]
                 result.append(f"the {kind} {name} was removed" + (f" by the user {removers[-1]}" if removers else ""))

@@ -22,10 +22,10 @@ from conformance.implementation.driver import Driver
 from conformance.suite.environment import GivenUp
 from conformance.suite.session.other_workers import ControllerChannel
 
-FIRST = "gw0"
+FIRST_WORKER = "gw0"
 """The worker that installs and starts the implementation, by its pytest-xdist name."""
-ASK = "which implementation runs"
-TOLD = "implementation "
+QUESTION = "which implementation runs"
+REPLY_PREFIX = "implementation "
 """The question of a worker about the running implementation, and the prefix of the reply and of the first worker's
 message."""
 
@@ -52,14 +52,14 @@ class RunningImplementation(msgspec.Struct, frozen=True):
 
 def encoded(running: RunningImplementation) -> str:
     """Return the description as a message to the controlling process."""
-    return TOLD + msgspec.json.encode(running).decode()
+    return REPLY_PREFIX + msgspec.json.encode(running).decode()
 
 
 def ask(channel: ControllerChannel) -> RunningImplementation:
     """Return the running implementation, once the first worker has started it. Raises GivenUp if the first worker could
     not start it, or was lost."""
-    channel.send(ASK)
-    running = msgspec.json.decode(str(channel.receive()).removeprefix(TOLD), type=RunningImplementation)
+    channel.send(QUESTION)
+    running = msgspec.json.decode(str(channel.receive()).removeprefix(REPLY_PREFIX), type=RunningImplementation)
     if running.problem:
         raise GivenUp(f"given up: {running.problem}")
     return running
@@ -94,7 +94,7 @@ class Attached:
 
     def __init__(self, descriptor: Descriptor, supplied: Descriptor | None, channel: ControllerChannel) -> None:
         self.descriptor, self.supplied, self._channel = descriptor, supplied, channel
-        self._deaths: list[Death] = []
+        self._exits: list[Death] = []
         self.start()
 
     def start(self) -> None:
@@ -102,7 +102,7 @@ class Attached:
         self._running = ask(self._channel)
         self.installer = self.operators = _Untouched(self._running)
         self._noticed: set[Owner] = set()
-        self.failures_at_start = len(self._deaths)
+        self.failures_at_start = len(self._exits)
 
     def stop(self) -> None:
         """Do nothing."""
@@ -116,8 +116,8 @@ class Attached:
         for name, owner in self._running.processes.items():
             if owner not in self._noticed and not owner.alive():
                 self._noticed.add(owner)
-                self._deaths.append(Death(name))
-        return tuple(self._deaths)
+                self._exits.append(Death(name))
+        return tuple(self._exits)
 
     def logs(self) -> Mapping[str, Path]:
         """Return the logs by name of their process."""

@@ -42,7 +42,7 @@ from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.outcomes.ledger import Check, ClusterKept, HarnessFault, Ledger, Phase
 from conformance.suite.registry import requirement
 from conformance.suite.registry.selection import not_claimed
-from conformance.suite.scenes.api import Api, Loop, by_admission, words
+from conformance.suite.scenes.api import Api, Loop, is_admission_error, words
 from conformance.suite.scenes.case import Case
 from conformance.suite.scenes.machine import Machine
 from conformance.suite.scenes.silence import Silence
@@ -58,9 +58,9 @@ from kube.errors import ApiError
 POD_COMPONENTS = ("kube-scheduler", "kube-controller-manager", "kwok-controller")
 """Components of a cluster whose logs are kept in failure bundles."""
 
-RECOVERY = 30.0
+RECOVERY_SECONDS = 30.0
 """Seconds after which a continuing outage means that the cluster is broken."""
-BEFORE_VIOLATION = 15.0
+SECONDS_BEFORE_VIOLATION = 15.0
 """Seconds before a violation during which slowness of the machine may have caused it."""
 MAX_NAMESPACE_FAILURES = 3
 """Number of consecutive failures to create a namespace after which a worker gives up."""
@@ -103,7 +103,7 @@ def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor |
         completed_supplier = discovery.completed(supplied, kubeconfig)
         judged = dataclasses.replace(judged, line=completed_supplier.line, release=completed_supplier.release)
     scale = max(1.0, settings.time_scale)  # a time scale below 1 does not make processes start faster
-    return _patient(judged, scale), supplied and _patient(supplied, scale)
+    return _with_scaled_timeouts(judged, scale), supplied and _with_scaled_timeouts(supplied, scale)
 
 
 class ClusterEnvironment:
@@ -115,19 +115,19 @@ class ClusterEnvironment:
     """The policies that a cluster of the run enforces."""
 
     def __init__(
-        self, settings: RunSettings, worker: str, book: Ledger, channel: ControllerChannel | None = None
+        self, settings: RunSettings, worker: str, ledger: Ledger, channel: ControllerChannel | None = None
     ) -> None:
-        self._settings, self._worker, self._book = settings, worker, book
+        self._settings, self._worker, self._ledger = settings, worker, ledger
         self._channel = channel if settings.shared else None
         """The channel to the controlling process, if several workers share the cluster."""
         self._stack = ExitStack()
         self._registry = requirement.load(Path(settings.registry))
-        self._patience = WaitBudget(settings.roles)
+        self._wait_budget = WaitBudget(settings.roles)
         self._clusters = 0
-        self._broken: Outage | None = None
+        self._broken_outage: Outage | None = None
         self._refusal: GivenUp | Blocked | None = None
         """The reason why no more tests can be played, if any."""
-        self._unmade = 0
+        self._namespace_failures = 0
         """The number of consecutive failures to create a namespace."""
         self._kept_namespace = ""
         """The namespace of the failed test for which the cluster is kept; empty if there is none."""
@@ -135,7 +135,7 @@ class ClusterEnvironment:
 
     def close(self) -> None:
         """Close everything in reverse order."""
-        if self._channel is not None and self._worker == shared.FIRST:
+        if self._channel is not None and self._worker == shared.FIRST_WORKER:
             wait_until_ended(self._channel)  # the other workers use what this worker has started
         self._stack.close()
 
@@ -151,7 +151,7 @@ class ClusterEnvironment:
 
     def _announce(self, running: shared.RunningImplementation) -> None:
         """Tell the other workers which implementation is running, if this is the worker that starts it for them."""
-        if self._channel is not None and self._worker == shared.FIRST:
+        if self._channel is not None and self._worker == shared.FIRST_WORKER:
             self._channel.send(shared.encoded(running))
 
     def _open(self) -> None:
@@ -163,17 +163,17 @@ class ClusterEnvironment:
         cluster = self._cluster = (
             self._start_cluster(scheduler_names.kube_scheduler(judged, supplied)) if starts_cluster else None
         )
-        facts = deployment.facts_of(cluster) if cluster else self._existing(judged.start == "processes")
-        attached = self._channel is not None and self._worker != shared.FIRST
-        if attached:
-            self._phase("waiting for the first worker to start the implementation")
+        facts = deployment.facts_of(cluster) if cluster else self._attach_to_cluster(judged.start == "processes")
+        is_attached = self._channel is not None and self._worker != shared.FIRST_WORKER
+        if is_attached:
+            self._report_phase("waiting for the first worker to start the implementation")
             assert self._channel is not None
             self.driver = cast(Driver, shared.Attached(judged, supplied, self._channel))
         else:
-            self._phase("installing CRDs and webhooks")
+            self._report_phase("installing CRDs and webhooks")
             self.driver = driver = Driver(judged, facts, supplied)
             self._stack.callback(self._end_processes, driver)
-            self._implementation("install", driver.install)
+            self._run_driver_step("install", driver.install)
         # Files are read before the implementation starts, because the implementation could change them.
         self._kubeconfig, self._server = facts.kubeconfig, config.load(facts.kubeconfig)
         suite_cluster = cluster or existing.own_cluster(facts.kubeconfig)
@@ -185,34 +185,34 @@ class ClusterEnvironment:
         api = Api(self._loop, self._server, "grove-conformance/suite")
         self._served = api.served
         self._stack.callback(api.close)
-        if not attached:
-            self._phase("waiting for the garbage collector")
+        if not is_attached:
+            self._report_phase("waiting for the garbage collector")
             if new_kinds.learn(suite_cluster, api):
                 self._watcher.look()  # so that the restart is noticed now, and not mistaken for an outage later
-            self._phase(f"starting {judged.name}")
-            self._implementation("start", self.driver.start)
+            self._report_phase(f"starting {judged.name}")
+            self._run_driver_step("start", self.driver.start)
             self._announce(shared.RunningImplementation.of(self.driver))
             if supplied is not None:
                 pages = self.driver.supplied_pages
                 self._watcher.time(f"the supplied {supplied.name}", lambda: [answers(page) for page in pages()])
-        self._phase("recording")
+        self._report_phase("recording")
         recorded = watched.resources(judged, api)
         unrecorded = watched.unrecorded(recorded) if cluster else None
         self._recorder = Recorder(self._server, "grove-conformance/recorder", recorded, unrecorded)
         self._stack.callback(self._recorder.stop)
         self._recorder.start(pace.patience(60))
-        self._phase("ready")
+        self._report_phase("ready")
 
     def _start_cluster(self, scheduler_name: str) -> Cluster:
         def take_down() -> None:
             if self._kept_namespace:
                 self._release(cluster)
                 return
-            self._phase("taking the cluster down")
+            self._report_phase("taking the cluster down")
             cluster.down()
-            self._phase("down")
+            self._report_phase("down")
 
-        self._phase("bringing the cluster up")
+        self._report_phase("bringing the cluster up")
         name = f"{self._settings.run}-{self._worker}"
         settings = ClusterSettings(
             scheduler_name=scheduler_name,
@@ -221,7 +221,7 @@ class ClusterEnvironment:
             features=self._settings.cluster_features,
             policies=policies.load(self._settings.policies),
         )
-        phase = partial(self._phase, "bringing the cluster up")
+        phase = partial(self._report_phase, "bringing the cluster up")
         try:
             cluster = Cluster.up(name, settings=settings, owner=True, report=lambda *step: phase(": ".join(step)))
         except UsageError as error:  # a component lacks a feature, or exits with it
@@ -229,7 +229,7 @@ class ClusterEnvironment:
         self._stack.callback(take_down)
         deployment.enforce(cluster, settings.policies, lambda *step: phase(": ".join(step)))
         self._policies, self._hooks = settings.policies, settings.policies.hooks
-        self._look(outages.watch(cluster, self._settings.time_scale))
+        self._start_watcher(outages.watch(cluster, self._settings.time_scale))
         return cluster
 
     def _end_processes(self, driver: Driver) -> None:
@@ -243,7 +243,7 @@ class ClusterEnvironment:
     def _release(self, cluster: Cluster) -> None:
         """Release the cluster for inspection."""
         cluster.release()
-        self._book.write(
+        self._ledger.write(
             ClusterKept(
                 worker=self._worker,
                 cluster=cluster.name,
@@ -252,39 +252,39 @@ class ClusterEnvironment:
             )
         )
 
-    def _existing(self, installs: bool) -> ClusterFacts:
+    def _attach_to_cluster(self, starts_implementation: bool) -> ClusterFacts:
         """Attach to an existing cluster. `installs`: whether the run starts the implementation, so that webhooks that
         already exist do not belong to it."""
-        self._phase("looking at the existing cluster")
+        self._report_phase("looking at the existing cluster")
         kubeconfig = Path(self._settings.kubeconfig)
         api = Api(self._loop, kubeconfig, "grove-conformance/suite")
         self._stack.callback(api.close)
         existing.check(kubeconfig, api)
-        if self._channel is None or self._worker == shared.FIRST:
+        if self._channel is None or self._worker == shared.FIRST_WORKER:
             existing.keep_webhooks(api, self._stack)
-        if installs:
+        if starts_implementation:
             self._hooks = existing.hooks(api)
-        self._look(existing.watcher(kubeconfig, api, self._settings.time_scale, self._settings.simulator))
+        self._start_watcher(existing.watcher(kubeconfig, api, self._settings.time_scale, self._settings.simulator))
         return existing.facts(kubeconfig, self._settings.folder / "cluster", self._settings.run, self._stack)
 
-    def _look(self, watcher: Watcher) -> None:
+    def _start_watcher(self, watcher: Watcher) -> None:
         self._watcher = watcher
         watcher.start()
         self._stack.callback(watcher.stop)
 
-    def _sound(self, begin: float, thoroughly: bool) -> None:
+    def _require_healthy(self, begin: float, thoroughly: bool) -> None:
         """Raise HarnessError if the cluster or the suite itself did not work at some time since `begin`."""
         outages_since = self._watcher.settled if thoroughly else self._watcher.overlapping
         if outages := outages_since(begin):
             raise HarnessError(f"the cluster is not well: {outages[0]}")
 
-    def _breaks(self) -> Outage | None:
+    def _lasting_outage(self) -> Outage | None:
         """Return the outage that has not ended in time, which means that the cluster is broken; None if there is
         none."""
-        if self._broken is None:
-            lasting = self._watcher.wait_until_over(pace.patience(RECOVERY))
-            self._broken = lasting[0] if lasting else None
-        return self._broken
+        if self._broken_outage is None:
+            lasting_outages = self._watcher.wait_until_over(pace.patience(RECOVERY_SECONDS))
+            self._broken_outage = lasting_outages[0] if lasting_outages else None
+        return self._broken_outage
 
     def _replace(self, broken: Outage) -> None:
         """Replace a broken cluster by a new one. Raises GivenUp if that is impossible."""
@@ -293,15 +293,15 @@ class ClusterEnvironment:
             if self._cluster is not None:
                 times, hint = f"; {self._clusters} clusters broke", "has the machine run out of memory?"
             raise GivenUp(f"given up: the cluster is not well: {broken}{times}", hint=hint)
-        self._phase("replacing the broken cluster")
+        self._report_phase("replacing the broken cluster")
         self._stack.close()
-        self._broken = None
+        self._broken_outage = None
         try:
             self._reopen()
         except (HarnessError, Blocked) as error:
             raise GivenUp(f"given up: no new cluster: {error}") from error
 
-    def _implementation(self, step: str, action: Callable[[], None]) -> None:
+    def _run_driver_step(self, step: str, action: Callable[[], None]) -> None:
         """Run a step of the driver. An error is the implementation's fault, unless the cluster is unhealthy or too
         slow, or another implementation supplies the role. Raises GivenUp if a process is running but not ready in
         time."""
@@ -311,7 +311,7 @@ class ClusterEnvironment:
         except (ClusterTooSlow, SupervisorLost) as error:
             raise GivenUp(f"given up: {error}") from error
         except (HarnessError, UsageError) as error:
-            self._sound(start, True)
+            self._require_healthy(start, True)
             text = str(redaction.value(self._keep_logs(str(error))))
             judged = self.driver.descriptor
             if isinstance(error, NotStarted) and error.role not in judged.roles:
@@ -338,16 +338,16 @@ class ClusterEnvironment:
     def play(self, running: RunningTest) -> Iterator[Case]:
         """Play a test or scene: see `Environment.play`."""
         name = short_name(running.test, self._settings.run)
-        self._revive()
-        sound = partial(self._sound, time.monotonic())
-        running.checks.doubt = sound
-        offsets = {name: _size(log) for name, log in self._logs().items()}
+        self._restart_processes()
+        require_healthy = partial(self._require_healthy, time.monotonic())
+        running.checks.doubt = require_healthy
+        offsets = {name: _file_size(log) for name, log in self._logs().items()}
         mark = "" if self._cluster else self._settings.run
         api = Api(self._loop, self._server, f"grove-conformance/{name}", self._served, mark)
         self._recorder.open(name)
         history = History(self._recorder, name)
         try:
-            self._namespace(api, name)
+            self._create_namespace(api, name)
             running.namespace = name
             environment = partial(
                 Case,
@@ -356,13 +356,13 @@ class ClusterEnvironment:
                 api=api,
                 driver=self.driver,
                 kubeconfig=self._kubeconfig,
-                sound=sound,
-                wait_budget=self._patience,
+                require_healthy=require_healthy,
+                wait_budget=self._wait_budget,
                 time_scale=self._settings.time_scale,
                 randomness=randomness(running.test, self._settings.seed),
                 audit=self._audit,
                 unplayed=self._settings.unplayed,
-                machine=Machine(lambda begin: self._watcher.slow(begin)),
+                machine=Machine(lambda start: self._watcher.slow(start)),
                 hooks=self._hooks,
                 mutators=self._mutators,
                 silence=Silence(AuditTail(self._audit).poll, name) if self._cluster and self._audit else None,
@@ -371,48 +371,48 @@ class ClusterEnvironment:
             case.second_namespace = partial(self._second_namespace, case, environment, api)
 
             def judge(finished: bool) -> None:
-                sound(True)  # before anything passes or fails because of an outage, which may have just started
+                require_healthy(True)  # first, because an outage that has just started may affect every check
                 if finished and case.premises.deleted_nodes():
                     case.require_premises()
-                self._invariants(running, case, finished)
+                self._judge_invariants(running, case, finished)
                 spaces = [case.history, case.neighbor.history] if case.neighbor is not None else [case.history]
-                running.foreign = self._mutators() or case.sole_writer.foreign(spaces, case.roles.earlier)
+                running.foreign = self._mutators() or case.sole_writer.foreign(spaces, case.roles.earlier_spans)
 
             running.at_end = judge
-            running.keep = partial(self._keep, running, case, api, offsets)
+            running.keep = partial(self._write_bundle, running, case, api, offsets)
             try:
                 yield case
             finally:
-                if running.leave:
+                if running.keep_objects:
                     self._kept_namespace = name
                 if not isinstance(running.problem, KeyboardInterrupt):
-                    self._after(running, case, api, offsets)
+                    self._clean_up(running, case, api, offsets)
         finally:
-            for namespace in (name, _second(name)):
+            for namespace in (name, _second_name(name)):
                 self._recorder.forget(namespace)
             api.close()
 
     def _second_namespace(self, case: Case, environment: Callable[..., Case], api: Api) -> Case:
         """Open a second namespace for a scene: see `SceneEnvironment.second_namespace`."""
-        name = _second(case.namespace)
+        name = _second_name(case.namespace)
         self._recorder.open(name)
-        self._namespace(api, name)
+        self._create_namespace(api, name)
         case.neighbor = neighbor = environment(namespace=name, history=History(self._recorder, name))
         neighbor.sole_writer = case.sole_writer
         neighbor.steps, neighbor.acts, neighbor.after_step = case.steps, case.acts, lambda: case.after_step()
         return neighbor
 
-    def _after(self, running: RunningTest, case: Case, api: Api, offsets: Mapping[str, int]) -> None:
+    def _clean_up(self, running: RunningTest, case: Case, api: Api, offsets: Mapping[str, int]) -> None:
         """Keep evidence of failures, then delete the objects of the test (without waiting until they are gone)."""
         spaces = [case, case.neighbor] if case.neighbor is not None else [case]
         for space in spaces:
             space.history.end()
-            self._patience.look(space.history)
-        if running.wrong and not running.bundle:
+            self._wait_budget.look(space.history)
+        if running.has_problem and not running.bundle:
             running.keep(running.checks.recorded, [running.test])
-        if running.leave:
+        if running.keep_objects:
             return
-        if running.wrong and self._breaks():
+        if running.has_problem and self._lasting_outage():
             return  # no more tests are played on this cluster
         self._restore()
         try:
@@ -422,9 +422,9 @@ class ClusterEnvironment:
                 api.remove_pods(space.namespace)
             api.delete("nodes", None, case.history.view().names("nodes", {POOL: case.pool}))
         except (ApiError, HarnessError) as error:
-            if not running.wrong:
+            if not running.has_problem:
                 fault = f"the namespace or nodes of {running.test} cannot be deleted: {error}"
-                self._book.write(HarnessFault(worker=self._worker, what=fault, clearing=True))
+                self._ledger.write(HarnessFault(worker=self._worker, what=fault, clearing=True))
 
     def _restore(self) -> None:
         """Undo the changes that a test has made to the operators. If that fails, give up, because later tests would
@@ -435,7 +435,7 @@ class ClusterEnvironment:
             self._refusal = GivenUp(f"given up: the operator cannot be restored: {error}")
             raise self._refusal from error
 
-    def _keep(
+    def _write_bundle(
         self,
         running: RunningTest,
         case: Case,
@@ -465,16 +465,18 @@ class ClusterEnvironment:
     def _logs(self) -> dict[str, Path]:
         """Return all logs that belong in a bundle: the logs of the implementation and, on a cluster of the suite, of
         the components that act on pods."""
-        parts = {f"cluster/{name}": self._cluster.monitor.log(name) for name in POD_COMPONENTS} if self._cluster else {}
-        return self.driver.logs() | parts
+        component_logs = (
+            {f"cluster/{name}": self._cluster.monitor.log(name) for name in POD_COMPONENTS} if self._cluster else {}
+        )
+        return self.driver.logs() | component_logs
 
-    def _invariants(self, running: RunningTest, case: Case, finished: bool) -> None:
+    def _judge_invariants(self, running: RunningTest, case: Case, finished: bool) -> None:
         """Judge the invariants: a violated invariant fails every test; an unknown result fails only a test that
         declares the invariant and ran to its end."""
         declared = running.checks.declared if finished else ()
         roles, features = self._settings.roles, self._settings.features
         settle = self.driver.descriptor.settle
-        judge = partial(invariants.judge, settle=settle, foreign_spans=case.roles.earlier)
+        judge = partial(invariants.judge, settle=settle, foreign_spans=case.roles.earlier_spans)
         for space in (case, case.neighbor):
             if space is not None:
                 space.complete_origins()
@@ -491,7 +493,7 @@ class ClusterEnvironment:
                 at = verdict.records[-1] if verdict.records else None
                 if verdict.holds is False and verdict.id in invariants.timed():
                     age = case.history.now() - (at.at if at else 0.0)
-                    start = case.machine.now() - age - BEFORE_VIOLATION
+                    start = case.machine.now() - age - SECONDS_BEFORE_VIOLATION
                     try:
                         case.machine.require(start, f"{verdict.id} depends on how fast things are noticed")
                     except HarnessError as error:
@@ -499,39 +501,39 @@ class ClusterEnvironment:
                         continue
                 running.checks.invariant(verdict.id, verdict.statement, verdict.holds, str(verdict), at=at)
 
-    def _revive(self) -> None:
+    def _restart_processes(self) -> None:
         """Restart processes that ended in an earlier test, so that one crash does not affect all later tests."""
         if self._refusal is not None:
             raise self._refusal
-        if broken := self._breaks():
+        if broken := self._lasting_outage():
             try:
                 self._replace(broken)
             except GivenUp as error:
                 self._refusal = error
                 raise
         try:
-            self._implementation("start", self.driver.start)  # processes that are already running are left alone
+            self._run_driver_step("start", self.driver.start)  # processes that are already running are left alone
         except GivenUp as error:  # every later test would also time out
             self._refusal = error
             raise
-        if self._channel is not None and self._worker == shared.FIRST:
+        if self._channel is not None and self._worker == shared.FIRST_WORKER:
             self._announce(shared.RunningImplementation.of(self.driver))
 
-    def _namespace(self, api: Api, name: str) -> None:
+    def _create_namespace(self, api: Api, name: str) -> None:
         try:
             api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         except (ApiError, HarnessError) as error:
             fault = f"the namespace {name} cannot be made: {words(error) if isinstance(error, ApiError) else error}"
-            self._unmade += 1
+            self._namespace_failures += 1
             # No later test can be played, and each of them would wait just as long for a rejection.
             if isinstance(error, ApiError) and refusals.by_cluster(error.message, (), self._hooks):
                 self._refusal = Blocked(fault, "circumstances")
-            elif by_admission(error):
+            elif is_admission_error(error):
                 self._refusal = Blocked(fault, "implementation")
-            elif self._unmade >= MAX_NAMESPACE_FAILURES:
+            elif self._namespace_failures >= MAX_NAMESPACE_FAILURES:
                 self._refusal = GivenUp(f"given up: {fault}")
             raise self._refusal or HarnessError(fault) from error
-        self._unmade = 0
+        self._namespace_failures = 0
         policy_objects.wait(api, name, self._policies.without_namespace)
 
     def _reproduce(self, tests: Sequence[str], failed: Sequence[str]) -> list[str]:
@@ -543,26 +545,26 @@ class ClusterEnvironment:
                 lines += ["", f"# {id} by hand: {entry.text}", *entry.reproduce]
         return lines
 
-    def _phase(self, phase: str, detail: str = "") -> None:
-        self._book.write(Phase(worker=self._worker, phase=phase, detail=detail))
+    def _report_phase(self, phase: str, detail: str = "") -> None:
+        self._ledger.write(Phase(worker=self._worker, phase=phase, detail=detail))
 
 
-def _patient(given: Descriptor, time_scale: float) -> Descriptor:
+def _with_scaled_timeouts(descriptor: Descriptor, time_scale: float) -> Descriptor:
     """Return the implementation with its readiness timeouts multiplied by the time scale."""
 
-    def patient(process: Process) -> Process:
+    def scaled(process: Process) -> Process:
         ready = msgspec.structs.replace(process.ready, within=process.ready.within * time_scale)
         return msgspec.structs.replace(process, ready=ready)
 
-    processes = {role: tuple(map(patient, group)) for role, group in given.processes.items()}
-    earlier = given.predecessor and _patient(given.predecessor, time_scale)
-    return dataclasses.replace(given, processes=processes, predecessor=earlier)
+    processes = {role: tuple(map(scaled, group)) for role, group in descriptor.processes.items()}
+    earlier = descriptor.predecessor and _with_scaled_timeouts(descriptor.predecessor, time_scale)
+    return dataclasses.replace(descriptor, processes=processes, predecessor=earlier)
 
 
-def _second(namespace: str) -> str:
+def _second_name(namespace: str) -> str:
     """Return the name of the second namespace of a test."""
     return f"{namespace}-b"
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0

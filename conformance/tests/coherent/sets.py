@@ -208,7 +208,7 @@ def layouts(span: Span, set_name: str, replica: int = 0) -> list[Layout]:
         for record in span.records(MAPS)
         if gang_maps.set_of(record.object) == set_name and shapes.replica(record.object) == replica
     ]
-    return [layout(span.begin(), set_name, replica), *map(shapes.entries, versions)]
+    return [layout(span.start_view(), set_name, replica), *map(shapes.entries, versions)]
 
 
 def of_set(view: View, set_name: str) -> list[Mapping[str, Any]]:

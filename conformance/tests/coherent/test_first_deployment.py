@@ -86,7 +86,7 @@ def test_pods_name_their_gang(run: Recorded[SetUpdatedFourTimes]) -> None:
 @requirement("COHR-018")
 def test_gangs_are_scheduled_before_they_are_ready(run: Recorded[SetUpdatedFourTimes]) -> None:
     """Both conditions may be set in one write."""
-    run.unbroken()
+    run.judge_violation()
     run.given("deployed")
 
 

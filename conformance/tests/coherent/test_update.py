@@ -63,7 +63,7 @@ def test_the_progress_of_the_set(run: Recorded[SetUpdatedFourTimes]) -> None:
     for update, (_, components) in CHANGES.items():
         run.given(f"{update}: updated")
         span = run.between(f"{update}: change", f"{update}: at rest")
-        before = updates.generation(span.begin().get(SETS, "s"))
+        before = updates.generation(span.start_view().get(SETS, "s"))
         records = (record.object for record in span.records(SETS, "s"))
         states = [pcs for pcs in records if updates.generation(pcs) != before]
         during = [pcs for pcs in states if updates.running(pcs)]

@@ -53,7 +53,7 @@ def test_the_gate_has_its_name(run: Recorded[ReadyDisaggregatedSet]) -> None:
 
 @requirement("GANG-023")
 def test_gangs_are_created_whole_and_before_their_references(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    run.unbroken()
+    run.judge_violation()
     span, gangs = run.until(READY), run.scene.expected.gangs
     expected: dict[str, object] = {name: sorted(gang.minimums) for name, gang in gangs.items()}
     observed = {**dict.fromkeys(expected, ABSENT), **gang_objects.first_groups(span)}

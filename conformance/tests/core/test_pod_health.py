@@ -152,7 +152,7 @@ def test_a_terminating_pod_is_replaced_and_not_counted(run: Recorded[PodsInAllSt
 def test_transition_times_change_with_the_status(run: Recorded[PodsInAllStates]) -> None:
     """Breaches end between the two steps. If a clique does not report its breach, there is no change of status to
     judge."""
-    run.unbroken()
+    run.judge_violation()
     before, after = (run.at(step) for step in ("statuses follow the pods", "spare pod ready"))
     later: dict[str, bool] = {}
     for clique in map(clique_name, RECOVERING):

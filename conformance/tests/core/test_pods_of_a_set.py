@@ -19,7 +19,7 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 def test_cliques_have_their_pods_with_index_and_subdomain(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
     """Any name suffix that differs from the index counts as random; its length is up to the API server. Pods of a set
     without a headlessServiceConfig need no subdomain."""
-    run.unbroken()
+    run.judge_violation()
     view, cliques = run.at(READY), run.scene.expected.cliques
     for clique in cliques.values():
         indices = [expected_pods.index(pod) for pod in predicates.pods_of(view, clique.name)]

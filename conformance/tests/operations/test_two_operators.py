@@ -26,9 +26,9 @@ class LeaderEndsTwice(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
         start = env.machine.now()
-        env.roles.elect()
+        env.roles.restart_with_election()
         self.first = env.wait_for("an operator holds the Lease", leases.led)
-        env.roles.second_operator()
+        env.roles.start_second_operator()
         env.wait_for("the leader renews the Lease", leases.renewed(self.first))
         # The API server calls the webhooks of the second operator.
         right, wrong = env.workload("frontend", setName="right"), env.workload("frontend", setName="wrong")
@@ -57,7 +57,7 @@ class LeaderEndsTwice(Scene):
         env.mark("nothing moves")
 
         self.second = env.wait_for("the new leader holds the Lease", leases.led)
-        env.roles.second_operator()
+        env.roles.start_second_operator()
         env.roles.hand_over(kill=False)
         stopped, led = env.machine.now(), leases.led_by_another(self.second)
         env.wait_for("another operator takes the Lease of the stopped one", led, timeout=120)

@@ -31,13 +31,13 @@ class GangsOfOneName(Scene):
         if env.dry_run.ask(env.dry_run.create(entry)).accepted:
             env.create(entry)
         self.pods = [place.name(TWIN.name, "w", str(number)) for number in range(2)]
-        env.fleet(manifests.nodes(FIRST, place))
+        env.create_nodes(manifests.nodes(FIRST, place))
         _make(env, FIRST, place)
         env.wait_for("first gang placed", predicates.placed(self.pods), real=True)
 
         neighbor = env.second_namespace()
         testbed = replace(neighbor.testbed("beside"), prefix=place.prefix)
-        env.fleet(manifests.nodes(SECOND, testbed))
+        env.create_nodes(manifests.nodes(SECOND, testbed))
         _make(neighbor, SECOND, testbed)
         neighbor.wait_for(
             "another gang beside the second one placed",
@@ -47,7 +47,7 @@ class GangsOfOneName(Scene):
         neighbor.quiet(2, real=True)
         env.mark("second gang tried")
 
-        env.fleet(manifests.nodes(FURTHER_NODE, testbed))
+        env.create_nodes(manifests.nodes(FURTHER_NODE, testbed))
         neighbor.wait_for("second gang placed", predicates.placed(self.pods), real=True)
 
 

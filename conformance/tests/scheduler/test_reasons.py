@@ -49,7 +49,7 @@ def test_a_condition_is_written_once_per_reason(run: Recorded[GangWithoutRoom]) 
     needlessly."""
     run.given("waiting pods have their condition", "later set bound")
     span = run.between("waiting pods have their condition", "nothing moves")
-    reported, rewritten = _conditions(span.begin(), run.scene.cliques), []
+    reported, rewritten = _conditions(span.start_view(), run.scene.cliques), []
     for record in span.records("pods"):
         now = condition(record.object, CONDITION)
         if record.name in reported and now != reported[record.name]:

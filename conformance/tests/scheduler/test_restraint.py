@@ -51,7 +51,7 @@ class GangsByHand(Scene):
         [entry] = manifests.priority_classes(GANGS)
         if env.dry_run.ask(env.dry_run.create(entry)).accepted:
             env.create(entry)
-        env.fleet(manifests.nodes(GANGS, place))
+        env.create_nodes(manifests.nodes(GANGS, place))
         gangs = manifests.gangs(GANGS, place)
         env.create_all([{**gang, **manifests.gang_status(NOW)} for gang in gangs])
         env.create_all(manifests.pods(GANGS, place))

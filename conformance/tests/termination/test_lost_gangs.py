@@ -183,7 +183,7 @@ def test_a_breached_group_terminates_no_single_replicas(run: Recorded[LostGangs]
 @requirement("TERM-012", reaches="recreated cliques have their pods")
 def test_recreated_cliques_have_the_size_of_their_template(run: Recorded[LostGangs]) -> None:
     """A scaling group and one of its cliques were scaled manually before."""
-    run.unbroken()
+    run.judge_violation()
     run.given("scaled group and clique have their pods")
     view = run.at("recovered")
     run.expect("replicas of the scaled group", 3, number(view.get(GROUPS, "strict-0-g"), "spec", "replicas"))

@@ -96,7 +96,7 @@ class Update:
     @property
     def generation(self) -> str:
         """Return the generation hash of the set before the change."""
-        return updates.generation(self.span.begin().get(SETS, "s"))
+        return updates.generation(self.span.start_view().get(SETS, "s"))
 
     def of_set(self) -> list[Record]:
         """Return the states of the set that have the new generation hash."""

@@ -138,8 +138,8 @@ def _replaced_once(run: Recorded[SetUpdatedThreeTimes], change: str, redone: Map
     created, view = replay.created(span), span.view()
     created_once = {clique: created.get(clique, 0) - redone.get(clique, 0) for clique in expected}
     run.same("new pods by clique", expected, created_once)
-    run.same("indices and host names", replay.places(span.begin(), sizes), replay.places(view, sizes))
-    before, now = hashes(span.begin(), sizes), hashes(view, sizes)
+    run.same("indices and host names", replay.places(span.start_view(), sizes), replay.places(view, sizes))
+    before, now = hashes(span.start_view(), sizes), hashes(view, sizes)
     changed = [clique for clique in sizes if clique.rpartition("-")[2] in CHANGES[change].cliques]
     run.expect(
         "changed cliques with the hash of before", [], [clique for clique in changed if now[clique] == before[clique]]

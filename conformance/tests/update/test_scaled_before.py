@@ -140,7 +140,7 @@ def test_a_scale_in_after_an_update_starts_none(run: Recorded[ScaledBeforeAChang
     """The reported update stays the same and has ended."""
     run.given(f"{SHRINKS}: update ended", "second replica gone")
     span = run.between("updated", "scaled in after the update")
-    before, after = (view.get(SETS, SHRINKS) for view in (span.begin(), span.view()))
+    before, after = (view.get(SETS, SHRINKS) for view in (span.start_view(), span.view()))
     run.expect("generation", updates.generation(before), updates.generation(after))
     run.expect("start of the update", updates.started(before), updates.started(after))
     run.expect("the update has ended", True, bool(updates.ended(after)))

@@ -78,7 +78,7 @@ def test_an_update_ends(run: Recorded[SetUpdatedThreeTimes], change: str) -> Non
 @each_change
 def test_totals_of_a_set(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     """The total of PodCliques may count only the set's standalone cliques or all its cliques (see UPD-054)."""
-    run.unbroken()
+    run.judge_violation()
     update = Update(run, change)
     permitted = (TOTALS, {**TOTALS, "totalPodCliquesCount": len(run.scene.sizes)})
     wrong = [_counts(record) for record in update.of_set() if not any(_fits(record, totals) for totals in permitted)]
@@ -102,7 +102,7 @@ def test_a_set_counts_its_standalone_cliques(run: Recorded[SetUpdatedThreeTimes]
 def test_totals_of_groups(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     """All PodCliques in all replicas of the group count. Groups that the change does not affect need not report an
     update (see UPD-056)."""
-    run.unbroken()
+    run.judge_violation()
     span, changed = Update(run, change).span, concerned(change)
     for group, total in CLIQUES_OF_GROUPS.items():
         totals = {"totalPodCliquesCount": total, "totalPodCliqueScalingGroupsCount": 0}

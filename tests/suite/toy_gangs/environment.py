@@ -45,7 +45,7 @@ class Environment:
         selector = {BY_HAND: scenario}
         return Testbed(NAMESPACE, f"pool-{scenario}", MAIN_SCHEDULER, prefix=scenario, selector=selector)
 
-    def fleet(self, manifests: Sequence[Object]) -> list[str]:
+    def create_nodes(self, manifests: Sequence[Object]) -> list[str]:
         return [name(self.world.create(node)) for node in manifests]
 
     def create(self, obj: Object) -> Object:
