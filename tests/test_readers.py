@@ -27,7 +27,7 @@ from conformance.report import comparison, published, reading, recorded, verific
 from conformance.run import rerun
 from conformance.scale import results as scale
 from conformance.scale import scenario, upstream
-from conformance.suite.outcomes import book
+from conformance.suite.outcomes import ledger_file
 from conformance.suite.registry import requirement
 
 PROJECT = Path(documents.__file__).parent
@@ -68,7 +68,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "plan": plans.read_plan,
     "changes": changes.is_one,
     "kubeconfig": _kubeconfig,
-    "ledger": _in_folder("run.jsonl", lambda folder: list(book.read(folder))),
+    "ledger": _in_folder("run.jsonl", lambda folder: list(ledger_file.read(folder))),
     "history": storage.load,
     "packed history": _packed,
     "settings of a run": _in_folder("run.json", lambda folder: rerun.settings_of(str(folder), folder)),
@@ -201,7 +201,7 @@ def test_what_passes_the_gate_can_be_written_as_json(content: bytes) -> None:
 DECODERS = {
     "the gate, or its user with a decoder of its own": """
         bounded documents history/storage nemesis/campaign nemesis/proxy/events nemesis/corruption nemesis/watching
-        suite/outcomes/book suite/settings cluster/audit cluster/audit_bodies cluster/identities
+        suite/outcomes/run_ledger suite/settings cluster/audit cluster/audit_bodies cluster/identities
         known_secrets suite/scenes/pod_statuses suite/session/mutators""",
     "answers of the API server, which its client has bounded, and what was recorded of them": """
         cluster/abilities cluster/addons/metrics cluster/addons/provisioner cluster/existing/claim

@@ -38,7 +38,7 @@ from conformance.report.terminal import clean
 from conformance.run import launch
 from conformance.run.preparation import suite_digest
 from conformance.suggestions import absent
-from conformance.suite.outcomes import book
+from conformance.suite.outcomes import ledger_file
 from conformance.suite.outcomes.ledger import AnyEvent
 from conformance.suite.registry import requirement
 
@@ -171,7 +171,7 @@ def write_baseline(
     """
     _require_ledger(run)
     day = _day(expires) if expires else datetime.now(UTC).date() + EXPIRES_AFTER
-    events = list(book.read(run / "ledger"))
+    events = list(ledger_file.read(run / "ledger"))
     name = recovery.started(events, run).implementation.name
     report = model.judge(requirement.load(), events, datetime.fromtimestamp(events[-1].wall, UTC).date())
     earlier = expectations.read(to, "--to") if to is not None and to.exists() else None
@@ -239,7 +239,7 @@ def combine(
         for folder, part in zip(runs, parts, strict=True):
             if (folder / "bundles").is_dir():
                 shutil.copytree(folder / "bundles", to / part.folder, symlinks=True, copy_function=_link_or_copy)
-        book.save(to / "ledger", events)
+        ledger_file.save(to / "ledger", events)
     return _judge(to, events)
 
 
@@ -254,13 +254,13 @@ def _part(folder: Path) -> combining.PartialRun:
         problem = f"was made by another version of the suite ({suite['version']}, {suite['digest'][:19]}…)"
         raise UsageError(problem, where=name, hint="combine runs with the version that made them")
     _verified(folder)
-    return combining.part(name, list(book.read(folder / "ledger")))
+    return combining.part(name, list(ledger_file.read(folder / "ledger")))
 
 
 def _require_ledger(folder: Path) -> None:
     """Raise UsageError unless a folder contains a run with its ledger."""
-    if not (folder / "ledger" / book.FILE).is_file():
-        unlike = f"has no ledger/{book.FILE}"
+    if not (folder / "ledger" / ledger_file.FILE).is_file():
+        unlike = f"has no ledger/{ledger_file.FILE}"
         problem, near = (unlike, reading.nearest_run(folder)) if folder.exists() else absent(folder)
         hint = near or reading.run_of_id(folder) or "give the folder of a run, with its ledger"
         raise UsageError(problem, where=documents.display_path(folder), hint=hint)

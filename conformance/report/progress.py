@@ -20,7 +20,6 @@ from conformance.report.marks import MARKS
 from conformance.report.model import Outcome
 from conformance.report.terminal import clean
 from conformance.report.time_left import TimeLeft
-from conformance.suite.outcomes.book import Book
 from conformance.suite.outcomes.ledger import (
     AnyEvent,
     Check,
@@ -31,9 +30,10 @@ from conformance.suite.outcomes.ledger import (
     TestStarted,
     WorkerLost,
 )
+from conformance.suite.outcomes.ledger_file import RunLedger
 
 LOOK_EVERY = 0.1
-"""Seconds between two polls of the book: the maximum age of the display."""
+"""Seconds between two polls of the ledger: the maximum age of the display."""
 EVERY = 60.0
 """Seconds between two progress lines if the output is not a terminal."""
 MAX_CHECKS = 2
@@ -42,14 +42,14 @@ checks are only counted."""
 
 
 class Progress:
-    """Shows a growing book from a separate thread: the progress as a live line on a terminal, or otherwise as one line
-    every `every` seconds; and failures as lines in both cases. `limited` are the requirements whose failure is a known
-    limit of the specification, `expected` the requirements that are expected to fail. `verbose` adds lines for each
-    test and phase. `time_left` estimates the remaining time."""
+    """Shows the progress of a run from a separate thread while its ledger grows: on a terminal as a live line,
+    otherwise as one line every `every` seconds. Failures are shown as lines in both cases. `limited` are the
+    requirements whose failure is a known limit of the specification, `expected` the requirements that are expected to
+    fail. `verbose` adds lines for each test and phase. `time_left` estimates the remaining time."""
 
     def __init__(
         self,
-        book: Book,
+        run_ledger: RunLedger,
         total: int,
         console: Console,
         begin: float,
@@ -61,7 +61,7 @@ class Progress:
         time_left: TimeLeft | None = None,
     ) -> None:
         self._limited, self._expected, self._verbose, self._every = limited, expected, verbose, every
-        self._book, self._total, self._console, self._begin = book, total, console, begin
+        self._run_ledger, self._total, self._console, self._begin = run_ledger, total, console, begin
         self._position = self._done = self._failed = self._unjudged = 0
         self._time_left = time_left
         self._first: float | None = None
@@ -103,7 +103,7 @@ class Progress:
     def _follow(self) -> None:
         while True:
             last = self._end.wait(LOOK_EVERY)
-            for event in self._book.events_after(self._position):
+            for event in self._run_ledger.events_after(self._position):
                 self._position += 1
                 self._take(event)
             if self._status is not None:

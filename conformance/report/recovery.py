@@ -9,7 +9,7 @@ from conformance import documents
 from conformance.errors import UsageError
 from conformance.report.reading import NAME, nearest_run, run_of_id
 from conformance.suggestions import absent
-from conformance.suite.outcomes import book
+from conformance.suite.outcomes import ledger_file
 from conformance.suite.outcomes.ledger import AnyEvent, HarnessFault, RunStarted, encoded
 
 MARK = "recovered.jsonl"
@@ -20,19 +20,19 @@ KILLED = "the run was killed; this is what its ledger has"
 def events(run: Path) -> list[AnyEvent]:
     """Return the events of a run that ended without a report. Raises UsageError."""
     ledger = run / "ledger"
-    if not (ledger / book.FILE).is_file():
-        problem, near_hint = (f"has no ledger/{book.FILE}", nearest_run(run)) if run.exists() else absent(run)
+    if not (ledger / ledger_file.FILE).is_file():
+        problem, near_hint = (f"has no ledger/{ledger_file.FILE}", nearest_run(run)) if run.exists() else absent(run)
         hint = near_hint or run_of_id(run) or "give the folder of a run, as reports/<run>"
         raise UsageError(problem, where=documents.display_path(run), hint=hint)
     if (run / NAME).exists():
         raise UsageError(
             f"has its {NAME} already", where=documents.display_path(run), hint="nothing is lost: read that"
         )
-    if book.in_use(ledger):
+    if ledger_file.in_use(ledger):
         raise UsageError(
             "the run is still going on", where=documents.display_path(run), hint="wait for its end, or end it"
         )
-    recorded = list(book.read(ledger))
+    recorded = list(ledger_file.read(ledger))
     started(recorded, run)
     return recorded
 

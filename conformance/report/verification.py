@@ -20,7 +20,7 @@ from conformance.report import document, evidence, model
 from conformance.report.document import Document
 from conformance.report.model import BLOCKED, EXIT, Outcome, RunVerdict
 from conformance.report.reading import LEDGER, NAME
-from conformance.suite.outcomes import book
+from conformance.suite.outcomes import ledger_file
 from conformance.suite.registry.requirement import Level, Registry
 
 _FAILED = frozenset({Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.KNOWN_LIMIT})
@@ -172,7 +172,7 @@ def _texts(content: Document, registry: Registry) -> Iterator[str]:
 
 
 def _ledger(content: Document, folder: Path, registry: Registry) -> Iterator[str]:
-    events = list(book.read(folder))
+    events = list(ledger_file.read(folder))
     try:
         report = model.judge(registry, events, datetime.fromtimestamp(events[-1].wall, UTC).date())
     except (IndexError, ValueError):

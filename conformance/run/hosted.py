@@ -25,7 +25,7 @@ from conformance.run.preparation import Prepared
 from conformance.run.watch import Watch, sweep
 from conformance.suite import plugin
 from conformance.suite.outcomes import ledger
-from conformance.suite.outcomes.book import Book
+from conformance.suite.outcomes.ledger_file import RunLedger
 from conformance.suite.registry import requirement
 from conformance.suite.session import shards
 from conformance.suite.session.collected import Collected
@@ -76,11 +76,11 @@ class Hosted(Watch):
         self._prepared = prepared
         self._tests: dict[str, str] = {}
         self._last: set[str] = set()
-        self._book = Book(prepared.settings.ledger)
+        self._run_ledger = RunLedger(prepared.settings.ledger)
         self._start_lock = threading.Lock()
         self._report: model.Report | None = None
         self._refusal = ""
-        super().__init__(prepared.settings, self._book, self._tests, self._last)
+        super().__init__(prepared.settings, self._run_ledger, self._tests, self._last)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Start the run, if the tests run in this process."""
@@ -97,7 +97,7 @@ class Hosted(Watch):
         self._last.update(collection.alone)
         self._refusal = collection.refused
         settings = self._settings
-        self._book.write(
+        self._run_ledger.write(
             ledger.RunStarted(
                 run=settings.run,
                 suite_version=metadata.version("grove-conformance"),
@@ -120,14 +120,14 @@ class Hosted(Watch):
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Clean up after killed workers, and write the report."""
-        sweep(self._settings, self._book)
+        sweep(self._settings, self._run_ledger)
         interrupted = self.interrupted or (exitstatus == pytest.ExitCode.INTERRUPTED and not self.enough)
-        self._book.write(ledger.RunFinished(interrupted=interrupted, status=int(exitstatus)))
-        self._book.close()
+        self._run_ledger.write(ledger.RunFinished(interrupted=interrupted, status=int(exitstatus)))
+        self._run_ledger.close()
         if not self._start_lock.locked():
             return
         registry = requirement.load(Path(self._settings.registry))
-        self._report = model.judge(registry, self._book.events(), datetime.now(UTC).date())
+        self._report = model.judge(registry, self._run_ledger.events(), datetime.now(UTC).date())
         write(self._path, self._report)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

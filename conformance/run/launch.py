@@ -32,7 +32,7 @@ from conformance.run.watch import Watch, sweep
 from conformance.run.watchdog import Watchdog
 from conformance.suite import plugin
 from conformance.suite.outcomes import ledger
-from conformance.suite.outcomes.book import Book
+from conformance.suite.outcomes.ledger_file import RunLedger
 from conformance.suite.registry import requirement
 from conformance.suite.session import shards
 from conformance.suite.settings import RunSettings
@@ -111,9 +111,9 @@ def run(
     """Run a plan and report the result. `suite` is the suite's version and digest. Unless a cluster is
     kept, nothing of the run is left behind."""
     settings.save()
-    book = Book(settings.ledger)
+    run_ledger = RunLedger(settings.ledger)
     start_time = time.time()
-    book.write(
+    run_ledger.write(
         ledger.RunStarted(
             run=settings.run,
             suite_version=suite[0],
@@ -135,38 +135,38 @@ def run(
         )
     )
     if plan.selected:
-        watch = Watch(settings, book, plan.groups, plan.exclusive_groups)
+        watch = Watch(settings, run_ledger, plan.groups, plan.exclusive_groups)
 
         def last() -> int:
-            book.write(ledger.RunFinished(interrupted=False, status=pytest.ExitCode.INTERNAL_ERROR))
-            return _conclude(settings, book, console, err)
+            run_ledger.write(ledger.RunFinished(interrupted=False, status=pytest.ExitCode.INTERNAL_ERROR))
+            return _conclude(settings, run_ledger, console, err)
 
         with (
             _stoppable(err) as only_answer,
-            _progress(settings, book, plan, err, start_time),
-            _watchdog_of(settings, book, watch, last),
+            _progress(settings, run_ledger, plan, err, start_time),
+            _watchdog_of(settings, run_ledger, watch, last),
         ):
             status = _pytest(settings, plan, watch)
             only_answer()
             was_ended = watch.enough or watch.stuck
             interrupted = watch.interrupted or (status == pytest.ExitCode.INTERRUPTED and not was_ended)
-            sweep(settings, book)
-        book.write(ledger.RunFinished(interrupted=interrupted, status=status))
+            sweep(settings, run_ledger)
+        run_ledger.write(ledger.RunFinished(interrupted=interrupted, status=status))
     else:
         err.print("nothing to run: no test judges what was selected and is claimed", markup=False, highlight=False)
-        book.write(ledger.RunFinished(interrupted=False, status=pytest.ExitCode.NO_TESTS_COLLECTED))
-    return _conclude(settings, book, console, err)
+        run_ledger.write(ledger.RunFinished(interrupted=False, status=pytest.ExitCode.NO_TESTS_COLLECTED))
+    return _conclude(settings, run_ledger, console, err)
 
 
-def _conclude(settings: RunSettings, book: Book, console: Console, err: Console) -> Exit:
-    """Close the book of a finished run, judge the run and report the result."""
-    book.close()
+def _conclude(settings: RunSettings, run_ledger: RunLedger, console: Console, err: Console) -> Exit:
+    """Close the ledger of a finished run, judge the run and report the result."""
+    run_ledger.close()
     path = settings.folder / "report.yaml"
     unwritten: HarnessError | None = None
     with _undisturbed():
         report = model.judge(
             requirement.load(Path(settings.registry)),
-            book.events(),
+            run_ledger.events(),
             datetime.now(UTC).date(),
         )
         try:
@@ -178,7 +178,7 @@ def _conclude(settings: RunSettings, book: Book, console: Console, err: Console)
         err.print(f"report: {path}", markup=False, highlight=False)
     else:
         terminal.show(report, path, console, verbose=settings.verbose)
-    for event in book.events():
+    for event in run_ledger.events():
         if isinstance(event, ledger.ClusterKept):
             for line in _kept_cluster(event):
                 err.print(line, markup=False)
@@ -190,7 +190,7 @@ def _conclude(settings: RunSettings, book: Book, console: Console, err: Console)
 
 
 def _progress(
-    settings: RunSettings, book: Book, plan: LaunchPlan, err: Console, begin: float
+    settings: RunSettings, run_ledger: RunLedger, plan: LaunchPlan, err: Console, begin: float
 ) -> AbstractContextManager[object]:
     """Return the context manager that shows the progress of a run; nothing is shown while the user interacts with
     pytest."""
@@ -198,7 +198,7 @@ def _progress(
         return contextlib.nullcontext()
     costs = shards.prices(plan.groups.values(), shards.costs(), settings.repeat)
     return Progress(
-        book,
+        run_ledger,
         len(plan.selected),
         err,
         begin,
@@ -210,13 +210,13 @@ def _progress(
 
 
 def _watchdog_of(
-    settings: RunSettings, book: Book, watch: Watch, last: Callable[[], int]
+    settings: RunSettings, run_ledger: RunLedger, watch: Watch, last: Callable[[], int]
 ) -> AbstractContextManager[object]:
     """Return the context manager that ends a run in which nothing happens any more; it does nothing while the user
     interacts with pytest."""
     if pytest_options.interactive(settings.pytest_options):
         return contextlib.nullcontext()
-    return Watchdog(settings, book, watch, last)
+    return Watchdog(settings, run_ledger, watch, last)
 
 
 def _kept_cluster(event: ledger.ClusterKept) -> list[str]:

@@ -11,7 +11,7 @@ import msgspec
 from conformance import bounded
 from conformance.errors import UsageError
 from conformance.suggestions import nearest
-from conformance.suite.outcomes import book, ledger
+from conformance.suite.outcomes import ledger, ledger_file
 from conformance.suite.settings import RunSettings, decoded
 
 OPTION = "--rerun-failed"
@@ -32,7 +32,7 @@ def settings_of(run: str, report_dir: Path) -> RunSettings:
     settings = bounded.decoded(
         decoded, bounded.content(path, bounded.LENGTH, str(path)), OPTION, problem=problem, hint=hint
     )
-    tests = unpassed(book.read(folder / "ledger"), frozenset(settings.expected))
+    tests = unpassed(ledger_file.read(folder / "ledger"), frozenset(settings.expected))
     if not tests:
         raise UsageError(
             f"nothing is left to run: every test of {folder} has passed", where=OPTION, hint="leave it out"

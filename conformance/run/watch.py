@@ -16,7 +16,7 @@ from xdist.dsession import Interrupted  # type: ignore[import-untyped]
 from conformance.run.workers import Workers
 from conformance.suite import plugin
 from conformance.suite.outcomes import ledger
-from conformance.suite.outcomes.book import Book
+from conformance.suite.outcomes.ledger_file import RunLedger
 from conformance.suite.session.collected import Collected
 from conformance.suite.session.distribution import Distribution
 from conformance.suite.session.shared import FIRST_WORKER
@@ -29,18 +29,23 @@ class Watch:
     distributed."""
 
     def __init__(
-        self, settings: RunSettings, book: Book, groups: Mapping[str, str], exclusive_groups: Collection[str]
+        self, settings: RunSettings, run_ledger: RunLedger, groups: Mapping[str, str], exclusive_groups: Collection[str]
     ) -> None:
         self.interrupted = self.enough = self.stuck = False
-        self._settings, self._book, self._groups, self._exclusive_groups = settings, book, groups, exclusive_groups
-        self._workers = Workers(settings, book, self.collected)
+        self._settings, self._run_ledger, self._groups, self._exclusive_groups = (
+            settings,
+            run_ledger,
+            groups,
+            exclusive_groups,
+        )
+        self._workers = Workers(settings, run_ledger, self.collected)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Judge in this process if there are no workers."""
         if not self._settings.workers:
             judge = session.config.pluginmanager.get_plugin(plugin.NAME)
             assert isinstance(judge, plugin.Judge)
-            judge.begin(self._book.take)
+            judge.begin(self._run_ledger.append_encoded)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -77,8 +82,8 @@ class Watch:
         if error is None or self.interrupted:
             return
         worker = str(getattr(getattr(node, "gateway", None), "id", "?"))
-        self._book.write(ledger.WorkerLost(worker=worker))
-        sweep(self._settings, self._book, worker)
+        self._run_ledger.write(ledger.WorkerLost(worker=worker))
+        sweep(self._settings, self._run_ledger, worker)
 
     def pytest_internalerror(self, excrepr: object) -> None:
         """Record an internal error of pytest."""
@@ -87,18 +92,18 @@ class Watch:
 
     def fault(self, error: str) -> None:
         """Record a harness error of this process."""
-        self._book.write(ledger.HarnessFault(worker="run", what=error, log=str(self._settings.log)))
+        self._run_ledger.write(ledger.HarnessFault(worker="run", what=error, log=str(self._settings.log)))
 
     def pids(self) -> list[int]:
         """Return the process ids of the workers: the ids in the ledger that belong to children of this process."""
-        started = {e.pid for e in self._book.events() if isinstance(e, ledger.WorkerStarted)}
+        started = {e.pid for e in self._run_ledger.events() if isinstance(e, ledger.WorkerStarted)}
         return [p.pid for p in psutil.Process().children() if p.pid in started]
 
     def collected(self, collection: Collected) -> None:
         """Receive what a worker has collected."""
 
 
-def sweep(settings: RunSettings, book: Book, worker: str = "") -> None:
+def sweep(settings: RunSettings, run_ledger: RunLedger, worker: str = "") -> None:
     """Take down the clusters that killed workers left behind."""
     from conformance.suite.session import worker as session
 
@@ -106,7 +111,7 @@ def sweep(settings: RunSettings, book: Book, worker: str = "") -> None:
         session.sweep(settings.run, worker)
     except Exception as error:
         problem = f"clusters cannot be taken down: {error}"
-        book.write(ledger.HarnessFault(worker="run", what=problem, clearing=True))
+        run_ledger.write(ledger.HarnessFault(worker="run", what=problem, clearing=True))
 
 
 def show_lines_only(entry: TracebackType | None) -> None:

@@ -22,7 +22,7 @@ import psutil
 from conformance import regular
 from conformance.cluster import pace
 from conformance.run.watch import Watch
-from conformance.suite.outcomes.book import Book
+from conformance.suite.outcomes.ledger_file import RunLedger
 from conformance.suite.plugin import STACKS
 from conformance.suite.settings import RunSettings
 
@@ -38,8 +38,8 @@ class Watchdog:
     """Ends the run of this process step by step: first an interrupt, then SIGKILL for all processes that it has
     started, and finally `last`, which reports without pytest and returns the exit code of this process."""
 
-    def __init__(self, settings: RunSettings, book: Book, watch: Watch, last: Callable[[], int]) -> None:
-        self._settings, self._book, self._watch, self._last = settings, book, watch, last
+    def __init__(self, settings: RunSettings, run_ledger: RunLedger, watch: Watch, last: Callable[[], int]) -> None:
+        self._settings, self._run_ledger, self._watch, self._last = settings, run_ledger, watch, last
         self._ended, self._ending = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._guard, name="watchdog", daemon=True)
         self._main = threading.get_ident()
@@ -55,7 +55,7 @@ class Watchdog:
             self._ended.set()
 
     def _guard(self) -> None:
-        if not self._passes(LONGEST, lambda: len(self._book.events_after(0))):
+        if not self._passes(LONGEST, lambda: len(self._run_ledger.events_after(0))):
             return
         self._watch.stuck = True
         limit = f"{pace.patience(LONGEST):.0f} s"

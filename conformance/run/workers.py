@@ -1,4 +1,4 @@
-"""The workers of a run, each with a channel to this process. What the workers send is written to the book.
+"""The workers of a run, each with a channel to this process. What the workers send is written to the ledger.
 
 No other program can change what is sent through a pipe, whereas it could change a file.
 """
@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from conformance.suite import plugin
-from conformance.suite.outcomes.book import Book
 from conformance.suite.outcomes.ledger import WorkerEnded
+from conformance.suite.outcomes.ledger_file import RunLedger
 from conformance.suite.session import other_workers, shared
 from conformance.suite.session.collected import MARK, Collected, decoded
 from conformance.suite.settings import RunSettings
@@ -24,8 +24,8 @@ from conformance.suite.settings import RunSettings
 class Workers:
     """The running workers. Some of them wait until they are the last one."""
 
-    def __init__(self, settings: RunSettings, book: Book, collected: Callable[[Collected], None]) -> None:
-        self._settings, self._book, self._collected = msgspec.json.encode(settings), book, collected
+    def __init__(self, settings: RunSettings, run_ledger: RunLedger, collected: Callable[[Collected], None]) -> None:
+        self._settings, self._run_ledger, self._collected = msgspec.json.encode(settings), run_ledger, collected
         self._lock = threading.Lock()
         self._channels: dict[str, other_workers.ControllerChannel] = {}
         self._waiting_workers: set[str] = set()
@@ -47,7 +47,7 @@ class Workers:
         """Process a message from a worker; None means that its channel is closed."""
         has_ended = message is None
         if isinstance(message, bytes):
-            has_ended = isinstance(self._book.take(message), WorkerEnded)
+            has_ended = isinstance(self._run_ledger.append_encoded(message), WorkerEnded)
         elif isinstance(message, str) and message.startswith(MARK):
             self._collected(decoded(message))
         with self._lock:

@@ -16,9 +16,9 @@ from conformance.history import redaction
 from conformance.history.log import Log
 from conformance.history.query import History
 from conformance.history.recorder import Recorder, Watched, _Feed
-from conformance.suite.outcomes.book import Book
 from conformance.suite.outcomes.checks import Checks
 from conformance.suite.outcomes.ledger import Check, Phase
+from conformance.suite.outcomes.ledger_file import RunLedger
 from conformance.suite.settings import RunSettings
 from kube.objects import envelope
 
@@ -109,8 +109,8 @@ def test_a_bundle_holds_no_credentials(tmp_path: Path) -> None:
 
 
 def test_a_ledger_holds_no_tokens(tmp_path: Path) -> None:
-    with Book(tmp_path) as book:
-        book.write(Phase(worker="w", phase="starting", detail=f"its log ends with: {TOKEN} {PRINTED}"))
+    with RunLedger(tmp_path) as run_ledger:
+        run_ledger.write(Phase(worker="w", phase="starting", detail=f"its log ends with: {TOKEN} {PRINTED}"))
     assert_clean(tmp_path)
 
 

@@ -15,7 +15,7 @@ from conformance.implementation import expectations, loading
 from conformance.implementation.descriptor import ExpectedFailure
 from conformance.report import baseline, model
 from conformance.report.model import Report
-from conformance.suite.outcomes import book, ledger
+from conformance.suite.outcomes import ledger, ledger_file
 from conformance.suite.registry.requirement import Level
 from tests.report.test_cases import judged
 from tests.report.test_model import DONE, TODAY, begin, check, ended, entry, registry, started
@@ -102,7 +102,7 @@ def test_the_command_writes_and_renews_a_file(call: Callable[..., str], tmp_path
     events = [started("t", "CORE-001"), check("t", "CORE-001", "failed"), ended("t", "failed")]
     events += [started("u", "CORE-002"), check("u", "CORE-002"), ended("u"), DONE]
     run = msgspec.structs.replace(begin(plan), ids=("CORE-001", "CORE-002"))
-    book.save(tmp_path / "run" / "ledger", [run, *events])
+    ledger_file.save(tmp_path / "run" / "ledger", [run, *events])
     printed = call("report", "baseline", "run", "--expires", "2030-01-31")
     assert "implementation: mine\n" in printed and "- id: CORE-001\n" in printed and "2030-01-31" in printed
     edited = printed.replace("CORE-001", "CORE-002").replace("- id: CORE-002\n", "- id: CORE-002\n  link: l\n")
@@ -113,7 +113,7 @@ def test_the_command_writes_and_renews_a_file(call: Callable[..., str], tmp_path
     assert "run: no such folder" not in call("report", "baseline", "run", "--to", "no/ci.yaml")
     assert "'soon' is not a date" in call("report", "baseline", "run", "--expires", "soon", code=4)
     assert "2020-01-31 is not in the future" in call("report", "baseline", "run", "--expires", "2020-01-31", code=4)
-    book.save(tmp_path / "cut" / "ledger", [run, *events[:3]])
+    ledger_file.save(tmp_path / "cut" / "ledger", [run, *events[:3]])
     assert "not judged in this run, and not added: CORE-002 — renew" in call("report", "baseline", "cut")
     assert 'did you mean "run"?' in call("report", "baseline", "rum", code=4)
 

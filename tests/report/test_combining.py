@@ -14,7 +14,7 @@ from conformance import cli
 from conformance.errors import Exit, UsageError
 from conformance.report import combining, document, evidence, model
 from conformance.run.preparation import suite_digest
-from conformance.suite.outcomes import book
+from conformance.suite.outcomes import ledger_file
 from conformance.suite.outcomes.ledger import (
     AnyEvent,
     Check,
@@ -209,7 +209,7 @@ def halves(tmp_path: Path) -> list[Path]:
     folders = []
     for number, events in enumerate(shards({IDS[0]: "passed"}, {IDS[1]: "failed", IDS[2]: "passed"}), 1):
         folder = tmp_path / f"r{number}"
-        book.save(folder / "ledger", events)
+        ledger_file.save(folder / "ledger", events)
         if number == 2:
             (folder / "bundles" / IDS[1]).mkdir(parents=True)
             (folder / "bundles" / IDS[1] / "history.jsonl").write_text("{}\n")

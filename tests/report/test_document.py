@@ -12,7 +12,7 @@ import yaml
 
 from conformance.errors import HarnessError
 from conformance.report import document, model
-from conformance.suite.outcomes import book, ledger
+from conformance.suite.outcomes import ledger, ledger_file
 from conformance.suite.registry.requirement import Level, Registry, Requirement
 
 SNAPSHOT = Path(__file__).parent / "report.snapshot.yaml"
@@ -92,12 +92,14 @@ def test_a_report_is_what_it_was(request: pytest.FixtureRequest) -> None:
 
 
 def test_the_same_ledger_gives_the_same_bytes(tmp_path: Path) -> None:
-    with book.Book(tmp_path / "ledger") as ledger_book:
+    with ledger_file.RunLedger(tmp_path / "ledger") as run_ledger:
         for event in EVENTS:
-            ledger_book.write(event)
+            run_ledger.write(event)
     reports = []
     for name in ("a.yaml", "b.yaml"):
-        document.write(tmp_path / name, model.judge(REGISTRY, book.read(tmp_path / "ledger"), date(2026, 11, 21)))
+        document.write(
+            tmp_path / name, model.judge(REGISTRY, ledger_file.read(tmp_path / "ledger"), date(2026, 11, 21))
+        )
         reports.append((tmp_path / name).read_bytes())
     assert reports[0] == reports[1]
     content = yaml.safe_load(reports[0])
@@ -105,12 +107,12 @@ def test_the_same_ledger_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_half_line_of_a_killed_worker_is_left_out(tmp_path: Path) -> None:
-    with book.Book(tmp_path) as ledger_book:
+    with ledger_file.RunLedger(tmp_path) as run_ledger:
         for event in EVENTS:
-            ledger_book.write(event)
-    with (tmp_path / book.FILE).open("ab") as file:
+            run_ledger.write(event)
+    with (tmp_path / ledger_file.FILE).open("ab") as file:
         file.write(b'{"event":"check","te')
-    assert len(list(book.read(tmp_path))) == len(EVENTS)
+    assert len(list(ledger_file.read(tmp_path))) == len(EVENTS)
 
 
 def test_times_are_not_part_of_the_verdict() -> None:

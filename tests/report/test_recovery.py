@@ -17,7 +17,7 @@ from conformance import cli
 from conformance.errors import Exit
 from conformance.report import recovery
 from conformance.run.preparation import suite_digest
-from conformance.suite.outcomes import book
+from conformance.suite.outcomes import ledger_file
 from conformance.suite.outcomes.ledger import (
     AnyEvent,
     Check,
@@ -32,10 +32,10 @@ FAILED = Check(wall=4.0, test="t", id="CORE-001", what="w", outcome="failed", ex
 WRITER = """
 import os, sys
 from pathlib import Path
-from conformance.suite.outcomes.book import Book
-held = Book(Path(sys.argv[1]) / "ledger")
+from conformance.suite.outcomes.ledger_file import RunLedger
+held = RunLedger(Path(sys.argv[1]) / "ledger")
 for line in sys.stdin.buffer.read().splitlines():
-    held.take(line)
+    held.append_encoded(line)
 held._file.write(b'{"event":"check","te')
 print("written", flush=True)
 os.read(os.open(sys.argv[2], os.O_RDONLY), 1)
@@ -92,7 +92,7 @@ def test_a_killed_run_loses_nothing(killed: Path) -> None:
 
 
 def test_a_run_without_a_failure_was_interrupted(tmp_path: Path) -> None:
-    book.save(tmp_path / "ledger", of_run())
+    ledger_file.save(tmp_path / "ledger", of_run())
     assert call(tmp_path) == Exit.INTERRUPTED
 
 
@@ -100,7 +100,7 @@ def test_a_run_that_was_killed_at_its_very_end_has_no_verdict(tmp_path: Path) ->
     passed_check = msgspec.structs.replace(FAILED, outcome="passed")
     end = TestFinished(wall=5.0, test="t", outcome="passed", worker="gw0")
     run_started, *rest = of_run(passed_check, end, RunFinished(wall=9.0, interrupted=False, status=0))
-    book.save(
+    ledger_file.save(
         tmp_path / "ledger", [msgspec.structs.replace(run_started, plan=run_started.plan[:1], ids=("CORE-001",)), *rest]
     )
     assert call(tmp_path) == Exit.HARNESS
@@ -110,7 +110,7 @@ def test_what_cannot_be_recovered_is_one_line(tmp_path: Path, capsys: pytest.Cap
     assert call(tmp_path) == Exit.USAGE
     assert "has no ledger/run.jsonl — give the folder of a run, as reports/<run>" in capsys.readouterr().err
 
-    book.save(tmp_path / "ledger", [])
+    ledger_file.save(tmp_path / "ledger", [])
     assert call(tmp_path) == Exit.USAGE
     assert "the ledger does not have the beginning of the run" in capsys.readouterr().err
 
@@ -121,6 +121,6 @@ def test_what_cannot_be_recovered_is_one_line(tmp_path: Path, capsys: pytest.Cap
 
 def test_the_suite_may_have_changed_since(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_started, *rest = of_run()
-    book.save(tmp_path / "ledger", [msgspec.structs.replace(run_started, suite_digest="sha256:other"), *rest])
+    ledger_file.save(tmp_path / "ledger", [msgspec.structs.replace(run_started, suite_digest="sha256:other"), *rest])
     assert call(tmp_path) == Exit.INTERRUPTED
     assert "the suite has changed since that run" in capsys.readouterr().err

@@ -18,7 +18,7 @@ from test_model import DONE, TODAY, begin, check, ended, entry, limited, registr
 from conformance.report import document, model, terminal
 from conformance.report.progress import Progress
 from conformance.suite.outcomes import ledger
-from conformance.suite.outcomes.book import Book
+from conformance.suite.outcomes.ledger_file import RunLedger
 from conformance.suite.registry import quick, requirement
 from conformance.suite.registry.requirement import Level
 
@@ -243,9 +243,12 @@ def test_a_summary_fits_a_page_and_verbose_shows_every_requirement(report: model
 def progress(tmp_path: Path, *events: ledger.AnyEvent, **options: Any) -> str:
     """Return what is printed for these events without a terminal."""
     output = StringIO()
-    with Book(tmp_path) as book, Progress(book, 9, Console(file=output, width=200, highlight=False), 0.0, **options):
+    with (
+        RunLedger(tmp_path) as run_ledger,
+        Progress(run_ledger, 9, Console(file=output, width=200, highlight=False), 0.0, **options),
+    ):
         for event in events:
-            book.write(event)
+            run_ledger.write(event)
     return output.getvalue()
 
 
@@ -262,13 +265,13 @@ def test_a_run_in_which_all_is_well_prints_nothing(tmp_path: Path) -> None:
 
 def test_without_a_terminal_a_line_now_and_then_says_how_far_the_run_is(tmp_path: Path) -> None:
     output = StringIO()
-    with Book(tmp_path) as book, Progress(book, 9, Console(file=output, width=200), 0.0, every=0.0):
-        book.write(PHASE)
+    with RunLedger(tmp_path) as run_ledger, Progress(run_ledger, 9, Console(file=output, width=200), 0.0, every=0.0):
+        run_ledger.write(PHASE)
         deadline = time.monotonic() + 30
         while "0 of 9 tests, 0 failed  gw0: bringing the cluster up\n" not in output.getvalue():
             assert time.monotonic() < deadline, output.getvalue()
         for event in (started("t", "AA-002"), check("t", "AA-002", "failed"), ended("t", "failed")):
-            book.write(event)
+            run_ledger.write(event)
         while "1 of 9 tests, 1 failed\n" not in output.getvalue():
             assert time.monotonic() < deadline, output.getvalue()
 
@@ -320,11 +323,11 @@ def test_why_tests_are_blocked_is_reported_once(tmp_path: Path) -> None:
 def test_progress_tells_phases_and_ends_of_tests(tmp_path: Path) -> None:
     output = StringIO()
     console = Console(file=output, width=200, highlight=False)
-    with Book(tmp_path) as book, Progress(book, 1, console, 0.0, verbose=True):
-        book.write(ledger.Phase(worker="gw0", phase="bringing the cluster up"))
+    with RunLedger(tmp_path) as run_ledger, Progress(run_ledger, 1, console, 0.0, verbose=True):
+        run_ledger.write(ledger.Phase(worker="gw0", phase="bringing the cluster up"))
         for event in EVENTS[1:-1]:
-            book.write(event)
-        book.write(ledger.HarnessFault(worker="gw0", what="etcd \x1b[2J died"))
+            run_ledger.write(event)
+        run_ledger.write(ledger.HarnessFault(worker="gw0", what="etcd \x1b[2J died"))
     text = output.getvalue()
     assert "gw0: bringing the cluster up" in text
     assert "1/1 failed t.py::test_one (AA-002) 1.8 s" in text
@@ -346,9 +349,9 @@ def test_a_known_limit_is_explained_and_is_not_a_cause_of_failures() -> None:
 def test_a_known_limit_is_reported_while_its_scene_runs(tmp_path: Path) -> None:
     output = StringIO()
     console = Console(file=output, width=200)
-    with Book(tmp_path) as book, Progress(book, 1, console, 0.0, limited={"AA-002"}, verbose=True):
+    with RunLedger(tmp_path) as run_ledger, Progress(run_ledger, 1, console, 0.0, limited={"AA-002"}, verbose=True):
         for event in (started("u", "AA-002"), check("u", "AA-002", "failed"), ended("u", "known-limit")):
-            book.write(event)
+            run_ledger.write(event)
     assert "≈ AA-002 w (u)" in output.getvalue() and "1/1 known-limit u" in output.getvalue()
 
 

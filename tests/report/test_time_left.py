@@ -15,8 +15,8 @@ from test_model import ended, started
 
 from conformance.report.progress import Progress
 from conformance.report.time_left import TimeLeft, words
-from conformance.suite.outcomes.book import Book
 from conformance.suite.outcomes.ledger import Phase
+from conformance.suite.outcomes.ledger_file import RunLedger
 
 SCENES = {"a1": "a", "a2": "a", "b": "b", "c": "c"}
 COSTS = {"a": 10.0, "b": 10.0, "c": 80.0}
@@ -87,11 +87,11 @@ def test_the_line_of_a_run_says_what_is_done_failed_and_left(tmp_path: Path) -> 
     output = StringIO()
     time_left = TimeLeft({"t": "T", "u": "U"}, {"T": 100.0, "U": 1000.0})
     with (
-        Book(tmp_path) as book,
-        Progress(book, 2, Console(file=output, width=200), 0.0, every=0.0, time_left=time_left),
+        RunLedger(tmp_path) as run_ledger,
+        Progress(run_ledger, 2, Console(file=output, width=200), 0.0, every=0.0, time_left=time_left),
     ):
-        book.write(started("t", "AA-001"))
-        book.write(ended("t", "passed"))
+        run_ledger.write(started("t", "AA-001"))
+        run_ledger.write(ended("t", "passed"))
         until(lambda: bool(re.search(r"\] 1 of 2 tests, 0 failed, about \d+ min left\n", output.getvalue())), output)
 
 
@@ -99,14 +99,14 @@ def test_the_start_of_a_cluster_is_not_part_of_a_scene(tmp_path: Path) -> None:
     output = StringIO()
     time_left = TimeLeft({"t": "T", "u": "U"}, {"T": 0.001, "U": 0.001})
     with (
-        Book(tmp_path) as book,
-        Progress(book, 2, Console(file=output, width=200), 0.0, every=0.0, time_left=time_left),
+        RunLedger(tmp_path) as run_ledger,
+        Progress(run_ledger, 2, Console(file=output, width=200), 0.0, every=0.0, time_left=time_left),
     ):
-        book.write(started("t", "AA-001"))
-        book.write(Phase(wall=1.0, worker="gw0", phase="bringing the cluster up"))
+        run_ledger.write(started("t", "AA-001"))
+        run_ledger.write(Phase(wall=1.0, worker="gw0", phase="bringing the cluster up"))
         until(lambda: output.getvalue().count("gw0: bringing the cluster up") > 1, output)
         assert " left" not in output.getvalue(), "nothing was played yet"
-        book.write(Phase(wall=2.0, worker="gw0", phase="ready"))
+        run_ledger.write(Phase(wall=2.0, worker="gw0", phase="ready"))
         until(lambda: "less than a minute left" in output.getvalue(), output)
 
 

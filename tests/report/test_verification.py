@@ -19,7 +19,7 @@ from conformance import cli
 from conformance.errors import Exit, HarnessError
 from conformance.report import document, evidence, model, verification
 from conformance.run import launch
-from conformance.suite.outcomes import book
+from conformance.suite.outcomes import ledger_file
 from conformance.suite.outcomes.ledger import Check, TestFinished
 
 SUITE = "sha256:s"
@@ -29,7 +29,7 @@ Content = dict[str, Any]
 def write_run(folder: Path) -> Content:
     """Write a run's folder with ledger, bundle, settings, report, and all files that are made from the report; return
     the report."""
-    book.save(folder / "ledger", EVENTS)
+    ledger_file.save(folder / "ledger", EVENTS)
     (folder / "bundles" / "one").mkdir(parents=True)
     (folder / "bundles" / "one" / "history.jsonl").write_text("{}\n")
     (folder / "run.json").write_text("{}\n")
@@ -52,7 +52,7 @@ def test_a_run_of_which_the_cluster_blocked_everything_is_verified(tmp_path: Pat
     blocked = {"outcome": "blocked", "reason": "exceeded quota", "cause": "circumstances"}
     blocked_events = [replace(event, **blocked) if isinstance(event, TestFinished) else event for event in EVENTS]
     events = [event for event in blocked_events if not isinstance(event, Check)]
-    book.save(tmp_path / "ledger", events)
+    ledger_file.save(tmp_path / "ledger", events)
     content = document.write(tmp_path / "report.yaml", model.judge(REGISTRY, events, date(2026, 11, 21)))
     assert (content["verdict"]["result"], content["verdict"]["exitCode"]) == ("unknown", Exit.PARTIAL)
     assert problems(content, tmp_path) == ()
@@ -267,7 +267,7 @@ def test_comments_of_a_report_are_not_checked(tmp_path: Path, capsys: pytest.Cap
 
 def test_an_edited_ledger_is_found_by_its_verdict(tmp_path: Path) -> None:
     content = write_run(tmp_path)
-    book.save(tmp_path / "ledger", [e for e in EVENTS if not (isinstance(e, Check) and e.id == "AA-001")])
+    ledger_file.save(tmp_path / "ledger", [e for e in EVENTS if not (isinstance(e, Check) and e.id == "AA-001")])
     lines = problems(content, tmp_path)
     assert lines[0] == "ledger/run.jsonl was changed"
     assert lines[1].startswith("the ledger gives not-conformant, and another part `counts`, `profiles`, `requirements`")

@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from conformance import data
-from conformance.suite.outcomes import book, ledger
+from conformance.suite.outcomes import ledger, ledger_file
 from conformance.suite.scenes.repeated import unmarked
 from conformance.suite.session import shards
 
@@ -54,7 +54,7 @@ def document(former_costs: shards.Costs, measured: Iterable[dict[str, list[float
 def main(folders: list[str]) -> None:
     """Print the file."""
     ledgers = sorted(path.parent for folder in folders for path in Path(folder).rglob("run.jsonl"))
-    sys.stdout.write(document(shards.costs(), (seconds(book.read(path)) for path in ledgers)))
+    sys.stdout.write(document(shards.costs(), (seconds(ledger_file.read(path)) for path in ledgers)))
 
 
 if __name__ == "__main__":

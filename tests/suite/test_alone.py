@@ -10,7 +10,7 @@ import pytest
 from faked import Faked, RunResult
 
 from conformance.run.workers import Workers
-from conformance.suite.outcomes import book, ledger
+from conformance.suite.outcomes import ledger, ledger_file
 from conformance.suite.session import other_workers
 from conformance.suite.settings import RunSettings
 
@@ -54,7 +54,7 @@ SCENES = """
 
 
 def events(result: RunResult) -> list[ledger.AnyEvent]:
-    return list(book.read(result.folder / "ledger"))
+    return list(ledger_file.read(result.folder / "ledger"))
 
 
 @pytest.mark.parametrize("repeat", [1, 3])
@@ -112,9 +112,9 @@ class Line:
 
 
 def test_a_worker_is_alone_when_the_others_say_that_they_end_or_are_gone(tmp_path: Path) -> None:
-    with book.Book(tmp_path) as run_book:
+    with ledger_file.RunLedger(tmp_path) as run_ledger:
         workers, lines = (
-            Workers(RunSettings(run="r", directory="", implementation="x"), run_book, lambda collected: None),
+            Workers(RunSettings(run="r", directory="", implementation="x"), run_ledger, lambda collected: None),
             {},
         )
         for name in ("gw0", "gw1", "gw2"):

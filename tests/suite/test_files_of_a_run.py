@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from faked import Faked, RunResult
 
-from conformance.suite.outcomes import book, ledger
+from conformance.suite.outcomes import ledger, ledger_file
 
 HOSTILE_TESTS = """
     import shutil
@@ -119,29 +119,29 @@ def test_a_worker_that_replaces_a_killed_one_has_the_settings_of_the_run(faked: 
 def test_junk_in_the_ledger_of_an_earlier_run_is_named(faked: Faked) -> None:
     from conformance.errors import UsageError
 
-    with book.Book(faked.folder) as run_book:
-        run_book.write(ledger.WorkerEnded(worker="gw0"))
-    with (faked.folder / book.FILE).open("a") as file:
+    with ledger_file.RunLedger(faked.folder) as run_ledger:
+        run_ledger.write(ledger.WorkerEnded(worker="gw0"))
+    with (faked.folder / ledger_file.FILE).open("a") as file:
         file.write("junk\n")
     with pytest.raises(UsageError, match=r"run\.jsonl:2: is no event"):
-        list(book.read(faked.folder))
+        list(ledger_file.read(faked.folder))
 
 
 def test_what_a_worker_sends_and_is_no_event_is_a_harness_fault(faked: Faked) -> None:
-    with book.Book(faked.folder) as run_book:
-        run_book.take(b"junk")
-        [fault] = run_book.events()
+    with ledger_file.RunLedger(faked.folder) as run_ledger:
+        run_ledger.append_encoded(b"junk")
+        [fault] = run_ledger.events()
     assert isinstance(fault, ledger.HarnessFault) and "a worker sent something other than an event" in fault.what
 
 
 def test_a_full_disk_is_told_once(faked: Faked) -> None:
-    run_book = book.Book(faked.folder)
-    run_book._file.close()
-    run_book._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115, PTH123
+    run_ledger = ledger_file.RunLedger(faked.folder)
+    run_ledger._file.close()
+    run_ledger._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115, PTH123
     for number in range(3):
-        run_book.write(ledger.WorkerEnded(worker=f"gw{number}"))
-    run_book.close()
-    *worker_ends, fault = run_book.events()
+        run_ledger.write(ledger.WorkerEnded(worker=f"gw{number}"))
+    run_ledger.close()
+    *worker_ends, fault = run_ledger.events()
     assert len(worker_ends) == 3
     assert (
         isinstance(fault, ledger.HarnessFault) and "cannot be written: No space left on device: make room" in fault.what

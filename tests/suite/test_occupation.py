@@ -20,7 +20,7 @@ from conformance.cluster.existing.marks import marked
 from conformance.errors import UsageError
 from conformance.implementation import loading
 from conformance.run import trial
-from conformance.suite.outcomes import book, ledger
+from conformance.suite.outcomes import ledger, ledger_file
 from conformance.suite.session import occupation
 from conformance.suite.session.occupation import OccupationTerms, occupied
 from kube.client import Client
@@ -247,7 +247,7 @@ def test_workers_on_one_cluster_share_an_implementation(foreign: Cluster, tmp_pa
     )
     assert result.returncode == 0, result.stdout + result.stderr
     (run,) = tmp_path.iterdir()
-    played = [event for event in book.read(run / "ledger") if isinstance(event, ledger.ScenePlayed)]
+    played = [event for event in ledger_file.read(run / "ledger") if isinstance(event, ledger.ScenePlayed)]
     assert {event.worker for event in played} == {"gw0", "gw1"}
     lone_scenes = [event for event in played if event.scene.endswith("::ForeignServiceAndNoToken")]
     assert [event.worker for event in lone_scenes] == ["gw0"]

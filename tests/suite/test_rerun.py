@@ -10,7 +10,7 @@ import pytest
 from conformance.errors import UsageError
 from conformance.run import rerun
 from conformance.suite.outcomes import ledger
-from conformance.suite.outcomes.book import Book
+from conformance.suite.outcomes.ledger_file import RunLedger
 from conformance.suite.settings import RunSettings
 
 IMPLEMENTATION = ledger.Implementation(name="mine", version="1", roles=("operator",), features=(), digest="")
@@ -73,14 +73,14 @@ def earlier(tmp_path: Path) -> Path:
         part=("x",),
     )
     settings.save()
-    with Book(settings.ledger) as book:
+    with RunLedger(settings.ledger) as run_ledger:
         for event in (
             run_started("a.py::t", "a.py::u", "a.py::v"),
             finished_test("a.py::t", "passed"),
             failed_check("a.py::u"),
         ):
-            book.write(event)
-        book.write(finished_test("a.py::u", "failed"))
+            run_ledger.write(event)
+        run_ledger.write(finished_test("a.py::u", "failed"))
     with (settings.ledger / "run.jsonl").open("a") as file:
         file.write('{"event":"test-fini')
     return folder

@@ -15,7 +15,7 @@ from conformance.implementation import loading
 from conformance.implementation.descriptor import Role
 from conformance.run.workers import Workers
 from conformance.suite.environment import GivenUp
-from conformance.suite.outcomes.book import Book
+from conformance.suite.outcomes.ledger_file import RunLedger
 from conformance.suite.session import other_workers, shared
 from conformance.suite.session.shared import FIRST_WORKER, Attached, RunningImplementation
 from conformance.suite.settings import RunSettings
@@ -58,13 +58,13 @@ class Answers(Line):
 @pytest.fixture
 def workers(tmp_path: Path) -> Iterator[tuple[Workers, dict[str, Line]]]:
     settings = RunSettings(run="r1", directory=str(tmp_path), implementation="reference")
-    book = Book(tmp_path / "ledger")
-    pool = Workers(settings, book, lambda collected: None)
+    run_ledger = RunLedger(tmp_path / "ledger")
+    pool = Workers(settings, run_ledger, lambda collected: None)
     lines = {name: Line() for name in (FIRST_WORKER, "gw1", "gw2")}
     for name, line in lines.items():
         pool.add(name, line, {})
     yield pool, lines
-    book.close()
+    run_ledger.close()
 
 
 def test_who_asks_early_is_answered_when_the_first_worker_has_started_it(

@@ -1,5 +1,5 @@
 """The ledger of a run: its events, from which report.yaml, the terminal output and all other outputs are made
-(`book.py`)."""
+(`ledger_file.py`)."""
 
 from __future__ import annotations
 

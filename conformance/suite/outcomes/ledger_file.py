@@ -1,4 +1,4 @@
-"""The book of a run: all its events, collected in the process that controls the run.
+"""The ledger of a run: all its events, collected in the process that controls the run.
 
 The workers send their events through pipes (`run/workers.py`), and the report is made from the events that arrive. The
 file is only a copy for people, because any program of this user, including the judged implementation, could write to
@@ -23,11 +23,11 @@ from conformance.errors import UsageError
 from conformance.suite.outcomes.ledger import AnyEvent, HarnessFault, encoded
 
 FILE = "run.jsonl"
-_PIECE = 1 << 20
+_CHUNK_BYTES = 1 << 20
 _decoder = msgspec.json.Decoder(AnyEvent)
 
 
-class Book:
+class RunLedger:
     """Events in order of arrival. Any thread may write and read. Raises OSError if the file cannot be created."""
 
     def __init__(self, folder: Path) -> None:
@@ -51,9 +51,9 @@ class Book:
 
     def write(self, event: AnyEvent) -> None:
         """Add an event of this process."""
-        self.take(encoded(event))
+        self.append_encoded(encoded(event))
 
-    def take(self, line: bytes) -> AnyEvent:
+    def append_encoded(self, line: bytes) -> AnyEvent:
         """Add an event in the form in which a worker has sent it, and return it."""
         try:
             event: AnyEvent = _decoder.decode(line)
@@ -77,7 +77,7 @@ class Book:
     def close(self) -> None:
         """Close the file. Add a harness fault if its content differs from what was written to it."""
         with self._file:
-            for fault in (self._unwritten, "" if self._unwritten else self._changed()):
+            for fault in (self._unwritten, "" if self._unwritten else self._tampering()):
                 if fault:
                     self._unwritten = ""
                     self.write(HarnessFault(worker="run", what=fault, log=str(self._path)))
@@ -95,14 +95,14 @@ class Book:
         if written_bytes < len(line):
             self._unwritten = f"the ledger {self._path} cannot be written: the disk is full: make room"
 
-    def _changed(self) -> str:
+    def _tampering(self) -> str:
         fault = f"another program has changed the ledger {self._path}; judged is what the workers sent"
         try:
             file, digest = regular.OpenFile(self._path), hashlib.sha256()
             if file.size != self._written or not os.path.sameopenfile(file.descriptor, self._file.fileno()):
                 return fault
-            for place in range(0, self._written, _PIECE):
-                digest.update(file.at(place, _PIECE))
+            for offset in range(0, self._written, _CHUNK_BYTES):
+                digest.update(file.at(offset, _CHUNK_BYTES))
         except OSError:
             return fault
         return "" if digest.digest() == self._digest.digest() else fault
@@ -147,6 +147,6 @@ def read(folder: Path) -> Iterator[AnyEvent]:
             raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
         for number, line in enumerate(lines, 1):
             if line.endswith(b"\n"):
-                place, hint = f"{path}:{number}", "give the folder of another run"
-                events.append(bounded.decoded(_decoder.decode, line, place, problem="is no event", hint=hint))
+                location, hint = f"{path}:{number}", "give the folder of another run"
+                events.append(bounded.decoded(_decoder.decode, line, location, problem="is no event", hint=hint))
     return iter(sorted(events, key=lambda event: event.wall))
