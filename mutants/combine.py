@@ -47,7 +47,7 @@ def _files(paths: Iterable[Path]) -> list[Path]:
 
 def without_repeats(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """Return the outcomes without duplicates from several files. An outcome without a verdict is dropped if the same
-    trial also has one with a verdict."""
+    trial also has an outcome with a verdict."""
     unique: dict[tuple[str, str, tuple[str, ...], str], Outcome] = {}
     for outcome in outcomes:
         unique.setdefault((outcome.kind, outcome.name, outcome.ids, outcome.outcome), outcome)
@@ -58,15 +58,15 @@ def without_repeats(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 
 def foreign(files: Mapping[Path, Results], code: str) -> Iterator[str]:
-    """Yield a line for each file that was made with other code."""
+    """Yield a message for each file that was made with other code."""
     for path, content in files.items():
         if content.code != code:
             yield f"{path}: was made with other code than this checkout's: prove that shard again"
 
 
 def problems(outcomes: Sequence[Outcome], mutants: Mapping[str, Mutant]) -> Iterator[str]:
-    """Yield a line for each wrong outcome, one for each mutant without an outcome, and one with the claimed
-    requirements that have not passed without a mutant."""
+    """Yield a message for each wrong outcome, for each mutant without an outcome, and for the claimed requirements that
+    have not passed without a mutant."""
     for outcome in outcomes:
         if not outcome.right:
             yield f"{outcome.outcome} {outcome.name}: {outcome.reason}"

@@ -1,4 +1,4 @@
-"""The owner of pods, for mutants that keep state per owner."""
+"""The owner of pods, for mutants that keep state for each owner."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from reference_impl.api.pods import Pod
 
 
 def owner_of(pods: Iterable[Pod]) -> str:
-    """Return the UID of the clique that controls these pods; empty if no pod has a controller."""
+    """Return the UID of the clique that controls these pods, or an empty string if no pod has a controller."""
     return next((pod.metadata.controller.uid for pod in pods if pod.metadata.controller is not None), "")

@@ -1,9 +1,8 @@
 """`make variants`: prove that the suite passes every permitted difference.
 
-All variants that can be armed at once run together against the whole suite; each other variant runs alone on the
-requirements that it names. If a requirement fails in the combined run, each variant that could be the cause also runs
-alone. A variant whose replacement was never called, or never made a difference, is an error, because its run has shown
-nothing.
+The whole suite runs against all variants that can be armed at once. Each other variant runs alone on the requirements
+that it names. If a requirement fails in the combined run, each variant that could be the cause also runs alone. A
+variant whose replacement was never called, or never made a difference, is an error, because its run has shown nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def main(
     ] = False,
 ) -> None:
     """Prove all variants: together on the whole suite, and alone if they cannot be armed with the others."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that no run outlives this process
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # no run may outlive this process
     variants = list(VARIANTS.all().values())
     combined = trials.together(variants, whole=not quick)
     proofs = at_once([trial for trial in combined if not quick or trial.bench is trials.USUAL])
@@ -48,7 +47,7 @@ def main(
 
 
 def at_once(combined: Sequence[Trial]) -> list[Proof]:
-    """Run combined trials one after the other, and print what each has found."""
+    """Run combined trials one after the other, and print the findings of each trial."""
     proofs = []
     workdir = Path(tempfile.mkdtemp(prefix="variants-"))
     for trial in combined:
@@ -60,8 +59,8 @@ def at_once(combined: Sequence[Trial]) -> list[Proof]:
 
 
 def suspected(proof: Proof, variants: Sequence[Variant]) -> list[Variant]:
-    """Return the variants that may have caused the failures of a combined run: those that name a failed requirement, or
-    else all."""
+    """Return the variants that may have caused the failures of a combined run: the variants that name a failed
+    requirement or, if there are none, all armed variants."""
     if not proof.wrong:
         return []
     armed = [variant for variant in variants if variant.name in proof.trial.switches]

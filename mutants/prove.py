@@ -61,8 +61,8 @@ def main(
     parallel = parallel or runs.lanes(os.cpu_count() or 1, psutil.virtual_memory().total)
     planned = [*map(Trial.of_variant, permitted), *map(Trial.of_mutant, chosen)]
     # The controls run alongside the other trials and show that nothing fails under the same conditions. The selection
-    # has no controls: they would take longer than the whole selection, and the same requirements pass when everything
-    # is proved.
+    # has no controls, because they would take longer than the whole selection, and the same requirements pass when
+    # everything is proved.
     for bench in trials.BENCHES:
         bench_mutants = [mutant for mutant in chosen if trials.bench(mutant.caught_by) is bench]
         planned += [] if selection else trials.controls(bench_mutants, parallel)
@@ -117,7 +117,7 @@ def _named(catalog: Catalog[T], names: Sequence[str]) -> list[T]:
 def prove(
     planned: Sequence[Trial], parallel: int, bench: Bench, keep: Callable[[Proof], None] = lambda proof: None
 ) -> list[Proof]:
-    """Run the trials of one bench on lanes, longest first; keep and print each proof as soon as it is done."""
+    """Run the trials of one bench on lanes, longest first. Keep and print each proof as soon as it is available."""
     if not planned:
         return []
     workdir = Path(tempfile.mkdtemp(prefix="mutants-"))
@@ -149,7 +149,7 @@ def prove(
 
 
 def with_progress(futures: Sequence[Future[Proof]], console: Console, every: float = COUNT_SECONDS) -> Iterator[Proof]:
-    """Yield proofs as they complete, with a progress bar on a terminal, or else a printed count from time to time."""
+    """Yield proofs as they complete. Show a progress bar on a terminal, otherwise print a count from time to time."""
     columns = (TextColumn("proofs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console) if console.is_terminal else None
     with bar or contextlib.nullcontext():
@@ -165,7 +165,7 @@ def with_progress(futures: Sequence[Future[Proof]], console: Console, every: flo
 
 
 def lines(proof: Proof) -> str:
-    """Return a proof as text: one line, followed by what is wrong with it."""
+    """Return a proof as text: a summary line, followed by its problems."""
     trial = proof.trial
     claimed = f"{len(trial.ids)} requirements" if trial.kind == "reference" else ", ".join(trial.ids)
     text = [f"{proof.word:11}{trial.name:26}{proof.seconds:5.0f} s  {claimed}: {trial.text}"]

@@ -29,7 +29,7 @@ class Switch:
     text: str
     """A description of the behavior of the process, in one sentence without a subject."""
     apply: Apply
-    """Called once at process start; replaces code of the process."""
+    """A function that is called once at process start and replaces code of the process."""
 
 
 @dataclass(frozen=True)
@@ -43,35 +43,35 @@ class Mutant(Switch):
 
 @dataclass(frozen=True)
 class Variant(Switch):
-    """A permitted difference, and the requirements that must pass nevertheless, although an overly strict check would
-    fail them."""
+    """A permitted difference, and the requirements that must pass despite it. An overly strict check would fail
+    them."""
 
     passes: tuple[str, ...]
     time_scale: float | None = None
-    """The time scale of its proof, if the time scale of mutants is too short for what the variant does."""
+    """The time scale of its proof, if the time scale of mutants is too short for the behavior of the variant."""
     profiles: tuple[str, ...] = ()
     """Profiles that must pass as a whole, in addition to the requirements that the variant names."""
     exempt: tuple[str, ...] = ()
     """Requirements about the deliberate difference, which may fail."""
     conflict: str = ""
-    """The reason why the variant cannot be armed together with all others; empty if it can."""
+    """The reason why the variant cannot be armed together with all other variants, or an empty string if it can."""
 
 
 CHANGES = "changes"
-"""The value of `Fragile.scenario` for mutants that only changes of a set reveal."""
+"""The value of `Fragile.scenario` for mutants that only changes to a set reveal."""
 
 
 @dataclass(frozen=True)
 class Fragile(Switch):
     """A mutant that misbehaves only when something fails, and the plan with which `nemesis` finds it.
 
-    If the scenario is CHANGES, the behavior depends on what was desired earlier, and `nemesis change` finds the mutant.
+    If the scenario is CHANGES, the behavior depends on earlier desired states, and `nemesis change` finds the mutant.
     """
 
     scenario: str
     faults: tuple[str, ...]
     at: str = ""
-    """A part of the text of the points at which the mutant is found; empty for all points."""
+    """A part of the text of the points at which the mutant is found, or an empty string for all points."""
 
 
 AnySwitch = TypeVar("AnySwitch", bound=Switch)
@@ -81,7 +81,7 @@ class Catalog(Generic[AnySwitch]):
     """The switches that the modules of a package register. A catalog is an extension of the reference."""
 
     def __init__(self, word: str, package: str, neighbor: Catalog[Any] | None = None) -> None:
-        """`neighbor`: another catalog whose switches can also be armed by name."""
+        """`neighbor` is another catalog whose switches can also be armed by name."""
         self.word, self._package, self._neighbor = word, package, neighbor
         self._switches: dict[str, AnySwitch] = {}
 
@@ -97,7 +97,7 @@ class Catalog(Generic[AnySwitch]):
         return dict(self._switches)
 
     def named(self, names: Iterable[str]) -> list[AnySwitch]:
-        """Return the switches with these names. Raises UnknownNameError."""
+        """Return the switches with these names. Raises UnknownNameError if there is no switch with one of the names."""
         switches = self.all() | (self._neighbor.all() if self._neighbor else {})
         for name in names:
             if name not in switches:
@@ -127,12 +127,12 @@ VARIANTS = Catalog[Variant]("variant", "mutants.variants")
 
 
 def caught() -> dict[str, list[str]]:
-    """Return each requirement that catches mutants, with their names. `grove-conformance explain` shows them."""
+    """Return requirement → names of the mutants that it catches. `grove-conformance explain` shows them."""
     return _by_requirement((switch.name, switch.caught_by) for switch in MUTANTS.all().values())
 
 
 def permitted() -> dict[str, list[str]]:
-    """Return each requirement that variants pass, with their names. `grove-conformance explain` shows them."""
+    """Return requirement → names of the variants that must pass it. `grove-conformance explain` shows them."""
     return _by_requirement((switch.name, switch.passes) for switch in VARIANTS.all().values())
 
 

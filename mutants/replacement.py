@@ -1,9 +1,9 @@
 """Replacement of code in the running process, with notes on whether a replacement was called and made a difference.
 
-A mutant whose replacement is never called proves nothing: the suite has judged the unchanged reference. Each
-replacement therefore appends lines to the file named by the environment variable `GROVE_MUTANT_CALLS`: one when it is
-put in place, and one when it is first called. `alter` appends another line when a result first differs from the
-original one. `prove` reads the file after the run. Without the variable, nothing is written.
+A mutant whose replacement is never called proves nothing, because the suite has judged the unchanged reference. Each
+replacement therefore appends lines to the file named by the environment variable `GROVE_MUTANT_CALLS`: a line when it
+is put in place, and a line when it is first called. `alter` appends another line when a result first differs from the
+original result. `prove` reads the file after the run. Without the variable, nothing is written.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def replace(target: Any, name: str, wrong: Any) -> None:
     """Replace a function, method or property.
 
     Raises AttributeError if `target` has no such attribute, and TypeError if `wrong` cannot be called like the
-    original. When the code changes, a mutant therefore becomes neither a no-op nor a crash, which any check would
+    original. When the code changes, a mutant therefore cannot silently become a no-op, or a crash that any check would
     notice.
     """
     original = getattr(target, name)
@@ -106,8 +106,8 @@ def note_calls(owner: Any, name: str) -> None:
 
 
 def uncalled(file: Path) -> set[str] | None:
-    """Return the replacements that were put in place but never called or never made a difference; None if nothing was
-    replaced."""
+    """Return the replacements that were put in place but were never called or never made a difference, or None if
+    nothing was replaced."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     noted: dict[str, set[str]] = {word: set() for word in (_REPLACED, _CALLED, _ALTERS, _ALTERED)}
     for line in lines:

@@ -1,7 +1,7 @@
-"""The result file of a `make mutants` shard, with the outcome of each trial; it is written while the shard runs.
+"""The result file of a `make mutants` shard, with the outcome of each trial. It is written while the shard runs.
 
 Proofs take hours, whether started by hand or in a matrix of jobs. A shard that was killed continues where it stopped,
-as long as the code is the same; `mutants.combine` combines all shards into one result.
+as long as the code is the same. `mutants.combine` combines all shards into one result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SCHEMA = Path(__file__).with_name("results.schema.json")
 FOLDER = PROJECT / "reports" / "mutants"
 API_VERSION, KIND = "conformance.grove.io/v1alpha1", "MutantResults"
 CODE = ("conformance", "reference_impl", "kube", "mutants", "fixtures", "kwok-profiles")
-"""The folders whose contents decide what a proof shows."""
+"""The folders whose contents affect proofs."""
 NO_VERDICT = "NO VERDICT"
 RIGHT = frozenset({"killed", "passed"})
 
@@ -50,7 +50,7 @@ class Outcome:
 
     @property
     def right(self) -> bool:
-        """Return whether the outcome is the right one."""
+        """Return whether this is a right outcome."""
         return self.outcome in RIGHT
 
     @classmethod
@@ -64,7 +64,7 @@ class Outcome:
 
 @dataclass
 class Results:
-    """The outcomes of one file, and the digest of the code that they were obtained with."""
+    """The outcomes of one file, and the digest of the code with which they were obtained."""
 
     code: str
     outcomes: list[Outcome] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Results:
         return next((outcome for outcome in outcomes if outcome.outcome != NO_VERDICT), None)
 
     def add(self, outcome: Outcome) -> None:
-        """Add an outcome, in place of an earlier one of the same trial without a verdict."""
+        """Add an outcome. It replaces an earlier outcome of the same trial without a verdict."""
         same = (outcome.kind, outcome.name, outcome.ids)
         self.outcomes = [
             earlier
@@ -85,7 +85,7 @@ class Results:
         self.outcomes.append(outcome)
 
     def write(self, path: Path) -> None:
-        """Write the file atomically: if the process is killed meanwhile, the previous file remains."""
+        """Write the file atomically, so that the previous file remains if the process is killed meanwhile."""
         lines = [f"apiVersion: {API_VERSION}", f"kind: {KIND}", f"code: {self.code}", "outcomes:"]
         lines += [f"- {json.dumps(asdict(outcome), ensure_ascii=False)}" for outcome in self.outcomes]  # JSON is YAML
         if not self.outcomes:
@@ -108,7 +108,7 @@ def file_of(shard: str) -> Path:
 
 
 def read(path: Path) -> Results:
-    """Read a result file. Raises UnreadableError."""
+    """Read a result file. Raises UnreadableError if the file cannot be read or is not a result file."""
     try:
         document: dict[str, Any] = yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)
         jsonschema.validate(document, json.loads(SCHEMA.read_text("utf-8")))

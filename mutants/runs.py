@@ -23,8 +23,8 @@ from mutants import replacement
 from mutants.trials import USUAL, Bench, Trial
 
 FORKSERVER = multiprocessing.get_context("forkserver")
-"""Forks the runs from a process that has already imported and collected the suite, which would take a third of a run's
-CPU time."""
+"""The context that forks runs from a process that has already imported and collected the suite. Importing and
+collecting would take a third of a run's CPU time."""
 FORKSERVER.set_forkserver_preload(["conformance.run.preload"])
 
 WORDS = {"mutant": ("killed", "SURVIVED"), "variant": ("passed", "REJECTED"), "reference": ("passed", "FAILED")}
@@ -33,15 +33,15 @@ NO_VERDICT = (None, 2, 3)
 """Exit codes of runs without a verdict: killed (None), interrupted, or a failure of the suite or its cluster."""
 
 LANES_PER_CORE = 2
-"""Concurrent runs per core. A run waits for half of its time, so two fit; with more, each would be so slow that a delay
-caused by the mutant could not be told from one caused by load."""
+"""Concurrent runs per core. A run spends half of its time waiting, so a core has room for two runs. With more runs,
+each run would be so slow that a delay caused by the mutant could not be distinguished from a delay caused by load."""
 
 LANE_MEMORY = 2 * 2**30
-"""Bytes of memory that a lane's cluster may need at the end; the API server uses most of them."""
+"""Bytes of memory that a lane's cluster may need at the end. The API server uses most of the memory."""
 
 
 def lanes(cores: int, memory: int) -> int:
-    """Return how many runs fit on a machine at the same time."""
+    """Return the number of runs that fit on a machine at the same time."""
     return max(1, min(LANES_PER_CORE * cores, memory // LANE_MEMORY))
 
 
@@ -166,14 +166,15 @@ def _arguments(trial: Trial, folder: Path, kubeconfig: str) -> list[str]:
 
 
 def _wrong(trial: Trial, requirements: Sequence[dict[str, Any]], exitcode: int | None) -> dict[str, str]:
-    """Return the requirements whose outcome is not the one that the trial requires."""
+    """Return requirement id → outcome for the requirements whose outcome differs from the outcome that the trial
+    requires."""
     outcomes = {entry["id"]: entry["outcome"] for entry in requirements}
     wrong = {i: outcomes.get(i, "not in the report") for i in trial.ids if outcomes.get(i) != trial.right(i)}
     if trial.kind != "mutant":
-        # A failure of any requirement counts here; in whole profiles, so does a requirement that could not be judged.
+        # Any failed requirement counts here. In whole profiles, a requirement that could not be judged also counts.
         bad = ("failed", "blocked") if trial.profiles or trial.whole else ("failed",)
         return wrong | {i: outcome for i, outcome in outcomes.items() if outcome in bad and i not in trial.exempt}
-    # A SHOULD or a seed does not decide the verdict: if nothing else was selected, the run is partial or has judged
+    # A SHOULD or a seed does not decide the verdict. If nothing else was selected, the run is partial or has judged
     # nothing.
     trial_requirements = [entry for entry in requirements if entry["id"] in trial.ids]
     decides = any(entry["level"] == "MUST" and not entry.get("seed") for entry in trial_requirements)

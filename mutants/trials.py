@@ -1,4 +1,4 @@
-"""Trials: which run of the suite proves what, and the order in which runs start."""
+"""Trials: the runs of the suite that prove mutants and variants, and the order in which they start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import yaml
 from mutants.registry import Mutant, Variant
 
 TIME_SCALE = "0.25"
-"""The usual time scale; it shortens waits for things that a broken implementation never does."""
+"""The usual time scale. It shortens waits for things that a broken implementation never does."""
 
 INVARIANT = "INV"
 """The prefix of the requirements that are judged in every test."""
@@ -33,14 +33,14 @@ class Bench:
 
 USUAL = Bench("reference")
 WORKLOAD_API = Bench("reference-workload-api", ("--kubernetes", "1.37", "--features", "workload-api"))
-"""For requirements that are judged with kube-scheduler (docs/workload-api.md)."""
+"""The bench for requirements that are judged with kube-scheduler (docs/workload-api.md)."""
 
 
 NAMES = Bench("reference-names")
-"""For requirements of the contract's earlier release line, which the default reference does not follow."""
+"""The bench for requirements of the contract's earlier release line, which the default reference does not follow."""
 OF_NAMES = frozenset({"CORE-032", "CORE-033", "RES-051"})
 KAI = Bench("reference-kai")
-"""For requirements about schedulers' topology resources, which need the back-end of such a scheduler."""
+"""The bench for requirements about schedulers' topology resources, which need the back-end of such a scheduler."""
 OF_KAI = frozenset({"TOPO-052", "TOPO-053"})
 BENCHES = (USUAL, NAMES, KAI, WORKLOAD_API)
 
@@ -57,7 +57,7 @@ def bench(ids: Iterable[str]) -> Bench:
 
 @dataclass(frozen=True)
 class Trial:
-    """A run of the suite: what it judges, on which requirements, and which outcome each requirement must have."""
+    """A run of the suite: its subject, its requirements, and the outcome that each requirement must have."""
 
     kind: Literal["mutant", "variant", "reference"]
     name: str
@@ -65,13 +65,13 @@ class Trial:
     ids: tuple[str, ...]
     time_scale: str = TIME_SCALE
     blocked: tuple[str, ...] = ()
-    """Requirements that a test which ends early must leave without a verdict."""
+    """Requirements that must be left without a verdict because a test ends early."""
     profiles: tuple[str, ...] = ()
-    """Profiles that run as a whole; none of their requirements may be left without a verdict."""
+    """Profiles that run as a whole. All their requirements must get a verdict."""
     exempt: tuple[str, ...] = ()
     """Requirements whose outcome does not matter."""
     armed: tuple[str, ...] = ()
-    """The armed switches, if they are not just the one that the trial is named after."""
+    """The armed switches, unless the only one is the switch that the trial is named after."""
     whole: bool = False
     """Whether all requirements are judged, on clusters that the run starts itself."""
 
@@ -106,8 +106,8 @@ class Trial:
 
 
 def together(variants: Iterable[Variant], *, whole: bool = False) -> list[Trial]:
-    """Return one trial per bench in which all compatible variants are armed together: on the first requirement that
-    each names or, with `whole`, on all requirements."""
+    """Return one trial per bench in which all compatible variants are armed together. Each trial judges the first
+    requirement that each variant names or, with `whole`, all requirements."""
     compatible = [variant for variant in variants if not variant.conflict]
     casts = [(target, [variant for variant in compatible if bench(variant.passes) is target]) for target in BENCHES]
     return [_at_once(cast, target, whole) for target, cast in casts if cast]
@@ -133,8 +133,8 @@ def _at_once(cast: Sequence[Variant], on: Bench, whole: bool) -> Trial:
 def controls(chosen: Sequence[Mutant], runs: int) -> list[Trial]:
     """Return at most `runs` trials without a mutant that cover all requirements claimed by the chosen mutants.
 
-    An area of requirement ids stays in one run, because its tests share scenes; the runs get about the same number of
-    ids. Invariants are judged in all runs; selecting them would by itself select nearly every test.
+    An area of requirement ids stays in one run, because its tests share scenes. The runs get about the same number of
+    ids. Invariants are judged in all runs, and selecting them would select nearly every test.
     """
     areas: dict[str, list[str]] = {}
     for identity in sorted({identity for mutant in chosen for identity in (*mutant.caught_by, *mutant.blocks)}):
@@ -162,14 +162,14 @@ def selection() -> list[str]:
 
 
 def longest_first(trials: Iterable[Trial], file: Path = DURATIONS_FILE) -> list[Trial]:
-    """Sort trials so that no long one runs alone at the end: controls first, then trials that never ran, then the
-    longest first."""
+    """Sort trials so that no long trial runs alone at the end. Controls come first, then trials that never ran, then
+    the other trials, longest first."""
     last_seconds = _seconds(file)
     return sorted(trials, key=lambda trial: (trial.kind != "reference", -last_seconds.get(_key(trial), float("inf"))))
 
 
 def remember(durations: Iterable[tuple[Trial, float]], file: Path = DURATIONS_FILE) -> None:
-    """Store how long trials took, to order those of the next run."""
+    """Store the durations of trials, which determine the order of the next run."""
     all_seconds = _seconds(file) | {_key(trial): round(seconds, 1) for trial, seconds in durations}
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(all_seconds, indent=1, sort_keys=True), encoding="utf-8")

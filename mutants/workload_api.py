@@ -1,8 +1,8 @@
 """Wrong and permitted differences of the Workload API back-end (docs/workload-api.md).
 
-`CAUGHT_BY` and `PASSES` say which requirements judge a difference; a difference is registered as a mutant or variant if
-they name any. `tests/mutants/test_workload_api_mutants.py` shows without a cluster that each difference changes what it
-claims to change.
+`CAUGHT_BY` and `PASSES` list the requirements that judge a difference. A difference that has such requirements is
+registered as a mutant or variant. `tests/mutants/test_workload_api_mutants.py` shows without a cluster that each
+difference changes what it claims to change.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ class Difference:
 
 
 class Differences:
-    """Differences by name."""
+    """A collection of differences by name."""
 
     def __init__(self, judged: dict[str, tuple[str, ...]], register: Callable[..., Callable[[Apply], Apply]]) -> None:
         self.all: dict[str, Difference] = {}
         self._judged, self._register = judged, register
 
     def add(self, name: str, text: str, *caught_by: str) -> Callable[[Apply], Apply]:
-        """Register the function as the difference of this name."""
+        """Register the function as the difference with this name."""
 
         def register(apply: Apply) -> Apply:
             assert name not in self.all, name
@@ -109,7 +109,7 @@ PERMITTED = Differences(PASSES, variant)
 
 
 def change_objects(change: Callable[[PodGang, list[Manifest]], list[Manifest]]) -> None:
-    """Change the desired objects of each gang before they are compared with the existing ones."""
+    """Change the desired objects of each gang before they are compared with the existing objects."""
     original = manifests.desired
 
     def desired(
@@ -121,10 +121,10 @@ def change_objects(change: Callable[[PodGang, list[Manifest]], list[Manifest]]) 
 
 
 def extras_at_once() -> None:
-    """Create pods above the minimum together with the minimum, as the proposal has it (WL-HD7)."""
+    """Create pods above the minimum together with the minimum, as the proposal says (WL-HD7)."""
     replace(standing, "most_pods", lambda now, least, pods, mode: None)
 
 
 def lost_pods_together() -> None:
-    """Require all children again before a lost pod is replaced, as the proposal has it."""
+    """Require all children again before a lost pod is replaced, as the proposal says."""
     replace(standing, "required_groups", lambda now, mode: None)

@@ -1,1 +1,1 @@
-"""Mutants that misbehave only when something fails, which `nemesis` has to find."""
+"""Mutants that misbehave only when something fails. `nemesis` must find them."""

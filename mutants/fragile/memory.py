@@ -1,4 +1,4 @@
-"""Operators that keep state in memory that belongs in the API server alone."""
+"""Operators that keep state in memory although it belongs only in the API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that do not retry, or retry a wrong request."""
+"""Operators that do not retry failed requests, or that retry the wrong requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _failed_keys_dropped() -> None:
 
 
 def _swallowed(name: str, swallow: Any) -> None:
-    """Make a method of Writer ignore the errors for which `swallow` is true."""
+    """Make a method of Writer ignore the errors for which `swallow` returns True."""
     original = getattr(Writer, name)
 
     async def swallowing(self: Writer, *arguments: Any, **named: Any) -> Any:

@@ -1,5 +1,5 @@
-"""Operators that behave correctly even when something fails, as long as the desired state changes only once; their
-behavior depends on what was desired earlier. `nemesis change` finds them."""
+"""Operators whose behavior depends on earlier desired states. They behave correctly even when something fails, as long
+as the desired state changes only once. `nemesis change` finds them."""
 
 from __future__ import annotations
 

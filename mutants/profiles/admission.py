@@ -1,4 +1,4 @@
-"""Mutants of the operator's webhooks: in each, one rule is missing or wrong."""
+"""Mutants of the operator's webhooks. In each mutant, one rule is missing or wrong."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from reference_impl.plan import defaults
 
 
 def _ignore(capacity: Any, ignored: Callable[[FieldError], bool], name: str = "violations") -> None:
-    """Drop the errors for which `ignored` is true."""
+    """Drop the errors for which `ignored` returns True."""
     original = getattr(capacity, name)
     replace(capacity, name, lambda *arguments: [error for error in original(*arguments) if not ignored(error)])
 
 
 def _at(leaf: str, *words: str) -> Callable[[FieldError], bool]:
-    """Return a predicate of errors whose path ends in `leaf` and, if words are given, whose detail contains one of
-    them."""
+    """Return a predicate for errors whose path ends in `leaf` and, if words are given, whose detail contains one of the
+    words."""
     return lambda error: error.path.endswith(leaf) and (not words or any(word in error.detail for word in words))
 
 

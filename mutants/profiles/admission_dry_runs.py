@@ -1,4 +1,4 @@
-"""Mutants whose webhooks behave correctly only in dry runs, which is what tests of webhooks usually send."""
+"""Mutants whose webhooks behave correctly only in dry runs, which tests of webhooks usually send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants of how a coherent update plans its sub-steps."""
+"""Mutants that plan the sub-steps of a coherent update incorrectly."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _step_in_one() -> None:
         return SubStep(SubStepKind.ANCHOR, {c.key: min(steps.target(c, count), remaining[c.key]) for c in components})
 
     replace(steps, "beginning", beginning)
-    _ignore_the_budget()  # otherwise no such anchor is ever opened, and the result does not differ
+    _ignore_the_budget()  # otherwise no such anchor is ever opened, and the mutant makes no difference
 
 
 @mutant("one-step-only", "operator", "opens one anchor with the minimum, then only tails", "COHR-032", "COHR-092")
@@ -124,7 +124,7 @@ def _joined_pods_not_awaited() -> None:
 
 
 def progress_by_count(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-    """Assume that the finished replicas are those with the lowest indices, which is wrong after a revert."""
+    """Assume that the finished replicas have the lowest indices, which is wrong after a revert."""
     members = original_slots(layout, key, observed, generation)
     if key.kind is Kind.CLIQUE:
         return members

@@ -76,7 +76,7 @@ def _anchors_last() -> None:
         return [name for name, other in self.gangs.items() if entry.anchor and not other.entry.anchor]
 
     def wake_dependents(self: Operator, item: Object, gang: str) -> None:
-        self._wake_replica(item)  # an operator that waits for other gangs checks again when they change
+        self._wake_replica(item)  # an operator that waits for other gangs checks them again when they change
 
     replace(Placement, "awaited", awaited)
     replace(Operator, "_wake_dependents", wake_dependents)

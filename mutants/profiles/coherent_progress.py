@@ -1,4 +1,5 @@
-"""Mutants of the order of replicas in a coherent update, of its reports, and of losses and restarts during it."""
+"""Mutants of the order of replicas in a coherent update, of its reports, and of losses and restarts during the
+update."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ def _added_replicas_share_a_gang() -> None:
 
 
 Keep = Callable[[dict[str, tuple[int, ...]], int], dict[str, tuple[int, ...]]]
-"""Selects the replicas that stay: takes a group's indices by entry and the number to keep; returns the kept indices by
-entry."""
+"""A function that selects the replicas that stay. It takes a group's indices by entry and the number of replicas to
+keep, and returns the kept indices by entry."""
 
 
 def _lowest_removed(before: dict[str, tuple[int, ...]], count: int) -> dict[str, tuple[int, ...]]:
@@ -53,7 +53,7 @@ def _oldest_removed(before: dict[str, tuple[int, ...]], count: int) -> dict[str,
 
 
 def _fitted_by(keep: Keep) -> Callable[..., Layout]:
-    """Return a replacement for `fitted` that removes other replicas of scaling groups: `keep` selects those that
+    """Return a replacement for `fitted` that removes other replicas of scaling groups. `keep` selects the replicas that
     stay."""
 
     def fitted(
@@ -87,7 +87,7 @@ fitted_with_gaps = _fitted_by(_oldest_removed)
 
 
 def fits_by_count(layout: Layout, components: Sequence[Component]) -> bool:
-    """Return whether the layout holds the right number of members of each component, whatever their indices are."""
+    """Return whether the layout holds the right number of members of each component, regardless of their indices."""
     return all(sum(entry.count(component.key) for entry in layout) == component.replicas for component in components)
 
 

@@ -95,7 +95,7 @@ def _always_published() -> None:
 
 @mutant("services-on-demand", "operator", "makes Services headless only where a set asks for them", "CORE-042")
 def make_services_on_demand() -> None:
-    """Do not default headlessServiceConfig, and make the Services of sets without it ordinary ones."""
+    """Do not default headlessServiceConfig, and create ordinary Services for sets without it."""
     defaulted, original = defaults._zero, children.service
 
     def zero(root: str, within: dict[str, Any], field: str, *value: Any) -> Iterator[Any]:
@@ -192,7 +192,7 @@ def _gated_for_ever() -> None:
 
     def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> PodCliqueStatus:
         status = original(clique, members, *rest)
-        # Statuses are not written on every change, so values that were never written count too.
+        # Statuses are not written on every change, so values that were never written also count.
         gated = highest[clique.metadata.uid] = max(status.schedule_gated_replicas, highest[clique.metadata.uid])
         return msgspec.structs.replace(status, schedule_gated_replicas=gated)
 
@@ -285,7 +285,7 @@ def _status_rewritten_at_rest() -> None:
 
 
 REWRITE_SECONDS = 12.0
-"""Seconds: longer than an operator may take to come to rest."""
+"""Seconds after which the status is rewritten. This is longer than an operator may take to come to rest."""
 
 
 @mutant("all-gates-removed", "operator", "removes all gates of a pod instead of only its own", "GANG-020")

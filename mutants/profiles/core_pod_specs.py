@@ -1,4 +1,4 @@
-"""Mutants of the pod-spec fields that pods and cliques take from their template: one mutant for each class of
+"""Mutants of the pod spec fields that pods and cliques take from their template. There is one mutant for each class of
 fields."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Mutants of pods whose template has native sidecars and init containers, with waits added by the operator or replicas
-added by a scale-out."""
+"""Mutants of pods whose template has native sidecars and init containers, if the operator adds its own init container
+or a scale-out adds replicas."""
 
 from __future__ import annotations
 

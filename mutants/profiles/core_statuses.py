@@ -1,4 +1,4 @@
-"""Mutants of the operator's reports on pods."""
+"""Mutants of the operator's reports about pods."""
 
 from __future__ import annotations
 

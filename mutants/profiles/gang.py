@@ -67,7 +67,7 @@ def _groups_by_themselves() -> None:
 
 
 def _on_a_cluster(name: str, planning: str, *caught_by: str) -> None:
-    """Register a mutant of the planning for the suite; it is also proved against the oracle."""
+    """Register a mutant of the planning for the suite. The mutant is also proved against the oracle."""
     [planning_mutant] = [candidate for candidate in scheduler_placement.MUTANTS if candidate.name == planning]
     mutant(name, "gang-scheduler", planning_mutant.text, *caught_by)(planning_mutant.apply)
 
@@ -100,7 +100,7 @@ OWN_GATES = (labels.GATE, OTHER_GATE, SECOND_GATE)
 @mutant("gate-misnamed", "operator", "gives the scheduling gate of pods another name", "GANG-026")
 def rename_gate() -> None:
     """Create pods with a gate of another name. Gates of both names are removed, because earlier pods may have the usual
-    one."""
+    gate."""
 
     _change_gates(lambda gates: [{"name": OTHER_GATE} if gate["name"] == labels.GATE else gate for gate in gates])
 

@@ -1,4 +1,4 @@
-"""Mutants of PodGangMaps: of their entries, and of the gangs, cliques and pods that follow from them."""
+"""Mutants of the entries of PodGangMaps, and of the gangs, cliques and pods that follow the entries."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _ready_pods_join_the_anchor() -> None:
                 await self._writer.patch(self._cache.pods, pod, body)
 
     async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
-        if not any(pod.ready for pod in self._cache.pods_of(place.clique)):  # otherwise it would replace them
+        if not any(pod.ready for pod in self._cache.pods_of(place.clique)):  # or it would replace these pods
             await balanced(self, place)
 
     balanced = CliqueReconciler._balance

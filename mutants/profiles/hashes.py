@@ -1,4 +1,5 @@
-"""Mutants of template hashes: an order that matters is ignored, or the reverse; inputs are missing or added."""
+"""Mutants of template hashes. An order that matters is ignored, an order that does not matter counts, or inputs are
+missing or added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants of how quantities are written."""
+"""Mutants that store quantities in the wrong notation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reference_impl.runtime import configuration
 
 
 def _stores_as_sent(*, unless_legacy: bool, if_complete: bool = False) -> None:
-    """Store quantities as sent: always, or only if nothing has to be defaulted."""
+    """Store quantities as sent, either always or only if nothing has to be defaulted."""
     original, defaulted = notation.patch, defaults.patch
     configured = vars(configuration.Hashes)["policy"].fget
     legacy = False

@@ -1,4 +1,4 @@
-"""Mutants whose mistakes do not show in small scenes; the rules about every history catch them."""
+"""Mutants whose mistakes do not show in small scenes. The rules about all histories catch them."""
 
 from __future__ import annotations
 

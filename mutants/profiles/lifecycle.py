@@ -1,4 +1,4 @@
-"""Mutants of deletion, by the user and of single objects."""
+"""Mutants of the deletion of sets and of single objects by users."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def _gangs_by_name_alone() -> None:
         result = original(item, gang_pods, scheduler_name, assumed_nodes, levels)
         strangers = [
             pod
-            for (namespace, _), foreign in pods_of_gangs.items()  # not by name: gang names differ by epoch
+            for (namespace, _), foreign in pods_of_gangs.items()  # gang names contain epochs
             if namespace != item.metadata.namespace
             for pod in foreign
             if pod.spec.node_name

@@ -1,4 +1,4 @@
-"""Mutants of the reactions to nodes that are cordoned, drained or failed."""
+"""Mutants of the reactions to nodes that are cordoned, are drained, or fail."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Node(msgspec.Struct):
 
 
 def _stuck(pod: Pod) -> bool:
-    """Return whether a pod is being deleted on a node where it cannot terminate."""
+    """Return whether a pod is being deleted but cannot terminate, because its node has failed."""
     return pod.terminating and not pod.ready
 
 

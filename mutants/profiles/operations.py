@@ -1,4 +1,4 @@
-"""Mutants of leader election: they show when an operator is stopped, restarted, or not the only instance."""
+"""Mutants of leader election. They show when an operator is stopped or restarted, or is not the only instance."""
 
 from __future__ import annotations
 

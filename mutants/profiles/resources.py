@@ -484,8 +484,8 @@ def _service_conflict_hidden() -> None:
 
 
 def _levels_turned(turned: Callable[[str], bool]) -> None:
-    """Reverse the missing levels in the condition's message if there are several and `turned`, given the UID of the
-    set, is true."""
+    """Reverse the missing levels in the condition's message if there are several levels and `turned` returns True for
+    the UID of the set."""
     original = topology.condition
 
     def condition(pcs: Any, *rest: Any) -> Any:

@@ -26,7 +26,7 @@ def _domain_unlabelled() -> None:
 
 
 def _ends(complaint_of: Callable[[str], str]) -> None:
-    """Pass the operator's error message about what the cluster lacks through `complaint_of`."""
+    """Pass the operator's error message about missing features of the cluster through `complaint_of`."""
 
     async def unmet(client: Client, requested: features.Features, line: Line) -> str:
         return complaint_of(await features.unmet(client, requested, line))

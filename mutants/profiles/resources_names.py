@@ -17,7 +17,7 @@ from reference_impl.plan.reconcile_error import ReconcileError
 
 
 def accept_collisions() -> None:
-    """Make admission accept such sets, as upstream's admission does."""
+    """Make admission accept sets in which two objects would have the same name, as upstream's admission does."""
     replace(collisions, "violations", lambda pcs, old: ())
 
 

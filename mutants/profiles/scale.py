@@ -23,7 +23,7 @@ from reference_impl.scheduler import cycle
 from reference_impl.scheduler.gang import Gang
 
 MAX_CORRECT = 100
-"""The number of replicas beyond which the mutants misbehave. Proofs use 125 replicas: a quarter of 500."""
+"""The number of replicas above which the mutants misbehave. Proofs use 125 replicas, which is a quarter of 500."""
 
 
 @mutant("first-gangs-only", "gang-scheduler", "considers the hundred oldest gangs only", "LOAD-001")

@@ -1,4 +1,4 @@
-"""Mutants of scaling: the objects that are created and deleted."""
+"""Mutants of the objects that scaling creates and deletes."""
 
 from __future__ import annotations
 

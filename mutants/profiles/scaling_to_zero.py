@@ -1,4 +1,4 @@
-"""Mutants that mistake a component that is scaled to zero for a lost one."""
+"""Mutants that mistake a component that is scaled to zero for a lost component."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def _idle_required() -> None:
 
 
 def idle_groups(*, keep_minimum: bool) -> None:
-    """Give anchors a PodGroup for each standalone clique, even if it is scaled to zero, with minReplicas 0 or its
-    minimum."""
+    """Give anchors a PodGroup for each standalone clique, even if the clique is scaled to zero. Such a PodGroup has
+    minReplicas 0 or the minimum of the clique."""
 
     def planned(
         plans: list[PlannedGang], pcs: PodCliqueSet, index: int, placement: Placement, *_: Any

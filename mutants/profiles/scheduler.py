@@ -45,7 +45,8 @@ def _partial_bind() -> None:
 
 @mutant("gives-up", "gang-scheduler", "never retries a gang that did not fit", "SCHED-002", "SCHED-043")
 def _gives_up() -> None:
-    # Independent of what wakes the scheduler, because events of other tests on the same cluster would wake it anyway.
+    # This does not depend on what wakes the scheduler, because events of other tests on the same cluster would wake it
+    # anyway.
     original, lost = cycle.plan, set[str]()
 
     def plan(gangs: Iterable[Gang], capacity: Capacity, other_pods: OtherPods | None = None) -> Plan:
@@ -143,8 +144,8 @@ def _domain_for_all() -> None:
     first: dict[tuple[str, str], frozenset[str]] = {}
 
     def family(gang: Gang, key: str) -> tuple[str, str]:
-        """Return a key that gangs of one set share: names that differ only in replica and epoch, or in the last part of
-        one scenario."""
+        """Return a key that the gangs of one set share. Their names differ only in replica and epoch or, in a scenario,
+        in the last part."""
         return key, re.sub(r"-\d+-\d{10,}.*", "", gang.name).rstrip("0123456789xy").rstrip("-")
 
     def settled_domains(gang: Gang, scope: ConstraintScope, key: str, capacity: Capacity) -> frozenset[str]:

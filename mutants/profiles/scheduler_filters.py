@@ -24,7 +24,7 @@ NO_REASON = ""
 
 
 def _forgives(plugin: type[Plugin], *words: str) -> None:
-    """Make a filter reject no node; with `words`, ignore only the reasons that contain one of them."""
+    """Make a filter accept all nodes. With `words`, ignore only the reasons that contain one of the words."""
     original = plugin.refusal
 
     def refusal(self: Plugin, node: Node) -> str:

@@ -40,7 +40,7 @@ MUTANTS: list[PlacementMutant] = []
 
 
 def breaks(name: str, text: str, *rules: str, caught_by: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Register a mutant of the planning. `caught_by` holds ids of requirements, separated by spaces."""
+    """Register a mutant of the planning. `caught_by` has the ids of requirements, separated by spaces."""
 
     def register(apply: Callable[[], None]) -> Callable[[], None]:
         MUTANTS.append(PlacementMutant(name, text, rules, apply))
@@ -223,7 +223,7 @@ def _cordon_ignored() -> None:
 
 
 def _without(*, ignored: Callable[[Gang, ConstraintScope], bool]) -> None:
-    """Ignore the constraints of the scopes for which `size` is true."""
+    """Ignore the constraints of the scopes for which `ignored` returns True."""
     original = placing.place
 
     def place(gang: Gang, requested: Pending, capacity: Capacity, budget: Budget) -> Placement | None:

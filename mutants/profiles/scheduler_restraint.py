@@ -1,5 +1,5 @@
-"""Mutants of the gang scheduler's restraint: it writes fields that belong to the operator, ends gangs on its own, or
-takes capacity that is still in use."""
+"""Mutants of a gang scheduler that writes fields that belong to the operator, ends gangs on its own, or takes capacity
+that is still in use."""
 
 from __future__ import annotations
 

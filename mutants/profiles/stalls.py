@@ -1,5 +1,5 @@
-"""Mutants that stall: requirements about what follows the stall are blocked, and only the requirements about the
-stalled step fail."""
+"""Mutants that stall. Only the requirements about the stalled step fail, and requirements about later steps are
+blocked."""
 
 from __future__ import annotations
 

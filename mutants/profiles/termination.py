@@ -94,7 +94,7 @@ def _groups_terminated() -> None:
 
 @mutant("gangs-terminated", "operator", "deletes the gangs of a replica that it terminates", "TERM-022")
 def terminate_gangs() -> None:
-    """Delete the gangs of a terminated replica as well. Like any missing gangs, they are created again."""
+    """Delete the gangs of a terminated replica as well. Like any missing gangs, they are recreated."""
     original = Termination._replica
 
     async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
@@ -226,7 +226,7 @@ def _starting_pods_lost() -> None:
 
 
 def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
-    """Make `moves`, given the old and the new condition, decide whether a breach gets a new transition time."""
+    """Let `moves(old, new)` decide whether a breach gets a new transition time."""
     original = conditions.put
 
     def put(old: list[Condition] | None, new: Condition) -> list[Condition]:

@@ -43,8 +43,8 @@ from reference_impl.plan.lines import Line
 from reference_impl.plan.update_group_replicas import Replica
 
 MAX_OLD = 20
-"""How often an object is built from an old template. Its update replaces it each time, so without a limit the machine
-would do nothing else, and no step of the scene would end."""
+"""The maximum number of times that an object is built from an old template. The update replaces the object each time,
+so without a limit the updates would never end and would keep the machine busy."""
 
 # -- pods --------------------------------------------------------------------------------------------------------------
 

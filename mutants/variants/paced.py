@@ -1,4 +1,4 @@
-"""Variants of when the operator works."""
+"""Variants that differ in the times at which the operator works."""
 
 from __future__ import annotations
 

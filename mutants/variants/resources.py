@@ -1,4 +1,5 @@
-"""Variants of secondary resources, and of other clients' changes that PodCliques and scaling groups keep."""
+"""Variants of secondary resources, and variants in which PodCliques and scaling groups keep changes by other
+clients."""
 
 from __future__ import annotations
 

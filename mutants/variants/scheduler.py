@@ -1,5 +1,5 @@
-"""Variants of the gang scheduler: other messages, order, scores and choices among equals, and features that it
-lacks."""
+"""Variants of the gang scheduler with other messages, orders, scores and choices among equals, or with missing
+features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants of the served CRDs: additions that a CRD may have."""
+"""Variants of the served CRDs with permitted additions."""
 
 from __future__ import annotations
 

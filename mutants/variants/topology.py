@@ -1,4 +1,4 @@
-"""Variants of how topology constraints become constraints of gangs, and of a set's condition about them."""
+"""Variants of the constraints that gangs get from topology constraints, and of a set's condition about them."""
 
 from __future__ import annotations
 

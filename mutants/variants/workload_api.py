@@ -1,4 +1,5 @@
-"""Variants of the Workload API back-end: other names, order, minimums after placement, and modes."""
+"""Variants of the Workload API back-end with other names, another order, other minimums after placement, or other
+modes."""
 
 from __future__ import annotations
 
