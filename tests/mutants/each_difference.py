@@ -1,7 +1,7 @@
-"""Run the tests that each difference of the Workload API back-end names, with the difference applied.
+"""For each difference of the Workload API back-end, runs the tests that it names with the difference applied.
 
-`python -m tests.mutants.each_difference` prints a JSON object of name → outcome: PASSED, FAILED if an assertion of a
-test has failed, or ERROR with a traceback on stderr.
+`python -m tests.mutants.each_difference` prints a JSON object of name → outcome. The outcome is PASSED, FAILED if an
+assertion of a test has failed, or ERROR with a traceback on stderr.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def play(test_id: str) -> None:
 
 
 def outcome(difference: Difference) -> int:
-    """Apply a difference, and return the first outcome of its tests that is not PASSED."""
+    """Apply a difference and run its tests. Return FAILED or ERROR at the first test that does not pass, otherwise
+    PASSED."""
     difference.apply()
     try:
         for test_id in difference.caught_by:
@@ -61,7 +62,7 @@ def main() -> None:
         importlib.import_module(f"tests.reference.workload_api.{module}")
     gc.freeze()
     for name, difference in every.items():
-        if not (child := os.fork()):  # in a child process, since a difference cannot be undone
+        if not (child := os.fork()):  # in a child process, because a difference cannot be undone
             os._exit(outcome(difference))
         outcomes[name] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     sys.stdout.write(json.dumps(outcomes))

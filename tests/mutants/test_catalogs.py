@@ -36,7 +36,7 @@ UNCLAIMED = {
     **{f"INV-{number:03}": TRACES for number in (12, 13, 14, 15, 19, 20, 21, 22, 23)},
     **{f"WAPI-{number:03}": KUBERNETES for number in OF_KUBERNETES},
 }
-"""Requirements that no mutant is known to violate → where it is shown that they can fail."""
+"""Requirements that no mutant is known to violate → the place that shows that they can fail."""
 
 CHECK_SCRIPT = """
 import inspect, os, pathlib, sys, tempfile
@@ -140,8 +140,8 @@ def test_without_the_package_the_command_line_says_what_to_do(command: str, monk
 
 
 def test_the_selection_covers_each_profile_both_roles_and_the_invariants() -> None:
-    """Only two profiles are covered by `make mutants` alone: a large set takes minutes, and kube-scheduler needs a
-    separate cluster."""
+    """Only two profiles are not covered by the selection, because a large set takes minutes and kube-scheduler needs a
+    separate cluster. `make mutants` covers them."""
     registry = requirement.load()
     chosen = MUTANTS.named(trials.selection())
     claimed = {identity for mutant in chosen for identity in mutant.caught_by}

@@ -1,4 +1,5 @@
-"""Tests that the suite passes all variants armed together, by the first requirement of each; `make variants` tries all.
+"""Tests that the suite passes all variants armed together, using the first requirement of each variant. `make variants`
+uses all requirements.
 
 The test keeps two cores busy for minutes, so only `make test THOROUGH=1` runs it.
 """

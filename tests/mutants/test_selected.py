@@ -1,4 +1,4 @@
-"""Tests of the mutants that are proved in every test run; `make mutants` proves all mutants."""
+"""Tests of the mutants that are proved in every test run. `make mutants` proves all mutants."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def combined(*arguments: object) -> Result:
 
 
 def test_shards_are_combined_to_one_answer_and_one_file(tmp_path: Path) -> None:
-    """Two shards with every mutant of this project and the controls that a run of each shard would have."""
+    """Two shards together have every mutant of this project, and the controls that a run of each shard would have."""
     for number in (1, 2):
         chosen = list(MUTANTS.all().values())[number - 1 :: 2]
         controls = [control for bench in trials.BENCHES for control in trials.controls(of(chosen, bench), 4)]

@@ -1,5 +1,5 @@
-"""Tests of trials: the requirements that each one runs with, the outcome that each requirement must have, and what a
-run has shown."""
+"""Tests of trials: the requirements that each trial runs with, the outcome that each requirement must have, and the
+result of a run."""
 
 from __future__ import annotations
 

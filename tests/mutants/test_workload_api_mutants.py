@@ -20,8 +20,8 @@ UNDETECTED = {
     "wl-workload-named-apart",
     "wl-objects-late",
 }
-"""Variants that their tests do not detect: the tests pass as they do for the unmodified reference, because they do not
-look at what the variant changes."""
+"""Variants that their tests do not detect. The tests pass as for the unmodified reference, because they do not check
+what the variant changes."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,7 +33,7 @@ def registered() -> None:
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, int]:
-    """Return the outcome of each difference's tests, by its name. Fail if any of them has an error."""
+    """Return difference → outcome of its tests. Fail if any test has an error."""
     command = [sys.executable, "-m", "tests.mutants.each_difference"]
     done = subprocess.run(command, cwd=data.PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
