@@ -106,7 +106,7 @@ def _result(case: ReportCase, report: Report, pictures: Mapping[str, str]) -> Te
         result.statusDetails = StatusDetails(message=clean(case.message), trace=clean(_trace(case)))
     if case.result is not None:
         entry = case.result.requirement
-        statement, contradiction = basis.summary(entry.basis), basis.otherwise(entry.basis)
+        statement, contradiction = basis.summary(entry.basis), basis.contradictions(entry.basis)
         result.description = (
             clean(f"{statement}\n\nSays otherwise: {contradiction}" if contradiction else statement) or None
         )

@@ -154,7 +154,7 @@ def _rows(
             "title": entry.violation if result.failures and entry.violation else entry.text,
             "seed": entry.seed,
             "says": basis.summary(entry.basis),
-            "otherwise": basis.otherwise(entry.basis),
+            "otherwise": basis.contradictions(entry.basis),
             "reason": result.reason,
             "causes": numbers.get(entry.id, []),
             "tests": result.tests[:MAX_TESTS],

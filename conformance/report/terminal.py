@@ -99,7 +99,7 @@ def sentence(report: Report) -> str:
     if report.verdict is RunVerdict.PARTIAL:
         if report.as_selected:
             predicate = "passed all that was selected (partial)"
-            if quick.chosen(report.started.only):
+            if quick.is_quick(report.started.only):
                 predicate = "passed the few tests of --quick, which say nothing of conformance (partial)"
         elif report.counts[Outcome.FAILED]:
             predicate = "was judged in part, and what failed does not decide a verdict"
@@ -316,7 +316,7 @@ def _requirement(result: Result, console: Console) -> None:
     _print(console, _line(f"{mark.symbol} {entry.id} {entry.text}{level}{seed}{reason}", mark.style))
     if result.outcome is Outcome.FAILED and (statement := basis.summary(entry.basis)):
         _print(console, _block("says so", statement))
-        if contradiction := basis.otherwise(entry.basis):
+        if contradiction := basis.contradictions(entry.basis):
             _print(console, _block("but", f"another document says otherwise: {contradiction}"))
 
 

@@ -23,7 +23,7 @@ from conformance import regular
 from conformance.cluster import pace
 from conformance.run.watch import Watch
 from conformance.suite.outcomes.ledger_file import RunLedger
-from conformance.suite.plugin import STACKS
+from conformance.suite.plugin import STACKS_SIGNAL
 from conformance.suite.settings import RunSettings
 
 LONGEST = 1800.0
@@ -95,7 +95,7 @@ class Watchdog:
                 file.write(f"\nstacks of the worker {pid}, unless it is stopped:\n".encode())
                 file.flush()
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, STACKS)
+                    os.kill(pid, STACKS_SIGNAL)
                 self._ended.wait(CHECK_INTERVAL)
 
     def _kill(self) -> None:

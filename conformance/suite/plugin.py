@@ -51,7 +51,7 @@ CHANNEL, SETTINGS = "conformance_channel", "conformance_settings"
 """The keys of a worker's input at its start: its channel to the controlling process, and the settings as they were
 first written to `run.json`."""
 
-STACKS = signal.SIGUSR1
+STACKS_SIGNAL = signal.SIGUSR1
 """The signal on which a worker appends the stacks of its threads to the log of the run."""
 
 
@@ -111,19 +111,19 @@ class Judge:
         self._tests = Path(run.tests).resolve()
         self.collected: dict[str, tuple[str, ...]] = {}
         self.selected: dict[str, tuple[str, ...]] = {}
-        self.judged: frozenset[str] = frozenset()
+        self.judged_ids: frozenset[str] = frozenset()
         self.elsewhere: Mapping[str, int] = {}
         """Invariant → how many more tests would judge it, in scenes that the selection leaves out."""
         self.groups: dict[str, str] = {}
         """Node id → the key by which tests are grouped on one worker: their scene."""
         self.lone_groups: frozenset[str] = frozenset()
         """The groups whose scenes are played alone."""
-        self._refused = ""
+        self._shard_problem = ""
         self._items: list[pytest.Item] = []
-        self._failed: set[str] = set()
+        self._failed_ids: set[str] = set()
         self._running: RunningTest | None = None
         self._environment: Environment | None = None
-        self._refusal: Exception | None = None
+        self._environment_error: Exception | None = None
         worker_input = getattr(config, "workerinput", {})
         self.worker, self._channel = str(worker_input.get("workerid", "main")), worker_input.get(CHANNEL)
         self._ledger: ledger.Ledger | None = None
@@ -131,8 +131,8 @@ class Judge:
         self._recorded: Recorded[Scene] | None = None
         if self._channel is not None:
             self.begin(self._channel.send)
-            self._own_standard_error()
-            self._give_stacks()
+            self._redirect_standard_error()
+            self._register_stack_dumps()
 
     def begin(self, send: Callable[[bytes], object]) -> None:
         """Judge in this process, and send its events with `send`."""
@@ -161,17 +161,17 @@ class Judge:
         if self._scenes is None:
             assert self._ledger is not None
             run, requirements = self.run, self.registry.requirements
-            claimed = {
+            claimed_ids = {
                 id
                 for id in requirements
                 if not not_claimed(requirements[id], run.roles, run.features, run.kubernetes, run.release)
             }
-            judged = [rule.id for rule in invariants.rules() if rule.id in claimed]
+            judged_ids = [rule.id for rule in invariants.rules() if rule.id in claimed_ids]
             self._scenes = Scenes(
                 self.environment,
                 self._ledger,
                 self.worker,
-                judged,
+                judged_ids,
                 partial(other_workers.wait_until_ended, self._channel),
                 run.shared,
             )
@@ -183,23 +183,23 @@ class Judge:
         assert scene is not None
         tests = [item for item in self._items if self.groups[item.nodeid] == key]
         judged_ids = {id for test in tests for id in self.selected[test.nodeid]}
-        enough = (self.judged & judged_ids) - self._failed if self.run.fail_fast else frozenset()
+        decisive_ids = (self.judged_ids & judged_ids) - self._failed_ids if self.run.fail_fast else frozenset()
         reaches = requirement.reaches(item)
-        self._recorded = self.scenes.recorded(key, scene, self.running, judged_ids, tests, enough, reaches)
+        self._recorded = self.scenes.recorded(key, scene, self.running, judged_ids, tests, decisive_ids, reaches)
         return self._recorded
 
     def environment(self) -> Environment:
         """Return the worker's environment, which is opened at the first call. A failed attempt to open it is not
         repeated."""
-        if self._refusal is not None:
-            raise self._refusal
+        if self._environment_error is not None:
+            raise self._environment_error
         if self._environment is None:
-            make: MakeEnvironment | None = self.config.hook.pytest_conformance_environment(config=self.config)
+            opener: MakeEnvironment | None = self.config.hook.pytest_conformance_environment(config=self.config)
             assert self._ledger is not None
             try:
-                self._environment = (make or _cluster(self._channel))(self.run, self.worker, self._ledger)
+                self._environment = (opener or _cluster_opener(self._channel))(self.run, self.worker, self._ledger)
             except Exception as error:
-                self._refusal = error
+                self._environment_error = error
                 raise
         return self._environment
 
@@ -242,13 +242,13 @@ class Judge:
         if deselected_items := [item for item in items if item.nodeid not in selected_ids]:
             config.hook.pytest_deselected(items=deselected_items)
         self.selected = {item.nodeid: self.collected[item.nodeid] for item in kept_items}
-        self.judged, self.elsewhere = selection.judged, tests.elsewhere
+        self.judged_ids, self.elsewhere = selection.judged, tests.elsewhere
         self.groups = {item.nodeid: groups[item.nodeid] for item in kept_items}
-        ordered = decisive_first(kept_items, self.collected, self.judged) if run.fail_fast else kept_items
+        ordered_items = decisive_first(kept_items, self.collected, self.judged_ids) if run.fail_fast else kept_items
         self.lone_groups = lone_scenes(kept_items, self.groups, run.shared)
-        items[:] = self._items = grouped_by_scene(lone_scenes_last(ordered, run.shared), self.groups)
-        if self._refused and self._channel is None:  # a worker that raised this error would be restarted
-            raise pytest.UsageError(self._refused)
+        items[:] = self._items = grouped_by_scene(lone_scenes_last(ordered_items, run.shared), self.groups)
+        if self._shard_problem and self._channel is None:  # a worker that raised this error would be restarted
+            raise pytest.UsageError(self._shard_problem)
         return result
 
     def _shard(self, groups: Mapping[str, str]) -> frozenset[str]:
@@ -259,7 +259,7 @@ class Judge:
         try:
             return shards.part(groups, shards.parse(self.run.shard), self.run.repeat, "--grove-shard")
         except UsageError as error:
-            self._refused = str(error)
+            self._shard_problem = str(error)
             return frozenset()
 
     @pytest.hookimpl(tryfirst=True)
@@ -275,7 +275,7 @@ class Judge:
         plan = {self.name(item): self.collected[item.nodeid] for item in self._items}
         groups = {item.nodeid: self.groups[item.nodeid] for item in self._items}
         lone_groups = tuple(sorted(self.lone_groups.intersection(groups.values())))
-        return collected.Collected(plan, groups, lone_groups, dict(self.elsewhere), self._refused)
+        return collected.Collected(plan, groups, lone_groups, dict(self.elsewhere), self._shard_problem)
 
     # -- one test ------------------------------------------------------------------------------------------------
 
@@ -286,14 +286,14 @@ class Judge:
         """Run a test and record its outcome."""
         assert self._ledger is not None
         ids = requirement.declared(item)
-        selected = self.judged & set(ids)
-        enough = selected if self.run.fail_fast else frozenset()
+        selected = self.judged_ids & set(ids)
+        decisive_ids = selected if self.run.fail_fast else frozenset()
         self._recorded = None
         name = self.name(item)
-        self._running = running = RunningTest(name, Checks(name, ids, self._ledger.write, enough, selected))
-        if self._spared(item):
+        self._running = running = RunningTest(name, Checks(name, ids, self._ledger.write, decisive_ids, selected))
+        if self._is_spared(item):
             result = yield
-            self._follow(nextitem)
+            self._clean_up_scene(nextitem)
             return result
         self._ledger.write(ledger.TestStarted(test=running.test, ids=ids, worker=self.worker))
         try:
@@ -303,23 +303,23 @@ class Judge:
             self._finish(running)
             raise
         self._finish(running)
-        self._follow(nextitem)
+        self._clean_up_scene(nextitem)
         return result
 
-    def _follow(self, item: pytest.Item | None) -> None:
+    def _clean_up_scene(self, item: pytest.Item | None) -> None:
         """Clean up the scene after the last of its tests."""
         if self._scenes is not None:
             self._scenes.close("" if item is None else self.groups[item.nodeid])
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Skip a test whose selected requirements have all already failed (--fail-fast)."""
-        if self._spared(item):
+        if self._is_spared(item):
             pytest.skip("all selected requirements have failed already")
 
-    def _spared(self, item: pytest.Item) -> bool:
+    def _is_spared(self, item: pytest.Item) -> bool:
         """Return whether this is a run with --fail-fast and all selected requirements of the test have already
         failed."""
-        return self.run.fail_fast and self.judged & set(requirement.declared(item)) <= self._failed
+        return self.run.fail_fast and self.judged_ids & set(requirement.declared(item)) <= self._failed_ids
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -334,15 +334,15 @@ class Judge:
                     self._recorded.unreached()
                 raise
         except CheckFailed:
-            last = self.running.checks.failures[-1]
-            self.running.ended_by = f"{last.id} failed ({last.what})"
+            last_failure = self.running.checks.failures[-1]
+            self.running.ended_by = f"{last_failure.id} failed ({last_failure.what})"
             self.running.at_end(False)
             raise
         except Blocked:
             raise
         except AssertionError as error:  # a bug of the test, not a failure of the implementation
-            first = str(error).partition("\n")[0]
-            raise HarnessError(f"a bare assert failed: {first} (use case.expect or run.expect)") from error
+            first_line = str(error).partition("\n")[0]
+            raise HarnessError(f"a bare assert failed: {first_line} (use case.expect or run.expect)") from error
         self.running.at_end(True)
         if self.running.foreign:
             self.running.checks.spoil(sole_writer.ONLY, self.running.foreign)
@@ -370,13 +370,13 @@ class Judge:
 
     def _finish(self, running: RunningTest) -> None:
         assert self._ledger is not None
-        self._failed |= {check.id for check in running.checks.recorded if check.outcome == "failed"}
-        outcome, reason, cause = _judged(running)
+        self._failed_ids |= {check.id for check in running.checks.recorded if check.outcome == "failed"}
+        outcome, reason, cause = _outcome(running)
         if self._limit(running) is not None:
             outcome = "known-limit"
         if outcome == "harness-error":
             log = str(self.run.log)
-            final = self._refusal is not None or isinstance(running.problem, GivenUp)
+            final = self._environment_error is not None or isinstance(running.problem, GivenUp)
             self._ledger.write(
                 ledger.HarnessFault(worker=self.worker, what=reason, test=running.test, log=log, final=final)
             )
@@ -400,16 +400,16 @@ class Judge:
     def _limit(self, running: RunningTest) -> requirement.Limit | None:
         """Return a known limit of the specification if a test has failed only because of such limits; otherwise
         None."""
-        failed = {check.id for check in running.checks.recorded if check.outcome == "failed"}
-        limits = [self.registry.requirements[id].limit for id in sorted(failed) if id in self.registry.requirements]
+        failed_ids = {check.id for check in running.checks.recorded if check.outcome == "failed"}
+        limits = [self.registry.requirements[id].limit for id in sorted(failed_ids) if id in self.registry.requirements]
         return limits[0] if isinstance(running.problem, CheckFailed) and limits and all(limits) else None
 
     def _expected(self, running: RunningTest) -> str:
         """Return the reasons why a failed test was expected to fail; empty if not all of its failures were expected."""
-        failed = {check.id for check in running.checks.recorded if check.outcome == "failed"}
-        if not isinstance(running.problem, CheckFailed) or not failed or not failed <= self.run.expected.keys():
+        failed_ids = {check.id for check in running.checks.recorded if check.outcome == "failed"}
+        if not isinstance(running.problem, CheckFailed) or not failed_ids or not failed_ids <= self.run.expected.keys():
             return ""
-        return "; ".join(dict.fromkeys(self.run.expected[id] for id in sorted(failed)))
+        return "; ".join(dict.fromkeys(self.run.expected[id] for id in sorted(failed_ids)))
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -447,19 +447,19 @@ class Judge:
             )
             traceback.print_exc()
 
-    def _give_stacks(self) -> None:
+    def _register_stack_dumps(self) -> None:
         with contextlib.suppress(OSError):
             self._log = regular.opened(self.run.log, "ab")  # stays open for the signal
-            faulthandler.register(STACKS, self._log, all_threads=True)
+            faulthandler.register(STACKS_SIGNAL, self._log, all_threads=True)
 
-    def _own_standard_error(self) -> None:
+    def _redirect_standard_error(self) -> None:
         """Redirect a worker's standard error to a file, for its last messages (such as a broken pipe to a controller
         that is gone)."""
         with contextlib.suppress(OSError), regular.opened(self.run.folder / f"worker-{self.worker}.log", "ab") as file:
             os.dup2(file.fileno(), 2)
 
 
-def _judged(
+def _outcome(
     running: RunningTest,
 ) -> tuple[Literal["passed", "failed", "known-limit", "blocked", "harness-error", "interrupted"], str, ledger.Cause]:
     """Return the outcome of a test, the reason, and the cause if the test is blocked."""
@@ -493,7 +493,7 @@ def _ended_by(running: RunningTest) -> str:
     return running.ended_by
 
 
-def _cluster(channel: other_workers.ControllerChannel | None) -> MakeEnvironment:
+def _cluster_opener(channel: other_workers.ControllerChannel | None) -> MakeEnvironment:
     from conformance.suite.session.worker import open_environment  # imported here: only runs with clusters need it
 
     return partial(open_environment, channel=channel)

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from conformance.suite.registry.basis import AUTHORITATIVE, NO_AUTHORITY, DocumentState, PublicDocument
+from conformance.suite.registry.basis import AUTHORITATIVE_STATES, UNAUTHORITATIVE_KINDS, DocumentState, PublicDocument
 from conformance.suite.registry.requirement import Level, Registry, Requirement
 
 FILE = Path(__file__).with_name("states.yaml")
@@ -51,9 +51,9 @@ def unsupported(registry: Registry, by_id: Mapping[str, PublicDocument]) -> list
 
 def _carried(entry: Requirement, by_id: Mapping[str, PublicDocument]) -> bool:
     quoted = [by_id[quotation.document] for quotation in entry.basis.quotations if quotation.words]
-    binding = [document for document in quoted if document.kind not in NO_AUTHORITY]
+    binding = [document for document in quoted if document.kind not in UNAUTHORITATIVE_KINDS]
     states = {document.state for document in binding}
-    return bool(states & AUTHORITATIVE) or (bool(entry.seed) and DocumentState.OPEN in states)
+    return bool(states & AUTHORITATIVE_STATES) or (bool(entry.seed) and DocumentState.OPEN in states)
 
 
 def _thread(entry: PublicDocument, threads: Mapping[str, Mapping[str, str]]) -> Iterator[str]:

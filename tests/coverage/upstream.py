@@ -61,7 +61,7 @@ def text(document: Mapping[str, Any], registry: Registry) -> str:
     ]
     for file in document["files"]:
         lines += ["", f"## {file['path']}", ""]
-        note = coverage._line(file.get("note", ""))
+        note = coverage._one_line(file.get("note", ""))
         lines += [f"[Source]({source}/{file['path']}).{' ' if note else ''}{note}", ""]
         lines += ["| test | what it asks | judged by | judged |", "|---|---|---|---|"]
         lines += [_row(test, registry) for test in file["tests"]]
@@ -75,10 +75,10 @@ def _judged(test: Mapping[str, Any]) -> str:
 
 
 def _row(test: Mapping[str, Any], registry: Registry) -> str:
-    reason = coverage._line(test.get("reason", ""))
+    reason = coverage._one_line(test.get("reason", ""))
     cells: Sequence[str] = (
         f"`{test['name']}`",
-        coverage._line(test["asks"]),
+        coverage._one_line(test["asks"]),
         ", ".join(_link(id, registry) for id in test.get("ids", ())),
         f"{_judged(test)}: {reason}" if reason else _judged(test),
     )

@@ -13,7 +13,7 @@ from conformance.report.findings import Finding
 from conformance.report.model import Outcome
 from conformance.report.recorded import Run
 from conformance.suite.registry import requirement
-from conformance.suite.registry.basis import BINDING, Basis
+from conformance.suite.registry.basis import BINDING_KINDS, Basis
 from conformance.suite.registry.requirement import Level, Registry
 
 FOLDER = data.PROJECT / "docs" / "findings"
@@ -106,7 +106,7 @@ def _words(basis: Basis) -> str:
 def _says(basis: Basis) -> str:
     if basis.contradictions:
         return "contradict each other"
-    return "say a part" if basis.kind in BINDING else "silent"
+    return "say a part" if basis.kind in BINDING_KINDS else "silent"
 
 
 def _title(page: Path) -> str:

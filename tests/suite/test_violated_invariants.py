@@ -31,7 +31,7 @@ VIOLATION = """running.at_end = lambda finished: running.checks.invariant("INV-0
         yield Case(running)"""
 
 
-DOUBT = """running.at_end = lambda finished: running.checks.doubtful("INV-001", HarnessError("too slow"))
+DOUBT = """running.at_end = lambda finished: running.checks.record_doubt("INV-001", HarnessError("too slow"))
         yield Case(running)"""
 DECLARING_TEST = """
     @requirement("INV-001")

@@ -46,8 +46,8 @@ class Checks:
     """The outcomes of one test. Each outcome is passed to `write` immediately; `finish` raises the exception with which
     the test must end.
 
-    Once all requirements in `enough` (if any) have failed, the test ends, because nothing more can be learned.
-    `selected` are the declared ids that the run selects (default: all); only these need an outcome.
+    Once all requirements in `decisive_ids` (if any) have failed, the test ends, because its result can no longer
+    change. `selected` are the declared ids that the run selects (default: all); only these need an outcome.
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class Checks:
         test: str,
         declared: Sequence[str],
         write: Callable[[ledger.Check], None],
-        enough: AbstractSet[str] = frozenset(),
+        decisive_ids: AbstractSet[str] = frozenset(),
         selected: AbstractSet[str] = frozenset(),
     ) -> None:
-        self.test, self.declared, self._write, self._enough = test, tuple(declared), write, enough
+        self.test, self.declared, self._write, self._decisive_ids = test, tuple(declared), write, decisive_ids
         self.selected = tuple(id for id in self.declared if not selected or id in selected)
         self.recorded: list[ledger.Check] = []
         self.blocked = False
         """Whether the test ends because the implementation can no longer be judged, although no check has failed."""
-        self.doubt: Callable[[bool], None] = lambda thoroughly: None
+        self.require_reliable: Callable[[bool], None] = lambda thoroughly: None
         """Called before a check is recorded; raises HarnessError if the cluster is unreliable. The argument is True
         before a failure is recorded, and requests a thorough check, which also finds problems that have just
         started."""
@@ -74,9 +74,9 @@ class Checks:
         return [c for c in self.recorded if c.outcome != "passed"]
 
     @property
-    def settled(self) -> bool:
+    def is_decided(self) -> bool:
         """Return whether all selected requirements have failed, so that the rest of the test need not run."""
-        return bool(self._enough) and self._enough <= {c.id for c in self.recorded if c.outcome == "failed"}
+        return bool(self._decisive_ids) and self._decisive_ids <= {c.id for c in self.recorded if c.outcome == "failed"}
 
     def expect(self, id: str, description: str, expected: object, actual: object, *, at: Moment = None) -> bool:
         """Record whether `actual` equals `expected`. The test continues in both cases.
@@ -88,15 +88,19 @@ class Checks:
             self._record(id, description, "unknown", plain(expected), ABSENT.value, at)
             return False
         if isinstance(expected, Mapping) and isinstance(actual, Mapping):
-            absent = [key for key, value in actual.items() if value is ABSENT]
-            if absent:
-                self._record(id, description, "unknown", None, f"there is no {', '.join(map(str, absent))}", at)
-                expected, actual = ({k: v for k, v in side.items() if k not in absent} for side in (expected, actual))
-            if absent and not expected:
+            absent_keys = [key for key, value in actual.items() if value is ABSENT]
+            if absent_keys:
+                self._record(id, description, "unknown", None, f"there is no {', '.join(map(str, absent_keys))}", at)
+                expected, actual = (
+                    {k: v for k, v in side.items() if k not in absent_keys} for side in (expected, actual)
+                )
+            if absent_keys and not expected:
                 return False
-        want, got = plain(expected), plain(actual)
-        self._record(id, description, "passed" if want == got else "failed", want, got, at)
-        return want == got
+        expected_plain, actual_plain = plain(expected), plain(actual)
+        self._record(
+            id, description, "passed" if expected_plain == actual_plain else "failed", expected_plain, actual_plain, at
+        )
+        return expected_plain == actual_plain
 
     def passed(self, ids: Ids, description: str, *, at: Moment = None) -> None:
         """Record that requirements have passed."""
@@ -120,7 +124,7 @@ class Checks:
             self.declared = (*self.declared, id)
         self.holds(id, statement, verdict, actual, at=at)
 
-    def doubtful(self, id: str, error: HarnessError) -> None:
+    def record_doubt(self, id: str, error: HarnessError) -> None:
         """Ignore a broken rule if the machine was too slow for a verdict, as `error` says; but raise that error if the
         test has declared the rule."""
         if id in self.declared:
@@ -136,7 +140,7 @@ class Checks:
         """Return the exception with which a test ends if the implementation has made it impossible: it has rejected a
         write, does not start, or has deleted nodes. No requirement is judged in that case, but a run in which this
         happens is not conformant."""
-        self.doubt(True)
+        self.require_reliable(True)
         self.blocked = True
         return Blocked(f"{description}: {brief(redaction.value(plain(actual)))}", "implementation", description)
 
@@ -157,8 +161,8 @@ class Checks:
         was not judged."""
         if self.failures:
             raise CheckFailed("; ".join(f"{c.id}: {c.what}: {brief(c.seen)}" for c in self.failures))
-        if missing := [id for id in self.open() if id in self.selected]:
-            raise HarnessError(f"the test ended without an outcome for {', '.join(missing)}", where=self.test)
+        if missing_ids := [id for id in self.open() if id in self.selected]:
+            raise HarnessError(f"the test ended without an outcome for {', '.join(missing_ids)}", where=self.test)
 
     def _record(
         self,
@@ -171,7 +175,7 @@ class Checks:
     ) -> None:
         if id not in self.declared:
             raise HarnessError(f"the test judges {id} without declaring it", where=self.test)
-        self.doubt(outcome != "passed")
+        self.require_reliable(outcome != "passed")
         expected, actual = redaction.value(expected), redaction.value(actual)
         moment, deviation = _moment(at)
         check = ledger.Check(
@@ -186,7 +190,7 @@ class Checks:
         )
         self.recorded.append(check)
         self._write(check)
-        if outcome == "failed" and self.settled:
+        if outcome == "failed" and self.is_decided:
             raise CheckFailed(f"{id}: {description}: {brief(actual)}")
 
 

@@ -38,7 +38,7 @@ class BasisKind(StrEnum):
     """Only upstream's code does so, which makes it a matter of compatibility, not of conformance."""
 
 
-BINDING = frozenset({BasisKind.DOCUMENT, BasisKind.CONVENTION})
+BINDING_KINDS = frozenset({BasisKind.DOCUMENT, BasisKind.CONVENTION})
 
 
 class DocumentState(StrEnum):
@@ -56,9 +56,9 @@ class DocumentState(StrEnum):
     """The text is not public."""
 
 
-AUTHORITATIVE = frozenset({DocumentState.MERGED, DocumentState.PUBLISHED})
+AUTHORITATIVE_STATES = frozenset({DocumentState.MERGED, DocumentState.PUBLISHED})
 """States in which a document can support a MUST by itself."""
-NO_AUTHORITY = frozenset({"code", "discussion"})
+UNAUTHORITATIVE_KINDS = frozenset({"code", "discussion"})
 """Kinds of documents that do not bind implementations."""
 
 
@@ -82,7 +82,7 @@ class PublicDocument:
     def version(self) -> str:
         """Return a description of the version of the document that was read."""
         version = f"commit {self.commit} of {self.date}" if self.commit else f"read {self.date}"
-        state = "" if self.state in AUTHORITATIVE else f"{self.state}, "
+        state = "" if self.state in AUTHORITATIVE_STATES else f"{self.state}, "
         reverted = f", reverted by {self.reverted_by}" if self.reverted_by else ""
         return f"{state}{version}{reverted}"
 
@@ -108,14 +108,14 @@ class Basis:
     reason: str = ""
 
 
-NONE = Basis()
+NO_BASIS = Basis()
 
 
 @functools.cache
 def load_documents() -> Mapping[str, PublicDocument]:
     """Return all documents by id. Raises UsageError with file, line and field if the list is invalid."""
-    listed = documents.read(FILE, SCHEMA).value["documents"]
-    return {entry["id"]: _document(entry) for entry in listed}
+    entries = documents.read(FILE, SCHEMA).value["documents"]
+    return {entry["id"]: _document(entry) for entry in entries}
 
 
 def read(entry: Mapping[str, Any]) -> Basis:
@@ -124,13 +124,13 @@ def read(entry: Mapping[str, Any]) -> Basis:
         BasisKind(entry["basis"]),
         _quotations(entry.get("quotes", ())),
         _quotations(entry.get("contradicts", ())),
-        _line(entry.get("unwritten", "")),
-        _line(entry.get("reason", "")),
+        _one_line(entry.get("unwritten", "")),
+        _one_line(entry.get("reason", "")),
     )
 
 
 def _quotations(quotes: Iterable[Iterable[str]]) -> tuple[Quotation, ...]:
-    return tuple(Quotation(*map(_line, quote)) for quote in quotes)
+    return tuple(Quotation(*map(_one_line, quote)) for quote in quotes)
 
 
 def check(document: documents.Document) -> None:
@@ -151,18 +151,18 @@ def _document(entry: Mapping[str, Any]) -> PublicDocument:
     return PublicDocument(**fields)
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
 def summary(basis: Basis) -> str:
     """Return the basis as one line: the first document with its words, or the kind of the basis."""
-    if basis.kind not in BINDING or not basis.quotations:
+    if basis.kind not in BINDING_KINDS or not basis.quotations:
         return f"no document ({basis.kind})"
     return _cited(basis.quotations[0])
 
 
-def otherwise(basis: Basis) -> str:
+def contradictions(basis: Basis) -> str:
     """Return the documents that contradict a requirement, each with its words; empty if there are none."""
     return "; ".join(map(_cited, basis.contradictions))
 

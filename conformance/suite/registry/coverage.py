@@ -14,18 +14,18 @@ from typing import Any
 
 from conformance import data, documents
 from conformance.specification import Row
-from conformance.suite.registry.basis import BINDING
+from conformance.suite.registry.basis import BINDING_KINDS
 from conformance.suite.registry.requirement import Level, Registry
 
-SCENARIO = re.compile(r"[A-Z]+-SH?[0-9]+|WL-[GP][0-9]+|WL37-[BGLMPT][0-9]+")
+SCENARIO_ID = re.compile(r"[A-Z]+-SH?[0-9]+|WL-[GP][0-9]+|WL37-[BGLMPT][0-9]+")
 """A pattern for the ids of scenarios, and of instances that were run by hand."""
-LIMIT = re.compile(r"KEP-L[0-9]+")
+LIMIT_ID = re.compile(r"KEP-L[0-9]+")
 """A pattern for the ids of limits: gaps that the texts accept but that inference workloads suffer from."""
 Gaps = Mapping[str, Sequence[str]]
 """Row → the instances and mappings of `grove-conformance lab gaps` that demonstrate it."""
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+RUN_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """The letters that stand for runs in the page."""
-UNMARKED = ("API", "COL", "NAME", "EVT")
+UNMARKED_PREFIXES = ("API", "COL", "NAME", "EVT")
 """Prefixes of rows whose tables have no column for marks; according to the introductions of their pages, these rows are
 contract."""
 
@@ -85,11 +85,11 @@ def scenarios(path: Path | None = None) -> list[ScenarioCoverage]:
     return [
         ScenarioCoverage(
             entry["id"],
-            _line(entry["title"]),
+            _one_line(entry["title"]),
             tuple(entry.get("checks", ())),
-            _line(entry.get("reason", "")),
+            _one_line(entry.get("reason", "")),
             tuple(entry.get("tests", ())),
-            _line(entry.get("pending", "")),
+            _one_line(entry.get("pending", "")),
         )
         for entry in content["scenarios"]
     ]
@@ -106,13 +106,13 @@ def rows(path: Path | None = None, defects: Path | None = None) -> Rows:
     defect_lists = documents.read(defects or folder() / "defects.yaml", folder() / "defects.schema.json").value
     uncaught: dict[str, tuple[Reason, ...]] = {}
     for entry in defect_lists["uncaught"]:
-        reason = Reason(_line(entry["reason"]), tuple(entry["rows"]))
+        reason = Reason(_one_line(entry["reason"]), tuple(entry["rows"]))
         uncaught[entry["kind"]] = (*uncaught.get(entry["kind"], ()), reason)
     return Rows(binding, reasons, uncaught, _reasons(content["pending"]), _reasons(defect_lists["unseen"]))
 
 
 def _reasons(entries: Sequence[Mapping[str, Any]]) -> tuple[Reason, ...]:
-    return tuple(Reason(_line(entry["reason"]), tuple(entry["rows"])) for entry in entries)
+    return tuple(Reason(_one_line(entry["reason"]), tuple(entry["rows"])) for entry in entries)
 
 
 def claims(registry: Registry) -> dict[str, tuple[str, ...]]:
@@ -124,10 +124,15 @@ def claims(registry: Registry) -> dict[str, tuple[str, ...]]:
     return result
 
 
-def caught(registry: Registry, table: Rows) -> dict[str, tuple[str, ...]]:
+def caught(registry: Registry, rows_table: Rows) -> dict[str, tuple[str, ...]]:
     """Return a mapping from each defect row that has requirements to these requirements."""
-    claimed = claims(registry)
-    return {row: claimed[row] for kinds in table.binding.values() for row in kinds["defect"] if row in claimed}
+    requirements_by_row = claims(registry)
+    return {
+        row: requirements_by_row[row]
+        for kinds in rows_table.binding.values()
+        for row in kinds["defect"]
+        if row in requirements_by_row
+    }
 
 
 def observed(defects: Mapping[str, Sequence[str]], runs: Sequence[OperatorRun]) -> dict[str, list[str]]:
@@ -140,78 +145,84 @@ def observed(defects: Mapping[str, Sequence[str]], runs: Sequence[OperatorRun]) 
 
 
 def _letters(id: str, runs: Sequence[OperatorRun]) -> list[str]:
-    return [LETTERS[number] for number, run in enumerate(runs) if id in run.failed]
+    return [RUN_LETTERS[number] for number, run in enumerate(runs) if id in run.failed]
 
 
-def unseen(defects: Mapping[str, Sequence[str]], table: Rows, runs: Sequence[OperatorRun]) -> list[str]:
+def unseen(defects: Mapping[str, Sequence[str]], rows_table: Rows, runs: Sequence[OperatorRun]) -> list[str]:
     """Return a message for each detected defect that was neither seen on an operator nor has a reason, and for each one
     with both."""
     failures = observed(defects, runs)
-    excused = [row for reason in table.unseen for row in reason.rows]
-    wrong = [
+    excused = [row for reason in rows_table.unseen for row in reason.rows]
+    messages = [
         f"{row}: no requirement of it failed, and no reason says why"
         for row in defects
         if not failures[row] and row not in excused
     ]
-    wrong += [f"{row}: has a reason, and {', '.join(failures[row])} failed" for row in excused if failures.get(row)]
-    return wrong + [f"{row}: has a reason, and is not detected" for row in excused if row not in defects]
+    messages += [f"{row}: has a reason, and {', '.join(failures[row])} failed" for row in excused if failures.get(row)]
+    return messages + [f"{row}: has a reason, and is not detected" for row in excused if row not in defects]
 
 
-def checks_of(registry: Registry, story: ScenarioCoverage) -> tuple[str, ...]:
+def checks_of(registry: Registry, scenario: ScenarioCoverage) -> tuple[str, ...]:
     """Return the requirements that judge a scenario: first the requirements that it lists, then the requirements that
     name it in their `source`."""
-    return tuple(dict.fromkeys((*story.checks, *claims(registry).get(story.id, ()))))
+    return tuple(dict.fromkeys((*scenario.checks, *claims(registry).get(scenario.id, ()))))
 
 
 def problems(
-    registry: Registry, stories: Sequence[ScenarioCoverage], table: Rows, gaps: Gaps | None = None
+    registry: Registry, all_scenarios: Sequence[ScenarioCoverage], rows_table: Rows, gaps: Gaps | None = None
 ) -> list[str]:
     """Return a message for each scenario or row that has neither a check nor a reason, or inconsistently has both. A
     scenario in `gaps` needs neither."""
-    result = [f"{id}: duplicate id" for id in _twice([story.id for story in stories])]
-    for story in stories:
-        unknown = [id for id in story.checks if id not in registry.requirements]
-        result += [f"{story.id}: names {id}, which is not a requirement" for id in unknown]
-        checked = checks_of(registry, story)
-        if not checked and not story.reason and not story.pending and story.id not in (gaps or {}):
-            result.append(f"{story.id}: has neither checks nor a reason")
-        if story.pending and (checked or story.reason):
-            result.append(f"{story.id}: is pending, and has checks or a reason")
-    binding = [id for kinds in table.binding.values() for ids in kinds.values() for id in ids]
-    result += [f"{id}: duplicate id" for id in _twice(binding)]
-    claimed = claims(registry)
-    uncaught = [reason for reasons in table.uncaught.values() for reason in reasons]
-    excused = [id for reason in (*table.reasons, *table.pending, *uncaught) for id in reason.rows]
-    result += [f"{id}: has two reasons" for id in _twice(excused)]
+    result = [f"{id}: duplicate id" for id in _duplicates([scenario.id for scenario in all_scenarios])]
+    for scenario in all_scenarios:
+        unknown = [id for id in scenario.checks if id not in registry.requirements]
+        result += [f"{scenario.id}: names {id}, which is not a requirement" for id in unknown]
+        checks = checks_of(registry, scenario)
+        if not checks and not scenario.reason and not scenario.pending and scenario.id not in (gaps or {}):
+            result.append(f"{scenario.id}: has neither checks nor a reason")
+        if scenario.pending and (checks or scenario.reason):
+            result.append(f"{scenario.id}: is pending, and has checks or a reason")
+    binding = [id for kinds in rows_table.binding.values() for ids in kinds.values() for id in ids]
+    result += [f"{id}: duplicate id" for id in _duplicates(binding)]
+    requirements_by_row = claims(registry)
+    uncaught = [reason for reasons in rows_table.uncaught.values() for reason in reasons]
+    excused = [id for reason in (*rows_table.reasons, *rows_table.pending, *uncaught) for id in reason.rows]
+    result += [f"{id}: has two reasons" for id in _duplicates(excused)]
     result += [f"{id}: has a reason, and is not a binding row" for id in excused if id not in binding]
-    result += [f"{id}: has a reason, and {claimed[id][0]} claims it" for id in excused if id in claimed]
-    result += [f"{id}: has neither a check nor a reason" for id in binding if id not in claimed and id not in excused]
+    result += [
+        f"{id}: has a reason, and {requirements_by_row[id][0]} claims it" for id in excused if id in requirements_by_row
+    ]
+    result += [
+        f"{id}: has neither a check nor a reason"
+        for id in binding
+        if id not in requirements_by_row and id not in excused
+    ]
     return result
 
 
-def missing(spec: Mapping[str, Row], stories: Sequence[ScenarioCoverage], table: Rows) -> list[str]:
+def missing(spec: Mapping[str, Row], all_scenarios: Sequence[ScenarioCoverage], rows_table: Rows) -> list[str]:
     """Return a message for each scenario, contract row and limit of the specification that is not listed."""
-    listed = {story.id for story in stories} | {
-        id for kinds in table.binding.values() for ids in kinds.values() for id in ids
+    listed_ids = {scenario.id for scenario in all_scenarios} | {
+        id for kinds in rows_table.binding.values() for ids in kinds.values() for id in ids
     }
-    kinds = {row.id: _kind(row) for id, row in spec.items() if id not in listed}
+    kinds = {row.id: _kind(row) for id, row in spec.items() if id not in listed_ids}
     return [f"{id}: is a {kind} that is not listed" for id, kind in kinds.items() if kind]
 
 
 def _kind(row: Row) -> str:
     """Return the kind of a row that must be listed: scenario, contract row or limit; "" for any other row."""
-    if SCENARIO.fullmatch(row.id):
+    if SCENARIO_ID.fullmatch(row.id):
         return "scenario"
-    if LIMIT.fullmatch(row.id):
+    if LIMIT_ID.fullmatch(row.id):
         return "limit"
-    unmarked = not row.mark and row.id.partition("-")[0] in UNMARKED
-    return "contract row" if row.mark == "contract" or unmarked else ""
+    is_unmarked = not row.mark and row.id.partition("-")[0] in UNMARKED_PREFIXES
+    return "contract row" if row.mark == "contract" or is_unmarked else ""
 
 
 def page(
     registry: Registry,
-    stories: Sequence[ScenarioCoverage],
-    table: Rows,
+    all_scenarios: Sequence[ScenarioCoverage],
+    rows_table: Rows,
     detected: Mapping[str, Sequence[str]],
     runs: Sequence[OperatorRun] = (),
     gaps: Gaps | None = None,
@@ -229,23 +240,23 @@ def page(
         "",
         "## Scenarios",
         "",
-        f"{len(stories)} scenarios, {sum(bool(story.pending) for story in stories)} of which are pending.",
+        f"{len(all_scenarios)} scenarios, {sum(bool(entry.pending) for entry in all_scenarios)} of which are pending.",
         "",
         "The table of gaps is what `grove-conformance lab gaps` writes ([findings](findings/workload-api.md)).",
         "",
         "| scenario | what | checks | mutants | table of gaps | what is not checked, and why |",
         "|---|---|---|---|---|---|",
     ]
-    for story in stories:
-        checks = checks_of(registry, story)
+    for scenario in all_scenarios:
+        checks = checks_of(registry, scenario)
         mutants = sorted({name for id in checks for name in detected.get(id, ())})
-        tests = [f"`{path}`" for path in story.tests]
-        pending_reason = f"pending: {story.pending}" if story.pending else ""
-        reason = "; ".join(filter(None, [pending_reason, story.reason, f"see {', '.join(tests)}" if tests else ""]))
-        instances = ", ".join((gaps or {}).get(story.id, ()))
-        cells = (story.id, story.title, _with_basis(registry, checks), ", ".join(mutants), instances, reason)
+        tests = [f"`{path}`" for path in scenario.tests]
+        pending_reason = f"pending: {scenario.pending}" if scenario.pending else ""
+        reason = "; ".join(filter(None, [pending_reason, scenario.reason, f"see {', '.join(tests)}" if tests else ""]))
+        instances = ", ".join((gaps or {}).get(scenario.id, ()))
+        cells = (scenario.id, scenario.title, _with_basis(registry, checks), ", ".join(mutants), instances, reason)
         lines.append(f"| {' | '.join(map(_cell, cells))} |")
-    claimed = claims(registry)
+    requirements_by_row = claims(registry)
     lines += [
         "",
         "## Binding rows",
@@ -257,27 +268,27 @@ def page(
         "| document | kind | rows | checked | with a reason | pending |",
         "|---|---|---|---|---|---|",
     ]
-    pending = {id for reason in table.pending for id in reason.rows}
-    for document, kinds in table.binding.items():
+    pending = {id for reason in rows_table.pending for id in reason.rows}
+    for document, kinds in rows_table.binding.items():
         for kind, ids in kinds.items():
-            checked = sum(id in claimed for id in ids)
-            waiting = sum(id in pending for id in ids)
-            counts = (len(ids), checked, len(ids) - checked - waiting, waiting)
+            checked_rows = sum(id in requirements_by_row for id in ids)
+            pending_rows = sum(id in pending for id in ids)
+            counts = (len(ids), checked_rows, len(ids) - checked_rows - pending_rows, pending_rows)
             lines.append(f"| {document} | {kind} | {' | '.join(map(str, counts))} |")
-    lines += _defects(registry, table, detected, runs)
+    lines += _defects(registry, rows_table, detected, runs)
     lines += ["", "## Why there is no check", "", "| why | rows |", "|---|---|"]
-    lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in table.reasons]
+    lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in rows_table.reasons]
     lines += ["", "## Pending", "", f"{len(pending)} rows are about what is not built yet.", ""]
     lines += ["| what is missing | rows |", "|---|---|"]
-    lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in table.pending]
+    lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in rows_table.pending]
     return "\n".join(lines) + "\n"
 
 
 def _defects(
-    registry: Registry, table: Rows, detected: Mapping[str, Sequence[str]], runs: Sequence[OperatorRun]
+    registry: Registry, rows_table: Rows, detected: Mapping[str, Sequence[str]], runs: Sequence[OperatorRun]
 ) -> list[str]:
-    defects = caught(registry, table)
-    tried = sum(len(reason.rows) for reason in table.uncaught.get("tried", ()))
+    defects = caught(registry, rows_table)
+    tried = sum(len(reason.rows) for reason in rows_table.uncaught.get("tried", ()))
     failures = observed(defects, runs)
     failed = frozenset[str]().union(*(run.failed for run in runs))
     by_must = sum(
@@ -303,7 +314,7 @@ def _defects(
         "",
         "| run | operator and date | requirements that failed |",
         "|---|---|---|",
-        *(f"| {LETTERS[number]} | {_cell(run.label)} | {len(run.failed)} |" for number, run in enumerate(runs)),
+        *(f"| {RUN_LETTERS[number]} | {_cell(run.label)} | {len(run.failed)} |" for number, run in enumerate(runs)),
         "",
         "| defect | caught by | mutants | seen on an operator |",
         "|---|---|---|---|",
@@ -312,9 +323,9 @@ def _defects(
         mutants = sorted({name for id in ids for name in detected.get(id, ())})
         lines.append(f"| {row} | {_with_basis(registry, ids)} | {', '.join(mutants)} | {', '.join(failures[row])} |")
     lines += ["", "| detected, and not seen on an operator: why | defects |", "|---|---|"]
-    lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in table.unseen]
+    lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in rows_table.unseen]
     lines += ["", "| not caught | why | defects |", "|---|---|---|"]
-    for kind, reasons in table.uncaught.items():
+    for kind, reasons in rows_table.uncaught.items():
         lines += [f"| {kind} | {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in reasons]
     return lines
 
@@ -322,14 +333,14 @@ def _defects(
 def _with_basis(registry: Registry, ids: Iterable[str]) -> str:
     """Return the ids, each followed by its basis if that basis cannot support a MUST."""
     kinds = {id: registry.requirements[id].basis.kind for id in ids}
-    return ", ".join(id if kind in BINDING else f"{id} ({kind})" for id, kind in kinds.items())
+    return ", ".join(id if kind in BINDING_KINDS else f"{id} ({kind})" for id, kind in kinds.items())
 
 
-def _twice(ids: Sequence[str]) -> list[str]:
+def _duplicates(ids: Sequence[str]) -> list[str]:
     return sorted({id for id in ids if ids.count(id) > 1})
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"
-DECLARING = frozenset({"requirement", "requirements", "invariants"})
+DECORATORS = frozenset({"requirement", "requirements", "invariants"})
 
 
 @functools.cache
@@ -19,7 +19,7 @@ def tests(folder: Path = TESTS, containing: str = "") -> Mapping[str, list[str]]
     for path in sorted(folder.rglob("test_*.py")):
         source = path.read_bytes()
         for node in ast.parse(source).body if containing.encode() in source else ():
-            for name, id in _declared(node):
+            for name, id in _declarations(node):
                 result.setdefault(id, []).append(f"conformance/tests/{path.relative_to(folder)}::{name}")
     return result
 
@@ -29,7 +29,7 @@ def of_requirement(id: str) -> list[str]:
     return tests(containing=id).get(id, [])
 
 
-def _declared(node: ast.stmt) -> Iterator[tuple[str, str]]:
+def _declarations(node: ast.stmt) -> Iterator[tuple[str, str]]:
     """Yield a pair of the name of the test that a statement defines and an id, for each id that the test declares."""
     match node:
         case ast.FunctionDef(name=name, decorator_list=decorators):
@@ -39,6 +39,6 @@ def _declared(node: ast.stmt) -> Iterator[tuple[str, str]]:
         case _:
             return
     for decorator in calls:
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) in DECLARING:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) in DECORATORS:
             constants = (argument.value for argument in decorator.args if isinstance(argument, ast.Constant))
             yield from ((name, value) for value in constants if isinstance(value, str))

@@ -26,17 +26,17 @@ MUTANTS = "grove_conformance.mutants"
 VARIANTS = "grove_conformance.variants"
 """The group of entry points that return requirement id → names of the variants (permitted differences) that pass it."""
 
-SAYS = {
+BASIS_PHRASES = {
     BasisKind.DOCUMENT: "a public document says so",
     BasisKind.CONVENTION: "Kubernetes says so of every API",
     BasisKind.DECISION: "documents are silent or conflict, and this project chose: no MUST",
     BasisKind.CODE: "only upstream's code does so: compatibility, not conformance",
 }
 """A phrase for each kind of basis."""
-PLAYS = ("conformance.testing.playing", "ScenarioRunner")
+SCENARIO_RUNNER = ("conformance.testing.playing", "ScenarioRunner")
 """The class that runs scenarios of gang scheduling, with its module."""
 WIDTH = 110
-GENERATED = ("requirements.md", "coverage.md")
+GENERATED_PAGES = ("requirements.md", "coverage.md")
 """Pages of `docs/` whose content this command prints anyway."""
 
 
@@ -75,22 +75,24 @@ def _requirement(entry: Requirement) -> Iterator[str]:
     yield from _basis(entry)
     yield from (f"  test:    {test}" for test in declarations.of_requirement(entry.id))
     if waits := limits.of_requirement(entry.id):
-        yield from _wrapped(f"limits:  waits at most {limits.in_words(waits)}", deeper="         ")
+        yield from _wrapped(f"limits:  waits at most {limits.in_words(waits)}", subsequent_indent="         ")
     if manifest_names := [manifest.name for manifest in manifests.load() if manifest.requirement == entry.id]:
         yield from _wrapped(f"manifests of fixtures/admission: {', '.join(manifest_names)}")
     if scenario_ids := [scenario.id for scenario in scenarios.load() if entry.id in scenario.checks]:
         yield from _wrapped(f"scenarios of fixtures/scheduling: {', '.join(scenario_ids)}")
-        scenario_limits = limits.in_words(limits.of_scene(*PLAYS))
-        yield from _wrapped(f"limits:  a played scenario waits at most {scenario_limits}", deeper="         ")
+        scenario_limits = limits.in_words(limits.of_scene(*SCENARIO_RUNNER))
+        yield from _wrapped(
+            f"limits:  a played scenario waits at most {scenario_limits}", subsequent_indent="         "
+        )
     from conformance import invariants
 
     for rule in invariants.rules():
         if rule.id == entry.id:
             yield f"  rule:    {type(rule).__module__.replace('.', '/')}.py, in every history"
-    if mutants := _registered(MUTANTS).get(entry.id):
-        yield from _wrapped(f"mutants: {', '.join(mutants)}", deeper="         ")
-    if permitted := _registered(VARIANTS).get(entry.id):
-        yield from _wrapped(f"passes:  {', '.join(permitted)} (variants)", deeper="         ")
+    if mutants := _names_by_requirement(MUTANTS).get(entry.id):
+        yield from _wrapped(f"mutants: {', '.join(mutants)}", subsequent_indent="         ")
+    if variants := _names_by_requirement(VARIANTS).get(entry.id):
+        yield from _wrapped(f"passes:  {', '.join(variants)} (variants)", subsequent_indent="         ")
     yield f"  run:     grove-conformance run --id {entry.id}, with --implementation FILE for one of your own"
     if entry.reproduce:
         yield from ("  by hand:", *(f"    {line}" for line in entry.reproduce))
@@ -102,7 +104,7 @@ def _requirement(entry: Requirement) -> Iterator[str]:
 
 def _basis(entry: Requirement) -> Iterator[str]:
     basis = entry.basis
-    yield f"  basis:   {basis.kind} ({SAYS[basis.kind]})"
+    yield f"  basis:   {basis.kind} ({BASIS_PHRASES[basis.kind]})"
     yield from _quotations(basis.quotations)
     if basis.contradictions:
         yield "  but:     public documents that say otherwise"
@@ -134,36 +136,36 @@ def _source(id: str) -> Iterator[str]:
 
 def _decisions(entry: Requirement) -> Iterator[str]:
     """Yield the decision records that name a requirement or a row that it follows from. Only a checkout has them."""
-    named = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, (entry.id, *entry.source)))})(?![\w-])")
+    id_pattern = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, (entry.id, *entry.source)))})(?![\w-])")
     for path in [] if data.packed() else sorted((data.PROJECT / "docs" / "decisions").glob("[0-9]*.md")):
         text = path.read_text("utf-8")
-        if named.search(text):
+        if id_pattern.search(text):
             yield f"  decision: docs/decisions/{path.name} ({text.partition(chr(10))[0].lstrip('# ')})"
 
 
-def _registered(group: str) -> Mapping[str, Iterable[str]]:
+def _names_by_requirement(group: str) -> Mapping[str, Iterable[str]]:
     """Return the mutants or variants of every registered package, by requirement id. Packages that cannot be imported
     are left out."""
     result: dict[str, list[str]] = {}
-    for point in metadata.entry_points(group=group):
+    for entry_point in metadata.entry_points(group=group):
         with suppress(ImportError, AttributeError):
-            for id, names in _claims(point).items():
+            for id, names in _claims(entry_point).items():
                 result.setdefault(id, []).extend(names)
     return result
 
 
-def _claims(point: metadata.EntryPoint) -> Mapping[str, list[str]]:
+def _claims(entry_point: metadata.EntryPoint) -> Mapping[str, list[str]]:
     """Return the result of an entry point's function. The user's cache stores the result until a file of the package
     changes, because importing all mutants takes a second. Raises ImportError or AttributeError if the function cannot
     be imported."""
-    spec = find_spec(point.module)
+    spec = find_spec(entry_point.module)
     if spec is None or spec.origin is None:
-        raise ImportError(point.module)
+        raise ImportError(entry_point.module)
     sources = "".join(path.read_text("utf-8") for path in sorted(Path(spec.origin).parent.rglob("*.py")))
-    key = document_cache.key(sources, point.value)
+    key = document_cache.key(sources, entry_point.value)
     if contents := document_cache.load(key):
         return contents.value
-    claims: dict[str, list[str]] = point.load()()
+    claims: dict[str, list[str]] = entry_point.load()()
     document_cache.save(key, claims, {})
     return claims
 
@@ -175,23 +177,25 @@ def _row(registry: Registry, id: str) -> Iterator[str]:
     row = specification.load()[id]
     yield f"{id}  {row.link}"
     yield from _text(row, "  ")
-    yield from _judged(registry, id)
+    yield from _judging_requirements(registry, id)
     yield from _scenario(registry, id)
-    yield from _unjudged(id)
+    yield from _reasons(id)
     yield from _manifests(id)
-    named = re.compile(rf"(?<![\w-]){re.escape(id)}(?![\w-])")
-    if rows := [other.id for other in specification.load().values() if other.id != id and named.search(other.text)]:
+    id_pattern = re.compile(rf"(?<![\w-]){re.escape(id)}(?![\w-])")
+    if rows := [
+        other.id for other in specification.load().values() if other.id != id and id_pattern.search(other.text)
+    ]:
         yield from _wrapped(f"named by {', '.join(rows)}")
-    yield from _pages(named)
+    yield from _pages(id_pattern)
 
 
-def _judged(registry: Registry, id: str) -> Iterator[str]:
+def _judging_requirements(registry: Registry, id: str) -> Iterator[str]:
     for entry in registry.requirements.values():
         if id in entry.source:
-            yield from _judging(entry)
+            yield from _judging_lines(entry)
 
 
-def _judging(entry: Requirement) -> list[str]:
+def _judging_lines(entry: Requirement) -> list[str]:
     return _wrapped(f"judged by {entry.id} ({entry.level}, profile {entry.profile}): {entry.text}")
 
 
@@ -200,15 +204,15 @@ def _scenario(registry: Registry, id: str) -> Iterator[str]:
         if story.id == id:
             for requirement_id in story.checks:
                 if id not in registry.requirements[requirement_id].source:
-                    yield from _judging(registry.requirements[requirement_id])
+                    yield from _judging_lines(registry.requirements[requirement_id])
             if story.reason:
                 yield from _wrapped(f"not checked: {story.reason}")
             yield from (f"  see {path}" for path in story.tests)
 
 
-def _unjudged(id: str) -> Iterator[str]:
-    table = coverage.rows()
-    for reason in (*table.reasons, *(reason for reasons in table.uncaught.values() for reason in reasons)):
+def _reasons(id: str) -> Iterator[str]:
+    rows_table = coverage.rows()
+    for reason in (*rows_table.reasons, *(reason for reasons in rows_table.uncaught.values() for reason in reasons)):
         if id in reason.rows:
             yield from _wrapped(f"no check: {reason.text}")
 
@@ -218,15 +222,15 @@ def _manifests(id: str) -> Iterator[str]:
         yield from _wrapped(f"manifests of fixtures/admission: {', '.join(names)}")
 
 
-def _pages(named: re.Pattern[str]) -> Iterator[str]:
+def _pages(id_pattern: re.Pattern[str]) -> Iterator[str]:
     """Yield the lines of the other pages of `docs/` that name an id. Only a checkout has these pages."""
     if data.packed():
         return
     for path in sorted((data.PROJECT / "docs").rglob("*.md")):
-        if path.name in GENERATED or path.parent.name == "spec":
+        if path.name in GENERATED_PAGES or path.parent.name == "spec":
             continue
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-            if named.search(line):
+            if id_pattern.search(line):
                 yield f"  {path.relative_to(data.PROJECT)}:{number}: {line.strip()}"
 
 
@@ -235,12 +239,12 @@ def _text(row: specification.Row, indent: str) -> Iterator[str]:
         yield from _wrapped(line, indent, indent)
 
 
-def _wrapped(text: str, indent: str = "  ", deeper: str = "    ") -> list[str]:
+def _wrapped(text: str, indent: str = "  ", subsequent_indent: str = "    ") -> list[str]:
     return textwrap.wrap(
         text,
         WIDTH,
         initial_indent=indent,
-        subsequent_indent=deeper + "  ",
+        subsequent_indent=subsequent_indent + "  ",
         break_long_words=False,
         break_on_hyphens=False,
     )

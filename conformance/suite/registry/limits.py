@@ -15,7 +15,7 @@ from pathlib import Path
 from conformance.suite.registry import declarations
 
 PACKAGE = Path(__file__).resolve().parents[2]
-METHODS: Mapping[str, tuple[int, int, float]] = {
+WAIT_METHODS: Mapping[str, tuple[int, int, float]] = {
     "wait_for": (0, 2, 60),
     "settle": (0, 2, 30),
     "settled": (0, 2, 30),
@@ -117,18 +117,18 @@ def _waits(module: str, name: str, visited: frozenset[tuple[str, str]]) -> Itera
 
 def _calls(module: str, node: ast.stmt, visited: frozenset[tuple[str, str]]) -> Iterator[Wait]:
     for call in (part for part in ast.walk(node) if isinstance(part, ast.Call)):
-        if isinstance(call.func, ast.Attribute) and call.func.attr in METHODS and len(call.args) >= 2:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in WAIT_METHODS and len(call.args) >= 2:
             yield _wait(module, call)
         elif any(isinstance(argument, ast.Name) and argument.id == "env" for argument in call.args):
             yield from _waits(module, ast.unparse(call.func), visited)
 
 
 def _wait(module: str, call: ast.Call) -> Wait:
-    step_position, position, default = METHODS[call.func.attr]  # type: ignore[attr-defined]
+    step_position, position, default_limit = WAIT_METHODS[call.func.attr]  # type: ignore[attr-defined]
     limit_argument = next((word.value for word in call.keywords if word.arg == "timeout"), None)
     limit_argument = limit_argument or (call.args[position] if len(call.args) > position else None)
     step = call.args[step_position] if len(call.args) > step_position else call.args[0]
-    limit = default if limit_argument is None else _number(module, limit_argument)
+    limit = default_limit if limit_argument is None else _number(module, limit_argument)
     return Wait(
         _words(module, step) or "further steps",
         ast.unparse(limit_argument) if limit_argument is not None and limit is None else float(limit or 0),
@@ -154,10 +154,10 @@ def _number(module: str, node: ast.expr) -> float | None:
         case ast.Constant(value=int() | float() as value):
             return float(value)
         case ast.BinOp(left=left, op=ast.Mult() | ast.Add() as op, right=right):
-            one, two = _number(module, left), _number(module, right)
-            if one is None or two is None:
+            left_value, right_value = _number(module, left), _number(module, right)
+            if left_value is None or right_value is None:
                 return None
-            return one * two if isinstance(op, ast.Mult) else one + two
+            return left_value * right_value if isinstance(op, ast.Mult) else left_value + right_value
         case ast.Name() | ast.Attribute():
             return _number(*constant) if (constant := _constant(module, node)) else None
     return None
@@ -165,21 +165,25 @@ def _number(module: str, node: ast.expr) -> float | None:
 
 def _constant(module: str, node: ast.expr) -> tuple[str, ast.expr] | None:
     """Return the module that defines a constant, and the constant's value."""
-    place, name = _origin(module, ast.unparse(node))
-    value = _module(place).constants.get(name)
-    return (place, value) if value is not None else None
+    defining_module, name = _origin(module, ast.unparse(node))
+    value = _module(defining_module).constants.get(name)
+    return (defining_module, value) if value is not None else None
 
 
 def _origin(module: str, name: str) -> tuple[str, str]:
     """Return the module that defines a name, and the name in that module."""
-    head, _, rest = name.partition(".")
-    imported = _module(module).imported.get(head)
+    first_name, _, attribute_path = name.partition(".")
+    imported = _module(module).imported.get(first_name)
     if imported is None:
         return module, name
-    place, original = imported
-    if not rest:
-        return _origin(place, original) if place.startswith("conformance.") and place != module else (place, original)
-    return f"{place}.{original}", rest
+    defining_module, original = imported
+    if not attribute_path:
+        return (
+            _origin(defining_module, original)
+            if defining_module.startswith("conformance.") and defining_module != module
+            else (defining_module, original)
+        )
+    return f"{defining_module}.{original}", attribute_path
 
 
 @functools.cache
@@ -192,14 +196,14 @@ def _module(name: str) -> _Module:
     imported: dict[str, tuple[str, str]] = {}
     for node in ast.parse(path.read_bytes()).body:
         match node:
-            case ast.FunctionDef(name=defined) | ast.ClassDef(name=defined):
-                body[defined] = node
-            case ast.Assign(targets=[ast.Name(id=defined)], value=value):
-                body[defined], constants[defined] = node, value
+            case ast.FunctionDef(name=defined_name) | ast.ClassDef(name=defined_name):
+                body[defined_name] = node
+            case ast.Assign(targets=[ast.Name(id=defined_name)], value=value):
+                body[defined_name], constants[defined_name] = node, value
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
                 constants |= {ast.unparse(element): value for element, value in zip(targets, values, strict=False)}
-            case ast.AnnAssign(target=ast.Name(id=defined), value=ast.expr() as value):
-                constants[defined] = value
-            case ast.ImportFrom(module=str() as place, names=names):
-                imported |= {alias.asname or alias.name: (place, alias.name) for alias in names}
+            case ast.AnnAssign(target=ast.Name(id=defined_name), value=ast.expr() as value):
+                constants[defined_name] = value
+            case ast.ImportFrom(module=str() as defining_module, names=names):
+                imported |= {alias.asname or alias.name: (defining_module, alias.name) for alias in names}
     return _Module(body, constants, imported)

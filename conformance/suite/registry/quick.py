@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-SECONDS = 45
+MAX_SECONDS = 45
 """Maximum total seconds of the scenes; the rest of the minute is for the cluster."""
 
-PLAIN = "ReadyDisaggregatedSet"
+PLAIN_SCENE = "ReadyDisaggregatedSet"
 """The scene that is chosen for tests with several scenes."""
 TESTS = {
     # One set that becomes Ready, which must work before anything else can be judged.
     "core/test_managed_objects.py::test_exactly_the_expected_objects_exist": "CORE-001",
-    f"core/test_pods_of_a_set.py::test_cliques_have_their_pods_with_index_and_subdomain[{PLAIN}]": "CORE-007",
-    f"core/test_ready_statuses.py::test_a_set_whose_pods_can_run_becomes_available[{PLAIN}]": "CORE-010",
+    f"core/test_pods_of_a_set.py::test_cliques_have_their_pods_with_index_and_subdomain[{PLAIN_SCENE}]": "CORE-007",
+    f"core/test_ready_statuses.py::test_a_set_whose_pods_can_run_becomes_available[{PLAIN_SCENE}]": "CORE-010",
     "core/test_gangs_of_a_set.py::test_gangs_refer_to_the_pods_of_their_cliques": "GANG-002",
     "core/test_gangs_of_a_set.py::test_pods_are_created_with_the_gate": "GANG-005",
     # Gates and placement, which make pods a gang. The two scheduler tests are the only ones for an implementation
@@ -34,6 +34,6 @@ TESTS = {
 """Test → the requirement that it judges."""
 
 
-def chosen(tests: Iterable[str]) -> bool:
+def is_quick(tests: Iterable[str]) -> bool:
     """Return whether the selected tests of a run are exactly the tests of `--quick`."""
     return set(tests) == set(TESTS)

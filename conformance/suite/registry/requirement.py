@@ -78,7 +78,7 @@ class Requirement:
     """The last release of Grove for which the requirement holds; empty if it still holds."""
     successors: tuple[str, ...] = ()
     """The requirements that replace it for later releases."""
-    basis: Basis = bases.NONE
+    basis: Basis = bases.NO_BASIS
     demands: str = ""
     """What its check demands beyond the sentence."""
 

@@ -36,7 +36,7 @@ class Selection:
     profiles: tuple[str, ...]
     judged: frozenset[str]
     unclaimed: dict[str, str]
-    foreign: frozenset[str]
+    inapplicable_ids: frozenset[str]
     named: frozenset[str] = frozenset()
     skipped: frozenset[str] = frozenset()
     everywhere: bool = True
@@ -69,7 +69,7 @@ class Selection:
         ids = frozenset(declared)
         other_ids = {id for id in ids if not id.startswith(INVARIANT)}
         selecting = (other_ids | (ids & self.named)) if other_ids else ids
-        return not self.judged.isdisjoint(selecting) and not (other_ids and other_ids <= self.foreign)
+        return not self.judged.isdisjoint(selecting) and not (other_ids and other_ids <= self.inapplicable_ids)
 
     def with_violated(self, registry: Registry, failed: Iterable[str]) -> Selection:
         """Return the selection extended by the invariants among the ids that failed. A violated invariant fails its
@@ -104,8 +104,12 @@ def scope(
     need a special cluster. `kubernetes` is the version of the cluster and `release` the release of Grove's contract, if
     known; `skip` are ids that are not judged. Invariants of selected profiles are judged in the scenes of these
     profiles, or `everywhere`. Raises UsageError for an unknown profile or id."""
-    requested, named_ids, left_out = sorted(set(profiles)), sorted(set(ids)), {registry.get(id).id for id in skip}
-    for profile in requested:
+    requested_profiles, named_ids, skipped_ids = (
+        sorted(set(profiles)),
+        sorted(set(ids)),
+        {registry.get(id).id for id in skip},
+    )
+    for profile in requested_profiles:
         if profile not in registry.profiles:
             listed = ", ".join(sorted(registry.profiles))
             near_hint = documents.suggestion(profile, registry.profiles)
@@ -113,38 +117,46 @@ def scope(
             raise UsageError(f"unknown profile {profile!r}", hint=hint)
     for id in named_ids:
         entry = registry.get(id)
-        if requested and entry.profile not in requested:
+        if requested_profiles and entry.profile not in requested_profiles:
             raise UsageError(f"{id} is of profile {entry.profile}", hint=f"add --profile {entry.profile}, or drop it")
-    chosen = requested or sorted({registry.get(id).profile for id in named_ids})
-    chosen = chosen or sorted(set(registry.profiles) - set(registry.clusters))
+    selected_profiles = requested_profiles or sorted({registry.get(id).profile for id in named_ids})
+    selected_profiles = selected_profiles or sorted(set(registry.profiles) - set(registry.clusters))
     judged: set[str] = set()
     unclaimed: dict[str, str] = {}
     for entry in registry.requirements.values():
-        if entry.profile not in chosen:
+        if entry.profile not in selected_profiles:
             continue
         reason = not_claimed(entry, roles, features, kubernetes, release)
         if reason:
             unclaimed[entry.id] = reason
-        elif entry.id not in left_out and (not named_ids or entry.id in named_ids):
+        elif entry.id not in skipped_ids and (not named_ids or entry.id in named_ids):
             judged.add(entry.id)
-    claimed = set(features)
-    foreign = frozenset(
+    claimed_features = set(features)
+    inapplicable_ids = frozenset(
         id
         for id, entry in registry.requirements.items()
-        if (entry.feature and entry.feature not in claimed)
-        or not claimed.isdisjoint(entry.unless)
+        if (entry.feature and entry.feature not in claimed_features)
+        or not claimed_features.isdisjoint(entry.unless)
         or not lines.holds(entry.since, entry.until, release)
     )
-    named, skipped = frozenset(named_ids), frozenset(left_out)
-    return Selection(tuple(chosen), frozenset(judged), unclaimed, foreign, named, skipped, everywhere or not requested)
+    named, skipped = frozenset(named_ids), frozenset(skipped_ids)
+    return Selection(
+        tuple(selected_profiles),
+        frozenset(judged),
+        unclaimed,
+        inapplicable_ids,
+        named,
+        skipped,
+        everywhere or not requested_profiles,
+    )
 
 
 def not_claimed(
     entry: Requirement, roles: Iterable[str], features: Iterable[str], kubernetes: str = "", release: str = ""
 ) -> str:
     """Return the reason why the implementation is not judged by a requirement; empty if it is judged."""
-    own_roles = set(roles)
-    if own_roles.isdisjoint(entry.roles):
+    implementation_roles = set(roles)
+    if implementation_roles.isdisjoint(entry.roles):
         return f"doesn't play the role {' or '.join(entry.roles)}"
     if entry.feature and entry.feature not in set(features):
         return f"doesn't claim the feature {entry.feature}"
@@ -154,12 +166,12 @@ def not_claimed(
         return f"holds from {entry.since} of Grove"
     if not lines.holds("", entry.until, release):
         return f"holds up to {entry.until} of Grove"
-    if entry.kubernetes and kubernetes and _minor(kubernetes) < _minor(entry.kubernetes):
+    if entry.kubernetes and kubernetes and _minor_version(kubernetes) < _minor_version(entry.kubernetes):
         return f"holds from Kubernetes {entry.kubernetes}"
     return ""
 
 
-def _minor(version: str) -> tuple[int, int]:
+def _minor_version(version: str) -> tuple[int, int]:
     """Return major and minor of a version such as `1.37`, `1.37.2` or `v1.37.2`; zeros if the text is not a version."""
     match = re.match(r"v?(\d+)\.(\d+)", version)
     return (int(match[1]), int(match[2])) if match else (0, 0)

@@ -106,15 +106,17 @@ class Api:
     def create(self, obj: Mapping[str, Any]) -> Object:
         """Create an object and return it as stored. Raises ApiError if the API server rejects it."""
         resource = self.of_object(obj)
-        return self._object(self._client.create(resource, self._marked(resource, obj)))
+        return self._run_and_decode(self._client.create(resource, self._with_run_label(resource, obj)))
 
     def create_all(self, resource: Resource, objects: Iterable[Mapping[str, Any]]) -> None:
         """Create many objects at once."""
 
-        async def all_of_them() -> None:
-            await asyncio.gather(*(self._client.create(resource, self._marked(resource, obj)) for obj in objects))
+        async def run_all() -> None:
+            await asyncio.gather(
+                *(self._client.create(resource, self._with_run_label(resource, obj)) for obj in objects)
+            )
 
-        self._run(all_of_them())
+        self._run(run_all())
 
     def create_with_statuses(self, objects: Iterable[Object], created: Callable[[Object, Object], None]) -> None:
         """Create many namespaced objects at once, then write their statuses. Creations that fail because a new
@@ -124,7 +126,7 @@ class Api:
         async def make(obj: Object) -> None:
             resource, metadata = self.of_object(obj), obj["metadata"]
             retrying = AsyncRetrying(
-                retry=retry_if_exception(_without_account),
+                retry=retry_if_exception(_lacks_service_account),
                 wait=wait_fixed(0.1),
                 stop=stop_after_delay(20),
                 reraise=True,
@@ -141,14 +143,14 @@ class Api:
                     subresource="status",
                 )
 
-        async def all_of_them() -> None:
+        async def run_all() -> None:
             await asyncio.gather(*(make(obj) for obj in objects))
 
-        self._run(all_of_them())
+        self._run(run_all())
 
     def get(self, plural: str, namespace: str | None, name: str) -> Object:
         """Read an object. Raises ApiError if it does not exist."""
-        return self._object(self._client.get(self.of_plural(plural), namespace, name))
+        return self._run_and_decode(self._client.get(self.of_plural(plural), namespace, name))
 
     def names(self, plural: str) -> list[str]:
         """Return the names of all objects of a cluster-scoped resource."""
@@ -164,7 +166,7 @@ class Api:
     ) -> Object:
         """Apply a JSON merge patch and return the object. Raises ApiError if the API server rejects the patch."""
         resource = self.of_plural(plural)
-        return self._object(
+        return self._run_and_decode(
             self._client.patch(resource, namespace, name, body, content_type=MERGE_PATCH, subresource=subresource)
         )
 
@@ -173,25 +175,25 @@ class Api:
         patch."""
         resource = self.of_plural(plural)
 
-        async def all_of_them() -> list[bytes]:
+        async def run_all() -> list[bytes]:
             calls = (
                 self._client.patch(resource, namespace, name, body, content_type=MERGE_PATCH)
                 for name, body in patches.items()
             )
             return list(await asyncio.gather(*calls))
 
-        return [orjson.loads(response) for response in self._run(all_of_them())]
+        return [orjson.loads(response) for response in self._run(run_all())]
 
     def delete(self, plural: str, namespace: str | None, names: Iterable[str], propagation: str = "Background") -> None:
         """Delete objects by name, all at once. Objects that do not exist are not an error."""
         resource = self.of_plural(plural)
 
-        async def all_of_them() -> None:
+        async def run_all() -> None:
             await asyncio.gather(
                 *(self._client.delete(resource, namespace, name, propagation=propagation) for name in names)
             )
 
-        self._run(all_of_them())
+        self._run(run_all())
 
     def remove_pods(self, namespace: str) -> None:
         """Delete all pods of a namespace at once and without a grace period, so that no kubelet has to terminate them.
@@ -205,15 +207,15 @@ class Api:
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
         self._run(self._client.create(PODS, body, subresource="eviction"))
 
-    def complaint(self, within: float) -> str:
+    def complaint(self, seconds: float) -> str:
         """Return the reason why the API server does not report within `seconds` that it is ready; empty if it does."""
 
-        async def ask() -> None:
-            async with asyncio.timeout(within):
+        async def request_readiness() -> None:
+            async with asyncio.timeout(seconds):
                 await self._client.request("GET", "/readyz")
 
         try:
-            self._loop.run(ask())
+            self._loop.run(request_readiness())
         except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
             return str(error) or type(error).__name__
         return ""
@@ -222,10 +224,10 @@ class Api:
         """Run an action that needs direct access to the client."""
         return self._run(action(self._client))
 
-    def _marked(self, resource: Resource, obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _with_run_label(self, resource: Resource, obj: Mapping[str, Any]) -> Mapping[str, Any]:
         return obj if resource.namespaced else marked(obj, self._run_id)
 
-    def _object(self, work: Coroutine[Any, Any, bytes]) -> Object:
+    def _run_and_decode(self, work: Coroutine[Any, Any, bytes]) -> Object:
         response: Object = orjson.loads(self._run(work))
         return response
 
@@ -238,7 +240,7 @@ class Api:
             ) from error
 
 
-def _without_account(error: BaseException) -> bool:
+def _lacks_service_account(error: BaseException) -> bool:
     return isinstance(error, ApiError) and error.status == 403 and "serviceaccount" in error.message
 
 

@@ -21,22 +21,22 @@ from conformance.suite.scenes.recorded import Recorded
 from conformance.suite.scenes.scene import RUN, Scene, SceneRun
 
 
-def stopped() -> Blocked:
+def stop_error() -> Blocked:
     """Return the exception that ends a scene early."""
     return Blocked("the scene was stopped: all selected requirements that it judges had failed", "circumstances")
 
 
-def decided(tests: Iterable[pytest.Item], requirements: AbstractSet[str], played: SceneRun) -> bool:
+def is_decided(tests: Iterable[pytest.Item], requirements: AbstractSet[str], played: SceneRun) -> bool:
     """Return whether the tests of a scene fail all of these `requirements`, whatever happens in its later steps."""
-    so_far = replace(played, scene=Scene(), verdicts={}, ended=stopped())
-    undecided = set(requirements)
+    so_far = replace(played, scene=Scene(), verdicts={}, ended=stop_error())
+    undecided_ids = set(requirements)
     for item in tests:
-        if undecided and not undecided.isdisjoint(requirement.declared(item)):
-            undecided -= _failed(item, so_far)
-    return not undecided
+        if undecided_ids and not undecided_ids.isdisjoint(requirement.declared(item)):
+            undecided_ids -= _failed_ids(item, so_far)
+    return not undecided_ids
 
 
-def _failed(item: pytest.Item, so_far: SceneRun) -> set[str]:
+def _failed_ids(item: pytest.Item, so_far: SceneRun) -> set[str]:
     """Return the requirements that a test fails, whatever happens in later steps."""
     checks = Checks(item.nodeid, requirement.declared(item), lambda check: None)
     test: Any = item.obj  # type: ignore[attr-defined]

@@ -33,7 +33,7 @@ class Machine:
         return self._clock()
 
     def slow_seconds(self, start: float) -> float:
-        """Return the seconds since `begin` in which the machine was too slow."""
+        """Return the seconds since `start` in which the machine was too slow."""
         return self._slow_time(start)[0]
 
     def too_slow(self, start: float, activity: str) -> HarnessError:
@@ -44,6 +44,6 @@ class Machine:
         return HarnessError(f"the machine was too slow: {activity}{reason}", hint=hint)
 
     def require(self, start: float, activity: str) -> None:
-        """Raise HarnessError if the machine was too slow at any time since `begin`."""
+        """Raise HarnessError if the machine was too slow at any time since `start`."""
         if self.slow_seconds(start) > 0:
             raise self.too_slow(start, activity)

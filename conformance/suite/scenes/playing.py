@@ -122,17 +122,17 @@ class Scenes:
         running: RunningTest,
         judged: Collection[str],
         tests: Sequence[pytest.Item],
-        enough: Set[str],
+        decisive_ids: Set[str],
         reaches: Sequence[str],
     ) -> Recorded[Scene]:
         """Return the recording of a scene for one test; the scene is played for its first test. `reaches` are the steps
         that the test's requirement is about. `judged` are the ids that tests of this scene judge: a violated and
         claimed invariant that none of them declares fails the test for which the scene was played. The scene ends as
-        soon as its `tests` have failed all requirements in `enough`, if there are any."""
+        soon as its `tests` have failed all requirements in `decisive_ids`, if there are any."""
         is_new = self._open_scene is None or self._open_scene.key != key
         if is_new:
             self.close()
-            decided = partial(foresight.decided, tests, enough) if enough else None
+            decided = partial(foresight.is_decided, tests, decisive_ids) if decisive_ids else None
             self._open_scene = self._play_for_tests(key, scene, judged, decided)
         open_scene = self._open_scene
         assert open_scene is not None
@@ -228,7 +228,7 @@ def _play_scene(
 
     def stop_if_decided() -> None:
         if decided is not None and decided(recording()):
-            raise foresight.stopped()
+            raise foresight.stop_error()
 
     env.after_step = stop_if_decided
     try:

@@ -30,7 +30,7 @@ class Refused:
         acts: Sequence[tuple[str, Mapping[str, object]]],
         has_limit_range: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`limited`: returns whether the namespace has a LimitRange."""
+        """`has_limit_range`: returns whether the namespace has a LimitRange."""
         self._has_limit_range = has_limit_range
         self._history, self._namespace, self._audit, self._hooks, self._acts = history, namespace, audit, hooks, acts
         self._audit_mark = audit.mark() if audit is not None else 0

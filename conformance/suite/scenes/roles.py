@@ -33,7 +33,7 @@ class Roles:
         require_fault: Callable[[], None],
         machine: Machine,
     ) -> None:
-        """`blame` raises HarnessError if the implementation is not at fault."""
+        """`require_fault` raises HarnessError if the implementation is not at fault."""
         self._machine = machine
         self._driver, self._namespace, self._history, self._checks = driver, namespace, history, checks
         self._require_fault = require_fault

@@ -129,14 +129,14 @@ class SceneChecks(Checks):
 
     def broken(self, description: str, expected: object, actual: object, *, at: Moment = None) -> Exception:
         """Return the exception with which the scene ends if the implementation is at fault."""
-        self.doubt(True)
+        self.require_reliable(True)
         return SceneBroken(description, expected, actual, at)
 
     def invariant(self, id: str, statement: str, verdict: bool | None, actual: object, *, at: Moment = None) -> None:
         """Keep the result of an invariant."""
         self.verdicts[id] = InvariantResult(statement, verdict, actual, at)
 
-    def doubtful(self, id: str, error: HarnessError) -> None:
+    def record_doubt(self, id: str, error: HarnessError) -> None:
         """Keep the error for the tests that declare the invariant."""
         self.doubts[id] = error
 

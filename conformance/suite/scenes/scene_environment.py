@@ -392,8 +392,8 @@ class SceneEnvironment:
             raise SceneEnded(step, exited, self.history.now())
 
     def require_in_time(self, event: str, event_time: float, seconds: float) -> None:
-        """Raise HarnessError if more than `seconds` have passed since an event of the history (at `begin`) after which
-        the suite had to act: in that case the suite itself was too slow, and later events say nothing about the
+        """Raise HarnessError if more than `seconds` have passed since an event of the history (at `event_time`) after
+        which the suite had to act: in that case the suite itself was too slow, and later events say nothing about the
         implementation."""
         if (seconds_passed := self.history.now() - event_time) > seconds:
             delay = f"the suite acted {seconds_passed:.1f} s after {event}, and had to act within {seconds:g} s"

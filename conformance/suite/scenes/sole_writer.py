@@ -95,7 +95,7 @@ class SoleWriter:
         )
 
     def _compare(self, sent: Mapping[str, Any], answer: Mapping[str, Any], kind: str) -> None:
-        for path, value in stored.otherwise(sent, answer, kind) if kind in stored.KINDS else ():
+        for path, value in stored.changes(sent, answer, kind) if kind in stored.KINDS else ():
             self._wrong.append(f"{kind} {name(answer)}: {path} was stored as {value!r}")
 
     def _note(self, answer: Mapping[str, Any]) -> None:

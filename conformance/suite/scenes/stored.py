@@ -22,7 +22,7 @@ EMBEDDED = ".metadata."
 API server drops it; CORE-014 judges that."""
 
 
-def otherwise(sent: Mapping[str, Any], answer: Mapping[str, Any], kind: str) -> Iterator[tuple[str, object]]:
+def changes(sent: Mapping[str, Any], answer: Mapping[str, Any], kind: str) -> Iterator[tuple[str, object]]:
     """Yield the path and stored value of each field that was stored differently than it was sent: labels, annotations
     and all fields that a user writes. Empty values may be replaced by a default."""
     for part in ("labels", "annotations"):

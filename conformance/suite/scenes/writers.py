@@ -31,7 +31,7 @@ MAX_AUDIT_LAG_SECONDS = 2.0
 def note_writers(history: History, audit: AuditLog, mark: int) -> None:
     """Record in a history who deleted the pods with the condition DisruptionTarget; which nodes, pod statuses and
     limits were written by users other than the suite and the components; and which statuses were stored differently
-    than the suite or the components sent them. `begin`: the audit log's mark at the start of the test."""
+    than the suite or the components sent them. `mark`: the audit log's mark at the start of the test."""
     pods = {record.name for record in history.records("pods") if _is_disrupted(record)}
     sent: dict[str, list[bytes]] = {}
 
@@ -76,7 +76,7 @@ def note_writers(history: History, audit: AuditLog, mark: int) -> None:
 
 def of_objects(audit: AuditLog, mark: int, namespace: str) -> set[tuple[str, str, str]]:
     """Return (user, resource, name) for all writes in a namespace, except those of the suite and the components of the
-    cluster. `begin`: a mark of the audit log."""
+    cluster. `mark`: a mark of the audit log."""
     return {
         (request.user, request.resource, request.name)
         for request in audit.accepted(mark)

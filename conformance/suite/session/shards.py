@@ -54,9 +54,9 @@ def read(path: Path) -> Costs:
 def part(scenes: Mapping[str, str], shard: Shard, repeat: int = 1, place: str = "--shard") -> frozenset[str]:
     """Return the tests of a shard. `scenes` maps each test to its scene. Raises UsageError if there are fewer scenes
     than shards."""
-    number = len(set(scenes.values()))
-    if 0 < number < shard.of:
-        raise UsageError(f"only {number} scenes are selected", where=f"{place} {shard}", hint=f"give at most {number}")
+    count = len(set(scenes.values()))
+    if 0 < count < shard.of:
+        raise UsageError(f"only {count} scenes are selected", where=f"{place} {shard}", hint=f"give at most {count}")
     return divide(scenes, shard.of, costs(), repeat)[shard.number - 1]
 
 
@@ -75,6 +75,6 @@ def divide(scenes: Mapping[str, str], shards: int, costs: Costs, repeat: int = 1
     load = [0.0] * shards
     shard: dict[str, int] = {}
     for scene in sorted(cost_of, key=lambda scene: (-cost_of[scene], scene)):
-        shard[scene] = min(range(shards), key=lambda number: (load[number], number))
+        shard[scene] = min(range(shards), key=lambda count: (load[count], count))
         load[shard[scene]] += cost_of[scene]
     return [frozenset(test for test, scene in scenes.items() if shard[scene] == n) for n in range(shards)]

@@ -273,7 +273,7 @@ class ClusterEnvironment:
         self._stack.callback(watcher.stop)
 
     def _require_healthy(self, begin: float, thoroughly: bool) -> None:
-        """Raise HarnessError if the cluster or the suite itself did not work at some time since `begin`."""
+        """Raise HarnessError if the cluster or the suite itself did not work at some time since `start`."""
         outages_since = self._watcher.settled if thoroughly else self._watcher.overlapping
         if outages := outages_since(begin):
             raise HarnessError(f"the cluster is not well: {outages[0]}")
@@ -340,7 +340,7 @@ class ClusterEnvironment:
         name = short_name(running.test, self._settings.run)
         self._restart_processes()
         require_healthy = partial(self._require_healthy, time.monotonic())
-        running.checks.doubt = require_healthy
+        running.checks.require_reliable = require_healthy
         offsets = {name: _file_size(log) for name, log in self._logs().items()}
         mark = "" if self._cluster else self._settings.run
         api = Api(self._loop, self._server, f"grove-conformance/{name}", self._served, mark)
@@ -497,7 +497,7 @@ class ClusterEnvironment:
                     try:
                         case.machine.require(start, f"{verdict.id} depends on how fast things are noticed")
                     except HarnessError as error:
-                        running.checks.doubtful(verdict.id, error)
+                        running.checks.record_doubt(verdict.id, error)
                         continue
                 running.checks.invariant(verdict.id, verdict.statement, verdict.holds, str(verdict), at=at)
 
