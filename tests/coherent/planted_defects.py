@@ -9,9 +9,9 @@ from __future__ import annotations
 import pytest
 
 from mutants.registry import MUTANTS
-from tests.coherent.histories.live import stage
+from tests.coherent.histories.live import live_cluster
 from tests.coherent.histories.model import GeneratedHistory
-from tests.coherent.test_histories import COUNTED, GAPS, KEPT_OLD_PODS
+from tests.coherent.test_histories import COUNTED_PROGRESS, INDEX_GAPS, KEPT_OLD_PODS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
@@ -19,16 +19,16 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 @pytest.mark.parametrize(
     ("mutant", "history", "problem"),
     [
-        ("progress-by-count", COUNTED, "the set is at rest: not seen"),
-        ("scale-in-leaves-gaps", GAPS, "INV-022 broken"),
+        ("progress-by-count", COUNTED_PROGRESS, "the set is at rest: not seen"),
+        ("scale-in-leaves-gaps", INDEX_GAPS, "INV-022 broken"),
         ("pods-left-to-collector", KEPT_OLD_PODS, "INV-019 broken"),
     ],
 )
-def test_planted_defects_are_found(
+def test_planted_defects_are_detected(
     mutant: str, history: GeneratedHistory, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A real control plane confirms the defects that the planner's histories show (COH-D03, COH-D05)."""
     assert mutant in MUTANTS.all()
-    monkeypatch.setattr("tests.coherent.histories.live.WAIT", 40.0)
-    with stage(1, mutant) as on:
-        assert any(line.startswith(problem) for line in on.play(history))
+    monkeypatch.setattr("tests.coherent.histories.live.WAIT_SECONDS", 40.0)
+    with live_cluster(1, mutant) as cluster:
+        assert any(line.startswith(problem) for line in cluster.run_history(history))

@@ -22,7 +22,7 @@ def pcs(strategy: dict[str, Any] | None, budget: int | None = None) -> dict[str,
 
 
 @pytest.mark.parametrize(
-    ("given", "stored", "judged"),
+    ("requested_set", "stored_set", "judged_set"),
     [
         (pcs(None), pcs({"type": "Coherent"}, 2), pcs(None)),
         (pcs({}), pcs({"type": "Coherent"}, 2), pcs({"type": "RollingRecreate"})),
@@ -32,7 +32,7 @@ def pcs(strategy: dict[str, Any] | None, budget: int | None = None) -> dict[str,
         (pcs({"type": "Coherent"}, 3), pcs({"type": "Coherent"}, 3), pcs({"type": "Coherent"}, 3)),
     ],
 )
-def test_only_what_was_left_open_is_undone(
-    given: dict[str, Any], stored: dict[str, Any], judged: dict[str, Any]
+def test_only_defaults_of_fields_that_were_not_set_are_removed(
+    requested_set: dict[str, Any], stored_set: dict[str, Any], judged_set: dict[str, Any]
 ) -> None:
-    assert without_coherent(given, stored["spec"]) == judged["spec"]
+    assert without_coherent(requested_set, stored_set["spec"]) == judged_set["spec"]

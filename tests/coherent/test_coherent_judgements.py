@@ -31,7 +31,9 @@ HASH = "podCliqueSetGenerationHash"
 SELECTOR = {"matchLabels": {"scheduling.grove.io/anchor": "true"}}
 
 
-def failed(test: Callable[..., None], id: str, scene: Scene, story: Story, steps: Mapping[str, Step]) -> list[str]:
+def failed_checks(
+    test: Callable[..., None], id: str, scene: Scene, story: Story, steps: Mapping[str, Step]
+) -> list[str]:
     """Return the failed checks of a test."""
     checks: list[Check] = []
     recording = SceneRun("scene", scene, story.history, steps, {})
@@ -65,41 +67,43 @@ WRITES: tuple[tuple[Entry, ...], ...] = (
 next."""
 
 
-def updated_entry_by_entry(writes: Sequence[Sequence[Entry]]) -> list[str]:
+def failed_checks_of_writes(writes: Sequence[Sequence[Entry]]) -> list[str]:
     story, scene = Story(), SetsOfEveryShape()
     env: Any = SimpleNamespace(placed=lambda workload: workload)
     scene.workloads = {"uneven": sets.coherent(env, "uneven", *SHAPES["uneven"])}
     steps = {}
     for number, write in enumerate((FIRST, *writes)):
-        listed = [
+        entries = [
             {"name": name, HASH: generation, "podCliques": {"f": pods}, "pcsgReplicaIndices": {"g": list(replicas)}}
             | ({} if pods else {"dependsOn": SELECTOR})
             for name, generation, pods, replicas in write
         ]
-        spec = {"podCliqueSetReplicaIndex": 0, "entries": listed}
+        spec = {"podCliqueSetReplicaIndex": 0, "entries": entries}
         story.record("podgangmaps", "uneven-0", {"metadata": {"labels": {labels.PART_OF: "uneven"}}, "spec": spec})
         if number == 0:
             steps = {name: step(name, story) for name in ("deployed", "change")}
     steps |= {name: step(name, story) for name in ("uneven: updated", "end")}
-    return failed(test_shapes.test_what_is_left_follows_after_the_last_step, "COHR-046", scene, story, steps)
+    return failed_checks(test_shapes.test_what_is_left_follows_after_the_last_step, "COHR-046", scene, story, steps)
 
 
 def test_entries_may_be_written_one_by_one() -> None:
-    assert updated_entry_by_entry(WRITES) == []
+    assert failed_checks_of_writes(WRITES) == []
 
 
-def test_pods_that_join_an_earlier_anchor_are_seen() -> None:
-    joined = [
+def test_pods_that_join_an_earlier_anchor_are_reported() -> None:
+    wrong_writes = [
         [(name, generation, {"m5": 4, "m6": 3}.get(name, pods), replicas) for name, generation, pods, replicas in write]
         for write in WRITES[4:]
     ]
-    assert updated_entry_by_entry([*WRITES[:4], *joined]) == ["gangs that pods have joined"]
+    assert failed_checks_of_writes([*WRITES[:4], *wrong_writes]) == ["gangs that pods have joined"]
 
 
 # -- gangs of the first deployment -------------------------------------------------------------------------------------
 
 
-def deployed(*further: str, referred: Sequence[str] = ("s-0-f-a",), index: str = "0") -> dict[str, list[str]]:
+def failures_of_deployment(
+    *extra_gangs: str, referenced_pods: Sequence[str] = ("s-0-f-a",), index: str = "0"
+) -> dict[str, list[str]]:
     """Deploy a set with one clique, one pod, one gang and the gangs in `further`; return the failed checks by
     requirement."""
     story, tags = Story(), {labels.PART_OF: "s"}
@@ -109,9 +113,12 @@ def deployed(*further: str, referred: Sequence[str] = ("s-0-f-a",), index: str =
     story.record(sets.CLIQUES, "s-0-f", {"metadata": {"labels": tags}})
     story.pod("s-0-f-a", gang="s-0-1", clique="s-0-f", extra=tags, owner=(sets.CLIQUES, "s-0-f"))
     gang_labels = {**tags, labels.SET_INDEX: index, labels.GENERATION_HASH: "1", "scheduling.grove.io/anchor": "true"}
-    group = {"name": "s-0-f", "podReferences": [{"namespace": "space", "name": pod_name} for pod_name in referred]}
+    group = {
+        "name": "s-0-f",
+        "podReferences": [{"namespace": "space", "name": pod_name} for pod_name in referenced_pods],
+    }
     story.record(sets.GANGS, "s-0-1", {"metadata": {"labels": gang_labels}, "spec": {"podgroups": [group]}})
-    for gang in further:
+    for gang in extra_gangs:
         story.record(sets.GANGS, gang, {"metadata": {"labels": tags}, "spec": {"podgroups": []}})
     steps = {name: step(name, story) for name in ("deployed", "at rest", f"{ALL}: at rest")}
     tests = {
@@ -120,24 +127,26 @@ def deployed(*further: str, referred: Sequence[str] = ("s-0-f-a",), index: str =
         "COHR-014": test_first_deployment.test_gangs_say_of_what_they_are,
         "COHR-015": test_first_deployment.test_pods_name_their_gang,
     }
-    failures = {id: failed(test, id, SetUpdatedFourTimes(), story, steps) for id, test in tests.items()}
-    return {id: wrong for id, wrong in failures.items() if wrong}
+    failures = {id: failed_checks(test, id, SetUpdatedFourTimes(), story, steps) for id, test in tests.items()}
+    return {id: failed for id, failed in failures.items() if failed}
 
 
-def test_a_gang_that_no_entry_asks_for_is_judged_once() -> None:
-    assert deployed() == {}
-    assert deployed("s-0-2") == {"COHR-012": ["PodGroups"]}
+def test_a_gang_without_an_entry_is_judged_once() -> None:
+    assert failures_of_deployment() == {}
+    assert failures_of_deployment("s-0-2") == {"COHR-012": ["PodGroups"]}
 
 
 def test_the_labels_of_gangs_are_judged() -> None:
-    assert deployed(index="1") == {"COHR-014": ["replica and generation of gangs"]}
+    assert failures_of_deployment(index="1") == {"COHR-014": ["replica and generation of gangs"]}
 
 
-def test_pods_must_be_in_their_gang_beside_whichever_others() -> None:
+def test_a_gang_must_refer_to_its_pods_and_may_refer_to_others() -> None:
     """A reference to other pods is judged by another requirement."""
-    assert deployed(referred=["s-0-f-a", "gone"]) == {}
+    assert failures_of_deployment(referenced_pods=["s-0-f-a", "gone"]) == {}
     steps = ("at rest", f"{ALL}: at rest")
-    assert deployed(referred=["gone"]) == {"COHR-015": [f"gangs of pods, {step}" for step in steps]}
+    assert failures_of_deployment(referenced_pods=["gone"]) == {
+        "COHR-015": [f"gangs of pods, {step}" for step in steps]
+    }
 
 
 # -- what is in flight -------------------------------------------------------------------------------------------------
@@ -149,46 +158,51 @@ def progress(*turns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("turn", "wrong"),
+    ("turn", "expected_failures"),
     [
         ({"inFlightPodGangs": ["ordered-0-2"]}, []),
         ({"inFlightEpochs": ["2"]}, []),
         ({}, ["whether gangs are in flight"]),
     ],
 )
-def test_what_waits_for_a_held_pod_is_in_flight(turn: Mapping[str, Any], wrong: list[str]) -> None:
+def test_a_gang_that_waits_for_a_held_pod_is_in_flight(turn: Mapping[str, Any], expected_failures: list[str]) -> None:
     story = Story()
     story.record(sets.SETS, ORDERED, progress({"replicaIndex": 0, **turn}))
     steps = {name: step(name, story) for name in ("deployed", f"{ORDERED}: pods of f wait", f"{ORDERED}: f released")}
     test = test_shapes.test_what_an_update_waits_for_is_in_flight
-    assert failed(test, "COHR-034", SetsOfEveryShape(), story, steps) == wrong
+    assert failed_checks(test, "COHR-034", SetsOfEveryShape(), story, steps) == expected_failures
 
 
 @pytest.mark.parametrize(
-    ("turn", "wrong"),
+    ("turn", "expected_failures"),
     [
         ({}, []),
         ({"inFlightPodGangs": []}, []),
         ({"inFlightPodGangs": ["s-0-2"]}, ["gangs in flight that are not new", "in flight at the end"]),
     ],
 )
-def test_an_update_without_waits_may_have_nothing_in_flight(turn: Mapping[str, Any], wrong: list[str]) -> None:
+def test_an_update_without_waits_may_report_no_gangs_in_flight(
+    turn: Mapping[str, Any], expected_failures: list[str]
+) -> None:
     """Another requirement judges that no replica is being updated at the end."""
     story = Story()
     steps = {name: step(name, story) for name in (f"{ALL}: change",)}
     story.record(sets.SETS, "s", progress({"replicaIndex": 0, **turn}))
     steps |= {name: step(name, story) for name in (f"{ALL}: updated", f"{ALL}: at rest")}
-    assert failed(test_update.test_what_is_in_flight, "COHR-034", SetUpdatedFourTimes(), story, steps) == wrong
+    assert (
+        failed_checks(test_update.test_what_is_in_flight, "COHR-034", SetUpdatedFourTimes(), story, steps)
+        == expected_failures
+    )
 
 
 # -- scaling during an update ------------------------------------------------------------------------------------------
 
 
-def scaled(refused: Callable[[str], bool]) -> list[str]:
+def failed_requirements(is_refused: Callable[[str], bool]) -> list[str]:
     """Return the requirements that fail if scale requests are rejected for the objects that match `refused`."""
     story, scene = Story(), NeverReady()
     rejection = Reply(403, message="spec.replicas: a coherent update is in progress on PodCliqueSet s")
-    scene.refused = {key: rejection if refused(name) else Reply(200) for key, (_, name, _) in SCALED.items()}
+    scene.refused = {key: rejection if is_refused(name) else Reply(200) for key, (_, name, _) in SCALED.items()}
     steps = {"first sub-step": step("first sub-step", story)}
     tests = {
         "COHR-050": test_never_ready.test_children_cannot_be_scaled,
@@ -196,14 +210,14 @@ def scaled(refused: Callable[[str], bool]) -> list[str]:
         "COHR-104": test_never_ready.test_the_refusal_names_the_field,
         "COHR-113": test_never_ready.test_children_of_other_replicas_cannot_be_scaled,
     }
-    return [id for id, test in tests.items() if failed(test, id, scene, story, steps)]
+    return [id for id, test in tests.items() if failed_checks(test, id, scene, story, steps)]
 
 
-def test_only_the_replica_that_is_updated_must_not_be_scaled() -> None:
-    assert scaled(lambda name: name.startswith("s-")) == []
-    assert scaled(lambda name: "{updated}" in name) == ["COHR-113"]
-    assert scaled(lambda name: "{other}" in name) == ["COHR-050"]
-    assert scaled(lambda name: name in ("s-{updated}-f", "s-{updated}-p")) == ["COHR-050", "COHR-113"]
+def test_scaling_must_be_rejected_only_for_the_replica_that_is_updated() -> None:
+    assert failed_requirements(lambda name: name.startswith("s-")) == []
+    assert failed_requirements(lambda name: "{updated}" in name) == ["COHR-113"]
+    assert failed_requirements(lambda name: "{other}" in name) == ["COHR-050"]
+    assert failed_requirements(lambda name: name in ("s-{updated}-f", "s-{updated}-p")) == ["COHR-050", "COHR-113"]
 
 
 # -- defaults ----------------------------------------------------------------------------------------------------------
@@ -212,7 +226,7 @@ Budgets = tuple[int | None, int | None, int | None]
 """maxUnavailable of the clique f, of the scaling group's clique pl, and of the scaling group p."""
 
 
-def defaulted(test: Callable[..., None], id: str, **defaults: Budgets) -> list[str]:
+def failures_of_defaults(test: Callable[..., None], id: str, **defaults: Budgets) -> list[str]:
     def reply(clique: int | None, member: int | None, group: int | None) -> Reply:
         parts = [
             {} if budget is None else {"rollingUpdate": {"maxUnavailable": budget}}
@@ -222,11 +236,11 @@ def defaulted(test: Callable[..., None], id: str, **defaults: Budgets) -> list[s
 
     scene = test_served.AskedAboutCoherentUpdates()
     scene.unset = {COHERENT: reply(2, None, 2), **{strategy: reply(*budgets) for strategy, budgets in defaults.items()}}
-    return failed(test, id, scene, Story(), {})
+    return failed_checks(test, id, scene, Story(), {})
 
 
 @pytest.mark.parametrize(
-    ("rolling", "wrong"),
+    ("rolling_budgets", "expected_failures"),
     [
         ((1, None, 1), []),
         ((None, None, None), []),
@@ -234,12 +248,16 @@ def defaulted(test: Callable[..., None], id: str, **defaults: Budgets) -> list[s
         ((2, None, 2), ["RollingRecreate: defaults that are not permitted"]),
     ],
 )
-def test_each_component_may_have_the_default_of_its_strategy(rolling: Budgets, wrong: list[str]) -> None:
-    unset = {ROLLING: rolling, ON_DELETE: (None, None, None)}
-    assert defaulted(test_served.test_defaults_of_other_strategies, "COHR-007", **unset) == wrong
+def test_each_component_may_have_the_default_of_its_strategy(
+    rolling_budgets: Budgets, expected_failures: list[str]
+) -> None:
+    unset = {ROLLING: rolling_budgets, ON_DELETE: (None, None, None)}
+    assert failures_of_defaults(test_served.test_defaults_of_other_strategies, "COHR-007", **unset) == expected_failures
 
 
-def test_a_default_of_a_member_is_judged_by_its_own_requirement() -> None:
+def test_the_default_of_a_member_is_judged_by_its_own_requirement() -> None:
     unset = {ROLLING: (1, 1, 1), ON_DELETE: (None, None, None)}
-    assert defaulted(test_served.test_defaults_of_other_strategies, "COHR-007", **unset) == []
-    assert defaulted(test_served.test_the_default_of_a_coherent_set, "COHR-006", **unset) == ["defaults of pl"]
+    assert failures_of_defaults(test_served.test_defaults_of_other_strategies, "COHR-007", **unset) == []
+    assert failures_of_defaults(test_served.test_the_default_of_a_coherent_set, "COHR-006", **unset) == [
+        "defaults of pl"
+    ]

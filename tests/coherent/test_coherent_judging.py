@@ -12,24 +12,24 @@ from conformance.tests.coherent import test_strategies as strategies
 from tests.history.recording import Recording
 
 
-def of_tight(*lost: str) -> str:
+def termination_outcome(*deleted_pods: str) -> str:
     """Return the outcome of COHR-062 when the pods in `lost` are gone at the end."""
     recording = Recording()
     for name, tag in (("old", "1"), ("new-a", "2"), ("new-b", "2")):
         recording.pod("tight-0-f", name, tag)
     recording.at("first sub-step")
-    for name in lost:
+    for name in deleted_pods:
         recording.story.delete("pods", name)
     recording.at("stuck")
     return recording.outcome(test_never_ready.test_gangs_are_not_terminated)
 
 
-def test_an_update_that_goes_on_is_no_termination() -> None:
-    assert of_tight("old") == "passed"
-    assert of_tight("old", "new-a", "new-b") == "failed"
+def test_an_update_that_continues_is_not_a_termination() -> None:
+    assert termination_outcome("old") == "passed"
+    assert termination_outcome("old", "new-a", "new-b") == "failed"
 
 
-def of_starts(*states: tuple[str, str]) -> str:
+def start_outcome(*states: tuple[str, str]) -> str:
     """Return the outcome of COHR-072 when the set has had these generation hashes and update start times."""
     recording = Recording()
     recording.story.record("podcliquesets", "s", {"status": {"currentGenerationHash": "old"}})
@@ -42,22 +42,22 @@ def of_starts(*states: tuple[str, str]) -> str:
     return recording.outcome(test_killed.test_a_change_while_the_operator_is_down)
 
 
-def test_a_start_that_is_lost_with_the_operator_is_no_second_update() -> None:
-    assert of_starts(("old", "01"), ("new", "02"), ("new", "02")) == "passed"
-    assert of_starts(("new", "01"), ("new", "02")) == "failed"
+def test_a_start_that_is_lost_with_the_operator_is_not_a_second_update() -> None:
+    assert start_outcome(("old", "01"), ("new", "02"), ("new", "02")) == "passed"
+    assert start_outcome(("new", "01"), ("new", "02")) == "failed"
 
 
-def test_a_completed_component_is_judged_by_itself() -> None:
+def test_a_complete_component_is_judged_separately() -> None:
     """COHR-064 judges whether the other components have the last version."""
     recording = Recording()
-    complete = recording.pod("partly-0-f", "f", "2")
+    complete_pod = recording.pod("partly-0-f", "f", "2")
     recording.pod("partly-0-g-0-gm", "gm", "2")
-    recording.scene.complete = {complete: "partly-0-f"}
+    recording.scene.complete = {complete_pod: "partly-0-f"}
     recording.at("second sub-steps", "partly: ended", "end")
     assert recording.outcome(test_interrupted.test_what_is_complete_is_not_replaced_again) == "passed"
 
 
-def test_a_replica_that_is_not_terminated_says_nothing_of_its_gangs() -> None:
+def test_gangs_are_not_judged_if_their_replica_is_not_terminated() -> None:
     recording = Recording(first={})
     recording.pod("s-0-f", "f")
     recording.at("pods of the template", "pods of the template: at rest")
@@ -79,12 +79,12 @@ def gangs_of_entries(*gangs: str) -> bool | Unmet:
     return sets.only_gangs_of_entries("s")(recording.story.history.view())
 
 
-def test_a_gang_without_members_is_waited_for() -> None:
+def test_a_check_waits_for_the_deletion_of_a_gang_without_members() -> None:
     assert gangs_of_entries("s-0-1") is True
     assert isinstance(gangs_of_entries("s-0-1", "s-0-2"), Unmet)
 
 
-def of_switch(test: Callable[..., None], *, recreated: bool = False) -> str:
+def switch_outcome(test: Callable[..., None], *, recreated: bool = False) -> str:
     """Return the outcome of a test of strategy switches when the switch moves the pods of all sets to other gangs."""
     recording = Recording()
     cliques = [f"{name}-0-f" for name in ("joins", "asks", "part")] + ["part-0-e-0-em"]
@@ -100,10 +100,10 @@ def of_switch(test: Callable[..., None], *, recreated: bool = False) -> str:
     return recording.outcome(test)
 
 
-def test_a_switch_that_renames_gangs_deletes_no_pod() -> None:
+def test_moving_pods_to_other_gangs_does_not_count_as_deleting_them() -> None:
     """COHR-091 judges the gangs."""
-    assert of_switch(strategies.test_a_switch_deletes_nothing) == "passed"
-    assert of_switch(strategies.test_a_switch_deletes_nothing, recreated=True) == "failed"
-    assert of_switch(strategies.test_on_delete_rolls_nothing) == "passed"
-    assert of_switch(strategies.test_on_delete_rolls_nothing, recreated=True) == "failed"
-    assert of_switch(strategies.test_the_first_partial_update_after_a_switch) == "passed"
+    assert switch_outcome(strategies.test_a_switch_deletes_nothing) == "passed"
+    assert switch_outcome(strategies.test_a_switch_deletes_nothing, recreated=True) == "failed"
+    assert switch_outcome(strategies.test_on_delete_rolls_nothing) == "passed"
+    assert switch_outcome(strategies.test_on_delete_rolls_nothing, recreated=True) == "failed"
+    assert switch_outcome(strategies.test_the_first_partial_update_after_a_switch) == "passed"

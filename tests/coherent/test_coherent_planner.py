@@ -16,17 +16,17 @@ import pytest
 from conformance.grove.coherent import change, plan
 from reference_impl.plan.coherent import planner
 from reference_impl.plan.coherent.planner import Advance, Complete
-from tests.coherent.histories.simulated import read, sizes, sub_step
+from tests.coherent.histories.simulated import component_sizes, convert_layout, run_sub_step
 from tests.reference.coherent import simulation
 from tests.reference.coherent.simulation import Replica, components, named
 
-HISTORIES = int(os.environ.get("HISTORIES", "500"))
+HISTORY_COUNT = int(os.environ.get("HISTORIES", "500"))
 """The number of histories; 500 take a few seconds."""
-BROKEN = "x"
+BROKEN_VERSION = "x"
 """A version whose pods never become Ready."""
 
 
-def drawn(rng: random.Random) -> str:
+def draw_set(rng: random.Random) -> str:
     """Draw a set in the notation of the simulation: `F5/2/3 P4/1/1`."""
     words = []
     for letter in rng.sample("FGPD", rng.randint(1, 3)):
@@ -38,47 +38,49 @@ def drawn(rng: random.Random) -> str:
 
 def test_updates_without_failures_follow_the_plan() -> None:
     rng = random.Random(393)
-    for _ in range(HISTORIES // 2):
-        text = drawn(rng)
+    for _ in range(HISTORY_COUNT // 2):
+        text = draw_set(rng)
         replica = Replica(components(text)).deploy()
         letters = [word[0] for word in text.split()]
-        changed = rng.sample(letters, rng.randint(1, len(letters)))
-        replica.change("v1", [named(letter) for letter in changed])
-        expected = [[str(batch) for batch in reading] for reading in plan.readings(sizes(replica, scope=True))]
-        old, batches = {entry.key for entry in read(replica.layout)}, []
+        changed_letters = rng.sample(letters, rng.randint(1, len(letters)))
+        replica.change("v1", [named(letter) for letter in changed_letters])
+        expected = [
+            [str(batch) for batch in reading] for reading in plan.readings(component_sizes(replica, scope=True))
+        ]
+        old_keys, batches = {entry.key for entry in convert_layout(replica.layout)}, []
         for _ in range(200):
-            before = read(replica.layout)
-            step, wrong = sub_step(replica, old)
-            assert wrong == [], text
+            before = convert_layout(replica.layout)
+            step, errors = run_sub_step(replica, old_keys)
+            assert errors == [], text
             if isinstance(step, Complete):
                 break
-            batches.append(str(change.LayoutChange(before, read(replica.layout)).batch))
+            batches.append(str(change.LayoutChange(before, convert_layout(replica.layout)).batch))
             replica.settle()
         assert batches in expected, text
 
 
-def test_changes_reverts_and_lost_members_break_no_rule() -> None:
+def test_changes_reverts_and_losses_of_members_break_no_rule() -> None:
     rng = random.Random(394)
-    for number in range(HISTORIES // 2):
-        assert history(rng) == [], number
+    for number in range(HISTORY_COUNT // 2):
+        assert find_problems(rng) == [], number
 
 
-def history(rng: random.Random) -> list[str]:
+def find_problems(rng: random.Random) -> list[str]:
     """Apply changes, reverts, losses and sub-steps to a set in random order; return the problems of the first bad
     step."""
-    replica = Replica(components(drawn(rng))).deploy()
-    replica.works = lambda _, version: version != BROKEN
+    replica = Replica(components(draw_set(rng))).deploy()
+    replica.works = lambda _, version: version != BROKEN_VERSION
     replica.retarget(dict.fromkeys(replica.versions, "0"))
     replica.scope.clear()
-    old: set[str] = set()
+    old_keys: set[str] = set()
     for _ in range(rng.randint(4, 16)):
         match rng.choice(["change", "lose", "step", "step", "settle", "settle"]):
             case "change":
                 key = rng.choice(list(replica.versions))
                 before = replica.generation
-                replica.retarget({key: rng.choice(["0", "1", "2", BROKEN])})
+                replica.retarget({key: rng.choice(["0", "1", "2", BROKEN_VERSION])})
                 if replica.generation != before:
-                    old = {entry.key for entry in read(replica.layout)}
+                    old_keys = {entry.key for entry in convert_layout(replica.layout)}
             case "lose":
                 candidates = [(key, member) for key, members in replica.members.items() for member in members]
                 key, member = rng.choice(candidates) if candidates else (None, None)
@@ -86,27 +88,33 @@ def history(rng: random.Random) -> list[str]:
                     replica.members[key].remove(member)
                     replica.act()
             case "step":
-                _, wrong = sub_step(replica, old)
-                if wrong:
-                    return wrong
+                _, errors = run_sub_step(replica, old_keys)
+                if errors:
+                    return errors
             case "settle":
                 replica.settle()
     return []
 
 
-def test_a_planner_that_takes_replicas_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planner_that_takes_replicas_twice_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planner that counts progress instead of looking it up (COH-D03) puts replicas that an old gang holds into a new
     gang too."""
     original = planner.next_step
 
-    def next_step(*given: Any) -> Any:
-        step = original(*given)
-        holding = [entry for entry in given[0] if entry.groups]
-        if not isinstance(step, Advance) or not holding:
+    def next_step(*arguments: Any) -> Any:
+        step = original(*arguments)
+        entries_with_groups = [entry for entry in arguments[0] if entry.groups]
+        if not isinstance(step, Advance) or not entries_with_groups:
             return step
-        last = step.layout[-1]
-        return replace(step, layout=(*step.layout[:-1], replace(last, groups={**last.groups, **holding[0].groups})))
+        last_entry = step.layout[-1]
+        return replace(
+            step,
+            layout=(
+                *step.layout[:-1],
+                replace(last_entry, groups={**last_entry.groups, **entries_with_groups[0].groups}),
+            ),
+        )
 
     monkeypatch.setattr(simulation, "next_step", next_step)
     rng = random.Random(1)
-    assert any(history(rng) for _ in range(50))
+    assert any(find_problems(rng) for _ in range(50))

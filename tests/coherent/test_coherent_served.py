@@ -38,7 +38,7 @@ def maps(key: str, **version: Any) -> dict[str, Any]:
     return crd(served.MAPS, {"entries": {"type": "array", "x-kubernetes-list-map-keys": [key]}}, **version)
 
 
-def test_the_merged_proposal() -> None:
+def test_the_crds_of_the_merged_proposal_are_recognized() -> None:
     result = served.read([maps("name"), sets("Coherent", "RollingRecreate", "OnDelete", default="Coherent")])
     assert result.features == {"coherent"}
     assert result.findings == {
@@ -48,12 +48,12 @@ def test_the_merged_proposal() -> None:
     }
 
 
-def test_the_first_text_of_the_proposal() -> None:
+def test_the_crds_of_the_first_proposal_are_recognized() -> None:
     result = served.read([maps("name"), sets("Coherent", default="Coherent", budget=False)])
     assert result.features == {"coherent", "coherent-first-text"}
 
 
-def test_epochs() -> None:
+def test_crds_with_epochs_are_recognized() -> None:
     result = served.read([maps("epoch"), sets("Coherent", "RollingRecreate")])
     assert result.key == "epoch" and result.features == {"coherent"}
 
@@ -68,11 +68,11 @@ def test_epochs() -> None:
         [maps("name", served=False), sets("Coherent")],
     ],
 )
-def test_parts_of_it_are_no_feature(crds: list[dict[str, Any]]) -> None:
+def test_incomplete_crds_do_not_serve_the_feature(crds: list[dict[str, Any]]) -> None:
     assert served.read(crds).features == frozenset()
 
 
-def test_parts_of_it_are_reported() -> None:
+def test_incomplete_crds_are_reported() -> None:
     assert served.read([sets("Coherent", budget=False)]).findings == {
         "podgangmaps.grove.io": "not served",
         "updateStrategy.type": "Coherent; default none",
@@ -81,7 +81,7 @@ def test_parts_of_it_are_reported() -> None:
     assert served.read([sets("RollingRecreate", budget=False)]).findings == {}
 
 
-def test_an_implementation_is_judged_by_what_its_crds_serve() -> None:
+def test_an_implementation_is_judged_by_the_features_that_its_crds_serve() -> None:
     reference = loading.load("reference")
     assert "coherent" not in reference.features
     result = discovery.completed(reference)
@@ -90,13 +90,13 @@ def test_an_implementation_is_judged_by_what_its_crds_serve() -> None:
     assert result.line == "maps"
 
 
-def test_without_podgangmaps_the_line_is_that_of_names() -> None:
+def test_an_implementation_without_podgangmaps_has_the_line_names() -> None:
     operator = loading.load("reference-names")
     result = discovery.completed(operator)
     assert (result.line, result.discovered["podgangmaps.grove.io"]) == ("names", "not served")
 
 
-def test_a_scheduler_is_on_the_line_of_the_operator_beside_it() -> None:
+def test_a_scheduler_has_the_line_of_the_supplied_operator() -> None:
     scheduler = loading.load("kube-scheduler")
     assert discovery.completed(scheduler) == scheduler
     judged, supplied = load_implementation(RunSettings(run="r", directory="", implementation="kube-scheduler"))
@@ -119,6 +119,6 @@ def test_a_contract_that_the_crds_contradict_is_refused(tmp_path: Path) -> None:
         discovery.completed(loading.load(str(path)))
 
 
-def test_the_crds_of_the_reference_are_those_that_are_generated() -> None:
+def test_the_generated_crds_of_the_reference_have_epochs() -> None:
     path = data.PROJECT / "reference_impl" / "crds" / f"{served.MAPS}.yaml"
     assert served.read([yaml.safe_load(path.read_text("utf-8"))]).key == "epoch"

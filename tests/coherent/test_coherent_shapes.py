@@ -17,11 +17,11 @@ SELECTOR = {"matchLabels": {"scheduling.grove.io/anchor": "true"}}
 HASH = "podCliqueSetGenerationHash"
 
 
-def of(*listed: Mapping[str, Any]) -> dict[str, Any]:
-    return {"metadata": {"name": "s-0"}, "spec": {"podCliqueSetReplicaIndex": 0, "entries": list(listed)}}
+def make_map(*entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {"metadata": {"name": "s-0"}, "spec": {"podCliqueSetReplicaIndex": 0, "entries": list(entries)}}
 
 
-MERGED = of(
+MERGED_MAP = make_map(
     {
         "name": "s-0-1000",
         HASH: "h1",
@@ -33,14 +33,16 @@ MERGED = of(
     {"name": "s-0-1002", HASH: "h1", "pcsgReplicaIndices": {"P": [2]}, "dependsOn": SELECTOR},
     {"name": "s-0-1003", HASH: "h1", "pcsgReplicaIndices": {"D": [1]}, "dependsOn": SELECTOR},
 )
-WITHOUT_LABELS = of(*({k: v for k, v in entry.items() if k != "labels"} for entry in MERGED["spec"]["entries"]))
-BRANCH = of(
+MAP_WITHOUT_LABELS = make_map(
+    *({k: v for k, v in entry.items() if k != "labels"} for entry in MERGED_MAP["spec"]["entries"])
+)
+BRANCH_MAP = make_map(
     {"name": "s-0-h1-0", HASH: "h1", "podCliques": {"F": 5}, "pcsgReplicaIndices": {"P": [0], "D": [0]}},
     {"name": "s-0-h1-1", HASH: "h1", "pcsgReplicaIndices": {"P": [1]}, "dependsOn": ["s-0-h1-0"]},
     {"name": "s-0-h1-2", HASH: "h1", "pcsgReplicaIndices": {"P": [2]}, "dependsOn": ["s-0-h1-0"]},
     {"name": "s-0-h1-D-0", HASH: "h1", "pcsgReplicaIndices": {"D": [1]}, "dependsOn": ["s-0-h1-0"]},
 )
-EPOCHS = of(
+EPOCHS_MAP = make_map(
     {
         "epoch": "1000",
         "role": "Anchor",
@@ -52,11 +54,11 @@ EPOCHS = of(
     {"epoch": "1001", "role": "Tail", HASH: "h1", "pcsgReplicaIndices": {"P": [1, 2], "D": [1]}, "dependsOn": ["1000"]},
     {"epoch": "1002", "role": "ScaleOut", HASH: "h1", "pcsgReplicaIndices": {}, "dependsOn": [""]},
 )
-SHAPES = {"merged": MERGED, "without-labels": WITHOUT_LABELS, "branch": BRANCH, "epochs": EPOCHS}
+SHAPES = {"merged": MERGED_MAP, "without-labels": MAP_WITHOUT_LABELS, "branch": BRANCH_MAP, "epochs": EPOCHS_MAP}
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_maps(name: str) -> None:
+def test_maps_of_every_shape_are_read_into_one_model(name: str) -> None:
     entries = shapes.entries(SHAPES[name])
     assert shape(entries) == sorted(["anchor {F5, D[0], P[0]}", "{P[1]}", "{P[2]}", "{D[1]}"])
     assert [entry.dependent for entry in entries if entry.anchor] == [False]
@@ -66,10 +68,10 @@ def test_maps(name: str) -> None:
     assert shapes.replica(SHAPES[name]) == 0
 
 
-def test_names_of_pod_cliques_stand_for_their_cliques() -> None:
+def test_names_of_podcliques_refer_to_their_templates() -> None:
     """The API comments say "standalone PodClique name", which can be the name of the object or of the template."""
     owner = [{"kind": "PodCliqueSet", "name": "s", "uid": "u", "controller": True}]
-    gang_map = of({"epoch": "1", "role": "Anchor", "podCliques": {"s-0-F": 5}, "pcsgReplicaIndices": {"P": [0]}})
+    gang_map = make_map({"epoch": "1", "role": "Anchor", "podCliques": {"s-0-F": 5}, "pcsgReplicaIndices": {"P": [0]}})
     gang_map["metadata"]["ownerReferences"] = owner
     assert shape(shapes.entries(gang_map)) == ["anchor {F5, P[0]}"]
     assert [entry.cliques for entry in gang_maps.entries(gang_map)] == [{"F": 5}]
@@ -78,15 +80,15 @@ def test_names_of_pod_cliques_stand_for_their_cliques() -> None:
     assert shapes.scope(pcs) == {("clique", "F"), ("group", "P")}
 
 
-def test_entries_that_hold_nothing_are_told_apart() -> None:
-    assert shapes.empty_entries(EPOCHS) == ["1002"]
-    assert shapes.empty_entries(MERGED) == []
+def test_empty_entries_are_listed() -> None:
+    assert shapes.empty_entries(EPOCHS_MAP) == ["1002"]
+    assert shapes.empty_entries(MERGED_MAP) == []
 
 
-def test_an_anchor_of_scaling_groups_only() -> None:
+def test_an_anchor_may_have_scaling_groups_only() -> None:
     """Without standalone cliques, non-empty podCliques cannot mark the anchor (COH-228)."""
-    only = of({"name": "s-0-1", HASH: "h", "pcsgReplicaIndices": {"P": [0]}})
-    assert [entry.anchor for entry in shapes.entries(only)] == [True]
+    map_without_cliques = make_map({"name": "s-0-1", HASH: "h", "pcsgReplicaIndices": {"P": [0]}})
+    assert [entry.anchor for entry in shapes.entries(map_without_cliques)] == [True]
 
 
 def gang(name: str, tags: Mapping[str, str], *groups: str, **status: Any) -> dict[str, Any]:
@@ -113,13 +115,13 @@ MEMBERS = {"s-0-P-0-lead": "P/0", "s-0-P-1-lead": "P/1", "s-0-P-1-work": "P/1"}
         ),
     ],
 )
-def test_gangs_and_their_entries(document: dict[str, Any], key: str, anchor: bool) -> None:
+def test_gangs_are_assigned_to_their_entries(document: dict[str, Any], key: str, anchor: bool) -> None:
     assert shapes.key_of(document, MEMBERS) == key
     assert shapes.is_anchor(document) is anchor
 
 
 @pytest.mark.parametrize(
-    ("status", "done"),
+    ("status", "is_done"),
     [
         ({}, False),
         ({"conditions": [{"type": "Ready", "status": "False"}]}, False),
@@ -128,11 +130,11 @@ def test_gangs_and_their_entries(document: dict[str, Any], key: str, anchor: boo
         ({"conditions": [{"type": "Ready", "status": "False"}], "lastReady": "2026-01-01T00:00:00Z"}, True),
     ],
 )
-def test_when_a_gang_is_done(status: dict[str, Any], done: bool) -> None:
-    assert shapes.gang_done({"status": status}) is done
+def test_a_gang_is_done_once_it_has_been_ready(status: dict[str, Any], is_done: bool) -> None:
+    assert shapes.gang_done({"status": status}) is is_done
 
 
-def test_when_a_gang_is_scheduled() -> None:
+def test_a_gang_is_scheduled_by_its_condition_or_its_time() -> None:
     assert shapes.gang_scheduled({"status": {"conditions": [{"type": "Scheduled", "status": "True"}]}})
     assert shapes.gang_scheduled({"status": {"lastScheduled": "2026-01-01T00:00:00Z"}})
     assert not shapes.gang_scheduled({"status": {}})
@@ -147,13 +149,13 @@ def test_when_a_gang_is_scheduled() -> None:
         ({}, []),
     ],
 )
-def test_what_is_in_flight(entry: dict[str, Any], names: list[str]) -> None:
+def test_gangs_in_flight_are_read_from_the_progress(entry: dict[str, Any], names: list[str]) -> None:
     turns = [{"replicaIndex": 1, **entry}, {"replicaIndex": 0, "updateEndedAt": "2026-01-01T00:00:00Z"}]
     assert shapes.in_flight({"status": {"updateProgress": {"currentlyUpdating": turns}}}) == {1: names}
 
 
 @pytest.mark.parametrize("field", ["errorMessage", "message"])
-def test_why_an_update_waits(field: str) -> None:
+def test_the_reason_why_an_update_waits_is_read(field: str) -> None:
     turns = [{"replicaIndex": 0, field: "waiting"}]
     assert shapes.stalls({"status": {"updateProgress": {"currentlyUpdating": turns}}}) == {0: "waiting"}
 
@@ -165,21 +167,21 @@ def test_why_an_update_waits(field: str) -> None:
         ("inScopeStandalonePodCliques", "inScopePodCliqueScalingGroups"),
     ],
 )
-def test_the_scope(cliques: str, groups: str) -> None:
+def test_the_scope_is_read_from_the_progress(cliques: str, groups: str) -> None:
     pcs = {"status": {"updateProgress": {cliques: ["F"], groups: ["P", "D"]}}}
     assert shapes.scope(pcs) == {("clique", "F"), ("group", "P"), ("group", "D")}
 
 
-def test_mappings_as_maps() -> None:
+def test_mappings_are_read_from_maps() -> None:
     assert shapes.clique_mapping({"status": {"podGangMapping": {"s-0-1": 2, "s-0-2": 1}}}) == {"s-0-1": 2, "s-0-2": 1}
     group = {"status": {"podGangMapping": {"s-0-1": [0], "s-0-2": [1]}}}
     assert shapes.group_mapping(group, "P") == {"s-0-1": (0,), "s-0-2": (1,)}
     assert shapes.has_mapping(group) and not shapes.has_mapping({})
 
 
-def test_mappings_as_lists() -> None:
-    listed = [{"podGangName": "s-0-1", "epoch": "1", "podCount": 2}]
-    assert shapes.clique_mapping({"status": {"podGangMapping": listed}}) == {"s-0-1": 2}
+def test_mappings_are_read_from_lists() -> None:
+    parts_by_state = [{"podGangName": "s-0-1", "epoch": "1", "podCount": 2}]
+    assert shapes.clique_mapping({"status": {"podGangMapping": parts_by_state}}) == {"s-0-1": 2}
     groups = [
         {"epoch": "1", "role": "Anchor", "anchorIndex": 0, "replicaIndices": [0, 1]},
         {"epoch": "2", "role": "Tail", "replicaIndices": [2, 3]},
@@ -188,21 +190,25 @@ def test_mappings_as_lists() -> None:
     assert mapping == {"1": (0, 1), "2/P/2": (2,), "2/P/3": (3,)}
 
 
-def test_broken_objects_raise_nothing() -> None:
-    for broken in (None, {}, {"spec": {"entries": [3, {"podCliques": [], "pcsgReplicaIndices": {"P": "x"}}]}}):
-        assert shapes.entries(broken) == ()
-        assert shapes.in_flight(broken) == {} == shapes.stalls(broken)
+def test_malformed_objects_raise_no_error() -> None:
+    for malformed_object in (
+        None,
+        {},
+        {"spec": {"entries": [3, {"podCliques": [], "pcsgReplicaIndices": {"P": "x"}}]}},
+    ):
+        assert shapes.entries(malformed_object) == ()
+        assert shapes.in_flight(malformed_object) == {} == shapes.stalls(malformed_object)
 
 
-def test_a_timeline_shows_what_a_map_holds() -> None:
+def test_a_timeline_shows_the_entries_of_a_map() -> None:
     story = Story()
-    record = story.record("podgangmaps", "s-0", {"spec": MERGED["spec"]})
+    record = story.record("podgangmaps", "s-0", {"spec": MERGED_MAP["spec"]})
     assert state(record) == "anchor {F5, D[0], P[0]}@h1 {P[1]}@h1 {P[2]}@h1 {D[1]}@h1"
     assert state(story.record("podgangmaps", "s-0", {"spec": {"entries": []}})) == "no entries"
 
 
 @pytest.mark.parametrize(
-    ("listed", "scopes"),
+    ("parts_by_state", "scopes"),
     [
         ([["a", "b"], ["b", "a"]], [("a", "b")]),
         ([[], ["a"]], [("a",)]),
@@ -212,7 +218,9 @@ def test_a_timeline_shows_what_a_map_holds() -> None:
     ],
     ids=["same", "start first", "lost", "changed", "never"],
 )
-def test_a_start_may_be_written_before_the_scope(listed: list[list[str]], scopes: list[tuple[str, ...]]) -> None:
+def test_a_start_may_be_written_before_the_scope(
+    parts_by_state: list[list[str]], scopes: list[tuple[str, ...]]
+) -> None:
     """The scopes are read from the states of a set while an update runs."""
-    progress = ({"updateStartedAt": "t", "updatedStandalonePodCliques": parts} for parts in listed)
+    progress = ({"updateStartedAt": "t", "updatedStandalonePodCliques": parts} for parts in parts_by_state)
     assert shapes.scopes({"status": {"updateProgress": pcs}} for pcs in progress) == scopes

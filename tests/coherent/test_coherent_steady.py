@@ -13,7 +13,7 @@ F, P, D = Key("clique", "F"), Key("group", "P"), Key("group", "D")
 M1, T1, T2, T3 = "s-0-1*@v: F2 P[0] D[0]", "s-0-2@v: P[1]", "s-0-4@v: P[3]", "s-0-5@v: D[2]"
 AFTER_UPDATE = [M1, T1, "s-0-3*@v: F3 P[2] D[1]", T2, T3]
 T4, T5 = "s-0-6@v: P[4]", "s-0-7@v: P[5]"
-WALK = [
+WORKED_WALK = [
     (AFTER_UPDATE, (5, 4, 3)),
     ([*AFTER_UPDATE, T4, T5], (5, 6, 3)),
     ([M1, T1, "s-0-3*@v: F3 P[2] D[1]", T3], (5, 3, 3)),
@@ -29,20 +29,20 @@ def problems(before: list[str], after: list[str], sizes: tuple[int, int, int]) -
     return steady.problems(LayoutChange(layout(before), layout(after)), dict(zip((F, P, D), sizes, strict=True)))
 
 
-@pytest.mark.parametrize("step", range(1, len(WALK)))
+@pytest.mark.parametrize("step", range(1, len(WORKED_WALK)))
 def test_the_worked_walk_is_permitted(step: int) -> None:
-    assert problems(WALK[step - 1][0], *WALK[step]) == []
+    assert problems(WORKED_WALK[step - 1][0], *WORKED_WALK[step]) == []
 
 
 def test_legacy_gangs_are_scaled_by_index() -> None:
     """COH-T9: a set that was created without maps."""
     before = ["s-0*@v: F3 P[0]", "s-0-prefill-0@v: P[1]", "s-0-9@v: P[2]"]
-    right, gap = [before[0], before[1]], [before[0], before[2]]
-    assert problems(before, right, (3, 2, 0)) == []
-    assert problems(before, gap, (3, 2, 0)) == ["entries hold replicas [0, 2] of P, which has 2"]
+    right_layout, layout_with_gap = [before[0], before[1]], [before[0], before[2]]
+    assert problems(before, right_layout, (3, 2, 0)) == []
+    assert problems(before, layout_with_gap, (3, 2, 0)) == ["entries hold replicas [0, 2] of P, which has 2"]
 
 
-WRONG = [
+WRONG_LAYOUTS = [
     ([M1, T1, "s-0-3*@v: F3 P[2,4] D[1]", T2, T3], (5, 5, 3), "gains replicas of P"),
     ([*AFTER_UPDATE, "s-0-6@v: P[4,5]"], (5, 6, 3), "holds {P[4,5]}, not one replica"),
     ([*AFTER_UPDATE, "s-0-6*@v: P[4]"], (5, 5, 3), "is new and an anchor"),
@@ -52,6 +52,6 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("after", "sizes", "problem"), WRONG)
-def test_what_scaling_must_not_do_is_found(after: list[str], sizes: tuple[int, int, int], problem: str) -> None:
+@pytest.mark.parametrize(("after", "sizes", "problem"), WRONG_LAYOUTS)
+def test_forbidden_changes_by_scaling_are_reported(after: list[str], sizes: tuple[int, int, int], problem: str) -> None:
     assert problem in "; ".join(problems(AFTER_UPDATE, after, sizes))

@@ -23,8 +23,8 @@ from reference_impl.control.ownership import Adoption
 from reference_impl.control.writer import Writer
 from reference_impl.plan.coherent import planner
 from tests.coherent.histories import reproduction
-from tests.coherent.histories.drawing import drawn, switched
-from tests.coherent.histories.in_memory import played
+from tests.coherent.histories.drawing import draw_histories, draw_switches
+from tests.coherent.histories.in_memory import run_histories
 from tests.coherent.histories.model import (
     COHERENT,
     ROLLING,
@@ -47,44 +47,44 @@ from tests.coherent.histories.model import (
 from tests.coherent.histories.simulated import problems
 from tests.reference.coherent import simulation
 
-HISTORIES = int(os.environ.get("HISTORIES", "100"))
+HISTORY_COUNT = int(os.environ.get("HISTORIES", "100"))
 """The number of histories that are drawn."""
 
 
-P = Part("p", group=True, replicas=4, minimum=1, budget=1)
-COUNTED = GeneratedHistory((P,), 1, (Change(("p",), 2), Proceed(2), Revert(), Settle()))
-GAPS = GeneratedHistory((P,), 1, (Scale("p", 3), Settle()))
+P = Part("p", is_group=True, replicas=4, minimum=1, budget=1)
+COUNTED_PROGRESS = GeneratedHistory((P,), 1, (Change(("p",), 2), Proceed(2), Revert(), Settle()))
+INDEX_GAPS = GeneratedHistory((P,), 1, (Scale("p", 3), Settle()))
 KEPT_OLD_PODS = GeneratedHistory((P,), 1, (PauseCollector(), Change(("p",), 2), Settle()))
 """Histories that show the planted defects."""
 
 
-@settings(max_examples=HISTORIES, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=HISTORY_COUNT, deadline=None, suppress_health_check=list(HealthCheck))
 @given(histories())
 def test_no_history_breaks_a_rule(history: GeneratedHistory) -> None:
     assert problems(history) == []
 
 
-def smallest(folder: Path) -> tuple[GeneratedHistory, str]:
+def find_smallest_history(folder: Path) -> tuple[GeneratedHistory, str]:
     """Return the smallest history that breaks a rule, and the commands that reproduce it."""
     limits = settings(max_examples=2000, deadline=None, database=None, phases=[Phase.generate, Phase.shrink])
     example = find(histories(), lambda history: bool(problems(history)), settings=limits, random=Random(1))
     return example, (reproduction.write(folder, example, problems(example)) / "commands.sh").read_text(encoding="utf-8")
 
 
-def test_progress_that_is_counted_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_counted_progress_is_detected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """After a revert, the remaining replicas are not those with the highest indices (COH-D03)."""
     monkeypatch.setattr(planner, "slots", planning.progress_by_count)
-    history, commands = smallest(tmp_path)
-    kinds = [type(action) for action in history.actions]
-    assert kinds.count(Change) in (1, 2) and len(kinds) <= 4, history
-    assert [part.group for part in history.parts] == [True]
+    history, commands = find_smallest_history(tmp_path)
+    action_types = [type(action) for action in history.actions]
+    assert action_types.count(Change) in (1, 2) and len(action_types) <= 4, history
+    assert [part.is_group for part in history.parts] == [True]
     assert "kubectl patch pcs s" in commands
 
 
-def test_gaps_between_indices_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_gaps_between_indices_are_detected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A scale-in that removes the oldest gangs first leaves gaps between the indices (COH-D05)."""
     monkeypatch.setattr(simulation, "fitted", scaling.fitted_with_gaps)
-    history, commands = smallest(tmp_path)
+    history, commands = find_smallest_history(tmp_path)
     assert {type(action) for action in history.actions} == {Scale} and len(history.actions) <= 2, history
     assert "kubectl scale podcliquescalinggroups/s-0-" in commands
 
@@ -92,63 +92,72 @@ def test_gaps_between_indices_are_found(monkeypatch: pytest.MonkeyPatch, tmp_pat
 async def test_no_history_breaks_an_invariant_in_memory() -> None:
     """`HISTORIES` is the number for the planner. The operator runs an eighth of it, and a 48th for each direction of
     switches."""
-    generated = [*drawn(max(1, HISTORIES // 8)), *switched(max(1, HISTORIES // 48))]
-    wrong = [str(history) for history, errors in zip(generated, await played(generated), strict=True) if errors]
-    assert not wrong
+    drawn_histories = [*draw_histories(max(1, HISTORY_COUNT // 8)), *draw_switches(max(1, HISTORY_COUNT // 48))]
+    failing = [
+        str(history)
+        for history, errors in zip(drawn_histories, await run_histories(drawn_histories), strict=True)
+        if errors
+    ]
+    assert not failing
 
 
-def of(text: str, *actions: Action, replicas: int = 1, strategy: str = COHERENT) -> GeneratedHistory:
+def parse_history(text: str, *actions: Action, replicas: int = 1, strategy: str = COHERENT) -> GeneratedHistory:
     """Return a history; `f4/1/1` in `text` is a part with its replicas, minAvailable and maxUnavailable."""
     sizes = {word[0]: map(int, word[1:].split("/")) for word in text.split()}
     parts = tuple(Part(name, name in "pd", *size) for name, size in sizes.items())
     return GeneratedHistory(parts, replicas, actions, strategy)
 
 
-FAILED_ONCE = {
-    "converged-component": of(
+FORMER_FAILURES = {
+    "converged-component": parse_history(
         "f4/1/1 p3/1/1", Change(("p",), 2), Proceed(3), Change(("f",), 5, works=False), replicas=2
     ),
-    "converged-replica": of("h1/1/1 p1/1/2", Change(("h", "p"), 2), Proceed(1), Change(("h",), 1), replicas=2),
-    "scaled-in-before": of("f2/1/1 p3/1/1", Scale("p", 2), Change(("f",), 2)),
-    "scaled-out-before": of("d1/1/2 h4/1/1", Scale("d", 4), Change(("d", "h"), 2)),
-    "rolled-back": of(
+    "converged-replica": parse_history(
+        "h1/1/1 p1/1/2", Change(("h", "p"), 2), Proceed(1), Change(("h",), 1), replicas=2
+    ),
+    "scaled-in-before": parse_history("f2/1/1 p3/1/1", Scale("p", 2), Change(("f",), 2)),
+    "scaled-out-before": parse_history("d1/1/2 h4/1/1", Scale("d", 4), Change(("d", "h"), 2)),
+    "rolled-back": parse_history(
         "p3/1/2", Change(("p",), 5, works=False), Switch(ROLLING), Settle(), Change(("p",), 1), Switch(COHERENT)
     ),
-    "taken-over": of(
+    "taken-over": parse_history(
         "f2/1/1 h4/2/2 p2/1/1", Switch(ROLLING), Change(("f", "h", "p"), 2), Replace(1), Switch(COHERENT), Settle()
     ),
-    "never-coherent-before": of(
+    "never-coherent-before": parse_history(
         "f2/1/1 p2/1/1", Change(("f", "p"), 2), Replace(1), Switch(COHERENT), Settle(), strategy=ROLLING
     ),
 }
 """Histories that failed once, because an invariant was too strict or the operator left old pods."""
 
 
-@pytest.mark.parametrize("name", FAILED_ONCE)
-async def test_what_went_wrong_once(name: str) -> None:
-    assert await played([FAILED_ONCE[name]] * 2) == [[], []]
+@pytest.mark.parametrize("name", FORMER_FAILURES)
+async def test_former_failures_do_not_return(name: str) -> None:
+    assert await run_histories([FORMER_FAILURES[name]] * 2) == [[], []]
 
 
-@pytest.mark.parametrize("planted", [False, True])
-async def test_planted_defects_are_found_in_memory(planted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if planted:
+@pytest.mark.parametrize("has_defects", [False, True])
+async def test_planted_defects_are_detected_in_memory(has_defects: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if has_defects:
         monkeypatch.setattr(planner, "slots", planning.progress_by_count)
         monkeypatch.setattr(control, "fitted", scaling.fitted_with_gaps)
         monkeypatch.setattr(control, "fits", scaling.fits_by_count)
-    assert [bool(errors) for errors in await played([COUNTED, GAPS])] == [planted, planted]
+    assert [bool(errors) for errors in await run_histories([COUNTED_PROGRESS, INDEX_GAPS])] == [
+        has_defects,
+        has_defects,
+    ]
 
 
-async def test_pods_that_are_left_to_the_garbage_collector_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert await played([KEPT_OLD_PODS]) == [[]]
+async def test_pods_that_are_left_to_the_garbage_collector_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await run_histories([KEPT_OLD_PODS]) == [[]]
     monkeypatch.setattr(Writer, "release", interrupted.left_to_collector)
     monkeypatch.setattr(Adoption, "_adopt", lifecycle.adopt_nothing)
-    [errors] = await played([KEPT_OLD_PODS])
+    [errors] = await run_histories([KEPT_OLD_PODS])
     assert any(error.startswith("INV-019 broken") for error in errors)
     assert any(error.startswith("INV-024 broken") for error in errors)
 
 
 def test_commands_repeat_a_history(tmp_path: Path) -> None:
-    part = Part("f", group=False, replicas=2, minimum=1, budget=1)
+    part = Part("f", is_group=False, replicas=2, minimum=1, budget=1)
     actions = (Change(("f",), 4, works=False), Proceed(1), LosePod(3), FailNode(), Restart(), Switch(ROLLING), Revert())
     history = GeneratedHistory((part,), 2, actions)
     folder = reproduction.write(tmp_path, history, ["something"])

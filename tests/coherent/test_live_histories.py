@@ -12,20 +12,20 @@ import os
 
 import pytest
 
-from tests.coherent.histories.drawing import counterexamples, drawn, switched
-from tests.coherent.histories.live import stage
+from tests.coherent.histories.drawing import draw_histories, draw_switches, find_counterexamples
+from tests.coherent.histories.live import live_cluster
 
-HISTORIES = int(os.environ.get("HISTORIES", "2"))
-SWITCHES = int(os.environ.get("SWITCHES", HISTORIES // 24))
+HISTORY_COUNT = int(os.environ.get("HISTORIES", "2"))
+SWITCH_COUNT = int(os.environ.get("SWITCHES", HISTORY_COUNT // 24))
 """The number of histories, and the number of additional histories for each direction of a strategy switch."""
-LANES = int(os.environ.get("LANES", "12"))
+LANE_COUNT = int(os.environ.get("LANES", "12"))
 """The number of histories that run at the same time."""
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200 + 30 * (HISTORIES + 6 * SWITCHES))]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200 + 30 * (HISTORY_COUNT + 6 * SWITCH_COUNT))]
 
 
 def test_no_history_breaks_an_invariant() -> None:
-    histories = [*drawn(HISTORIES), *switched(SWITCHES)]
-    with stage(min(LANES, len(histories))) as on:
-        wrong = counterexamples(histories, on.play_all, "live")
-    assert not wrong, "\n\n".join(wrong)
+    histories = [*draw_histories(HISTORY_COUNT), *draw_switches(SWITCH_COUNT)]
+    with live_cluster(min(LANE_COUNT, len(histories))) as cluster:
+        failing = find_counterexamples(histories, cluster.run_all, "live")
+    assert not failing, "\n\n".join(failing)

@@ -11,7 +11,7 @@ from conformance.grove.coherent.model import Key
 from conformance.history.order import server_order
 from conformance.lab import measures
 from conformance.lab.measures import AvailabilityPoint, UpdateMeasurement
-from tests.coherent.playing import Played
+from tests.coherent.trace_simulation import TraceSimulation
 
 TRACES = {trace.name: trace for trace in traces.traces()}
 ALL = TRACES["all-components"]
@@ -19,17 +19,17 @@ FINAL = ALL.writes[-1].layout
 P, D = Key("group", "P"), Key("group", "D")
 
 
-def measure_trace(after: dict[int, Callable[[Played], object]] | None = None) -> UpdateMeasurement:
-    """Return the measures of the COH-T1 trace. `after` maps the index of a write to an action that follows that
-    write."""
-    replay = Played(ALL, after=after).play()
-    ordered = server_order(replay.story.history.records())
+def measure_trace(faults_by_write: dict[int, Callable[[TraceSimulation], object]] | None = None) -> UpdateMeasurement:
+    """Return the measures of the COH-T1 trace. `faults_by_write` maps the index of a write to an action that follows
+    the write."""
+    simulation = TraceSimulation(ALL, faults_by_write=faults_by_write).run()
+    ordered = server_order(simulation.story.history.records())
     assert ordered is not None
     start = next(n for n, record in enumerate(ordered) if b"updateStartedAt" in record.raw)
     return measures.UpdateMeter("s", ALL.components, "v0").measure(ordered[:start], ordered[start:])
 
 
-def test_an_update_in_which_nothing_fails() -> None:
+def test_an_update_without_failures_keeps_the_minimum_of_each_component() -> None:
     result = measure_trace()
     assert result.duration > 0
     assert result.evicted == []
@@ -38,7 +38,7 @@ def test_an_update_in_which_nothing_fails() -> None:
     assert result.points[0].available == {component.key.name: component.replicas for component in ALL.components}
 
 
-def test_units_of_one_version_count() -> None:
+def test_only_units_of_one_version_are_counted() -> None:
     """F5/2 P4/1 D3/1 make two units at rest. The first sub-step leaves three F of the old version, so only one unit."""
     result = measure_trace()
     assert result.points[0].whole == result.points[-1].whole == 2
@@ -46,42 +46,42 @@ def test_units_of_one_version_count() -> None:
     assert 1 < result.mean_whole < 2
 
 
-def test_what_is_evicted() -> None:
+def test_deleted_ready_pods_of_new_gangs_count_as_evicted() -> None:
     """A Ready pod of a new gang counts as evicted when it is deleted: the operator has no reason to delete it."""
 
-    def lose(replay: Played) -> None:
-        replay.delete(replay.of("M1", "P-0-p")[0])
+    def delete_ready_pod(simulation: TraceSimulation) -> None:
+        simulation.delete_pod(simulation.pod_names("M1", "P-0-p")[0])
 
-    [pod] = measure_trace({2: lose}).evicted
+    [pod] = measure_trace({2: delete_ready_pod}).evicted
     assert pod.startswith("pod-")
 
 
-def test_members_of_pods() -> None:
+def test_members_are_derived_from_the_names_of_pods() -> None:
     names = ["s-0-F-3", "s-0-P-2-pl-0", "s-0-P-2-pw-0", "other"]
     assert measures.members(names, "s", ALL.components) == ["P[2]", "pod 3"]
 
 
 @pytest.mark.parametrize(("key", "index", "size"), [(P, 0, 2), (P, 1, 1), (P, 2, 2), (D, 2, 1)])
-def test_shared_gang_size(key: Key, index: int, size: int) -> None:
+def test_the_size_of_a_gang_counts_the_members_that_share_it(key: Key, index: int, size: int) -> None:
     """The final layout is M1{F2,P0,D0} T1{P1} M2{F3,P2,D1} T2{P3} T3{D2}."""
     assert measures.shared_gang_size(FINAL, key, index) == size
 
 
-def test_largest_shared_gang_above_the_minimum() -> None:
+def test_the_largest_shared_gang_counts_members_above_the_minimum() -> None:
     assert measures.largest_shared_gang(FINAL, ALL.components) == 2
-    single = traces.layout(["A*@v1: F5 P[0] D[0]", "B@v1: P[1]", "C@v1: D[1]"])
-    assert measures.largest_shared_gang(single, ALL.components) == 1
+    single_members = traces.layout(["A*@v1: F5 P[0] D[0]", "B@v1: P[1]", "C@v1: D[1]"])
+    assert measures.largest_shared_gang(single_members, ALL.components) == 1
 
 
 def test_orphans_lose_all_their_partners() -> None:
-    before = traces.layout(["A*@v1: F2 P[0] D[0]", "B*@v1: F2 P[1] D[1,2]", "C@v1: D[3]"])
-    after = traces.layout(["A*@v1: F2 P[0] D[0]", "B*@v1: F2 P[1]"])
-    assert measures.orphans(before, after) == ["P[1]"]
+    layout_before = traces.layout(["A*@v1: F2 P[0] D[0]", "B*@v1: F2 P[1] D[1,2]", "C@v1: D[3]"])
+    layout_after = traces.layout(["A*@v1: F2 P[0] D[0]", "B*@v1: F2 P[1]"])
+    assert measures.orphans(layout_before, layout_after) == ["P[1]"]
     other_layout = traces.layout(["A*@v1: F2 P[0] D[0]", "B*@v1: F2 P[1] D[1]"])
-    assert measures.orphans(before, other_layout) == []
+    assert measures.orphans(layout_before, other_layout) == []
 
 
-def test_mean_over_time() -> None:
+def test_means_are_weighted_by_time() -> None:
     points = [
         AvailabilityPoint(0.0, {"F": 2}, 2),
         AvailabilityPoint(1.0, {"F": 1}, 0),

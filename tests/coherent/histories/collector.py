@@ -15,23 +15,23 @@ PAUSE_SECONDS, MIN_RUN_SECONDS = 15.0, 4.0
 namespaces and deletes old ones."""
 
 
-class Collector:
+class GarbageCollector:
     """The garbage collector of a cluster. Any thread may use it."""
 
     def __init__(self, cluster: Cluster) -> None:
         process = cluster.monitor.process(COMPONENT)
         assert process is not None
         self._process: psutil.Process = process
-        self._lock, self._until, self._timer = threading.Lock(), 0.0, threading.Timer(0, lambda: None)
+        self._lock, self._next_pause, self._timer = threading.Lock(), 0.0, threading.Timer(0, lambda: None)
         self.pauses = 0
 
     def pause(self) -> None:
         """Suspend the garbage collector, unless it is already suspended or has only just been resumed. It resumes by
         itself."""
         with self._lock:
-            if time.monotonic() < self._until:
+            if time.monotonic() < self._next_pause:
                 return
-            self._until = time.monotonic() + PAUSE_SECONDS + MIN_RUN_SECONDS
+            self._next_pause = time.monotonic() + PAUSE_SECONDS + MIN_RUN_SECONDS
             self._process.suspend()
             self.pauses += 1
             self._timer = threading.Timer(PAUSE_SECONDS, self._process.resume)

@@ -20,34 +20,36 @@ from tests.coherent.histories.model import DIRECTIONS, Change, GeneratedHistory,
 FOLDER = Path(__file__).parent.parent.parent.parent / "reports" / "histories"
 SEED = int(os.environ.get("SEED", "1"))
 """The same seed draws the same histories."""
-MAX_ALIKE = 2
+MAX_SAME_PARTS = 2
 """The maximum number of drawn histories with the same initial set: Hypothesis likes to vary what it has drawn
 before."""
 
 Problems = list[str]
-PlayAll = Callable[[Sequence[GeneratedHistory]], Sequence[Problems]]
+RunAll = Callable[[Sequence[GeneratedHistory]], Sequence[Problems]]
 
 
-def drawn(count: int) -> list[GeneratedHistory]:
+def draw_histories(count: int) -> list[GeneratedHistory]:
     """Draw `count` histories in which something changes while the garbage collector is suspended."""
-    return [_paused(history) for history in _drawn(histories(), count)]
+    return [_with_pause(history) for history in _draw(histories(), count)]
 
 
-def switched(count: int) -> list[GeneratedHistory]:
+def draw_switches(count: int) -> list[GeneratedHistory]:
     """Draw `count` histories for each direction in which the strategy can change during an update."""
-    return [history for direction in DIRECTIONS for history in _drawn(switches(*direction), count)]
+    return [history for direction in DIRECTIONS for history in _draw(switches(*direction), count)]
 
 
-def _paused(history: GeneratedHistory) -> GeneratedHistory:
+def _with_pause(history: GeneratedHistory) -> GeneratedHistory:
     """Return the history with a pause of the garbage collector, which is added before the first change if there is
     none."""
     if PauseCollector() in history.actions:
         return history
-    first = next(index for index, action in enumerate(history.actions) if isinstance(action, Change))
-    return replace(history, actions=(*history.actions[:first], PauseCollector(), *history.actions[first:]))
+    first_change = next(index for index, action in enumerate(history.actions) if isinstance(action, Change))
+    return replace(
+        history, actions=(*history.actions[:first_change], PauseCollector(), *history.actions[first_change:])
+    )
 
 
-def _drawn(kind: SearchStrategy[GeneratedHistory], count: int) -> list[GeneratedHistory]:
+def _draw(strategy: SearchStrategy[GeneratedHistory], count: int) -> list[GeneratedHistory]:
     examples: dict[GeneratedHistory, None] = {}
 
     @seed(SEED)
@@ -58,39 +60,41 @@ def _drawn(kind: SearchStrategy[GeneratedHistory], count: int) -> list[Generated
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(kind)
+    @given(strategy)
     def draw(history: GeneratedHistory) -> None:
-        alike = sum(earlier.parts == history.parts for earlier in examples)
-        if alike < MAX_ALIKE and any(isinstance(action, Change) for action in history.actions):
+        same_parts = sum(earlier.parts == history.parts for earlier in examples)
+        if same_parts < MAX_SAME_PARTS and any(isinstance(action, Change) for action in history.actions):
             examples[history] = None
 
     draw()
     return list(examples)[-count:] if count else []
 
 
-def counterexamples(candidates: Sequence[GeneratedHistory], play_all: PlayAll, prefix: str) -> list[str]:
+def find_counterexamples(candidates: Sequence[GeneratedHistory], run_all: RunAll, prefix: str) -> list[str]:
     """Run histories; return the failing ones as texts, reduced, and keep them in a folder."""
-    wrong = [
-        (history, problems) for history, problems in zip(candidates, play_all(candidates), strict=True) if problems
+    failing = [
+        (history, problems) for history, problems in zip(candidates, run_all(candidates), strict=True) if problems
     ]
     return [
-        _write_reproduction(FOLDER / f"{prefix}-{number}", *smaller(history, problems, play_all))
-        for number, (history, problems) in enumerate(wrong, 1)
+        _write_reproduction(FOLDER / f"{prefix}-{number}", *reduce_history(history, problems, run_all))
+        for number, (history, problems) in enumerate(failing, 1)
     ]
 
 
-def smaller(history: GeneratedHistory, wrong: Problems, play_all: PlayAll) -> tuple[GeneratedHistory, Problems]:
+def reduce_history(
+    history: GeneratedHistory, problems_of_history: Problems, run_all: RunAll
+) -> tuple[GeneratedHistory, Problems]:
     """Remove actions and replicas from a failing history as long as it still fails; return the rest and its
     problems."""
-    while candidates := list(_with_less(history)):
-        results = zip(candidates, play_all(candidates), strict=True)
+    while candidates := list(_reductions(history)):
+        results = zip(candidates, run_all(candidates), strict=True)
         if (failing := next(((candidate, problems) for candidate, problems in results if problems), None)) is None:
             break
-        history, wrong = failing
-    return history, wrong
+        history, problems_of_history = failing
+    return history, problems_of_history
 
 
-def _with_less(history: GeneratedHistory) -> Iterator[GeneratedHistory]:
+def _reductions(history: GeneratedHistory) -> Iterator[GeneratedHistory]:
     actions = history.actions
     for index in range(len(actions)):
         yield replace(history, actions=(*actions[:index], *actions[index + 1 :]))

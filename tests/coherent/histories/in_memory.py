@@ -45,23 +45,23 @@ POLL_SECONDS, WAIT_SECONDS, QUIET_SECONDS = 0.005, 30.0, 10.0
 """Seconds between two checks, the timeout of a wait, and the seconds that the log is extended after its last event."""
 
 
-async def played(histories: Sequence[GeneratedHistory], at_once: int = 12) -> list[list[str]]:
+async def run_histories(histories: Sequence[GeneratedHistory], concurrency: int = 12) -> list[list[str]]:
     """Run histories in parallel; return the problems of each."""
-    turns = asyncio.Semaphore(at_once)
+    semaphore = asyncio.Semaphore(concurrency)
 
-    async def one(history: GeneratedHistory) -> list[str]:
-        async with turns:
-            return await _Play(history).run()
+    async def run_one(history: GeneratedHistory) -> list[str]:
+        async with semaphore:
+            return await _HistoryRun(history).run()
 
-    return await asyncio.gather(*map(one, histories))
+    return await asyncio.gather(*map(run_one, histories))
 
 
-class _Play:
+class _HistoryRun:
     def __init__(self, history: GeneratedHistory) -> None:
         self.history, self.world = history, World()
-        self.versions = self._last = reproduction.first_versions(history)
+        self.versions = self._last = reproduction.initial_versions(history)
         self.excused: set[str] = set()
-        self.strategy, self.wrong = history.strategy, list[str]()
+        self.strategy, self.problems = history.strategy, list[str]()
 
     async def run(self) -> list[str]:
         world, pods = self.world, asyncio.create_task(self.world.api.run_pods())
@@ -70,17 +70,19 @@ class _Play:
             body = reproduction.manifest(self.history)
             body["spec"]["template"]["cliques"] = self._cliques()
             await world.create(body)
-            if not await self._settled():
+            if not await self._wait_until_at_rest():
                 return ["the set is not deployed"]
             for action in self.history.actions:
-                self.versions, self._last = reproduction.after(self.versions, self._last, action)
+                self.versions, self._last = reproduction.versions_after(self.versions, self._last, action)
                 await self._act(action)
-            self.versions = reproduction.mended(self.history, self.versions)
+            self.versions = reproduction.final_versions(self.history, self.versions)
             await self._patch({"updateStrategy": {"type": COHERENT}, "template": {"cliques": self._cliques()}})
-            wrong = self.wrong if await self._settled() else [*self.wrong, "it does not come to rest"]
+            problems = (
+                self.problems if await self._wait_until_at_rest() else [*self.problems, "it does not come to rest"]
+            )
             await self.world.api.collect_again()
-            await self._settled()
-            return wrong + self._unfinished() + self._judged()
+            await self._wait_until_at_rest()
+            return problems + self._final_problems() + self._broken_invariants()
         finally:
             await world.stop()
             pods.cancel()
@@ -92,9 +94,9 @@ class _Play:
             case Scale(part=part, replicas=replicas):
                 await self._scale(part, replicas)
             case LosePod(number=index):
-                await self._lose(index, 1)
+                await self._delete_pods(index, 1)
             case FailNode():
-                await self._lose(0, 2)
+                await self._delete_pods(0, 2)
             case Restart():
                 await self.world.stop()
                 await self.world.start()
@@ -108,12 +110,12 @@ class _Play:
             case Replace(pods=pods):
                 await self._replace(pods)
             case Settle():
-                rest = await self._settled()
+                is_at_rest = await self._wait_until_at_rest()
                 if all(works for _, works in self.versions.values()):
-                    self.wrong += self._running(rest)
-                for name, version in reproduction.due(self.history, self.strategy, self.versions).items():
+                    self.problems += self._running_update(is_at_rest)
+                for name, version in reproduction.required_versions(self.history, self.strategy, self.versions).items():
                     if (images := self.world.images(f"{SET}-0-{name}")) != {f"registry.example/{name}:{version}"}:
-                        self.wrong.append(f"pods of {name} have the images {sorted(images)} at rest")
+                        self.problems.append(f"pods of {name} have the images {sorted(images)} at rest")
 
     def _cliques(self) -> list[dict[str, Any]]:
         cliques = reproduction.cliques(self.history, self.versions)
@@ -126,27 +128,27 @@ class _Play:
         await self.world.api.patch(PCS, {"spec": spec}, "merge", False)
 
     async def _scale(self, part: str, replicas: int) -> None:
-        if updates.running(self.world.api.objects[PCS]) or not self._observed():
+        if updates.running(self.world.api.objects[PCS]) or not self._is_observed():
             return
-        plural = "podcliquescalinggroups" if self.history.part(part).group else "podcliques"
+        plural = "podcliquescalinggroups" if self.history.part(part).is_group else "podcliques"
         await self.world.scale(plural, f"{SET}-0-{part}", replicas)
 
-    def _observed(self) -> bool:
+    def _is_observed(self) -> bool:
         pcs = self.world.api.objects[PCS]
         return number(pcs, "status", "observedGeneration") == number(pcs, "metadata", "generation")
 
-    async def _lose(self, index: int, count: int) -> None:
+    async def _delete_pods(self, index: int, count: int) -> None:
         for _ in range(count):
             if pods := sorted((pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in self.world.pods()):
-                lost, uid = pods[index % len(pods)]
+                pod_name, uid = pods[index % len(pods)]
                 self.excused.add(uid)
-                await self.world.api.delete(("pods", NAMESPACE, lost))
+                await self.world.api.delete(("pods", NAMESPACE, pod_name))
 
     async def _proceed(self, steps: int) -> None:
         for _ in range(steps):
-            before = self.world.gangs()
+            gangs_before = self.world.gangs()
             for _ in range(round(WAIT_SECONDS / POLL_SECONDS)):
-                if self.world.gangs() != before or self.world.at_rest():
+                if self.world.gangs() != gangs_before or self.world.at_rest():
                     break
                 await asyncio.sleep(POLL_SECONDS)
 
@@ -162,7 +164,7 @@ class _Play:
             if self.world.at_rest():
                 return
 
-    async def _settled(self) -> bool:
+    async def _wait_until_at_rest(self) -> bool:
         """Wait until the set is at rest. Return whether that happened within `WAIT_SECONDS`."""
         for _ in range(round(WAIT_SECONDS / POLL_SECONDS)):
             await asyncio.sleep(POLL_SECONDS)
@@ -172,34 +174,34 @@ class _Play:
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
-    def _running(self, rest: bool) -> list[str]:
-        running = not rest or updates.running(self.world.api.objects[PCS]) or not self._observed()
-        return [f"the update does not end: {self.world.progress()}"] if running else []
+    def _running_update(self, is_at_rest: bool) -> list[str]:
+        is_running = not is_at_rest or updates.running(self.world.api.objects[PCS]) or not self._is_observed()
+        return [f"the update does not end: {self.world.progress()}"] if is_running else []
 
-    def _unfinished(self) -> list[str]:
+    def _final_problems(self) -> list[str]:
         world = self.world
         images = {f"registry.example/{name}:{version}" for name, (version, _) in self.versions.items()}
-        wrong = self._running(rest=True)
+        problems = self._running_update(is_at_rest=True)
         if world.images() != images:
-            wrong.append(f"pods have the images {sorted(world.images())}, not {sorted(images)}")
-        ready, every = world.ready()
+            problems.append(f"pods have the images {sorted(world.images())}, not {sorted(images)}")
+        ready, total = world.ready()
         expected = sum(item["spec"]["replicas"] for item in world.api.all("podcliques"))
-        if not ready == every == expected:
-            wrong.append(f"{ready} of {every} pods are Ready, {expected} are expected")
-        return wrong
+        if not ready == total == expected:
+            problems.append(f"{ready} of {total} pods are Ready, {expected} are expected")
+        return problems
 
-    def _judged(self) -> list[str]:
-        history = History(recorded(self.world.api), NAMESPACE)
+    def _broken_invariants(self) -> list[str]:
+        history = History(recorded_events(self.world.api), NAMESPACE)
         history.origins.excused = self.excused
         results = invariants.judge(history, INVARIANTS)
         return [str(result) for result in results if result.holds is False]
 
 
-def recorded(api: SmallApi) -> Scripted:
+def recorded_events(api: SmallApi) -> Scripted:
     """Return the events of an in-memory API server as a log."""
     log = Scripted()
-    for moment, (plural, kind, item) in enumerate(api.history):
-        log.clock = moment / 1000
+    for position, (plural, kind, item) in enumerate(api.history):
+        log.clock = position / 1000
         meta = item["metadata"]
         log.append(
             kind, plural, namespace=NAMESPACE, name=meta["name"], uid=meta["uid"],

@@ -11,7 +11,7 @@ from itertools import permutations
 
 from hypothesis import strategies as st
 
-FIRST, LAST = 1, 9
+FIRST_VERSION, LAST_VERSION = 1, 9
 """The version with which a set is created, and the one that replaces a broken version in the end."""
 COHERENT, ROLLING, ON_DELETE = STRATEGIES = "Coherent", "RollingRecreate", "OnDelete"
 INVARIANTS = tuple(f"INV-{index:03}" for index in (*range(11, 23), 24))
@@ -23,7 +23,7 @@ class Part:
     """A standalone clique, or a scaling group with one clique of one pod."""
 
     name: str
-    group: bool
+    is_group: bool
     replicas: int
     minimum: int
     budget: int
@@ -122,7 +122,7 @@ class GeneratedHistory:
         return "\n".join([created, *(f"  {action}" for action in self.actions)])
 
     @property
-    def keeps_old(self) -> bool:
+    def may_keep_old_pods(self) -> bool:
         """Return whether OnDelete may have left pods of old versions."""
         return ON_DELETE in (self.strategy, *(action.strategy for action in self.actions if isinstance(action, Switch)))
 
@@ -134,36 +134,36 @@ class GeneratedHistory:
 def parts() -> st.SearchStrategy[tuple[Part, ...]]:
     """Draw one to three parts: f and h are standalone cliques, p and d scaling groups."""
     names = st.lists(st.sampled_from("fpdh"), min_size=1, max_size=3, unique=True)
-    return names.flatmap(lambda chosen: st.tuples(*map(_part, sorted(chosen))))
+    return names.flatmap(lambda chosen_names: st.tuples(*map(_part, sorted(chosen_names))))
 
 
 def _part(name: str) -> st.SearchStrategy[Part]:
-    minimum, extra, unavailable = st.integers(1, 2), st.integers(0, 3), st.integers(0, 1)
+    minimums, extras, slacks = st.integers(1, 2), st.integers(0, 3), st.integers(0, 1)
     return st.builds(
-        lambda least, beyond, slack: Part(name, name in "pd", least + beyond, least, least + slack),
-        minimum,
-        extra,
-        unavailable,
+        lambda minimum, extra, slack: Part(name, name in "pd", minimum + extra, minimum, minimum + slack),
+        minimums,
+        extras,
+        slacks,
     )
 
 
 def _actions(members: tuple[Part, ...]) -> st.SearchStrategy[Action]:
     names = [part.name for part in members]
     part_names = st.lists(st.sampled_from(names), min_size=1, max_size=len(names), unique=True).map(sorted).map(tuple)
-    least = {part.name: part.minimum for part in members}
-    scaled = st.sampled_from(names).flatmap(
-        lambda name: st.builds(Scale, st.just(name), st.integers(least[name], least[name] + 4))
+    minimum_by_part = {part.name: part.minimum for part in members}
+    scale_actions = st.sampled_from(names).flatmap(
+        lambda name: st.builds(Scale, st.just(name), st.integers(minimum_by_part[name], minimum_by_part[name] + 4))
     )
-    working = st.builds(Change, part_names, st.integers(FIRST, 3))
-    broken = st.builds(Change, part_names, st.integers(4, 5), st.just(False))
+    working_changes = st.builds(Change, part_names, st.integers(FIRST_VERSION, 3))
+    broken_changes = st.builds(Change, part_names, st.integers(4, 5), st.just(False))
     return st.one_of(
-        working,
+        working_changes,
         st.builds(Proceed, st.integers(1, 3)),
         st.just(Revert()),
-        scaled,
+        scale_actions,
         st.just(Settle()),
         st.builds(LosePod, st.integers(0, 20)),
-        broken,
+        broken_changes,
         st.just(Restart()),
         st.just(FailNode()),
         st.just(PauseCollector()),
@@ -193,23 +193,27 @@ def switches(before: str, after: str) -> st.SearchStrategy[GeneratedHistory]:
     Half of the histories start with another switch, because gangs of a set that was once Coherent keep the marks of
     that. Under OnDelete, pods are deleted so that they are replaced.
     """
-    earlier = [(), (), *((strategy,) for strategy in STRATEGIES if strategy != before)]
+    earlier_strategies = [(), (), *((strategy,) for strategy in STRATEGIES if strategy != before)]
 
-    def of(members: tuple[Part, ...]) -> st.SearchStrategy[GeneratedHistory]:
+    def build_histories(members: tuple[Part, ...]) -> st.SearchStrategy[GeneratedHistory]:
         names = tuple(part.name for part in members)
 
-        def history(first: tuple[str, ...], change: Change, pods: int, rest: list[Action]) -> GeneratedHistory:
-            created, *_ = (*first, before)
-            lost = [LosePod(number) for number in range(pods)] if before == ON_DELETE else []
-            first_actions = [*([Switch(before)] if first else []), change, *lost, Replace(pods)]
-            return GeneratedHistory(members, 1, (*first_actions, Switch(after), Settle(), *rest), created)
+        def build_history(
+            first_strategies: tuple[str, ...], change: Change, pods: int, later_actions: list[Action]
+        ) -> GeneratedHistory:
+            first_strategy, *_ = (*first_strategies, before)
+            deletions = [LosePod(number) for number in range(pods)] if before == ON_DELETE else []
+            first_actions = [*([Switch(before)] if first_strategies else []), change, *deletions, Replace(pods)]
+            return GeneratedHistory(
+                members, 1, (*first_actions, Switch(after), Settle(), *later_actions), first_strategy
+            )
 
         return st.builds(
-            history,
-            st.sampled_from(earlier),
+            build_history,
+            st.sampled_from(earlier_strategies),
             st.builds(Change, st.just(names), st.integers(2, 3), st.sampled_from([True, True, False])),
             st.integers(0, sum(part.replicas for part in members)),
             st.lists(_actions(members), max_size=2),
         )
 
-    return parts().flatmap(of)
+    return parts().flatmap(build_histories)

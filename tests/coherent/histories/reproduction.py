@@ -11,8 +11,8 @@ import yaml
 
 from tests.coherent.histories.model import (
     COHERENT,
-    FIRST,
-    LAST,
+    FIRST_VERSION,
+    LAST_VERSION,
     ROLLING,
     Action,
     Change,
@@ -40,36 +40,42 @@ Versions = dict[str, tuple[int, bool]]
 
 def clique_of(part: Part) -> str:
     """Return the name of a part's clique template: the part's own name, or `pm` for a scaling group `p`."""
-    return f"{part.name}m" if part.group else part.name
+    return f"{part.name}m" if part.is_group else part.name
 
 
-def first_versions(history: GeneratedHistory) -> Versions:
+def initial_versions(history: GeneratedHistory) -> Versions:
     """Return the versions with which the set is created."""
-    return {part.name: (FIRST, True) for part in history.parts}
+    return {part.name: (FIRST_VERSION, True) for part in history.parts}
 
 
-def mended(history: GeneratedHistory, versions: Versions) -> Versions:
+def final_versions(history: GeneratedHistory, versions: Versions) -> Versions:
     """Return the final versions: those that do not work are replaced, and all are if OnDelete may have left pods of old
     ones."""
-    keeps_old = history.keeps_old
-    return {name: (number if works and not keeps_old else LAST, True) for name, (number, works) in versions.items()}
+    may_keep_old_pods = history.may_keep_old_pods
+    return {
+        name: (number if works and not may_keep_old_pods else LAST_VERSION, True)
+        for name, (number, works) in versions.items()
+    }
 
 
-def due(history: GeneratedHistory, strategy: str, versions: Versions) -> dict[str, int]:
+def required_versions(history: GeneratedHistory, strategy: str, versions: Versions) -> dict[str, int]:
     """Return part → its version, for the parts that RollingRecreate must update even if other parts do not work."""
-    if strategy != ROLLING or history.replicas > 1 or history.keeps_old:
+    if strategy != ROLLING or history.replicas > 1 or history.may_keep_old_pods:
         return {}
     return {name: number for name, (number, works) in versions.items() if works}
 
 
-def last(history: GeneratedHistory, versions: Versions) -> dict[str, Any]:
+def final_patch(history: GeneratedHistory, versions: Versions) -> dict[str, Any]:
     """Return the patch of the spec with which a history ends."""
-    return {"updateStrategy": {"type": COHERENT}, "template": {"cliques": cliques(history, mended(history, versions))}}
+    return {
+        "updateStrategy": {"type": COHERENT},
+        "template": {"cliques": cliques(history, final_versions(history, versions))},
+    }
 
 
 def manifest(history: GeneratedHistory, versions: Versions | None = None) -> dict[str, Any]:
     """Return the PodCliqueSet of a history."""
-    versions = versions or first_versions(history)
+    versions = versions or initial_versions(history)
     groups = [
         {
             "name": part.name,
@@ -79,7 +85,7 @@ def manifest(history: GeneratedHistory, versions: Versions | None = None) -> dic
             "rollingUpdate": {"maxUnavailable": part.budget},
         }
         for part in history.parts
-        if part.group
+        if part.is_group
     ]
     template = {"cliques": cliques(history, versions), "terminationDelay": "4h0m0s"}
     return {
@@ -105,12 +111,12 @@ def _clique(part: Part, version: int, works: bool) -> dict[str, Any]:
         "image": f"registry.example/{part.name}:{version}",
         "resources": {"requests": {"cpu": "10m"}},
     }
-    replicas, minimum = (1, 1) if part.group else (part.replicas, part.minimum)
+    replicas, minimum = (1, 1) if part.is_group else (part.replicas, part.minimum)
     name = clique_of(part)
     return {
         "name": name,
         **({} if works else {"annotations": {HELD: "yes"}}),
-        **({} if part.group else {"rollingUpdate": {"maxUnavailable": part.budget}}),
+        **({} if part.is_group else {"rollingUpdate": {"maxUnavailable": part.budget}}),
         "spec": {
             "roleName": name,
             "replicas": replicas,
@@ -120,14 +126,14 @@ def _clique(part: Part, version: int, works: bool) -> dict[str, Any]:
     }
 
 
-def after(versions: Versions, before: Versions, action: Action) -> tuple[Versions, Versions]:
+def versions_after(versions: Versions, previous_versions: Versions, action: Action) -> tuple[Versions, Versions]:
     """Return the versions after an action, and the versions before the last change."""
     match action:
         case Change(parts=parts, version=version, works=works):
             return versions | dict.fromkeys(parts, (version, works)), versions
         case Revert():
-            return before, before
-    return versions, before
+            return previous_versions, previous_versions
+    return versions, previous_versions
 
 
 def write(folder: Path, history: GeneratedHistory, problems: list[str]) -> Path:
@@ -141,19 +147,19 @@ def write(folder: Path, history: GeneratedHistory, problems: list[str]) -> Path:
 
 def commands(history: GeneratedHistory) -> Iterator[str]:
     """Yield the commands to type, with comments where something has to be awaited."""
-    versions = first_versions(history)
-    before = versions
+    versions = initial_versions(history)
+    previous_versions = versions
     yield "kubectl apply -f set.yaml"
-    yield from _settled("every Pod is Ready")
+    yield from _wait_comment("every Pod is Ready")
     for action in history.actions:
-        new, before = after(versions, before, action)
-        yield from _command(history, action, new)
-        versions = new
-    switched = history.strategy != COHERENT or any(isinstance(action, Switch) for action in history.actions)
-    if switched or mended(history, versions) != versions:
+        new_versions, previous_versions = versions_after(versions, previous_versions, action)
+        yield from _command(history, action, new_versions)
+        versions = new_versions
+    strategy_changes = history.strategy != COHERENT or any(isinstance(action, Switch) for action in history.actions)
+    if strategy_changes or final_versions(history, versions) != versions:
         yield "# Versions that do not work are replaced, and the strategy is Coherent in the end."
-        yield _patch(last(history, versions))
-    yield from _settled("the update has ended and every Pod is Ready")
+        yield _patch(final_patch(history, versions))
+    yield from _wait_comment("the update has ended and every Pod is Ready")
 
 
 def _command(history: GeneratedHistory, action: Action, versions: Versions) -> Iterator[str]:
@@ -162,7 +168,7 @@ def _command(history: GeneratedHistory, action: Action, versions: Versions) -> I
         case Change() | Revert():
             yield _patch({"template": {"cliques": cliques(history, versions)}})
         case Scale(part=name, replicas=replicas):
-            plural = "podcliquescalinggroups" if history.part(name).group else "podcliques"
+            plural = "podcliquescalinggroups" if history.part(name).is_group else "podcliques"
             yield f"kubectl scale {plural}/{SET}-0-{name} --replicas={replicas}"
         case LosePod(number=number):
             yield f"kubectl delete $({pods} | sed -n $((1 + {number} % $({pods} | wc -l)))p)"
@@ -179,11 +185,11 @@ def _command(history: GeneratedHistory, action: Action, versions: Versions) -> I
         case Replace(pods=pods):
             yield f"# Wait until {pods} Pods more have been created: kubectl get pods -w"
         case Settle():
-            yield from _settled("the update has ended, unless a version does not work")
+            yield from _wait_comment("the update has ended, unless a version does not work")
 
 
-def _settled(until: str) -> Iterator[str]:
-    yield f"# Wait until {until}: kubectl get pcs {SET} -w -o jsonpath='{{.status.updateProgress}}'"
+def _wait_comment(condition: str) -> Iterator[str]:
+    yield f"# Wait until {condition}: kubectl get pcs {SET} -w -o jsonpath='{{.status.updateProgress}}'"
 
 
 def _patch(spec: Mapping[str, Any]) -> str:

@@ -37,7 +37,7 @@ MAX_SUB_STEPS = 60
 """More sub-steps than an update of such a set can have."""
 
 
-def read(layout: ReferenceLayout) -> Layout:
+def convert_layout(layout: ReferenceLayout) -> Layout:
     """Convert a layout of the reference to the suite's model of a PodGangMap: one entry for each gang."""
     return tuple(
         Entry(
@@ -52,26 +52,26 @@ def _name(gang: EntryGang) -> str:
     return gang.entry.key if gang.entry.anchor else f"{gang.entry.key}/{gang.group}/{gang.index}"
 
 
-def key_of(key: ReferenceKey) -> Key:
+def convert_key(key: ReferenceKey) -> Key:
     """Convert the reference's key of a component to the suite's key."""
     return Key("clique" if key.kind is Kind.CLIQUE else "group", key.name)
 
 
-def sizes(replica: Replica, *, scope: bool = False) -> list[Component]:
+def component_sizes(replica: Replica, *, scope: bool = False) -> list[Component]:
     """Return the components of a replica, or only those in the scope of its update."""
     selected = replica.in_scope() if scope else replica.components
-    return [Component(key_of(c.key), c.replicas, c.minimum, c.budget) for c in selected]
+    return [Component(convert_key(c.key), c.replicas, c.minimum, c.budget) for c in selected]
 
 
-def unavailable(replica: Replica) -> dict[Key, int]:
+def unavailable_counts(replica: Replica) -> dict[Key, int]:
     """Return the number of members of each component that are not Ready."""
     return {
-        key_of(key): replica.component(key).replicas - sum(member.ready for member in members)
+        convert_key(key): replica.component(key).replicas - sum(member.ready for member in members)
         for key, members in replica.members.items()
     }
 
 
-def settled(replica: Replica) -> Callable[[Entry, Key], bool]:
+def current_template_check(replica: Replica) -> Callable[[Entry, Key], bool]:
     """Return a function that tells whether the members of a component in a gang have the current template."""
 
     def is_current(entry: Entry, key: Key) -> bool:
@@ -81,47 +81,54 @@ def settled(replica: Replica) -> Callable[[Entry, Key], bool]:
     return is_current
 
 
-def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
+def run_sub_step(replica: Replica, old_keys: set[str]) -> tuple[object, list[str]]:
     """Run one step of the planner; return the step and its problems."""
-    before, unavailable_counts = read(replica.layout), unavailable(replica)
-    in_scope, keys = sizes(replica, scope=True), {component.key for component in replica.in_scope()}
+    layout_before, unavailable_by_key = convert_layout(replica.layout), unavailable_counts(replica)
+    in_scope, keys = component_sizes(replica, scope=True), {component.key for component in replica.in_scope()}
     step = replica.advance()
-    after = read(replica.layout)
-    wrong = broken_partition(after, {component.key: component.replicas for component in sizes(replica)})
-    changes = change.LayoutChange(before, after)
+    layout_after = convert_layout(replica.layout)
+    errors = broken_partition(
+        layout_after, {component.key: component.replicas for component in component_sizes(replica)}
+    )
+    changes = change.LayoutChange(layout_before, layout_after)
     if isinstance(step, Advance):
-        wrong += change.problems(
-            changes, replica.generation, in_scope, before=old, unavailable=unavailable_counts, settled=settled(replica)
+        errors += change.problems(
+            changes,
+            replica.generation,
+            in_scope,
+            before=old_keys,
+            unavailable=unavailable_by_key,
+            settled=current_template_check(replica),
         )
     elif changes:
-        wrong.append("the layout changes without a sub-step")
+        errors.append("the layout changes without a sub-step")
     if isinstance(step, Complete):
-        wrong += [
+        errors += [
             f"the update ends, and {len(old_members)} of {key} are of an old version"
             for key in sorted(keys)
             if (old_members := [member for member in replica.members[key] if member.version != replica.versions[key]])
         ]
-    return step, wrong
+    return step, errors
 
 
 def problems(history: GeneratedHistory) -> list[str]:
     """Return the problems of the first step that has any; empty if none has."""
-    return next(_Play(history).run(), [])
+    return next(_HistoryRun(history).run(), [])
 
 
-class _Play:
+class _HistoryRun:
     def __init__(self, history: GeneratedHistory) -> None:
         self.history = history
-        self.versions = reproduction.first_versions(history)
+        self.versions = reproduction.initial_versions(history)
         self._last = self.versions
-        texts = self._texts()
-        generation = ",".join(text for _, text in sorted(texts.items()))
-        self.replica = Replica([_component(part) for part in history.parts], generation, versions=texts)
+        version_texts = self._version_texts()
+        generation = ",".join(text for _, text in sorted(version_texts.items()))
+        self.replica = Replica([_component(part) for part in history.parts], generation, versions=version_texts)
         self.replica.works = lambda _, version: not version.startswith("-")
         self.replica.deploy()
-        self.old: set[str] = set()
+        self.old_keys: set[str] = set()
 
-    def _texts(self) -> dict[ReferenceKey, str]:
+    def _version_texts(self) -> dict[ReferenceKey, str]:
         return {
             _key(part): ("" if self.versions[part.name][1] else "-") + str(self.versions[part.name][0])
             for part in self.history.parts
@@ -130,31 +137,31 @@ class _Play:
     def run(self) -> Iterator[list[str]]:
         """Yield the problems of each step that has any."""
         for action in self.history.actions:
-            self.versions, self._last = reproduction.after(self.versions, self._last, action)
+            self.versions, self._last = reproduction.versions_after(self.versions, self._last, action)
             match action:
                 case Change() | Revert():
-                    self._retarget()
+                    self._change_target()
                 case Scale(part=name, replicas=replicas):
-                    if wrong := self._scale(self.history.part(name), replicas):
-                        yield wrong
+                    if errors := self._scale(self.history.part(name), replicas):
+                        yield errors
                 case LosePod(number=number):
-                    self._lose(number, 1)
+                    self._delete_members(number, 1)
                 case FailNode():
-                    self._lose(0, 2)
+                    self._delete_members(0, 2)
                 case Proceed(steps=steps):
                     yield from self._proceed(steps)
                 case Settle():
                     yield from self._proceed(MAX_SUB_STEPS)
-        self.versions = reproduction.mended(self.history, self.versions)
-        self._retarget()
+        self.versions = reproduction.final_versions(self.history, self.versions)
+        self._change_target()
         yield from self._proceed(MAX_SUB_STEPS)
-        yield from self._at_rest()
+        yield from self._final_problems()
 
-    def _retarget(self) -> None:
-        before = self.replica.generation
-        self.replica.retarget(self._texts())
-        if self.replica.generation != before:
-            self.old = {entry.key for entry in read(self.replica.layout)}
+    def _change_target(self) -> None:
+        generation_before = self.replica.generation
+        self.replica.retarget(self._version_texts())
+        if self.replica.generation != generation_before:
+            self.old_keys = {entry.key for entry in convert_layout(self.replica.layout)}
         self.replica.act()  # members that were lost before the change may be replaced now
 
     def _proceed(self, steps: int) -> Iterator[list[str]]:
@@ -162,21 +169,23 @@ class _Play:
         for _ in range(steps):
             if not self.replica.scope:
                 return
-            _, wrong = sub_step(self.replica, self.old)
-            if wrong:
-                yield wrong
+            _, errors = run_sub_step(self.replica, self.old_keys)
+            if errors:
+                yield errors
             self.replica.settle()
 
-    def _at_rest(self) -> Iterator[list[str]]:
+    def _final_problems(self) -> Iterator[list[str]]:
         replica = self.replica
         if replica.scope:
             yield [f"the update does not end: {replica.plan()}"]
         for key, members in sorted(replica.members.items()):
-            good = sum(member.ready and member.version == replica.versions[key] for member in members)
-            if good != replica.component(key).replicas or len(members) != good:
-                yield [f"{good} of {replica.component(key).replicas} of {key} are Ready and of the last version"]
+            current_count = sum(member.ready and member.version == replica.versions[key] for member in members)
+            if current_count != replica.component(key).replicas or len(members) != current_count:
+                yield [
+                    f"{current_count} of {replica.component(key).replicas} of {key} are Ready and of the last version"
+                ]
 
-    def _lose(self, number: int, count: int) -> None:
+    def _delete_members(self, number: int, count: int) -> None:
         for _ in range(count):
             candidates = [(key, member) for key, members in self.replica.members.items() for member in members]
             if candidates:
@@ -189,20 +198,20 @@ class _Play:
         replica, key = self.replica, _key(part)
         if replica.scope:
             return []
-        before = read(replica.layout)
+        layout_before = convert_layout(replica.layout)
         index = next(i for i, component in enumerate(replica.components) if component.key == key)
         replica.components[index] = _component(part, replicas)
         replica.fit()
         replica.act()
         replica.settle()
-        expected = {component.key: component.replicas for component in sizes(replica)}
-        return steady_rules.problems(change.LayoutChange(before, read(replica.layout)), expected)
+        expected = {component.key: component.replicas for component in component_sizes(replica)}
+        return steady_rules.problems(change.LayoutChange(layout_before, convert_layout(replica.layout)), expected)
 
 
 def _key(part: Part) -> ReferenceKey:
-    return ReferenceKey(Kind.GROUP if part.group else Kind.CLIQUE, part.name)
+    return ReferenceKey(Kind.GROUP if part.is_group else Kind.CLIQUE, part.name)
 
 
 def _component(part: Part, replicas: int | None = None) -> components.Component:
-    make = components.group if part.group else components.clique
-    return make(part.name, part.replicas if replicas is None else replicas, part.minimum, part.budget)
+    factory = components.group if part.is_group else components.clique
+    return factory(part.name, part.replicas if replicas is None else replicas, part.minimum, part.budget)

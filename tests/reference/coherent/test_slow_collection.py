@@ -8,7 +8,7 @@ import pytest
 from conformance import invariants
 from conformance.history.query import History
 from reference_impl.plan import labels
-from tests.coherent.histories.in_memory import recorded
+from tests.coherent.histories.in_memory import recorded_events
 from tests.reference.coherent.world import World, the_set, world
 
 SIZES = {"F": (2, 1), "P": (3, 1)}
@@ -17,7 +17,7 @@ STRATEGIES = ("Coherent", "RollingRecreate")
 
 def generations(w: World) -> list[str]:
     """Return the verdicts of the rule about successive cliques that do not hold."""
-    results = invariants.judge(History(recorded(w.api), "ns"), ["INV-024"])
+    results = invariants.judge(History(recorded_events(w.api), "ns"), ["INV-024"])
     return [str(result) for result in results if result.holds is not True]
 
 
