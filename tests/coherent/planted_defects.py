@@ -1,7 +1,7 @@
-"""Tests that histories on a real control plane find defects that are planted in the reference.
+"""Tests that histories on a real control plane detect defects that are planted in the reference.
 
 Each test needs a separate cluster, so `make histories` runs this file and `make test` does not. In `make test`, the
-same histories find the same defects in memory (`test_histories.py`).
+same histories detect the same defects in memory (`test_histories.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 def test_planted_defects_are_detected(
     mutant: str, history: GeneratedHistory, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A real control plane confirms the defects that the planner's histories show (COH-D03, COH-D05)."""
+    """The histories detect the defects also on a real control plane (COH-D03, COH-D05)."""
     assert mutant in MUTANTS.all()
     monkeypatch.setattr("tests.coherent.histories.live.WAIT_SECONDS", 40.0)
     with live_cluster(1, mutant) as cluster:

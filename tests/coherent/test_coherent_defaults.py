@@ -1,4 +1,4 @@
-"""Tests of the defaults that an implementation of coherent updates may set, and of those that it may not set."""
+"""Tests of which defaults an implementation of coherent updates may set."""
 
 from __future__ import annotations
 

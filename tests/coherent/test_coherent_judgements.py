@@ -1,4 +1,5 @@
-"""Tests of how the profile's tests judge behavior that the documents permit, on histories that are written here."""
+"""Tests that the profile's tests accept behavior that the documents permit, and reject other behavior, on histories
+that are written in this module."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def failed_checks(
 
 
 def step(name: str, story: Story) -> Step:
-    """Return a step that comes after all records of the story."""
+    """Return a step that starts after all records of the story."""
     record = story.record("configmaps", "clock", {})
     return Step(name, record.seq, None, record.at)
 
@@ -63,8 +64,8 @@ WRITES: tuple[tuple[Entry, ...], ...] = (
     (("m5", "2", 3, [0, 1]), ("m6", "2", 4, [2, 3])),
     (("m5", "2", 3, [0, 1]), ("m6", "2", 4, [2, 3]), ("t7", "2", 0, [4])),
 )
-"""Two steps with an anchor, and the remainder: entries lose members in one write, and other entries get them in the
-next."""
+"""Two steps with an anchor, and the remaining members. Entries lose members in one write, and other entries get these
+members in the next write."""
 
 
 def failed_checks_of_writes(writes: Sequence[Sequence[Entry]]) -> list[str]:
@@ -104,7 +105,7 @@ def test_pods_that_join_an_earlier_anchor_are_reported() -> None:
 def failures_of_deployment(
     *extra_gangs: str, referenced_pods: Sequence[str] = ("s-0-f-a",), index: str = "0"
 ) -> dict[str, list[str]]:
-    """Deploy a set with one clique, one pod, one gang and the gangs in `further`; return the failed checks by
+    """Deploy a set with one clique, one pod, one gang and the gangs in `extra_gangs`, and return the failed checks by
     requirement."""
     story, tags = Story(), {labels.PART_OF: "s"}
     entry = {"name": "s-0-1", HASH: "1", "podCliques": {"f": 1}}
@@ -141,7 +142,7 @@ def test_the_labels_of_gangs_are_judged() -> None:
 
 
 def test_a_gang_must_refer_to_its_pods_and_may_refer_to_others() -> None:
-    """A reference to other pods is judged by another requirement."""
+    """Another requirement judges references to other pods."""
     assert failures_of_deployment(referenced_pods=["s-0-f-a", "gone"]) == {}
     steps = ("at rest", f"{ALL}: at rest")
     assert failures_of_deployment(referenced_pods=["gone"]) == {
@@ -199,7 +200,7 @@ def test_an_update_without_waits_may_report_no_gangs_in_flight(
 
 
 def failed_requirements(is_refused: Callable[[str], bool]) -> list[str]:
-    """Return the requirements that fail if scale requests are rejected for the objects that match `refused`."""
+    """Return the requirements that fail if scale requests are rejected for the objects for which `is_refused` holds."""
     story, scene = Story(), NeverReady()
     rejection = Reply(403, message="spec.replicas: a coherent update is in progress on PodCliqueSet s")
     scene.refused = {key: rejection if is_refused(name) else Reply(200) for key, (_, name, _) in SCALED.items()}

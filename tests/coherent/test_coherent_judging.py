@@ -1,5 +1,5 @@
-"""Tests that each check of coherent updates judges only its own requirement: a breach of another requirement does not
-fail it."""
+"""Tests that each check of coherent updates judges only its own requirement, and does not fail if another requirement
+is broken."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.history.recording import Recording
 
 
 def termination_outcome(*deleted_pods: str) -> str:
-    """Return the outcome of COHR-062 when the pods in `lost` are gone at the end."""
+    """Return the outcome of COHR-062 if the pods in `deleted_pods` do not exist at the end."""
     recording = Recording()
     for name, tag in (("old", "1"), ("new-a", "2"), ("new-b", "2")):
         recording.pod("tight-0-f", name, tag)
@@ -30,7 +30,7 @@ def test_an_update_that_continues_is_not_a_termination() -> None:
 
 
 def start_outcome(*states: tuple[str, str]) -> str:
-    """Return the outcome of COHR-072 when the set has had these generation hashes and update start times."""
+    """Return the outcome of COHR-072 for a set that has had these generation hashes and update start times."""
     recording = Recording()
     recording.story.record("podcliquesets", "s", {"status": {"currentGenerationHash": "old"}})
     recording.at("deployed", "change")
@@ -68,7 +68,7 @@ def test_gangs_are_not_judged_if_their_replica_is_not_terminated() -> None:
 
 
 def gangs_of_entries(*gangs: str) -> bool | Unmet:
-    """Return whether these PodGangs belong to entries only. The map has an entry with members and an empty one."""
+    """Return whether all of these PodGangs belong to entries. The map has an entry with members and an empty entry."""
     recording = Recording()
     entries = [{"name": "s-0-1", "podCliques": {"f": 2}}, {"name": "s-0-2", "podCliques": {"f": 0}}]
     metadata = {"labels": {labels.PART_OF: "s"}}
@@ -85,7 +85,7 @@ def test_a_check_waits_for_the_deletion_of_a_gang_without_members() -> None:
 
 
 def switch_outcome(test: Callable[..., None], *, recreated: bool = False) -> str:
-    """Return the outcome of a test of strategy switches when the switch moves the pods of all sets to other gangs."""
+    """Return the outcome of a test of strategy switches if the switch moves the pods of all sets to other gangs."""
     recording = Recording()
     cliques = [f"{name}-0-f" for name in ("joins", "asks", "part")] + ["part-0-e-0-em"]
     uids = {clique: recording.pod(clique, clique) for clique in cliques}

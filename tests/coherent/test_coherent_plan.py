@@ -1,4 +1,4 @@
-"""Tests of the step oracle against the specification's worked plans and traces, which are written by hand."""
+"""Tests of the oracle of steps against the specification's worked plans and traces, which are written by hand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_planning_from_the_remainder_differs_if_a_division_leaves_a_remainder() 
 
 
 def test_standalone_cliques_alone_may_have_one_anchor() -> None:
-    """The latest text opens no additional anchor if no scaling group is updated (GM-154)."""
+    """The latest proposal opens no additional anchor if no scaling group is updated (GM-154)."""
     steps = plan.readings([Component(Key("clique", "F"), 6, 2, 2)])
     assert [[str(batch) for batch in reading] for reading in steps] == [
         ["anchor {2 F}"] * 3,

@@ -21,7 +21,7 @@ from tests.reference.coherent import simulation
 from tests.reference.coherent.simulation import Replica, components, named
 
 HISTORY_COUNT = int(os.environ.get("HISTORIES", "500"))
-"""The number of histories; 500 take a few seconds."""
+"""The number of histories. 500 histories take a few seconds."""
 BROKEN_VERSION = "x"
 """A version whose pods never become Ready."""
 
@@ -66,7 +66,7 @@ def test_changes_reverts_and_losses_of_members_break_no_rule() -> None:
 
 
 def find_problems(rng: random.Random) -> list[str]:
-    """Apply changes, reverts, losses and sub-steps to a set in random order; return the problems of the first bad
+    """Apply changes, reverts, losses and sub-steps to a set in random order, and return the problems of the first wrong
     step."""
     replica = Replica(components(draw_set(rng))).deploy()
     replica.works = lambda _, version: version != BROKEN_VERSION
@@ -97,8 +97,8 @@ def find_problems(rng: random.Random) -> list[str]:
 
 
 def test_a_planner_that_takes_replicas_twice_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planner that counts progress instead of looking it up (COH-D03) puts replicas that an old gang holds into a new
-    gang too."""
+    """A planner that counts progress instead of reading it (COH-D03) adds replicas to a new gang that an old gang still
+    contains."""
     original = planner.next_step
 
     def next_step(*arguments: Any) -> Any:

@@ -1,5 +1,5 @@
-"""Tests of the invariants of coherent updates on simulated traces: each holds for all traces, and each is seen
-broken."""
+"""Tests of the invariants of coherent updates on simulated traces: every invariant holds for all correct traces, and is
+broken in a trace with a fault."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_the_budget_and_the_serving_unit_are_judged_separately() -> None:
 
 
 def test_no_serving_unit_is_required_if_only_standalone_cliques_are_updated() -> None:
-    """For such updates, the latest text plans a single step."""
+    """For updates of standalone cliques only, the latest proposal plans a single step."""
     assert (
         verdicts(TraceSimulation(TRACES["standalone-only"], faults_by_write={1: break_both_units}).run())[
             "INV-012"
@@ -232,15 +232,15 @@ def test_the_epoch_of_a_gang_created_after_its_pods_names_the_entry_of_the_pods(
 
 
 def test_no_pod_is_blamed_for_a_deleted_map() -> None:
-    """A separate SHOULD requirement judges that a map which a user deletes is restored."""
+    """A separate SHOULD requirement says that the operator restores a map that a user deletes."""
     simulation = TraceSimulation(ALL_COMPONENTS, faults_by_write={5: lambda p: p.story.delete("podgangmaps", "s-0")})
     result = verdicts(simulation.run())["INV-020"]
     assert result.holds is not False, result
 
 
 def switch_to_coherent(simulation: TraceSimulation, *, has_acted: bool) -> None:
-    """Switch the strategy to Coherent during another update, and then delete three pods of F; with `followed`, the
-    operator has acted on the switch before."""
+    """Switch the strategy to Coherent during another update, and then delete three pods of F. With `has_acted`, the
+    operator acts on the switch before the deletion."""
     for strategy in ("RollingRecreate", "Coherent"):
         simulation.strategy = strategy
         simulation.start_update(simulation.generation)
@@ -264,7 +264,7 @@ def verdicts_after_switch(faults: dict[int, Fault] | None = None) -> dict[str, R
 
 
 def test_pods_that_are_older_than_a_switch_to_coherent_are_recognized() -> None:
-    """Deleting such pods is not seen as creating them, and counts against the budget."""
+    """The deletion of such pods counts against the budget."""
     assert {id: str(verdict) for id, verdict in verdicts_after_switch().items() if verdict.holds is False} == {}
     assert verdicts_after_switch({1: break_both_units})["INV-012"].holds is False
     assert "of F" in verdicts_after_switch({1: lambda p: delete_pods(p, "B0", "F", 3)})["INV-011"].reason
@@ -280,7 +280,7 @@ def test_a_strategy_that_changes_during_an_update_applies_once_the_operator_has_
 
 @pytest.mark.parametrize("name", ["broken-then-fixed", "reverted"])
 def test_changes_during_an_update_break_no_rule(name: str) -> None:
-    """The first version never becomes Ready, or is reverted; nothing that follows breaks another rule."""
+    """The first version never becomes Ready, or is reverted. The next update breaks no rule."""
     trace = TRACES[name]
     simulation = TraceSimulation(trace)
     simulation.unready_generations = frozenset({"v1"} if name == "broken-then-fixed" else ())
@@ -289,7 +289,7 @@ def test_changes_during_an_update_break_no_rule(name: str) -> None:
 
 
 def test_pods_of_a_deleted_clique_are_not_counted_with_their_successors() -> None:
-    """The garbage collector deletes them only after the next clique of that name has its pods."""
+    """The garbage collector deletes these pods only after the next clique with the same name has its pods."""
 
     def recreate_clique(simulation: TraceSimulation) -> None:
         story = simulation.story
@@ -344,8 +344,8 @@ def test_the_deletion_of_a_clique_is_judged_before_its_pods_are_collected() -> N
 
 
 def scale_before_update(simulation: TraceSimulation) -> None:
-    """Scale F as if the request had been admitted just before the update: the map follows, although the sub-step's gang
-    is not Ready."""
+    """Scale F as if the request had been admitted just before the update. The map follows the scale, although the
+    sub-step's gang is not Ready."""
     simulation.scale("F", 7)
     grown_layout = [
         dataclasses.replace(e, cliques={"F": e.size(F) + 2}) if e.key == "B0" else e for e in simulation.layout[0]
@@ -354,8 +354,8 @@ def scale_before_update(simulation: TraceSimulation) -> None:
 
 
 def write_sub_step_twice(simulation: TraceSimulation) -> None:
-    """Write the next sub-step in two writes: first a map that also has its new gang, then a map without the members
-    that the gang took over."""
+    """Write the next sub-step in two writes: first a map that also has the new gang, and then a map without the members
+    that the gang has taken over."""
     next_layout = ALL_COMPONENTS.writes[2].layout
     simulation.write(tuple({e.key: e for e in (*next_layout, *simulation.layout[0])}.values()))
     simulation.write(next_layout)
@@ -450,7 +450,7 @@ def test_an_update_by_the_first_proposal_may_make_the_stated_members_unavailable
 
 
 def stop_readiness(simulation: TraceSimulation) -> None:
-    """Let no pod that is created from now on become Ready."""
+    """Keep all pods that are created from now on from becoming Ready."""
     simulation.faults |= {"never-ready", "gang-not-ready"}
 
 

@@ -1,4 +1,4 @@
-"""Tests of the coherent-update features that CRDs reveal, and of the resulting judgement."""
+"""Tests that the features of coherent updates are read from CRDs, and decide how an implementation is judged."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_scheduler_has_the_line_of_the_supplied_operator() -> None:
 
 
 def test_the_reference_without_the_podgangmaps_that_its_crds_serve_is_refused() -> None:
-    """That contract is only for the start of an upgrade; reference-names is judged by the release line `names`."""
+    """The contract `names` is only for the start of an upgrade; reference-names is judged by the line `names`."""
     with pytest.raises(UsageError, match=r"^--set contract: contract is names, but the CRDs serve PodGangMaps"):
         discovery.completed(loading.load("reference", {"contract": "names"}))
 

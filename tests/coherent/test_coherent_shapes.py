@@ -1,4 +1,4 @@
-"""Tests that the adapter reads objects of each published shape (COH-005 to COH-022) into one model."""
+"""Tests that objects of each published shape (COH-005 to COH-022) are read into one model."""
 
 from __future__ import annotations
 
@@ -221,6 +221,6 @@ def test_a_timeline_shows_the_entries_of_a_map() -> None:
 def test_a_start_may_be_written_before_the_scope(
     parts_by_state: list[list[str]], scopes: list[tuple[str, ...]]
 ) -> None:
-    """The scopes are read from the states of a set while an update runs."""
+    """The scopes are read from the states of a set during an update."""
     progress = ({"updateStartedAt": "t", "updatedStandalonePodCliques": parts} for parts in parts_by_state)
     assert shapes.scopes({"status": {"updateProgress": pcs}} for pcs in progress) == scopes

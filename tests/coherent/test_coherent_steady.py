@@ -1,4 +1,4 @@
-"""Tests of the changes that scaling may make to gangs, and of those that it must not make, by COH-T8 and COH-T9."""
+"""Tests of which changes to gangs scaling may make, according to COH-T8 and COH-T9."""
 
 from __future__ import annotations
 

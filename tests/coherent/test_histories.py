@@ -1,7 +1,8 @@
 """Tests of generated histories on the reference's planner, and on its operator with an API server in memory. The
-suite's rules, which share no code with the reference, judge them.
+suite's rules, which share no code with the reference, judge the histories.
 
-Defects of other implementations are planted; the rules find them, and Hypothesis shrinks the history.
+Other tests plant the defects of other implementations. The rules detect these defects, and Hypothesis shrinks the
+histories that show them.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def find_smallest_history(folder: Path) -> tuple[GeneratedHistory, str]:
 
 
 def test_counted_progress_is_detected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """After a revert, the remaining replicas are not those with the highest indices (COH-D03)."""
+    """After a revert, the remaining replicas are not the replicas with the highest indices (COH-D03)."""
     monkeypatch.setattr(planner, "slots", planning.progress_by_count)
     history, commands = find_smallest_history(tmp_path)
     action_types = [type(action) for action in history.actions]
@@ -90,8 +91,8 @@ def test_gaps_between_indices_are_detected(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 async def test_no_history_breaks_an_invariant_in_memory() -> None:
-    """`HISTORIES` is the number for the planner. The operator runs an eighth of it, and a 48th for each direction of
-    switches."""
+    """`HISTORY_COUNT` is the number of histories for the planner. The operator runs an eighth of that number, and a
+    48th for each direction of switches."""
     drawn_histories = [*draw_histories(max(1, HISTORY_COUNT // 8)), *draw_switches(max(1, HISTORY_COUNT // 48))]
     failing = [
         str(history)
@@ -102,7 +103,7 @@ async def test_no_history_breaks_an_invariant_in_memory() -> None:
 
 
 def parse_history(text: str, *actions: Action, replicas: int = 1, strategy: str = COHERENT) -> GeneratedHistory:
-    """Return a history; `f4/1/1` in `text` is a part with its replicas, minAvailable and maxUnavailable."""
+    """Return a history. In `text`, `f4/1/1` is a part with its replicas, minAvailable and maxUnavailable."""
     sizes = {word[0]: map(int, word[1:].split("/")) for word in text.split()}
     parts = tuple(Part(name, name in "pd", *size) for name, size in sizes.items())
     return GeneratedHistory(parts, replicas, actions, strategy)
@@ -127,7 +128,7 @@ FORMER_FAILURES = {
         "f2/1/1 p2/1/1", Change(("f", "p"), 2), Replace(1), Switch(COHERENT), Settle(), strategy=ROLLING
     ),
 }
-"""Histories that failed once, because an invariant was too strict or the operator left old pods."""
+"""Histories that failed in the past because an invariant was too strict or the operator left old pods."""
 
 
 @pytest.mark.parametrize("name", FORMER_FAILURES)

@@ -1,9 +1,9 @@
-"""Generated histories on a real control plane: a handful in `make test`, 200 in `make histories`.
+"""Tests of generated histories on a real control plane: a few in `make test`, 200 in `make histories`.
 
-Each history is about a small set in its own namespace. The set is changed, reverted and scaled, and loses pods and
-nodes, while the operator is killed, the garbage collector is suspended, and the strategy is switched. The suite's
-invariants judge the recorded events. A history that breaks an invariant is reduced, and kept as a manifest with kubectl
-commands in `reports/histories/`.
+Each history has a small set in its own namespace. The set is changed, reverted and scaled, and loses pods and nodes,
+while the operator is killed, the garbage collector is suspended, and the strategy is switched. The suite's invariants
+judge the recorded events. A history that breaks an invariant is reduced, and kept as a manifest with kubectl commands
+in `reports/histories/`.
 """
 
 from __future__ import annotations

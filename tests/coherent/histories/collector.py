@@ -1,4 +1,5 @@
-"""Pauses of the garbage collector: the process that contains it is suspended for a while."""
+"""Pauses of the garbage collector: kube-controller-manager, which contains the garbage collector, is suspended for a
+while."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from conformance.cluster.controlplane import Cluster
 
 COMPONENT = "kube-controller-manager"
 PAUSE_SECONDS, MIN_RUN_SECONDS = 15.0, 4.0
-"""Seconds for which the process is suspended, and the minimum for which it runs afterwards, since it also serves new
-namespaces and deletes old ones."""
+"""The time for which the process is suspended, and the minimum time for which it runs afterwards. The process also
+prepares new namespaces and deletes old ones."""
 
 
 class GarbageCollector:
@@ -26,8 +27,8 @@ class GarbageCollector:
         self.pauses = 0
 
     def pause(self) -> None:
-        """Suspend the garbage collector, unless it is already suspended or has only just been resumed. It resumes by
-        itself."""
+        """Suspend the garbage collector for `PAUSE_SECONDS`, unless it is suspended or was resumed less than
+        `MIN_RUN_SECONDS` ago."""
         with self._lock:
             if time.monotonic() < self._next_pause:
                 return
@@ -39,7 +40,7 @@ class GarbageCollector:
             self._timer.start()
 
     def close(self) -> None:
-        """Resume the garbage collector for good."""
+        """Resume the garbage collector permanently."""
         with self._lock:
             self._timer.cancel()
             self._process.resume()

@@ -1,7 +1,7 @@
-"""Histories drawn at random; those that fail are reduced by leaving things out, and kept for people to inspect.
+"""Histories that are drawn at random. Failing histories are reduced by removing actions, and kept for inspection.
 
-Where a history takes seconds, Hypothesis only draws. This module runs many histories in parallel, and also tries in
-parallel what can be left out of a failing one.
+If a history takes seconds, Hypothesis only draws the histories. This module runs many histories in parallel, and also
+tries in parallel which actions can be removed from a failing history.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ FOLDER = Path(__file__).parent.parent.parent.parent / "reports" / "histories"
 SEED = int(os.environ.get("SEED", "1"))
 """The same seed draws the same histories."""
 MAX_SAME_PARTS = 2
-"""The maximum number of drawn histories with the same initial set: Hypothesis likes to vary what it has drawn
-before."""
+"""The maximum number of drawn histories with the same initial set. It is needed because Hypothesis often varies an
+earlier example."""
 
 Problems = list[str]
 RunAll = Callable[[Sequence[GeneratedHistory]], Sequence[Problems]]
@@ -39,8 +39,8 @@ def draw_switches(count: int) -> list[GeneratedHistory]:
 
 
 def _with_pause(history: GeneratedHistory) -> GeneratedHistory:
-    """Return the history with a pause of the garbage collector, which is added before the first change if there is
-    none."""
+    """Return the history with a pause of the garbage collector. If the history has no pause, add one before the first
+    change."""
     if PauseCollector() in history.actions:
         return history
     first_change = next(index for index, action in enumerate(history.actions) if isinstance(action, Change))
@@ -71,7 +71,7 @@ def _draw(strategy: SearchStrategy[GeneratedHistory], count: int) -> list[Genera
 
 
 def find_counterexamples(candidates: Sequence[GeneratedHistory], run_all: RunAll, prefix: str) -> list[str]:
-    """Run histories; return the failing ones as texts, reduced, and keep them in a folder."""
+    """Run histories, reduce those that fail, write them into folders, and return their descriptions."""
     failing = [
         (history, problems) for history, problems in zip(candidates, run_all(candidates), strict=True) if problems
     ]
@@ -84,7 +84,7 @@ def find_counterexamples(candidates: Sequence[GeneratedHistory], run_all: RunAll
 def reduce_history(
     history: GeneratedHistory, problems_of_history: Problems, run_all: RunAll
 ) -> tuple[GeneratedHistory, Problems]:
-    """Remove actions and replicas from a failing history as long as it still fails; return the rest and its
+    """Remove actions and replicas from a failing history as long as it still fails. Return the reduced history and its
     problems."""
     while candidates := list(_reductions(history)):
         results = zip(candidates, run_all(candidates), strict=True)

@@ -1,7 +1,7 @@
-"""Run of a generated history on the operator itself, with an API server in memory.
+"""A run of a generated history on the operator itself, with an API server in memory.
 
-Pods start at once. No request is validated, so a scale during an update, which admission would reject, is skipped. The
-suite's invariants judge the recorded events.
+Pods start immediately. Requests are not validated. Therefore, a scale during an update, which admission would reject,
+is skipped. The suite's invariants judge the recorded events.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ from tests.reference.coherent.world import World
 NAMESPACE = "ns"
 PCS = ("podcliquesets", NAMESPACE, SET)
 POLL_SECONDS, WAIT_SECONDS, QUIET_SECONDS = 0.005, 30.0, 10.0
-"""Seconds between two checks, the timeout of a wait, and the seconds that the log is extended after its last event."""
+"""The time between two checks, the timeout of a wait, and the time by which the log is extended after its last
+event."""
 
 
 async def run_histories(histories: Sequence[GeneratedHistory], concurrency: int = 12) -> list[list[str]]:
-    """Run histories in parallel; return the problems of each."""
+    """Run histories in parallel, and return the problems of each history."""
     semaphore = asyncio.Semaphore(concurrency)
 
     async def run_one(history: GeneratedHistory) -> list[str]:
@@ -165,7 +166,7 @@ class _HistoryRun:
                 return
 
     async def _wait_until_at_rest(self) -> bool:
-        """Wait until the set is at rest. Return whether that happened within `WAIT_SECONDS`."""
+        """Wait until the set is at rest, and return whether it came to rest within `WAIT_SECONDS`."""
         for _ in range(round(WAIT_SECONDS / POLL_SECONDS)):
             await asyncio.sleep(POLL_SECONDS)
             if self.world.at_rest():
@@ -198,7 +199,7 @@ class _HistoryRun:
 
 
 def recorded_events(api: SmallApi) -> Scripted:
-    """Return the events of an in-memory API server as a log."""
+    """Return the events of an in-memory API server as a scripted log."""
     log = Scripted()
     for position, (plural, kind, item) in enumerate(api.history):
         log.clock = position / 1000

@@ -1,7 +1,7 @@
-"""Generated histories on a real control plane: many small sets at once, each in its own namespace.
+"""Runs of generated histories on a real control plane: many small sets at the same time, each in its own namespace.
 
-The reference runs as users run it: as processes, with its webhooks. One operator serves all sets, so a restart affects
-all of them. The suite's invariants judge the recorded events.
+The reference runs as users run it: as processes, with its webhooks. One operator handles all sets, so its restart
+affects all sets. The suite's invariants judge the recorded events.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ from tests.coherent.histories.reproduction import SET
 
 log = logging.getLogger(__name__)
 RECORDINGS = FOLDER / "recordings"
-"""The folder for the watch events of failing histories, because a failure that depends on timing may not happen
-again."""
+"""The folder for the watch events of failing histories. They are kept because a failure that depends on timing may not
+happen again."""
 NODES_PER_LANE, SETS = 2, "podcliquesets"
 STEP_SECONDS, REST_SECONDS, WAIT_SECONDS = 4.0, 5.5, float(os.environ.get("WAIT", "120"))
-"""Seconds that a sub-step may take, that nothing may change at the end, and that an update may take: more on a busy
-machine."""
+"""The maximum duration of a sub-step, the time without changes at the end, and the maximum duration of an update, which
+is longer on a busy machine."""
 RETRY_SECONDS = 30.0
-"""Seconds for which a request is retried while the webhooks are unavailable."""
+"""The time for which a request is retried while the webhooks are unavailable."""
 
 
 class LiveCluster:
@@ -79,7 +79,7 @@ class LiveCluster:
     def __init__(self, driver: Driver, recorder: Recorder, api: Api, collector: GarbageCollector, lanes: int) -> None:
         self.recorder, self.api, self.collector, self._driver = recorder, api, collector, driver
         self.webhook_lock = threading.Lock()
-        """Held while the operator is restarted, and by requests that need its webhooks."""
+        """Held during a restart of the operator, and by requests that need the operator's webhooks."""
         self._restarts, self._numbers = 0, iter(range(1_000_000))
         self._lanes: Queue[str] = Queue()
         for lane in range(lanes):
@@ -88,7 +88,7 @@ class LiveCluster:
             self._lanes.put(pool)
 
     def restart(self) -> None:
-        """Kill the operator and start it again, unless another lane is just doing so."""
+        """Kill the operator and start it again, unless another lane has restarted it in the meantime."""
         restarts = self._restarts
         with self.webhook_lock:
             if self._restarts == restarts:
@@ -97,7 +97,7 @@ class LiveCluster:
                 self._restarts += 1
 
     def run_history(self, history: GeneratedHistory) -> list[str]:
-        """Run one history on the next free lane; return its problems."""
+        """Run a history on the next free lane, and return its problems."""
         pool, started_at = self._lanes.get(), time.monotonic()
         try:
             run = _HistoryRun(self, history, f"history-{next(self._numbers)}", pool)
@@ -111,14 +111,14 @@ class LiveCluster:
             self._lanes.put(pool)
 
     def run_all(self, histories: Sequence[GeneratedHistory]) -> list[list[str]]:
-        """Run histories in parallel; return the problems of each."""
+        """Run histories in parallel, and return the problems of each history."""
         with ThreadPoolExecutor(max(1, self._lanes.qsize())) as pool:
             return list(pool.map(self.run_history, histories))
 
 
 @contextmanager
 def live_cluster(lanes: int, mutant: str = "") -> Iterator[LiveCluster]:
-    """Start a new cluster with the reference on it, or with a mutant of the reference."""
+    """Start a new cluster that runs the reference or one of its mutants, and yield it."""
     with ExitStack() as stack:
         cluster = Cluster.up(f"histories-{threading.get_native_id()}", owner=True)
         stack.callback(cluster.down)
@@ -147,7 +147,7 @@ class _HistoryRun:
         self.events = History(live.recorder, namespace)
         self.problems: list[str] = []
         self.strategy, self._may_keep_old_pods = history.strategy, history.strategy == ON_DELETE
-        """`_keeps_old`: whether OnDelete may have left pods of old versions."""
+        """`_may_keep_old_pods`: whether OnDelete may have left pods of old versions."""
 
     def run(self) -> list[str]:
         api = self.live.api
@@ -169,7 +169,7 @@ class _HistoryRun:
         retry=retry_if_exception_type(ApiError), wait=wait_fixed(0.2), stop=stop_after_delay(WAIT_SECONDS), reraise=True
     )
     def _wait_for_service_account(self) -> None:
-        """Wait for the namespace's default ServiceAccount, which is not created while the garbage collector is
+        """Wait for the namespace's default ServiceAccount, which kube-controller-manager does not create while it is
         suspended."""
         self.live.api.get("serviceaccounts", self.namespace, "default")
 
@@ -242,7 +242,7 @@ class _HistoryRun:
         reraise=True,
     )
     def _send_with_retries(self, request: Callable[[], object]) -> None:
-        """Send a request, and retry it while the operator, which serves the webhooks, is being restarted."""
+        """Send a request, and retry it while the operator, which serves the webhooks, is restarted."""
         request()
 
     def _scale(self, part: str, replicas: int) -> None:
@@ -282,7 +282,7 @@ class _HistoryRun:
         self.live.api.delete("pods", self.namespace, [name(pod) for pod in doomed_pods])
 
     def _fail_node(self) -> None:
-        """Delete all pods on the lane's first node, which is cordoned meanwhile and then uncordoned."""
+        """Delete all pods on the lane's first node. The node is cordoned first, and uncordoned afterwards."""
         first_node, *_ = nodes.manifests("tiny", NODES_PER_LANE, self.pool)
         node_name = first_node["metadata"]["name"]
         self.live.api.patch("nodes", None, node_name, {"spec": {"unschedulable": True}})
@@ -290,7 +290,7 @@ class _HistoryRun:
         self.live.api.patch("nodes", None, node_name, {"spec": {"unschedulable": None}})
 
     def _replace(self, pods: int) -> None:
-        """Wait until `pods` more pods have been created or the set is at rest, but at most `STEP_SECONDS`."""
+        """Wait until `pods` more pods have been created or the set is at rest, for at most `STEP_SECONDS`."""
         start = self.events.mark()
 
         def are_created(view: View) -> bool:
@@ -301,7 +301,7 @@ class _HistoryRun:
             self.events.wait("pods are created", are_created, STEP_SECONDS)
 
     def _proceed(self, steps: int) -> None:
-        """Wait for `steps` changes of the first replica's gangs, each for at most `STEP_SECONDS`, or until the set is
+        """Wait for `steps` changes to the first replica's gangs, for at most `STEP_SECONDS` each, or until the set is
         at rest."""
         for _ in range(steps):
             layouts: list[Layout] = []
@@ -332,7 +332,7 @@ class _HistoryRun:
         return sets.complete(view, SET)
 
     def _has_versions(self, view: View, required_versions: Mapping[str, int]) -> bool | Unmet:
-        """Return whether all pods of the parts in `due` have the versions in `due`."""
+        """Return whether all pods of the parts in `required_versions` have the required version."""
         tags = sets.tags(view, SET)
         cliques = {
             reproduction.clique_of(self.history.part(name)): [str(number)] for name, number in required_versions.items()

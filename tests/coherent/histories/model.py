@@ -1,7 +1,8 @@
-"""Generated histories of coherent sets: a set, and what happens to it. Hypothesis draws them and shrinks them.
+"""Generated histories of coherent sets. A history has a set and the actions on it. Hypothesis draws and shrinks
+histories.
 
-A history is data. It runs on the reference's planner (`simulated`), on its operator (`in_memory`) and on a real control
-plane (`live`), and is written as a manifest with kubectl commands (`reproduction`).
+A history is data. It can run on the reference's planner (`simulated`), on its operator (`in_memory`) and on a real
+control plane (`live`), and can be written as a manifest with kubectl commands (`reproduction`).
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from itertools import permutations
 from hypothesis import strategies as st
 
 FIRST_VERSION, LAST_VERSION = 1, 9
-"""The version with which a set is created, and the one that replaces a broken version in the end."""
+"""The version with which a set is created, and the version that replaces broken versions at the end."""
 COHERENT, ROLLING, ON_DELETE = STRATEGIES = "Coherent", "RollingRecreate", "OnDelete"
 INVARIANTS = tuple(f"INV-{index:03}" for index in (*range(11, 23), 24))
-"""The rules of coherent updates, which judge every history."""
+"""The ids of the rules of coherent updates, which judge every history."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Change:
-    """Give the templates of some parts another version. Pods of a version that does not work never become Ready."""
+    """Change the version of the templates of some parts. Pods of a version that does not work never become Ready."""
 
     parts: tuple[str, ...]
     version: int
@@ -56,14 +57,14 @@ class Scale:
 
 @dataclass(frozen=True)
 class LosePod:
-    """Delete a pod: number `number` modulo the number of pods."""
+    """Delete the pod whose index is `number` modulo the number of pods."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class FailNode:
-    """Lose a node with all its pods; the node comes back without them."""
+    """Remove a node with all its pods, and add the node again without pods."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Proceed:
 
 @dataclass(frozen=True)
 class Replace:
-    """Wait until `pods` more pods have been created, or nothing changes any more."""
+    """Wait until `pods` more pods have been created, or the set is at rest."""
 
     pods: int
 
@@ -107,7 +108,7 @@ Action = Change | Revert | Scale | LosePod | FailNode | Restart | PauseCollector
 
 @dataclass(frozen=True)
 class GeneratedHistory:
-    """A set and the actions on it, in order. At the end, all broken versions are replaced, and the set comes to
+    """A set and the actions on it, in order. At the end, all broken versions are replaced, and the set must come to
     rest."""
 
     parts: tuple[Part, ...]
@@ -132,7 +133,7 @@ class GeneratedHistory:
 
 
 def parts() -> st.SearchStrategy[tuple[Part, ...]]:
-    """Draw one to three parts: f and h are standalone cliques, p and d scaling groups."""
+    """Draw one to three parts: f and h are standalone cliques, and p and d are scaling groups."""
     names = st.lists(st.sampled_from("fpdh"), min_size=1, max_size=3, unique=True)
     return names.flatmap(lambda chosen_names: st.tuples(*map(_part, sorted(chosen_names))))
 
@@ -188,10 +189,10 @@ DIRECTIONS = tuple(permutations(STRATEGIES, 2))
 
 
 def switches(before: str, after: str) -> st.SearchStrategy[GeneratedHistory]:
-    """Draw histories of sets that are created with one strategy and switched to another during an update, at any phase.
+    """Draw histories of sets that are created with one strategy and switched to another in any phase of an update.
 
-    Half of the histories start with another switch, because gangs of a set that was once Coherent keep the marks of
-    that. Under OnDelete, pods are deleted so that they are replaced.
+    Half of the histories start with another switch, because the gangs of a set that was once Coherent keep the marks of
+    coherent updates. With OnDelete, pods are deleted so that the operator replaces them.
     """
     earlier_strategies = [(), (), *((strategy,) for strategy in STRATEGIES if strategy != before)]
 

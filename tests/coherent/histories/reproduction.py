@@ -1,4 +1,4 @@
-"""A generated history as a manifest and kubectl commands, to reproduce it by hand."""
+"""The manifest and the kubectl commands with which people reproduce a generated history."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HELD = "conformance.grove.io/hold-ready"
 SET = "s"
 
 Versions = dict[str, tuple[int, bool]]
-"""Part → its version, and whether the version works."""
+"""The version of each part by name, and whether the version works."""
 
 
 def clique_of(part: Part) -> str:
@@ -49,8 +49,8 @@ def initial_versions(history: GeneratedHistory) -> Versions:
 
 
 def final_versions(history: GeneratedHistory, versions: Versions) -> Versions:
-    """Return the final versions: those that do not work are replaced, and all are if OnDelete may have left pods of old
-    ones."""
+    """Return the final versions. Versions that do not work are replaced; all versions are replaced if OnDelete may have
+    left pods of old versions."""
     may_keep_old_pods = history.may_keep_old_pods
     return {
         name: (number if works and not may_keep_old_pods else LAST_VERSION, True)
@@ -59,7 +59,7 @@ def final_versions(history: GeneratedHistory, versions: Versions) -> Versions:
 
 
 def required_versions(history: GeneratedHistory, strategy: str, versions: Versions) -> dict[str, int]:
-    """Return part → its version, for the parts that RollingRecreate must update even if other parts do not work."""
+    """Return the versions, by part, of the parts that RollingRecreate must update even if other parts do not work."""
     if strategy != ROLLING or history.replicas > 1 or history.may_keep_old_pods:
         return {}
     return {name: number for name, (number, works) in versions.items() if works}
@@ -146,7 +146,7 @@ def write(folder: Path, history: GeneratedHistory, problems: list[str]) -> Path:
 
 
 def commands(history: GeneratedHistory) -> Iterator[str]:
-    """Yield the commands to type, with comments where something has to be awaited."""
+    """Yield the commands to type, with comments that say what to wait for."""
     versions = initial_versions(history)
     previous_versions = versions
     yield "kubectl apply -f set.yaml"

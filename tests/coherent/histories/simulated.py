@@ -1,8 +1,8 @@
 """A run of a generated history on the reference's planner, with simulated members and without waiting.
 
-The suite (`conformance.grove.coherent`), which shares no code with the planner, makes all judgements. Killing the
-operator and switching the strategy change nothing here: the planner keeps no state in memory, and other strategies have
-no plan.
+The suite (`conformance.grove.coherent`), which shares no code with the planner, makes all judgements. Kills of the
+operator and switches of the strategy have no effect here, because the planner keeps no state in memory, and other
+strategies have no plan.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.coherent.histories.model import (
 from tests.reference.coherent.simulation import Replica
 
 MAX_SUB_STEPS = 60
-"""More sub-steps than an update of such a set can have."""
+"""A number of sub-steps that no update of a generated set needs."""
 
 
 def convert_layout(layout: ReferenceLayout) -> Layout:
@@ -72,7 +72,7 @@ def unavailable_counts(replica: Replica) -> dict[Key, int]:
 
 
 def current_template_check(replica: Replica) -> Callable[[Entry, Key], bool]:
-    """Return a function that tells whether the members of a component in a gang have the current template."""
+    """Return a predicate: whether the members of a component in a gang have the current template."""
 
     def is_current(entry: Entry, key: Key) -> bool:
         reference_key = ReferenceKey(Kind.CLIQUE if key.kind == "clique" else Kind.GROUP, key.name)
@@ -82,7 +82,7 @@ def current_template_check(replica: Replica) -> Callable[[Entry, Key], bool]:
 
 
 def run_sub_step(replica: Replica, old_keys: set[str]) -> tuple[object, list[str]]:
-    """Run one step of the planner; return the step and its problems."""
+    """Run one step of the planner, and return the step and its problems."""
     layout_before, unavailable_by_key = convert_layout(replica.layout), unavailable_counts(replica)
     in_scope, keys = component_sizes(replica, scope=True), {component.key for component in replica.in_scope()}
     step = replica.advance()
@@ -112,7 +112,7 @@ def run_sub_step(replica: Replica, old_keys: set[str]) -> tuple[object, list[str
 
 
 def problems(history: GeneratedHistory) -> list[str]:
-    """Return the problems of the first step that has any; empty if none has."""
+    """Return the problems of the first step that has any problem, or an empty list if every step is right."""
     return next(_HistoryRun(history).run(), [])
 
 
@@ -135,7 +135,7 @@ class _HistoryRun:
         }
 
     def run(self) -> Iterator[list[str]]:
-        """Yield the problems of each step that has any."""
+        """Yield the problems of each step that has problems."""
         for action in self.history.actions:
             self.versions, self._last = reproduction.versions_after(self.versions, self._last, action)
             match action:
@@ -194,7 +194,8 @@ class _HistoryRun:
         self.replica.act()
 
     def _scale(self, part: Part, replicas: int) -> list[str]:
-        """Scale between two updates; during an update the request would be rejected, so nothing happens."""
+        """Scale a part, and return the problems. During an update nothing happens, because the request would be
+        rejected."""
         replica, key = self.replica, _key(part)
         if replica.scope:
             return []
