@@ -40,6 +40,9 @@ class RunningTest:
     foreign: str = ""
     """The first write of another client to objects that only the suite may write; if there is one, the test judges
     nothing."""
+    violation: Callable[[], str] = lambda: ""
+    """Returns a message about the first change of the API server that no implementation may make; empty if there is
+    none. After such a change, an error of the harness may be its effect."""
     removed: str = ""
     """Installed webhooks that were missing when evidence of a failure was collected."""
     keep_objects: bool = False

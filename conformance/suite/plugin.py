@@ -477,6 +477,8 @@ def _outcome(
             return "interrupted", "interrupted", ""
         case Withheld() if refusals.by_webhook(str(error)):
             return "blocked", str(error), "implementation"
+        case HarnessError() if violation := running.violation():
+            return "blocked", f"{violation}, and then: {error}", "implementation"
         case HarnessError():
             return "harness-error", str(error), ""
         case OSError() if error.errno in disk.USERS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
+import pytest
 from faked import Faked, RunResult
 from test_scenes import SCENE
 
@@ -77,3 +78,22 @@ def test_the_error_of_a_scene_is_told_once_for_all_its_tests(faked: Faked) -> No
     assert (result.exit, set(result.outcomes.values())) == (3, {"harness-error"})
     assert result.err.count("etcd died") == result.out.count("etcd died") == 1
     assert result.report["verdict"]["harnessErrors"] == ["etcd died"]
+
+
+VIOLATION = 'running.violation = lambda: "the APIService x answers"'
+RAISE = 'raise __import__("conformance.errors").errors.HarnessError("nothing arrives")'
+
+
+@pytest.mark.parametrize(
+    ("tests", "ids"),
+    [
+        (PASSING_TEST.replace("case.expect", f"case.{VIOLATION}\n        {RAISE}\n        case.expect"), 1),
+        (SCENE.replace('env.record("pods", "two")', f"env.{VIOLATION}\n            {RAISE}"), 5),
+    ],
+    ids=["test", "scene"],
+)
+def test_an_error_after_a_forbidden_change_of_the_api_server_is_blamed(faked: Faked, tests: str, ids: int) -> None:
+    faked.write(tests, ids=ids)
+    result = faked.run()
+    assert (result.exit, set(result.outcomes.values())) == (1, {"blocked"}), result.out
+    assert "the APIService x answers, and then: nothing arrives" in result.out

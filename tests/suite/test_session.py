@@ -169,3 +169,14 @@ def test_what_failed_is_run_again_by_its_test_and_not_by_its_requirements() -> N
     assert [line for line in lines if line.startswith("# CORE-001 by hand: ")] == [lines[3]]
     assert lines[4].startswith("kubectl ") and "--id" not in "".join(lines)
     assert environment._reproduce([LONG], [])[0] == "# Runs this test again:"
+
+
+def test_an_implementation_that_keeps_the_environment_from_opening_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(environment: ClusterEnvironment) -> None:
+        environment._mutators = lambda: "the APIService x answers"
+        raise HarnessError("the recorder could not list podgangs")
+
+    monkeypatch.setattr(ClusterEnvironment, "_open", opened)
+    with pytest.raises(Blocked, match="the APIService x answers, and then: the recorder could not list") as blocked:
+        ClusterEnvironment(RunSettings(run="r", directory="/", implementation="x"), "gw0", SimpleNamespace())  # type: ignore[arg-type]
+    assert blocked.value.cause == "implementation"

@@ -137,6 +137,7 @@ class Scenes:
         open_scene = self._open_scene
         assert open_scene is not None
         running.namespace, running.foreign = open_scene.running.namespace, open_scene.running.foreign
+        running.violation = open_scene.running.violation
         if open_scene.problem is not None:
             raise open_scene.problem
         assert open_scene.played is not None

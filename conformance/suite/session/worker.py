@@ -131,6 +131,7 @@ class ClusterEnvironment:
         """The number of consecutive failures to create a namespace."""
         self._kept_namespace = ""
         """The namespace of the failed test for which the cluster is kept; empty if there is none."""
+        self._mutators: Callable[[], str] = lambda: ""
         self._reopen()
 
     def close(self) -> None:
@@ -146,8 +147,19 @@ class ClusterEnvironment:
             self._announce(
                 shared.RunningImplementation(problem=f"the first worker could not start the implementation: {error}")
             )
+            violation = self._violation() if isinstance(error, HarnessError) else ""
             self._stack.close()
+            if violation:
+                raise Blocked(f"{violation}, and then: {error}", "implementation") from error
             raise
+
+    def _violation(self) -> str:
+        """Return a message about the first change of the API server that no implementation may make; empty if there is
+        none, or if the audit log cannot be read."""
+        try:
+            return self._mutators()
+        except HarnessError:
+            return ""
 
     def _announce(self, running: shared.RunningImplementation) -> None:
         """Tell the other workers which implementation is running, if this is the worker that starts it for them."""
@@ -155,7 +167,7 @@ class ClusterEnvironment:
             self._channel.send(shared.encoded(running))
 
     def _open(self) -> None:
-        self._clusters += 1
+        self._clusters, self._mutators = self._clusters + 1, lambda: ""
         self._loop = Loop()
         self._stack.callback(self._loop.close)
         judged, supplied = load_implementation(self._settings)
@@ -178,7 +190,6 @@ class ClusterEnvironment:
         self._kubeconfig, self._server = facts.kubeconfig, config.load(facts.kubeconfig)
         suite_cluster = cluster or existing.own_cluster(facts.kubeconfig)
         self._audit = AuditLog.of(suite_cluster) if suite_cluster else None
-        self._mutators: Callable[[], str] = lambda: ""
         if suite_cluster and self._audit is not None:
             losses = AuditLosses(suite_cluster.monitor.log("kube-apiserver"))
             self._mutators = Mutators(self._audit, 0 if cluster else self._audit.mark(), judged, losses).violation
@@ -338,6 +349,7 @@ class ClusterEnvironment:
     def play(self, running: RunningTest) -> Iterator[Case]:
         """Play a test or scene: see `Environment.play`."""
         name = short_name(running.test, self._settings.run)
+        running.violation = self._violation
         self._restart_processes()
         require_healthy = partial(self._require_healthy, time.monotonic())
         running.checks.require_reliable = require_healthy
