@@ -1,7 +1,7 @@
 """The objects that an operator must create for a PodCliqueSet: the suite's own oracle, read from the specification.
 
 Pure: the input is a set, the output is names, labels, owners and pods (docs/spec/objects.md, sections 1, 2 and 4). The
-oracle and the reference share no code: otherwise their agreement would prove nothing.
+oracle and the reference share no code, because otherwise their agreement would prove nothing.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def _claims_for(
 
 
 def of_pod(workload: Document, clique: ExpectedClique, index: int) -> list[str]:
-    """Return the names of the claims that a pod of a clique uses, by the pod's index (OBJ-824, OBJ-825)."""
+    """Return the names of the claims that the pod of a clique with a given index uses (OBJ-824, OBJ-825)."""
     set_template = template.read(workload)
     config = next((group for group in set_template.groups if clique.template.name in group.cliques), None)
     set_entries = [

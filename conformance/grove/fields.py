@@ -1,4 +1,5 @@
-"""Read fields of objects that may be malformed: a judged implementation may omit any field, or put anything in it.
+"""Read fields of objects that may be malformed, because a judged implementation may omit any field, or set it to any
+value.
 
 Nothing here raises. A field that is missing or has the wrong type yields a value that no correct field has: None for a
 number or boolean, the empty string for text, or an empty list or mapping.
@@ -45,7 +46,8 @@ def number(document: object, *path: Step) -> int | None:
 
 
 def count(document: object, *path: Step) -> int:
-    """Return the integer at a path, or 0, because Kubernetes omits zeros. For sums and comparisons."""
+    """Return the integer at a path, or 0 if there is none, because Kubernetes omits zeros. Use this function for sums
+    and comparisons."""
     return number(document, *path) or 0
 
 

@@ -1,7 +1,8 @@
-"""PodGangMaps of the line `maps`: read their entries, and compute what a replica must therefore contain (gang-maps.md).
+"""Read the entries of PodGangMaps of the line `maps`, and compute the gangs that a set replica must have because of
+them (gang-maps.md).
 
-Members are identified by owner and spec, gangs by the labels of their entry, and nothing by name, so that a wrong name
-fails only the checks about names.
+Members are identified by owner and spec, and gangs by the labels of their entry. Nothing is identified by name, so that
+a wrong name fails only the checks about names.
 """
 
 from __future__ import annotations
@@ -229,12 +230,13 @@ def referenced(gang: Document) -> Iterator[str]:
 
 
 def set_of(document: Document | None) -> str:
-    """Return the name of the set that a map belongs to: from its controller or otherwise from its label."""
+    """Return the name of the set that a map belongs to, from its controller reference or, without one, from its
+    label."""
     return text(controller(document), "name") or label(document, labels.PART_OF)
 
 
 def replica_of(gang_map: Document) -> int:
-    """Return the index of the set replica that a map is about; -1 if the map does not say."""
+    """Return the index of the set replica that a map is about; -1 if the map does not contain it."""
     index = number(gang_map, "spec", "podCliqueSetReplicaIndex")
     return -1 if index is None else index
 

@@ -37,7 +37,7 @@ def cases() -> list[HealthCase]:
 
 
 def read(path: Path) -> Iterator[HealthCase]:
-    """Read a file of cases. Raises UsageError with file, line and field."""
+    """Read a file of cases. Raises UsageError with file, line and field if the file is invalid."""
     document = documents.read(path, data.folder("fixtures") / "health" / "pods.schema.json")
     for case in document.value["cases"]:
         yield HealthCase(

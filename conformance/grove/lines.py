@@ -35,12 +35,12 @@ class Line:
 
 @functools.cache
 def load() -> dict[str, Line]:
-    """Return the lines by name, oldest first. Raises UsageError (file, line, field)."""
+    """Return the lines by name, oldest first. Raises UsageError with file, line and field if their file is invalid."""
     return read(data.folder("fixtures") / "contract" / "lines.yaml")
 
 
 def read(path: Path) -> dict[str, Line]:
-    """Read a file of lines. Raises UsageError (file, line, field)."""
+    """Read a file of lines. Raises UsageError with file, line and field if the file is invalid."""
     document = documents.read(path, data.folder("fixtures") / "contract" / "lines.schema.json")
     return {entry["name"]: Line(**entry) for entry in document.value["lines"]}
 
@@ -63,6 +63,6 @@ def of(contract: str) -> tuple[str, str]:
 
 def holds(begin: str, until: str, release: str) -> bool:
     """Return whether a rule that holds from the release `begin` up to the release `until` holds for `release`. A bound
-    that is not a release does not limit, and the rule holds if `release` is not a release."""
+    that is not a release is ignored, and the rule always holds if `release` is not a release."""
     current, first, last = order(release), order(begin), order(until)
     return current is None or ((first is None or first <= current) and (last is None or current <= last))

@@ -21,7 +21,7 @@ PodSpec = dict[str, Any]
 
 ROOT = "PodSpec"
 OBJECTS = "objects"
-"""The rule for a type whose alternatives are all its fields of object type."""
+"""The entry in `alternatives` for a type of whose fields of object type only one can be set."""
 BY_ITEM = "byItem"
 """The key of a value that depends on the index of the list item: item i gets the i-th entry, starting over at the end;
 null omits the field."""
@@ -33,8 +33,9 @@ _MAX_DEPTH = 40
 @dataclass(frozen=True)
 class Template:
     """The rules of one pod spec. Keys of `values` and `excluded` are `Type.field`, or `holder.field` for the objects in
-    one particular field or list. `alternatives` maps a type to the fields of which only one can be set, or to OBJECTS;
-    a group of fields that belong together counts as one. `only` restricts the alternatives that the template uses."""
+    one particular field or list. `alternatives` maps a type to those of its fields of which only one can be set, or to
+    OBJECTS; fields that must be set together form one alternative. `only` maps a type to the alternatives that the
+    template uses, if it does not use all of them."""
 
     name: str
     values: Mapping[str, Any]
@@ -44,7 +45,7 @@ class Template:
 
 
 def templates(path: Path | None = None) -> list[Template]:
-    """Read the rules. Raises UsageError with file, line and field."""
+    """Read the rules. Raises UsageError with file, line and field if the file is invalid."""
     folder = data.folder("fixtures") / "pods"
     table = documents.read(path or folder / "fields.yaml", folder / "fields.schema.json").value
     return [

@@ -35,10 +35,10 @@ def served(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def of_pod(pod_spec: Document, accepted: Document, template: Document) -> dict[str, object]:
-    """Return the fields of a Pod's spec by path, for comparison with `accepted`: the spec that the API server makes of
-    the template. Permitted additions are left out: fields that Grove sets; ResourceClaims, tolerations, node selectors
-    and an affinity from a scheduler back-end; and the init containers, volumes and ServiceAccount with which Pods wait
-    for other Pods."""
+    """Return the fields of a Pod's spec by path, for comparison with `accepted`: the spec that the API server creates
+    from the template. Permitted additions are left out: fields that Grove sets; ResourceClaims, tolerations, node
+    selectors and an affinity from a scheduler back-end; and the init containers, volumes and ServiceAccount with which
+    Pods wait for other Pods."""
     fields = by_path(_without_additions(_without_waits(pod_spec, accepted), accepted))
     return fields if "serviceAccountName" in template else {k: v for k, v in fields.items() if k not in OF_ACCOUNT}
 

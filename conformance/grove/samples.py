@@ -25,12 +25,13 @@ class Sample:
 
 @cache
 def load() -> Mapping[str, Sample]:
-    """Return all samples by name. Raises UsageError."""
+    """Return all samples by name. Raises UsageError if the list of samples is invalid."""
     return read(folder("fixtures") / "samples" / "samples.yaml")
 
 
 def read(path: Path) -> dict[str, Sample]:
-    """Read and check the list of samples. Raises UsageError with file, line and field."""
+    """Read and check the list of samples. Raises UsageError with file, line and field if the list is invalid or a
+    sample has no file."""
     document = documents.read(path, folder("fixtures") / "samples" / "samples.schema.json")
     samples = {}
     for name, entry in document.value.items():

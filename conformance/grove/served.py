@@ -57,7 +57,7 @@ def kinds() -> list[Kind]:
 
 
 def read(path: Path) -> list[Kind]:
-    """Read a file of kinds. Raises UsageError with file, line and field."""
+    """Read a file of kinds. Raises UsageError with file, line and field if the file is invalid."""
     document = documents.read(path, data.folder("fixtures") / "api" / "kinds.schema.json")
     shapes = document.value["shapes"]
     for field, text_ in document.strings():

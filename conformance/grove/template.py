@@ -16,7 +16,6 @@ class CliqueTemplate:
     role: str
     replicas: int
     min_available: int
-    """minAvailable."""
     pod_spec: Document
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -55,7 +54,7 @@ class SetTemplate:
     """The original set."""
 
     def clique(self, name: str) -> CliqueTemplate:
-        """Return a clique template by name. Raises KeyError."""
+        """Return a clique template by name. Raises KeyError if there is none."""
         for clique in self.cliques:
             if clique.name == name:
                 return clique

@@ -30,9 +30,9 @@ class TemplatePair:
 @dataclass(frozen=True)
 class Pairs:
     """Pairs by the meaning of the change. `keyed`: reordered lists whose order has no meaning, so no pod may be
-    replaced; `ordered` and `changed`: the pods must be replaced; `open`: both are correct; `outside_pod_spec`: changes
-    outside the pod spec. `notations`: an amount as the API machinery writes it, and in another notation;
-    `foreign_notations`: the same, with a notation that the API machinery does not rewrite."""
+    replaced; `ordered` and `changed`: the pods must be replaced; `open`: the pods may be kept or replaced;
+    `outside_pod_spec`: changes outside the pod spec. `notations`: an amount as the API machinery writes it, and in
+    another notation; `foreign_notations`: the same, with a notation that the API machinery does not rewrite."""
 
     base: Spec
     keyed: list[TemplatePair]
@@ -50,7 +50,7 @@ def folder() -> Path:
 
 
 def read(path: Path | None = None) -> Pairs:
-    """Read a file of pairs. Raises UsageError with file, line and field."""
+    """Read a file of pairs. Raises UsageError with file, line and field if the file is invalid."""
     content = documents.read(path or folder() / "templates.yaml", folder() / "templates.schema.json").value
     notations = (list(_notations(content["base"], content[section])) for section in ("notations", "foreignNotations"))
     pairs = (

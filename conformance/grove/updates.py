@@ -26,8 +26,8 @@ def started(document: Document | None) -> str:
 
 
 def ended(document: Document | None, generation: str = "") -> bool:
-    """Return whether an update has started and ended; with `generation`, whether the update to that generation of the
-    set has."""
+    """Return whether an update has started and ended. If `generation` is given, only an update to that generation of
+    the set counts."""
     if generation and text(progress(document), "podCliqueSetGenerationHash") != generation:
         return False
     return started(document) != "" and text(progress(document), "updateEndedAt") != ""
@@ -46,7 +46,7 @@ def turns(document: Document | None) -> list[int | None]:
 
 
 def counts(document: Document | None) -> dict[str, int]:
-    """Return all counters of a set's progress. Zeros are omitted in JSON, so missing counters are 0."""
+    """Return all counters of a set's progress. JSON omits zeros, so missing counters are 0."""
     return {field: count(progress(document), field) for pair in COUNTERS for field in pair}
 
 

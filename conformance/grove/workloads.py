@@ -75,7 +75,7 @@ def validate(place: Path | None = None) -> list[str]:
 
 def check(path: Path) -> None:
     """Read a workload file and check what its schema cannot express: types of defaults, unknown placeholders, unused
-    parameters, and cliques of groups. Raises UsageError."""
+    parameters, and cliques of groups. Raises UsageError if a check fails."""
     document = documents.read(path, folder() / SCHEMA)
     parameters = document.value["parameters"]
     for name, entry in parameters.items():

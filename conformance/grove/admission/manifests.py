@@ -73,7 +73,7 @@ def folder() -> Path:
 
 @functools.cache
 def load(place: Path | None = None) -> tuple[Manifest, ...]:
-    """Return all manifests, ordered by file name and line. Raises UsageError."""
+    """Return all manifests, ordered by file name and line. Raises UsageError if a file is invalid."""
     return tuple(manifest for path in sorted((place or folder()).glob("*.yaml")) for manifest in read(path))
 
 

@@ -1,8 +1,8 @@
 """Find the rules that a set breaks (docs/spec/admission.md, sections 6, 7 and 11). A row that describes a defect counts
 as the rule that upstream should enforce.
 
-A set must be well-formed: errors that the schema alone detects (types, unknown enum values) are not modelled. The
-specification leaves dots in names open (DFT-14); generated sets have none.
+A set must be well-formed: errors that the schema alone detects (types, unknown enum values) are not modeled. The
+specification does not decide whether names may contain dots (DFT-14); generated names contain none.
 """
 
 from __future__ import annotations
@@ -174,7 +174,8 @@ def _startup(defaulted_set: Document) -> Iterator[Violation]:
             yield Violation("VAL-20", "startsAfter")
         if not set(listed) <= parents.keys():
             yield Violation("VAL-21", "startsAfter")
-    # Repeatedly remove all cliques that do not wait for a remaining clique: the rest form a cycle or wait for one.
+    # Repeatedly remove all cliques that do not wait for a remaining clique. Cliques that cannot be removed form a cycle
+    # or wait for one.
     waiting = {name: (predecessors & parents.keys()) - {name} for name, predecessors in parents.items()}
     while unblocked := [name for name, predecessors in waiting.items() if not predecessors]:
         for name in unblocked:

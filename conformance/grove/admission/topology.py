@@ -28,7 +28,7 @@ def create(defaulted_set: Document, facts: AdmissionFacts) -> list[Violation]:
 
 
 def update(defaulted_set: Document, stored: Document) -> Iterator[Violation]:
-    """Yield a violation for each changed constraint (VTC-20 to VTC-25). Sets with `packDomain` are not modelled."""
+    """Yield a violation for each changed constraint (VTC-20 to VTC-25). Sets with `packDomain` are not modeled."""
     previous_scopes = _scopes(stored)
     current_scopes = _scopes(defaulted_set)
     stored_scopes = {"", *(f"c:{c['name']}" for c in cliques(stored)), *(f"g:{g['name']}" for g in groups(stored))}

@@ -1,4 +1,4 @@
-"""Find the changes of a set that break a rule (docs/spec/admission.md, section 8, MNV-04)."""
+"""Find the changes to a set that break a rule (docs/spec/admission.md, section 8, MNV-04)."""
 
 from __future__ import annotations
 

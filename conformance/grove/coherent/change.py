@@ -100,7 +100,7 @@ def problems(
     settled: Callable[[Entry, Key], bool] | None = None,
     single_anchor: bool = False,
 ) -> list[str]:
-    """Return the reasons why a coherent update to `generation` may not make a change of a map; empty if it may.
+    """Return the reasons why a coherent update to `generation` may not make a change to a map; empty if it may.
     `components`: the components in scope; `before`: keys of the gangs that existed at the start of the update, which
     may lose members even if a revert has made their generation current again; `unavailable`: component → the number of
     its members in the batch that were already unavailable (they may be replaced beyond maxUnavailable); `settled`:
@@ -128,8 +128,8 @@ def problems(
 
 
 def unmoved(change: LayoutChange, generation: str, old: Collection[str]) -> Iterator[str]:
-    """Yield errors if the removed members of a change are not the added ones, or if members do not move from gangs of
-    other generations to gangs of this generation. `old`: keys of the gangs that existed at the start of the update."""
+    """Yield errors if the members that a change removes and adds differ, or if members do not move from gangs of other
+    generations to gangs of this generation. `old`: keys of the gangs that existed at the start of the update."""
     removed: dict[Key, int] = {}
     entries = {entry.key: entry for entry in (*change.after, *change.before)}
     for gang, lost_members in change.shrunk.items():
@@ -164,9 +164,9 @@ def _anchor_problems(
     ahead: bool,
 ) -> Iterator[str]:
     """Yield the errors of a sub-step that opens an anchor: the anchor must hold the minimum of every component in
-    scope, and nothing else may happen. The anchor may hold less if members that it takes over were unavailable
-    (COH-213), or if some members were of the current template before the update (`ahead`), because components may then
-    have progressed differently (COH-Q33)."""
+    scope, and the sub-step may not do anything else. The anchor may hold less if members that it takes over were
+    unavailable (COH-213), or if some members were of the current template before the update (`ahead`), because
+    components may then have progressed differently (COH-Q33)."""
     if len(change.opened) > 1:
         yield f"{len(change.opened)} anchors are opened at once"
     if change.tails or change.grown:

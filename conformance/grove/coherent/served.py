@@ -1,4 +1,5 @@
-"""Whether an implementation's CRDs support coherent updates, and which version of the proposal (COH-003)."""
+"""The parts of coherent updates that an implementation's CRDs support, which show the version of the proposal
+(COH-003)."""
 
 from __future__ import annotations
 

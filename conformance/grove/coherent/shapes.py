@@ -90,14 +90,14 @@ def key_of(gang: Document | None, groups: Mapping[str, str]) -> str:
 
 
 def gang_done(gang: Document | None) -> bool:
-    """Return whether a PodGang's status says that it is or was Ready (COH-015, COH-087, COH-088)."""
+    """Return whether a PodGang's status reports that it is or was Ready (COH-015, COH-087, COH-088)."""
     if text(gang, "status", "lastReady"):
         return True
     return "True" in (condition_is(gang, "Ready"), condition_is(gang, "Available"))
 
 
 def gang_scheduled(gang: Document | None) -> bool:
-    """Return whether a PodGang's status says that it is or was scheduled (COH-086)."""
+    """Return whether a PodGang's status reports that it is or was scheduled (COH-086)."""
     return text(gang, "status", "lastScheduled") != "" or condition_is(gang, "Scheduled") == "True"
 
 
@@ -211,7 +211,7 @@ def _turns(pcs: Document | None) -> Iterator[tuple[Document, int]]:
     for entry in items(updates.progress(pcs), "currentlyUpdating"):
         index = number(entry, "replicaIndex")
         if not text(entry, "updateEndedAt"):
-            yield entry, 0 if index is None else index  # zeros are left out in JSON
+            yield entry, 0 if index is None else index  # JSON omits zeros
 
 
 def _in_flight(entry: Document) -> list[str]:

@@ -64,13 +64,13 @@ def folder() -> Path:
 
 
 def traces() -> list[Trace]:
-    """Return all traces. Raises UsageError with file, line and field."""
+    """Return all traces. Raises UsageError with file, line and field if the file is invalid."""
     document = documents.read(folder() / "traces.yaml", folder() / "traces.schema.json")
     return [_trace(entry) for entry in document.value["traces"]]
 
 
 def plans() -> list[PlanTrace]:
-    """Return the worked plans. Raises UsageError with file, line and field."""
+    """Return the worked plans. Raises UsageError with file, line and field if the file is invalid."""
     document = documents.read(folder() / "traces.yaml", folder() / "traces.schema.json")
     return [
         PlanTrace(entry["id"], _components(entry), tuple(entry["batches"]))
@@ -79,14 +79,14 @@ def plans() -> list[PlanTrace]:
 
 
 def check(path: Path) -> None:
-    """Check a file of traces. Raises UsageError with file, line and field."""
+    """Check a file of traces. Raises UsageError with file, line and field if the file is invalid."""
     document = documents.read(path, folder() / "traces.schema.json")
     for entry in document.value["traces"]:
         _trace(entry)
 
 
 def layout(gangs: Sequence[str]) -> Layout:
-    """Parse gangs in this notation. Raises UsageError."""
+    """Parse gangs in this notation. Raises UsageError if the notation is violated."""
     return tuple(_gang(gang) for gang in gangs)
 
 

@@ -1,5 +1,5 @@
-"""Decide whether a node admits a pod of a group, not considering capacity: cordons, taints, node selector and required
-node affinity."""
+"""Decide whether a node admits a pod of a group by its cordon, taints, node selector and required node affinity,
+regardless of its capacity."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def admits(node: Node, group: Group) -> bool:
 
 
 def refusal(node: Node, group: Group) -> Refusal | None:
-    """Return why a schedulable node does not admit a pod of a group; None if it does."""
+    """Return the reason why a schedulable node does not admit a pod of a group; None if it does."""
     if claim := group.demands.get("claim"):
         return Refusal("OR-14", f"the PersistentVolumeClaim {claim} does not exist")
     for taint in node.taints:

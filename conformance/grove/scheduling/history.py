@@ -1,4 +1,5 @@
-"""Judge a placement at every step, not only at the end: capacity, domains, and base gangs first.
+"""Judge a placement at every step, not only at the end, by the rules about capacity and domains and the rule that base
+gangs come before scaled gangs.
 
 The steps are the changes that a watch shows, in their order. A gang may be partly bound while it is being bound (GS-23
 is about time and is judged elsewhere). At the end of the history, the cluster must be at rest.
@@ -54,7 +55,8 @@ def judged(instance: Instance, steps: Iterable[Bound | PodGone], *, recreated: b
 
 
 def _lost(breach: Breach) -> Breach:
-    """Return the breach for a gang that had its minimum before: it was not placed in part, but evicted in part."""
+    """Return the breach of a gang that had its minimum earlier: such a gang was not placed partially, but evicted
+    partially."""
     if breach.rule not in ("GS-20", "GS-21"):
         return breach
     return replace(breach, rule="GS-31", text=f"was placed as a whole, and pods of it were evicted: {breach.text}")

@@ -2,7 +2,7 @@
 operator.
 
 The suite creates nodes, and the PodGangs and pods that an operator would create; pods of scaled gangs have Grove's gate
-if the testbed says so. Running pods are created with a nodeName. Each PodGang gets `gang_status`, which tells the
+if the testbed says so. Running pods are created with a nodeName. Each PodGang gets `gang_status`, which reports to the
 scheduler that all pods exist. A label of each object names its scenario.
 """
 
@@ -196,8 +196,8 @@ def gang_status(now: str) -> Manifest:
 
 
 def outcome(instance: Instance, observed: Iterable[Mapping[str, Any]], testbed: Testbed) -> SchedulingOutcome:
-    """Return the outcome of an instance, read from all pods of its namespace. Pods that are being deleted count as
-    gone."""
+    """Return the outcome of an instance, read from all pods of its namespace. Pods that are being deleted are
+    ignored."""
     nodes_of = {testbed.node(node.name): node.name for node in instance.nodes}
     groups = {testbed.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
     alive = {pod["metadata"]["name"]: pod for pod in observed if not pod["metadata"].get("deletionTimestamp")}

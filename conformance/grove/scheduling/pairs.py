@@ -54,7 +54,7 @@ def paired(instance: Instance) -> bool:
 
 
 def clashes(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Clash]:
-    """Yield demands that must hold at every moment and do not: host ports and anti-affinity."""
+    """Yield the unsatisfied demands among those that must hold at every moment: host ports and anti-affinity."""
     if not paired(instance):
         return
     pods = bound_pods(instance, outcome)
@@ -63,8 +63,8 @@ def clashes(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Clash]:
 
 
 def unmet(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Clash]:
-    """Yield demands that must hold at rest and do not: affinity and spread. Both may be violated for a moment while the
-    pods of a gang are bound one after the other."""
+    """Yield the unsatisfied demands among those that must hold only at rest: affinity and spread. Both may be violated
+    while the pods of a gang are being bound one after the other."""
     if not paired(instance):
         return
     pods = bound_pods(instance, outcome)

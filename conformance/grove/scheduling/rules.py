@@ -142,8 +142,8 @@ def _base_stands(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> 
 
 
 def whole(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
-    """Yield a breach for each gang that is bound in part: a gang must have its whole minimum or nothing, but a gang
-    that has lost pods may stay below its minimum (GS-41)."""
+    """Yield a breach for each gang that is partially bound. A gang must have its whole minimum or no pods at all, but a
+    gang that has lost pods may stay below its minimum (GS-41)."""
     for gang in instance.gangs:
         if not any(outcome.placed.get(gang.name, {}).values()) or admitted(instance, outcome, gang):
             continue
@@ -263,8 +263,8 @@ def _progress(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach
 
 
 def waiting(instance: Instance, outcome: SchedulingOutcome) -> list[Gang]:
-    """Return the gangs that are below their minimum and whose pods are pending; scaled gangs only once their base gang
-    is admitted (OR-7)."""
+    """Return the gangs that are below their minimum and whose pods are pending. Scaled gangs are included only once
+    their base gang is admitted (OR-7)."""
     return [
         gang
         for gang in instance.gangs
@@ -275,8 +275,8 @@ def waiting(instance: Instance, outcome: SchedulingOutcome) -> list[Gang]:
 
 
 def certain(instance: Instance, outcome: SchedulingOutcome, breach: Breach) -> bool:
-    """Return whether a gang that needlessly waits according to `breach` (GS-26, GS-28) fits however its pods are
-    placed, so that a scheduler needs no search to place it."""
+    """Return whether a gang that needlessly waits according to `breach` (GS-26, GS-28) fits regardless of how its pods
+    are placed one by one, so that a scheduler needs no search to place it."""
     gang = instance.gang(breach.gang)
     if paired(instance) or len(required_scopes(gang)) > 1:  # choosing outer domains is also a search
         return False

@@ -66,12 +66,14 @@ def folder() -> Path:
 
 
 def load(place: Path | None = None) -> list[Scenario]:
-    """Return all scenarios, ordered by file name and entry. Raises UsageError (file, line, field)."""
+    """Return all scenarios, ordered by file name and entry. Raises UsageError with file, line and field if a file is
+    invalid."""
     return [scenario for path in sorted((place or folder()).glob("*.yaml")) for scenario in read(path)]
 
 
 def read(path: Path) -> list[Scenario]:
-    """Return the scenarios of one file, for example a printed counterexample. Raises UsageError."""
+    """Return the scenarios of one file, for example a printed counterexample. Raises UsageError if the file is
+    invalid."""
     document = documents.read(path, folder() / SCHEMA)
     result = []
     for index, entry in enumerate(document.value["scenarios"]):

@@ -44,8 +44,8 @@ def fits(instance: Instance, gang: Gang, counts: Mapping[str, int], capacity: Fr
 def surely_fits(
     instance: Instance, gang: Gang, counts: Mapping[str, int], capacity: FreeCapacity, domains: Domains
 ) -> bool:
-    """Return whether there are domains in which pods that are placed one after the other always fit, in whatever order
-    and on whichever nodes they are placed. If there is too much to try, return False."""
+    """Return whether there are domains in which all pods fit if they are placed one by one, in any order and on any
+    nodes. Return False if there are too many cases to try."""
     scopes = required_scopes(gang)
     labels = [
         sorted({node.labels[scope.key] for node in instance.nodes if scope.key in node.labels}) for scope in scopes
