@@ -30,7 +30,7 @@ def test_pods_of_the_scheduler_and_gangs_get_their_additions() -> None:
     assert with_additions(IMPLEMENTATION, {"kind": "PodGang", "metadata": {}})["metadata"] == {"labels": {"queue": "c"}}
 
 
-def test_a_set_gets_the_additions_of_gangs_and_its_templates_those_of_pods() -> None:
+def test_a_set_gets_the_additions_for_gangs_and_its_templates_get_those_for_pods() -> None:
     cliques = [{"name": "w"}, {"name": "v", "labels": {"queue": "z"}, "annotations": {"n": "m"}}]
     pcs = {"kind": "PodCliqueSet", "metadata": {"name": "s"}, "spec": {"template": {"cliques": cliques}}}
     result = with_additions(IMPLEMENTATION, pcs)
@@ -42,7 +42,7 @@ def test_a_set_gets_the_additions_of_gangs_and_its_templates_those_of_pods() -> 
     assert with_additions(IMPLEMENTATION, result) == result
 
 
-def test_what_names_gang_and_clique_is_on_pods_that_have_them() -> None:
+def test_additions_that_name_gang_and_clique_are_on_pods_that_have_them() -> None:
     additions = Metadata({"part": "${podClique}", "queue": "a"}, {"group": "of ${podGang}"})
     implementation = dataclasses.replace(IMPLEMENTATION, pods=additions)
     labels = {"grove.io/podgang": "s-0", "grove.io/podclique": "s-0-w"}
@@ -50,8 +50,8 @@ def test_what_names_gang_and_clique_is_on_pods_that_have_them() -> None:
     assert with_additions(implementation, pod)["metadata"] == {
         "labels": {**labels, "part": "s-0-w", "queue": "a"}, "annotations": {"group": "of s-0"}
     }  # fmt: skip
-    single = {"kind": "Pod", "metadata": {}, "spec": {"schedulerName": NAME}}
-    assert with_additions(implementation, single)["metadata"] == {"labels": {"queue": "a"}}
+    pod_without_gang = {"kind": "Pod", "metadata": {}, "spec": {"schedulerName": NAME}}
+    assert with_additions(implementation, pod_without_gang)["metadata"] == {"labels": {"queue": "a"}}
     pcs = {"kind": "PodCliqueSet", "metadata": {}, "spec": {"template": {"cliques": [{"name": "w"}]}}}
     assert with_additions(implementation, pcs)["spec"]["template"]["cliques"] == [
         {"name": "w", "labels": {"queue": "a"}}
@@ -70,10 +70,10 @@ def test_what_names_gang_and_clique_is_on_pods_that_have_them() -> None:
         {},
     ],
 )
-def test_other_objects_and_broken_ones_stay_as_they_are(obj: dict[str, Any]) -> None:
+def test_other_and_malformed_objects_are_not_changed(obj: dict[str, Any]) -> None:
     assert with_additions(IMPLEMENTATION, obj) == obj
 
 
-def test_without_needs_nothing_changes() -> None:
+def test_without_additions_nothing_changes() -> None:
     pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"schedulerName": NAME}}
     assert with_additions(loading.load("reference"), pod) == pod

@@ -18,7 +18,7 @@ from conformance.implementation.descriptor import Descriptor, Role
 from conformance.suite.session import watched
 from kube.resource import LEASES
 
-GOOD = """\
+VALID_DESCRIPTOR = """\
 apiVersion: conformance.grove.io/v1alpha1
 kind: Implementation
 name: mine
@@ -39,7 +39,7 @@ processes:
 expectedFailures:
 - {id: CORE-001, reason: not done yet, expires: 2027-01-31}
 """
-HEAD = GOOD[: GOOD.index("install:")]
+DESCRIPTOR_HEAD = VALID_DESCRIPTOR[: VALID_DESCRIPTOR.index("install:")]
 
 
 @pytest.fixture
@@ -53,14 +53,14 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Descr
     binary.write_text("#!/bin/sh\n")
     binary.chmod(0o755)
 
-    def load(text: str = GOOD, settings: dict[str, str] | None = None, **options: object) -> Descriptor:
+    def load(text: str = VALID_DESCRIPTOR, settings: dict[str, str] | None = None, **options: object) -> Descriptor:
         (tmp_path / "mine.yaml").write_text(text)
         return loading.load("./mine.yaml", {"binary": "operator"} if settings is None else settings, **options)
 
     return load
 
 
-def refusal(load: Callable[..., Descriptor], *arguments: object, **options: object) -> str:
+def error_message(load: Callable[..., Descriptor], *arguments: object, **options: object) -> str:
     with pytest.raises(UsageError) as caught:
         load(*arguments, **options)
     assert caught.value.exit_code == Exit.USAGE
@@ -69,7 +69,7 @@ def refusal(load: Callable[..., Descriptor], *arguments: object, **options: obje
     return line
 
 
-def test_a_good_one_is_understood(load, tmp_path: Path) -> None:
+def test_a_valid_descriptor_is_loaded(load, tmp_path: Path) -> None:
     descriptor = load()
     assert (descriptor.name, descriptor.version, descriptor.scheduler_name, descriptor.start) == (
         "mine",
@@ -87,22 +87,22 @@ def test_a_good_one_is_understood(load, tmp_path: Path) -> None:
     assert expected.expired(datetime.date(2027, 1, 31))
 
 
-UPGRADES = """\
+UPGRADES_FIELD = """\
 upgrades:
 - {name: old, about: the old one, set: {level: "${set.level}-old"}, libraries: "0.34"}
 """
 
 
-def test_an_earlier_version_is_the_same_with_other_parameters(load) -> None:
-    descriptor = load(GOOD + UPGRADES, {"binary": "operator", "level": "debug"})
+def test_an_earlier_version_differs_only_in_its_parameters(load) -> None:
+    descriptor = load(VALID_DESCRIPTOR + UPGRADES_FIELD, {"binary": "operator", "level": "debug"})
     (upgrade,) = descriptor.upgrades
-    earlier = descriptor.earlier(upgrade)
-    assert earlier.settings == {**descriptor.settings, "level": "debug-old"}
-    assert earlier.processes == descriptor.processes
+    earlier_version = descriptor.earlier(upgrade)
+    assert earlier_version.settings == {**descriptor.settings, "level": "debug-old"}
+    assert earlier_version.processes == descriptor.processes
 
 
 @pytest.mark.parametrize(
-    ("wrong", "complaint"),
+    ("invalid_fields", "expected_text"),
     [
         ("set: {levle: x}", 'unknown parameter "levle"'),
         ('set: {level: "${set.levle}"}', "levle"),
@@ -110,19 +110,19 @@ def test_an_earlier_version_is_the_same_with_other_parameters(load) -> None:
         ('set: {level: x}, libraries: "0.33"', "libraries"),
     ],
 )
-def test_an_earlier_version_that_cannot_be_played_is_refused(load, wrong: str, complaint: str) -> None:
-    line = refusal(load, f"{GOOD}upgrades:\n- {{name: old, about: old, {wrong}}}\n")
+def test_an_invalid_earlier_version_is_refused(load, invalid_fields: str, expected_text: str) -> None:
+    line = error_message(load, f"{VALID_DESCRIPTOR}upgrades:\n- {{name: old, about: old, {invalid_fields}}}\n")
     assert "upgrades" in line
-    assert complaint in line
+    assert expected_text in line
 
 
-def test_two_earlier_versions_of_one_name_are_refused(load) -> None:
-    line = refusal(load, GOOD + UPGRADES + UPGRADES.partition("\n")[2])
+def test_two_earlier_versions_with_the_same_name_are_refused(load) -> None:
+    line = error_message(load, VALID_DESCRIPTOR + UPGRADES_FIELD + UPGRADES_FIELD.partition("\n")[2])
     assert "old is a duplicate" in line
 
 
 @pytest.mark.parametrize(
-    ("extra", "message"),
+    ("process_field", "message"),
     [
         ('env: {"A=B": x}', '"A=B" has the wrong form — the name of a variable, without ='),
         ('env: {"": x}', '"" has the wrong form — the name of a variable, without ='),
@@ -131,30 +131,30 @@ def test_two_earlier_versions_of_one_name_are_refused(load) -> None:
         ("stop: {grace: 1.0e+300}", "stop.grace: 1e+300 is greater than the maximum of 3600"),
     ],
 )
-def test_what_no_process_can_be_given_is_refused(load, extra: str, message: str) -> None:
-    assert message in refusal(load, GOOD.replace("    ready:", f"    {extra}\n    ready:"))
+def test_values_that_no_process_can_be_given_are_refused(load, process_field: str, message: str) -> None:
+    assert message in error_message(load, VALID_DESCRIPTOR.replace("    ready:", f"    {process_field}\n    ready:"))
 
 
 def test_the_scheduler_name_may_be_a_parameter(load) -> None:
-    text = GOOD.replace("schedulerName: mine-scheduler", "schedulerName: ${set.level}")
+    text = VALID_DESCRIPTOR.replace("schedulerName: mine-scheduler", "schedulerName: ${set.level}")
     assert load(text).scheduler_name == "info"
-    assert 'mine.yaml:7: schedulerName: "No" has the wrong form' in refusal(
+    assert 'mine.yaml:7: schedulerName: "No" has the wrong form' in error_message(
         load, text, {"binary": "operator", "level": "No"}
     )
 
 
 def test_the_version_may_be_a_parameter(load) -> None:
-    text = GOOD.replace('version: "1.2"', "version: ${set.level}-build")
+    text = VALID_DESCRIPTOR.replace('version: "1.2"', "version: ${set.level}-build")
     assert load(text).version == "info-build"
-    line = refusal(load, GOOD.replace('version: "1.2"', "version: ${here}"))
+    line = error_message(load, VALID_DESCRIPTOR.replace('version: "1.2"', "version: ${here}"))
     assert line == "mine.yaml:4: version: ${here} has no meaning here — use ${set.…}"
 
 
-def test_the_digest_sees_content_and_nothing_else(load) -> None:
+def test_the_digest_depends_on_the_content_only(load) -> None:
     digest = load().digest
     assert digest.startswith("sha256:")
-    assert load("# a comment\n" + GOOD, {"binary": "operator", "level": "debug"}).digest == digest
-    assert load(GOOD.replace("1.2", "1.3")).digest != digest
+    assert load("# a comment\n" + VALID_DESCRIPTOR, {"binary": "operator", "level": "debug"}).digest == digest
+    assert load(VALID_DESCRIPTOR.replace("1.2", "1.3")).digest != digest
 
 
 def test_the_projects_own_descriptors_load(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_the_projects_own_descriptors_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "right", "expected"),
+    ("original", "replacement", "expected"),
     [
         ("kind: Implementation", "knd: Implementation", 'mine.yaml:2: knd: unknown field — did you mean "kind"?'),
         ("[operator]", "[operater]", 'mine.yaml:5: roles[0]: "operater" is not known here — did you mean "operator"?'),
@@ -219,75 +219,80 @@ def test_the_projects_own_descriptors_load(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_is_reported_with_line_field_and_remedy(load, wrong: str, right: str, expected: str) -> None:
-    assert wrong in GOOD
-    assert refusal(load, GOOD.replace(wrong, right)) == expected
+def test_a_mistake_is_reported_with_line_field_and_remedy(load, original: str, replacement: str, expected: str) -> None:
+    assert original in VALID_DESCRIPTOR
+    assert error_message(load, VALID_DESCRIPTOR.replace(original, replacement)) == expected
 
 
-def test_an_expected_failure_stands_once(load) -> None:
-    line = refusal(load, GOOD + "- {id: CORE-001, reason: again}\n")
+def test_a_duplicate_expected_failure_is_refused(load) -> None:
+    line = error_message(load, VALID_DESCRIPTOR + "- {id: CORE-001, reason: again}\n")
     assert line == "mine.yaml:20: expectedFailures[1]: CORE-001 is a duplicate — keep one of them"
 
 
-def test_a_role_may_have_less_than_all_rights(load) -> None:
+def test_a_role_may_have_a_cluster_role(load) -> None:
     assert load().cluster_roles == {}
-    assert load(GOOD + "clusterRoles: {operator: mine}\n").cluster_roles == {Role.OPERATOR: "mine"}
-    line = refusal(load, GOOD + "clusterRoles: {gang-scheduler: mine}\n")
+    assert load(VALID_DESCRIPTOR + "clusterRoles: {operator: mine}\n").cluster_roles == {Role.OPERATOR: "mine"}
+    line = error_message(load, VALID_DESCRIPTOR + "clusterRoles: {gang-scheduler: mine}\n")
     assert line.startswith(
         'mine.yaml:20: clusterRoles.gang-scheduler: a ClusterRole for the role "gang-scheduler", which'
     )
 
 
-def test_one_that_runs_already_has_no_processes(load) -> None:
-    line = refusal(load, GOOD + "start: running\n")
+def test_a_running_implementation_has_no_processes(load) -> None:
+    line = error_message(load, VALID_DESCRIPTOR + "start: running\n")
     assert line.startswith("mine.yaml:13: processes: has no meaning with start: running — remove it, or say start: p")
-    assert load(HEAD + "start: running\n").processes == {}
+    assert load(DESCRIPTOR_HEAD + "start: running\n").processes == {}
 
 
 def test_a_required_parameter_must_be_given(load) -> None:
-    assert refusal(load, GOOD, {}) == (
+    assert error_message(load, VALID_DESCRIPTOR, {}) == (
         "mine.yaml:9: parameters.binary: a parameter is required: binary (the operator's binary) — "
         "give --set binary=PATH"
     )
 
 
 def test_all_required_parameters_are_named_at_once(load) -> None:
-    both = GOOD.replace("parameters:\n", "parameters:\n  crds: {kind: path, description: the CRDs.}\n")
-    assert refusal(load, both, {}) == (
+    two_required_parameters = VALID_DESCRIPTOR.replace(
+        "parameters:\n", "parameters:\n  crds: {kind: path, description: the CRDs.}\n"
+    )
+    assert error_message(load, two_required_parameters, {}) == (
         "mine.yaml:9: parameters.crds: parameters are required: crds (the CRDs), binary (the operator's binary) "
         "— give --set crds=PATH --set binary=PATH"
     )
 
 
 def test_an_unknown_parameter_is_reported(load) -> None:
-    line = refusal(load, GOOD, {"binary": "operator", "lvel": "x"})
+    line = error_message(load, VALID_DESCRIPTOR, {"binary": "operator", "lvel": "x"})
     assert line == '--set lvel: unknown parameter "lvel" — did you mean "level"?'
 
 
 def test_a_descriptor_without_parameters_takes_none(load) -> None:
-    line = refusal(load, HEAD.partition("parameters:")[0] + "start: running\n", {"binary": "operator"})
+    line = error_message(load, DESCRIPTOR_HEAD.partition("parameters:")[0] + "start: running\n", {"binary": "operator"})
     assert line == '--set binary: unknown parameter "binary" — the descriptor has no parameters: leave it out'
 
 
-def test_a_binary_must_be_there_and_executable(load, tmp_path: Path) -> None:
-    assert refusal(load, GOOD, {"binary": "nowhere"}) == (
+def test_a_binary_must_exist_and_be_executable(load, tmp_path: Path) -> None:
+    assert error_message(load, VALID_DESCRIPTOR, {"binary": "nowhere"}) == (
         "--set binary: nowhere does not exist — give the path of an existing file or folder"
     )
     (tmp_path / "text").write_text("")
-    assert refusal(load, GOOD, {"binary": "text"}) == "--set binary: text is not executable — run: chmod +x text"
-    assert refusal(load, GOOD, {"binary": "crds"}) == (
+    assert (
+        error_message(load, VALID_DESCRIPTOR, {"binary": "text"})
+        == "--set binary: text is not executable — run: chmod +x text"
+    )
+    assert error_message(load, VALID_DESCRIPTOR, {"binary": "crds"}) == (
         "--set binary: crds is a folder — give the path of the binary in it"
     )
-    assert refusal(load, GOOD, {"binary": ""}) == "--set binary: is empty — give a path"
-    line = refusal(load, GOOD.replace("${set.binary}", "no-such-program-here"))
+    assert error_message(load, VALID_DESCRIPTOR, {"binary": ""}) == "--set binary: is empty — give a path"
+    line = error_message(load, VALID_DESCRIPTOR.replace("${set.binary}", "no-such-program-here"))
     assert line == (
         'mine.yaml:15: processes.operator.argv[0]: "no-such-program-here" is not on PATH — install it, or give its path'
     )
 
 
-def test_a_program_with_a_relative_path_lies_next_to_the_descriptor(load, tmp_path: Path) -> None:
-    text = GOOD.replace("${set.binary}", "./mine/operator")
-    line = refusal(load, text)
+def test_a_relative_path_of_a_program_is_relative_to_the_descriptor(load, tmp_path: Path) -> None:
+    text = VALID_DESCRIPTOR.replace("${set.binary}", "./mine/operator")
+    line = error_message(load, text)
     assert line.startswith("mine.yaml:15: processes.operator.argv[0]: ") and "mine/operator does not exist" in line
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "operator").symlink_to(sys.executable)
@@ -296,10 +301,10 @@ def test_a_program_with_a_relative_path_lies_next_to_the_descriptor(load, tmp_pa
 
 def test_a_given_folder_without_yaml_files_is_reported(load, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    text = GOOD.replace("crds: [crds]", 'crds: ["${set.crds}"]').replace(
+    text = VALID_DESCRIPTOR.replace("crds: [crds]", 'crds: ["${set.crds}"]').replace(
         "  level:", "  crds: {description: its CRDs, kind: path}\n  level:"
     )
-    assert refusal(load, text, {"binary": "operator", "crds": "empty"}) == (
+    assert error_message(load, text, {"binary": "operator", "crds": "empty"}) == (
         "--set crds: no YAML file at empty — give a file, a folder with *.yaml files or a glob"
     )
 
@@ -321,22 +326,27 @@ def test_an_unknown_implementation_is_reported(tmp_path: Path) -> None:
 
 def test_the_lease_of_a_leader_has_the_name_that_the_descriptor_gives(load) -> None:
     """The history records this Lease and no others."""
-    elected = GOOD.replace("[hpa]", "[leader-election]")
-    for text, lease in ((elected, LEASE), (f"{elected}lease: mine.example.com\n", "mine.example.com")):
+    elected_descriptor = VALID_DESCRIPTOR.replace("[hpa]", "[leader-election]")
+    for text, lease in (
+        (elected_descriptor, LEASE),
+        (f"{elected_descriptor}lease: mine.example.com\n", "mine.example.com"),
+    ):
         assert load(text).lease == lease
-        recorded = [resource for resource in watched.resources(load(text), Served()) if resource.resource == LEASES]
-        assert [resource.fields for resource in recorded] == [f"metadata.name={lease}"]
-    words = "lease: is for the feature leader-election — remove it, or add the feature"
-    assert refusal(load, f"{GOOD}lease: mine\n").endswith(words)
+        recorded_leases = [
+            resource for resource in watched.resources(load(text), ApiServer()) if resource.resource == LEASES
+        ]
+        assert [resource.fields for resource in recorded_leases] == [f"metadata.name={lease}"]
+    expected_end = "lease: is for the feature leader-election — remove it, or add the feature"
+    assert error_message(load, f"{VALID_DESCRIPTOR}lease: mine\n").endswith(expected_end)
 
 
-class Served:
+class ApiServer:
     """An API server that serves no optional resources."""
 
     served: ClassVar[dict[str, object]] = {}
 
 
-SCHEDULER = """\
+SCHEDULER_DESCRIPTOR = """\
 apiVersion: conformance.grove.io/v1alpha1
 kind: Implementation
 name: mine
@@ -363,8 +373,8 @@ processes:
 """
 
 
-def test_a_role_may_have_several_processes_and_a_scheduler_its_own_needs(load) -> None:
-    descriptor = load(SCHEDULER, {"queue": "q3"})
+def test_a_role_may_have_several_processes_and_a_scheduler_additional_fields(load) -> None:
+    descriptor = load(SCHEDULER_DESCRIPTOR, {"queue": "q3"})
     assert [process.name for process in descriptor.processes[Role.GANG_SCHEDULER]] == ["bind", "decide"]
     assert (descriptor.pods.labels, descriptor.pods.annotations) == ({"queue": "q3"}, {"scheduler": "mine-scheduler"})
     assert (descriptor.podgangs.labels, descriptor.record, descriptor.settle) == (
@@ -377,7 +387,7 @@ def test_a_role_may_have_several_processes_and_a_scheduler_its_own_needs(load) -
 
 
 @pytest.mark.parametrize(
-    ("wrong", "right", "expected"),
+    ("original", "replacement", "expected"),
     [
         ("- name: decide\n    argv", "- argv", 'processes.gang-scheduler[1]: the field "name" is missing — add it'),
         ("name: decide", "name: bind", "processes.gang-scheduler[1].name: bind is a duplicate — give it another name"),
@@ -405,28 +415,32 @@ def test_a_role_may_have_several_processes_and_a_scheduler_its_own_needs(load) -
         ("objects: [crds]", "objects: [crd]", "install.objects[0]: no YAML file at crd — give a file, a folder with"),
     ],
 )
-def test_a_mistake_in_what_a_scheduler_needs_is_reported(load, wrong: str, right: str, expected: str) -> None:
-    assert wrong in SCHEDULER
-    assert expected in refusal(load, SCHEDULER.replace(wrong, right), {})
+def test_a_mistake_in_the_fields_of_a_scheduler_is_reported(
+    load, original: str, replacement: str, expected: str
+) -> None:
+    assert original in SCHEDULER_DESCRIPTOR
+    assert expected in error_message(load, SCHEDULER_DESCRIPTOR.replace(original, replacement), {})
 
 
-def test_only_a_gang_scheduler_has_needs_on_pods(load) -> None:
-    line = refusal(load, GOOD + "settle: 5\n")
+def test_only_a_gang_scheduler_may_have_a_settle_time(load) -> None:
+    line = error_message(load, VALID_DESCRIPTOR + "settle: 5\n")
     assert line == 'mine.yaml:20: settle: is for the role "gang-scheduler", which it does not play — ' + (
         "remove it, or add the role"
     )
 
 
 def test_a_parameter_that_the_reference_does_not_have_is_reported(load) -> None:
-    descriptor = load(SCHEDULER.replace("{schedulerName: ", "{schedularName: "), {})
+    descriptor = load(SCHEDULER_DESCRIPTOR.replace("{schedulerName: ", "{schedularName: "), {})
     with pytest.raises(UsageError, match=r'mine\.yaml:13: supplied.*unknown parameter "schedularName" — did you mean'):
         deployment.supplier_of(descriptor)
 
 
 @pytest.mark.parametrize("pattern", ["/**/*.yaml", "/*/*/*.yaml", "${here}/**/*.yaml"])
-def test_a_pattern_that_looks_through_too_much_is_refused(load, monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
+def test_a_pattern_that_matches_too_many_folders_is_refused(
+    load, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
     monkeypatch.setattr(globs, "LIMIT", 3)
-    line = refusal(load, GOOD.replace("crds: [crds]", f'crds: ["{pattern}"]'))
+    line = error_message(load, VALID_DESCRIPTOR.replace("crds: [crds]", f'crds: ["{pattern}"]'))
     assert line.startswith(
         "mine.yaml:12: install.crds[0]: cannot be looked through: there are more than 3 files below /"
     )
@@ -434,14 +448,14 @@ def test_a_pattern_that_looks_through_too_much_is_refused(load, monkeypatch: pyt
 
 
 def test_a_pattern_may_descend(load) -> None:
-    descriptor = load(GOOD.replace("crds: [crds]", 'crds: ["**/*.yaml"]'))
+    descriptor = load(VALID_DESCRIPTOR.replace("crds: [crds]", 'crds: ["**/*.yaml"]'))
     assert [path.name for path in descriptor.manifests("crds")] == ["a.yaml", "b.yaml", "mine.yaml"]
 
 
-def test_what_cannot_be_looked_through_is_reported(load, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(folder: Path, pattern: str) -> list[Path]:
+def test_an_unreadable_folder_is_reported(load, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raise_permission_error(folder: Path, pattern: str) -> list[Path]:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "glob", broken)
-    line = refusal(load, GOOD.replace("crds: [crds]", 'crds: ["crds/*.yml"]'))
+    monkeypatch.setattr(Path, "glob", raise_permission_error)
+    line = error_message(load, VALID_DESCRIPTOR.replace("crds: [crds]", 'crds: ["crds/*.yml"]'))
     assert line.startswith("mine.yaml:12: install.crds[0]: cannot be looked through: Permission denied")

@@ -18,8 +18,8 @@ from conformance.implementation import loading, succession
 from conformance.implementation.descriptor import Descriptor, Role, Upgrade
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 
-MARKER = "GROVE_CONFORMANCE_CLUSTER"
-PROCESS = """
+MARKER_VARIABLE = "GROVE_CONFORMANCE_CLUSTER"
+PROCESS_SOURCE = """
 import json, os, pathlib, signal, sys
 print(json.dumps({"argv": sys.argv[1:], "env": dict(os.environ), "cwd": os.getcwd()}), flush=True)
 if f"crash-{pathlib.Path.cwd().name}" in sys.argv:
@@ -27,7 +27,7 @@ if f"crash-{pathlib.Path.cwd().name}" in sys.argv:
     raise SystemExit(3)
 signal.pause()
 """
-HEAD = """\
+DESCRIPTOR_HEAD = """\
 apiVersion: conformance.grove.io/v1alpha1
 kind: Implementation
 name: {name}
@@ -38,7 +38,7 @@ parameters:
   mutant: {{description: a mutant, default: ""}}
 processes:
 """
-ONE = """\
+PROCESS_FIELD = """\
   {role}:
     argv: ["${{python}}", "${{here}}/process.py", "${{kubeconfig}}", "${{schedulerName}}", "${{port.health}}",
            "${{certificates}}", "${{file.c.yaml}}", [--mutant, "${{set.mutant}}"]]
@@ -48,7 +48,7 @@ ONE = """\
     stop: {{grace: 5}}
 """
 
-Make = Callable[..., Descriptor]
+CreateDescriptor = Callable[..., Descriptor]
 
 
 def _pid(driver: Driver, role: Role) -> int | None:
@@ -56,15 +56,17 @@ def _pid(driver: Driver, role: Role) -> int | None:
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Make:
-    (tmp_path / "process.py").write_text(PROCESS)
+def create_descriptor(tmp_path: Path) -> CreateDescriptor:
+    (tmp_path / "process.py").write_text(PROCESS_SOURCE)
 
-    def make(name: str, *roles: str, replace: tuple[str, str] = ("", ""), **settings: str) -> Descriptor:
-        text = HEAD.format(name=name, roles=", ".join(roles)) + "".join(ONE.format(role=role) for role in roles)
+    def create_descriptor(name: str, *roles: str, replace: tuple[str, str] = ("", ""), **settings: str) -> Descriptor:
+        text = DESCRIPTOR_HEAD.format(name=name, roles=", ".join(roles)) + "".join(
+            PROCESS_FIELD.format(role=role) for role in roles
+        )
         (tmp_path / f"{name}.yaml").write_text(text.replace(*replace) if replace[0] else text)
         return loading.load(str(tmp_path / f"{name}.yaml"), settings)
 
-    return make
+    return create_descriptor
 
 
 @pytest.fixture
@@ -72,123 +74,150 @@ def facts(tmp_path: Path) -> ClusterFacts:
     return ClusterFacts(
         kubeconfig=tmp_path / "kubeconfig",
         directory=tmp_path / "cluster",
-        environment={MARKER: "uid-1"},
+        environment={MARKER_VARIABLE: "uid-1"},
         port=lambda index: 21000 + index,
     )
 
 
 @pytest.fixture
-def drive(facts: ClusterFacts) -> Iterator[Callable[..., Driver]]:
+def create_driver(facts: ClusterFacts) -> Iterator[Callable[..., Driver]]:
     drivers: list[Driver] = []
 
-    def drive(*descriptors: Descriptor) -> Driver:
+    def create_driver(*descriptors: Descriptor) -> Driver:
         drivers.append(Driver(descriptors[0], facts, *descriptors[1:]))
         return drivers[-1]
 
-    yield drive
+    yield create_driver
     for driver in drivers:
         driver.stop()
 
 
-def received(driver: Driver, role: Role) -> dict:
+def received_values(driver: Driver, role: Role) -> dict:
     """Return the arguments, environment and folder that the most recent process of a role has printed."""
     return json.loads([line for line in driver.log(role).read_text().splitlines() if line.startswith("{")][-1])
 
 
-def test_a_process_gets_what_the_descriptor_says(make: Make, drive, facts: ClusterFacts) -> None:
-    driver = drive(make("mine", "operator", "gang-scheduler"))
+def test_a_process_gets_the_values_in_the_descriptor(
+    create_descriptor: CreateDescriptor, create_driver, facts: ClusterFacts
+) -> None:
+    driver = create_driver(create_descriptor("mine", "operator", "gang-scheduler"))
     driver.start()
-    operator, scheduler = received(driver, Role.OPERATOR), received(driver, Role.GANG_SCHEDULER)
+    operator, scheduler = received_values(driver, Role.OPERATOR), received_values(driver, Role.GANG_SCHEDULER)
     folder = facts.directory / "implementation"
     assert operator["argv"] == [
         str(facts.kubeconfig), "mine-scheduler", "21000", str(folder / "certificates"), str(folder / "operator/c.yaml")
     ]  # fmt: skip
     assert scheduler["argv"][2] == "21001"
     assert operator["env"]["MINE"] == operator["cwd"] == str(folder / "operator")
-    assert operator["env"][MARKER] == scheduler["env"][MARKER] == "uid-1"
-    assert psutil.Process(_pid(driver, Role.OPERATOR)).environ()[MARKER] == "uid-1"
+    assert operator["env"][MARKER_VARIABLE] == scheduler["env"][MARKER_VARIABLE] == "uid-1"
+    assert psutil.Process(_pid(driver, Role.OPERATOR)).environ()[MARKER_VARIABLE] == "uid-1"
     assert (folder / "operator/c.yaml").read_text() == "scheduler: mine-scheduler, port: 21000"
     assert stat.S_IMODE((folder / "operator/c.yaml").stat().st_mode) == 0o600
     assert driver.log(Role.OPERATOR) == facts.directory / "logs/operator.log"
 
 
-def test_a_program_with_a_relative_path_starts_wherever_its_process_runs(make: Make, drive, tmp_path: Path) -> None:
+def test_a_program_with_a_relative_path_starts_in_any_working_folder(
+    create_descriptor: CreateDescriptor, create_driver, tmp_path: Path
+) -> None:
     (tmp_path / "mine").symlink_to(sys.executable)
-    driver = drive(make("mine", "operator", "gang-scheduler", replace=("${python}", "./mine")))
+    driver = create_driver(create_descriptor("mine", "operator", "gang-scheduler", replace=("${python}", "./mine")))
     driver.start()
-    assert received(driver, Role.OPERATOR)["cwd"] != str(tmp_path)
+    assert received_values(driver, Role.OPERATOR)["cwd"] != str(tmp_path)
 
 
-def test_no_variable_leads_to_another_cluster(make: Make, drive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_variable_refers_to_another_cluster(
+    create_descriptor: CreateDescriptor, create_driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KUBECONFIG", "/somewhere/else")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    driver = drive(make("mine", "operator", "gang-scheduler"))
+    driver = create_driver(create_descriptor("mine", "operator", "gang-scheduler"))
     driver.start()
-    assert not {"KUBECONFIG", "KUBERNETES_SERVICE_HOST"} & set(received(driver, Role.OPERATOR)["env"])
+    assert not {"KUBECONFIG", "KUBERNETES_SERVICE_HOST"} & set(received_values(driver, Role.OPERATOR)["env"])
 
 
-def test_no_secret_of_the_environment_is_inherited(make: Make, drive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_secret_of_the_environment_is_inherited(
+    create_descriptor: CreateDescriptor, create_driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("CI_JOB_TOKEN", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD"):
         monkeypatch.setenv(name, "secret")
-    inherited = {"HTTPS_PROXY": "http://127.0.0.1:1", "LC_ALL": "C", "SSL_CERT_FILE": "/ca", "MY_TOKEN": "wanted"}
-    for name, value in inherited.items():
+    inherited_variables = {
+        "HTTPS_PROXY": "http://127.0.0.1:1",
+        "LC_ALL": "C",
+        "SSL_CERT_FILE": "/ca",
+        "MY_TOKEN": "wanted",
+    }
+    for name, value in inherited_variables.items():
         monkeypatch.setenv(name, value)
-    driver = drive(
-        make("mine", "operator", "gang-scheduler", replace=("    env:", "    inherit: [MY_TOKEN]\n    env:"))
+    driver = create_driver(
+        create_descriptor(
+            "mine", "operator", "gang-scheduler", replace=("    env:", "    inherit: [MY_TOKEN]\n    env:")
+        )
     )
     driver.start()
-    environment = received(driver, Role.OPERATOR)["env"]
+    environment = received_values(driver, Role.OPERATOR)["env"]
     assert "secret" not in environment.values()
-    assert inherited.items() <= environment.items()
-    assert {"PATH", MARKER, "MINE"} <= environment.keys()
+    assert inherited_variables.items() <= environment.items()
+    assert {"PATH", MARKER_VARIABLE, "MINE"} <= environment.keys()
     assert "secret" not in psutil.Process(_pid(driver, Role.OPERATOR)).parent().environ().values()
 
 
-def test_a_variable_that_a_process_misses_is_named(make: Make, drive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_a_process_lacks_is_named(
+    create_descriptor: CreateDescriptor, create_driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPERATOR_HOME", "/opt/it")
     monkeypatch.setenv("OTHER_TOKEN", "secret")
     code = '["${python}", "-c", "import os; os.environ[\'OPERATOR_HOME\']"]'
     first_line = '["${python}", "${here}/process.py", "${kubeconfig}", "${schedulerName}", "${port.health}",\n'
     second_line = '           "${certificates}", "${file.c.yaml}", [--mutant, "${set.mutant}"]]'
-    driver = drive(make("mine", "operator", "gang-scheduler", replace=(first_line + second_line, code)))
+    driver = create_driver(
+        create_descriptor("mine", "operator", "gang-scheduler", replace=(first_line + second_line, code))
+    )
     with pytest.raises(NotStarted, match=r"KeyError: 'OPERATOR_HOME' .*; not inherited: OPERATOR_HOME \(name it in"):
         driver.start()
 
 
-def test_a_folder_in_place_of_a_file_is_the_implementations_fault(make: Make, drive, facts: ClusterFacts) -> None:
+def test_a_folder_in_place_of_a_file_is_blamed_on_the_implementation(
+    create_descriptor: CreateDescriptor, create_driver, facts: ClusterFacts
+) -> None:
     config_file = facts.directory / "implementation" / "operator" / "c.yaml"
     (config_file / "inside").mkdir(parents=True)
-    driver = drive(make("mine", "operator", "gang-scheduler"))
+    driver = create_driver(create_descriptor("mine", "operator", "gang-scheduler"))
     with pytest.raises(NotStarted, match=r"the operator cannot be started: .*c\.yaml.*: Is a directory"):
         driver.start()
 
 
-def test_a_list_of_arguments_is_left_out_where_its_placeholder_is_empty(make: Make, drive) -> None:
-    driver = drive(make("mine", "operator", "gang-scheduler", mutant="lazy"))
+def test_a_list_of_arguments_is_omitted_if_its_placeholder_is_empty(
+    create_descriptor: CreateDescriptor, create_driver
+) -> None:
+    driver = create_driver(create_descriptor("mine", "operator", "gang-scheduler", mutant="lazy"))
     driver.start()
-    assert received(driver, Role.OPERATOR)["argv"][-2:] == ["--mutant", "lazy"]
+    assert received_values(driver, Role.OPERATOR)["argv"][-2:] == ["--mutant", "lazy"]
 
 
-def test_a_missing_role_is_supplied_under_the_implementations_scheduler_name(make: Make, drive) -> None:
-    driver = drive(make("mine", "operator"), make("reference", "operator", "gang-scheduler"))
+def test_a_missing_role_is_supplied_under_the_implementations_scheduler_name(
+    create_descriptor: CreateDescriptor, create_driver
+) -> None:
+    driver = create_driver(
+        create_descriptor("mine", "operator"), create_descriptor("reference", "operator", "gang-scheduler")
+    )
     driver.start()
-    assert received(driver, Role.GANG_SCHEDULER)["argv"][1] == "mine-scheduler"
+    assert received_values(driver, Role.GANG_SCHEDULER)["argv"][1] == "mine-scheduler"
     assert driver.player(Role.OPERATOR).name == "mine"
     assert driver.player(Role.GANG_SCHEDULER).name == "reference"
 
 
-def test_a_role_that_nobody_plays_is_an_error(make: Make, facts: ClusterFacts) -> None:
+def test_a_role_without_an_implementation_is_an_error(create_descriptor: CreateDescriptor, facts: ClusterFacts) -> None:
     with pytest.raises(HarnessError, match='nobody plays the role "gang-scheduler"'):
-        Driver(make("mine", "operator"), facts)
+        Driver(create_descriptor("mine", "operator"), facts)
 
 
-def test_stop_kill_and_restart_are_not_failures(make: Make, drive) -> None:
-    driver = drive(make("mine", "operator", "gang-scheduler"))
+def test_stop_kill_and_restart_are_not_failures(create_descriptor: CreateDescriptor, create_driver) -> None:
+    driver = create_driver(create_descriptor("mine", "operator", "gang-scheduler"))
     driver.start()
-    first = _pid(driver, Role.OPERATOR)
+    first_pid = _pid(driver, Role.OPERATOR)
     driver.restart(Role.OPERATOR)
-    assert _pid(driver, Role.OPERATOR) not in (first, None)
-    assert received(driver, Role.OPERATOR)["argv"][2] == "21000"
+    assert _pid(driver, Role.OPERATOR) not in (first_pid, None)
+    assert received_values(driver, Role.OPERATOR)["argv"][2] == "21000"
     assert driver.log(Role.OPERATOR).read_text().count('"argv"') == 2
     driver.kill(Role.OPERATOR)
     assert not driver.alive(Role.OPERATOR)
@@ -201,8 +230,10 @@ def test_stop_kill_and_restart_are_not_failures(make: Make, drive) -> None:
     assert driver.failures() == ()
 
 
-def test_an_end_by_itself_is_a_failure_and_stays_one_after_a_new_start(make: Make, drive) -> None:
-    driver = drive(make("mine", "operator", "gang-scheduler"))
+def test_an_unrequested_end_remains_a_failure_after_a_new_start(
+    create_descriptor: CreateDescriptor, create_driver
+) -> None:
+    driver = create_driver(create_descriptor("mine", "operator", "gang-scheduler"))
     driver.start()
     pid = _pid(driver, Role.OPERATOR)
     os.kill(pid, signal.SIGKILL)
@@ -214,10 +245,14 @@ def test_an_end_by_itself_is_a_failure_and_stays_one_after_a_new_start(make: Mak
     assert str(failure).startswith("mine: the operator was ended by SIGKILL; its log ends with: ")
 
 
-@pytest.mark.parametrize(("role", "other"), [("operator", "gang-scheduler"), ("gang-scheduler", "operator")])
-def test_a_role_that_does_not_start_stops_the_other_role(make: Make, drive, role: str, other: str) -> None:
+@pytest.mark.parametrize(("role", "other_role"), [("operator", "gang-scheduler"), ("gang-scheduler", "operator")])
+def test_a_role_that_does_not_start_stops_the_other_role(
+    create_descriptor: CreateDescriptor, create_driver, role: str, other_role: str
+) -> None:
     never_ready = ("ready: {log: argv", "ready: {log: never")
-    driver = drive(make("mine", "operator", "gang-scheduler", replace=never_ready, mutant=f"crash-{role}"))
+    driver = create_driver(
+        create_descriptor("mine", "operator", "gang-scheduler", replace=never_ready, mutant=f"crash-{role}")
+    )
     with pytest.raises(NotStarted) as caught:
         driver.start()
     assert caught.value.role == Role(role)
@@ -225,14 +260,16 @@ def test_a_role_that_does_not_start_stops_the_other_role(make: Make, drive, role
     assert line.startswith(f"mine: the {role} exited with code 3 before it was ready; its log ends with: ")
     assert "cannot go on" in line
     assert "\n" not in line
-    assert not driver.alive(Role(other))
+    assert not driver.alive(Role(other_role))
 
 
-def test_one_that_runs_already_has_nothing_to_start(tmp_path: Path, drive, facts: ClusterFacts) -> None:
+def test_nothing_is_started_for_a_running_implementation(tmp_path: Path, create_driver, facts: ClusterFacts) -> None:
     (tmp_path / "there.yaml").write_text(
-        HEAD.format(name="there", roles="operator, gang-scheduler").replace("processes:\n", "start: running\n")
+        DESCRIPTOR_HEAD.format(name="there", roles="operator, gang-scheduler").replace(
+            "processes:\n", "start: running\n"
+        )
     )
-    driver = drive(loading.load(str(tmp_path / "there.yaml")))
+    driver = create_driver(loading.load(str(tmp_path / "there.yaml")))
     driver.install()  # there is no API server, so it must not contact one
     driver.start()
     assert not driver.alive(Role.OPERATOR)
@@ -241,120 +278,132 @@ def test_one_that_runs_already_has_nothing_to_start(tmp_path: Path, drive, facts
     assert driver.failures() == ()
 
 
-TWO = ("scheduler: ${schedulerName}", "elect: ${leaderElection} in ${leaseNamespace}")
+LEADER_ELECTION = ("scheduler: ${schedulerName}", "elect: ${leaderElection} in ${leaseNamespace}")
 
 
-def test_a_second_operator_has_its_own_folder_ports_and_log(make: Make, drive, facts: ClusterFacts) -> None:
-    driver = drive(make("mine", "operator", "gang-scheduler", replace=TWO))
+def test_a_second_operator_has_its_own_folder_ports_and_log(
+    create_descriptor: CreateDescriptor, create_driver, facts: ClusterFacts
+) -> None:
+    driver = create_driver(create_descriptor("mine", "operator", "gang-scheduler", replace=LEADER_ELECTION))
     driver.start()
     folder, only_pid = facts.directory / "implementation", _pid(driver, Role.OPERATOR)
     assert (folder / "operator/c.yaml").read_text() == "elect: false in default, port: 21000"
     driver.operators.elect("test")
-    first = _pid(driver, Role.OPERATOR)
-    assert first not in (only_pid, None)
+    first_pid = _pid(driver, Role.OPERATOR)
+    assert first_pid not in (only_pid, None)
     assert (folder / "operator/c.yaml").read_text() == "elect: true in test, port: 21000"
     driver.operators.add_second()
     assert (folder / "operator-2/c.yaml").read_text() == "elect: true in test, port: 21002"
     assert driver.logs()["operator-2"].read_text().count('"argv"') == 1
-    assert _pid(driver, Role.OPERATOR) == first
+    assert _pid(driver, Role.OPERATOR) == first_pid
 
     driver.kill(Role.OPERATOR)
     driver.operators.swap()
-    second = _pid(driver, Role.OPERATOR)
-    assert second not in (first, None)
+    second_pid = _pid(driver, Role.OPERATOR)
+    assert second_pid not in (first_pid, None)
     driver.operators.add_second()  # start the killed operator again
     assert driver.log(Role.OPERATOR).read_text().count('"argv"') == 3
-    assert _pid(driver, Role.OPERATOR) == second
+    assert _pid(driver, Role.OPERATOR) == second_pid
 
     driver.operators.reset()
-    assert not driver.alive(Role.OPERATOR) and not psutil.pid_exists(second)
+    assert not driver.alive(Role.OPERATOR) and not psutil.pid_exists(second_pid)
     driver.start()
     assert (folder / "operator/c.yaml").read_text() == "elect: false in default, port: 21000"
     assert driver.failures() == ()
 
 
-def test_an_earlier_version_has_the_operators_place_until_the_test_ends(make: Make, drive, facts: ClusterFacts) -> None:
-    descriptor = make("mine", "operator", "gang-scheduler")
-    earlier = descriptor.earlier(Upgrade("old", "the old one", {"mutant": "old"}))
-    driver = drive(descriptor)
+def test_an_earlier_version_replaces_the_operator_until_the_test_ends(
+    create_descriptor: CreateDescriptor, create_driver, facts: ClusterFacts
+) -> None:
+    descriptor = create_descriptor("mine", "operator", "gang-scheduler")
+    earlier_version = descriptor.earlier(Upgrade("old", "the old one", {"mutant": "old"}))
+    driver = create_driver(descriptor)
     driver.start()
-    scheduler = _pid(driver, Role.GANG_SCHEDULER)
+    scheduler_pid = _pid(driver, Role.GANG_SCHEDULER)
 
-    def started() -> list[list[str]]:
+    def started_arguments() -> list[list[str]]:
         lines = driver.log(Role.OPERATOR).read_text().splitlines()
         return [json.loads(line)["argv"] for line in lines if line.startswith("{")]
 
-    driver.operators.become(earlier)
-    new, old = started()
-    assert old == [*new, "--mutant", "old"]
-    assert _pid(driver, Role.GANG_SCHEDULER) == scheduler
+    driver.operators.become(earlier_version)
+    new_arguments, old_arguments = started_arguments()
+    assert old_arguments == [*new_arguments, "--mutant", "old"]
+    assert _pid(driver, Role.GANG_SCHEDULER) == scheduler_pid
     driver.operators.become(descriptor)
-    assert started()[-1] == new
-    driver.operators.become(earlier)
+    assert started_arguments()[-1] == new_arguments
+    driver.operators.become(earlier_version)
     driver.operators.reset()
     assert not driver.alive(Role.OPERATOR)
     driver.start()
-    assert started()[-1] == new
+    assert started_arguments()[-1] == new_arguments
     assert driver.failures() == ()
 
 
-def test_another_implementation_can_be_taken_over(make: Make, drive) -> None:
-    implementation = succession.after(make("mine", "operator", "gang-scheduler"), make("theirs", "operator"))
-    [old] = implementation.upgrades
-    assert (old.about, "upgrade" in implementation.features) == ("theirs 1", True)
-    driver = drive(implementation)
+def test_the_objects_of_another_implementation_can_be_taken_over(
+    create_descriptor: CreateDescriptor, create_driver
+) -> None:
+    implementation = succession.after(
+        create_descriptor("mine", "operator", "gang-scheduler"), create_descriptor("theirs", "operator")
+    )
+    [upgrade] = implementation.upgrades
+    assert (upgrade.about, "upgrade" in implementation.features) == ("theirs 1", True)
+    driver = create_driver(implementation)
     driver.start()
-    driver.operators.become(implementation.earlier(old))
-    assert received(driver, Role.OPERATOR)["argv"][1] == "mine-scheduler"
+    driver.operators.become(implementation.earlier(upgrade))
+    assert received_values(driver, Role.OPERATOR)["argv"][1] == "mine-scheduler"
     assert driver.player(Role.OPERATOR).name == "theirs"
     driver.operators.reset()
     assert driver.player(Role.OPERATOR).name == "mine"
     assert driver.failures() == ()
 
 
-def test_an_implementation_without_an_operator_cannot_be_taken_over(make: Make) -> None:
+def test_an_implementation_without_an_operator_cannot_be_taken_over(create_descriptor: CreateDescriptor) -> None:
     with pytest.raises(UsageError, match="theirs starts no operator"):
-        succession.after(make("mine", "operator"), make("theirs", "gang-scheduler"))
+        succession.after(create_descriptor("mine", "operator"), create_descriptor("theirs", "gang-scheduler"))
 
 
-def test_a_second_operator_that_ends_by_itself_is_a_failure(make: Make, drive) -> None:
-    driver = drive(make("mine", "operator", "gang-scheduler", replace=TWO))
+def test_a_second_operator_that_ends_by_itself_is_a_failure(create_descriptor: CreateDescriptor, create_driver) -> None:
+    driver = create_driver(create_descriptor("mine", "operator", "gang-scheduler", replace=LEADER_ELECTION))
     driver.start()
     driver.operators.elect("test")
     driver.operators.add_second()
-    [second] = driver.operators.second.processes
-    os.kill(second.group.pid, signal.SIGKILL)
-    second.group.wait()
+    [second_process] = driver.operators.second.processes
+    os.kill(second_process.group.pid, signal.SIGKILL)
+    second_process.group.wait()
     assert [failure.role for failure in driver.failures()] == [Role.OPERATOR]
 
 
-def test_everything_stops_with_the_driver(make: Make, drive) -> None:
-    driver = drive(make("mine", "operator", "gang-scheduler", replace=TWO))
+def test_all_processes_stop_with_the_driver(create_descriptor: CreateDescriptor, create_driver) -> None:
+    driver = create_driver(create_descriptor("mine", "operator", "gang-scheduler", replace=LEADER_ELECTION))
     driver.start()
     driver.operators.elect("test")
     driver.operators.add_second()
-    second = driver.operators.second.processes[0].group
+    second_group = driver.operators.second.processes[0].group
     driver.stop()
-    assert second.ended is not None and not driver.alive(Role.OPERATOR)
+    assert second_group.ended is not None and not driver.alive(Role.OPERATOR)
 
 
-def test_an_api_server_that_is_gone_is_one_line(make: Make, drive, tmp_path: Path, facts: ClusterFacts) -> None:
+def test_an_unreachable_api_server_is_reported_in_one_line(
+    create_descriptor: CreateDescriptor, create_driver, tmp_path: Path, facts: ClusterFacts
+) -> None:
     facts.kubeconfig.write_text(
         "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
         "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: u, user: {}}]\n"
     )
-    driver = drive(loading.load("blank"))
+    driver = create_driver(loading.load("blank"))
     with pytest.raises(HarnessError, match="the API server failed while CRDs and webhooks were installed: Client"):
         driver.install()
 
 
-def test_a_webhook_by_service_is_refused(make: Make, drive, tmp_path: Path) -> None:
+def test_a_webhook_with_a_service_is_refused(
+    create_descriptor: CreateDescriptor, create_driver, tmp_path: Path
+) -> None:
     (tmp_path / "hooks.yaml").write_text(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: v}\n"
         "webhooks: [{name: v.example, clientConfig: {service: {name: s, namespace: n}}}]\n"
     )
-    driver = drive(
-        make(
+    driver = create_driver(
+        create_descriptor(
             "mine",
             "operator",
             "gang-scheduler",

@@ -13,15 +13,15 @@ from conformance.implementation import installation
     ("accepted", "error", "reason"),
     [("True", ClusterTooSlow, "no condition yet"), ("False", HarnessError, "in use")],
 )
-def test_an_api_server_that_establishes_no_crd_in_time_is_too_slow(
+def test_a_crd_that_is_not_established_in_time_is_explained(
     accepted: str, error: type[HarnessError], reason: str
 ) -> None:
     """Names that are already taken are a mistake of the manifest; any other delay means that the API server is too
     slow."""
     conditions = [{"type": "NamesAccepted", "status": accepted, "message": "" if accepted == "True" else "in use"}]
     crd = {"metadata": {"name": "gadgets.example.com"}, "status": {"conditions": conditions}}
-    sink = installation._Established(["gadgets.example.com"])
-    sink.on_event("MODIFIED", installation._crds.decode(msgspec.json.encode(crd)))
-    failure = sink.not_established(31)
+    crd_watch = installation._Established(["gadgets.example.com"])
+    crd_watch.on_event("MODIFIED", installation._crds.decode(msgspec.json.encode(crd)))
+    failure = crd_watch.not_established(31)
     assert type(failure) is error
     assert f"CRDs are not established after 31 s: gadgets.example.com: {reason}" in str(failure)

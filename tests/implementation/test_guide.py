@@ -14,12 +14,14 @@ from conformance.implementation.descriptor import Role
 GUIDE = PROJECT / "docs/writing-an-implementation.md"
 
 
-def part(heading: str) -> str:
+def guide_section(heading: str) -> str:
     return re.search(rf"^## {heading}.*?$(.*?)(?=^## |\Z)", GUIDE.read_text(), re.M | re.S)[1]
 
 
 def test_the_tutorials_descriptor_loads(tmp_path: Path) -> None:
-    blocks = [textwrap.dedent(b) for b in re.findall(r"^ *```yaml\n(.*?)^ *```", part("Tutorial"), re.M | re.S)]
+    blocks = [
+        textwrap.dedent(b) for b in re.findall(r"^ *```yaml\n(.*?)^ *```", guide_section("Tutorial"), re.M | re.S)
+    ]
     (hooks,) = [block for block in blocks if "WebhookConfiguration" in block]
     (tmp_path / "mine.yaml").write_text("".join(block for block in blocks if block is not hooks))
     (tmp_path / "config/crd").mkdir(parents=True)
@@ -34,24 +36,24 @@ def test_the_tutorials_descriptor_loads(tmp_path: Path) -> None:
     assert [failure.id for failure in descriptor.expected_failures] == ["GANG-008"]
     (path,) = descriptor.manifests("webhooks")
     placeholders.check(hooks, process=False)
-    filled = placeholders.expand(hooks, lambda name: "9443")
-    for configuration in installation.read_manifests(path, filled, tuple(installation.WEBHOOKS)):
+    expanded_hooks = placeholders.expand(hooks, lambda name: "9443")
+    for configuration in installation.read_manifests(path, expanded_hooks, tuple(installation.WEBHOOKS)):
         installation.check_webhook(path, configuration)
 
 
-def test_every_command_of_the_guide_can_be_called_as_it_stands() -> None:
+def test_every_command_of_the_guide_can_be_called_unchanged() -> None:
     for line in re.findall(r"^ *\$ (.*)$", GUIDE.read_text(), re.M):
         assert line.startswith(("grove-conformance ", "make ")), line
 
 
-def test_the_crds_that_the_guide_offers_are_there() -> None:
+def test_the_crds_that_the_guide_offers_exist() -> None:
     (path,) = set(re.findall(r"the whole folder `\$\{project\}/([^`]*)`", GUIDE.read_text()))
     assert list((PROJECT / path).glob("*.yaml"))
 
 
-def test_every_field_is_in_the_table() -> None:
+def test_every_field_is_in_the_table_of_fields() -> None:
     schema = json.loads((loading.folder() / "implementation.schema.json").read_text())
-    table = part("All fields")
+    table = guide_section("All fields")
     names = set(schema["properties"])
     for definition in schema["$defs"].values():
         names |= set(definition.get("properties", ()))
@@ -61,8 +63,8 @@ def test_every_field_is_in_the_table() -> None:
     assert {name for name in names if not re.search(rf"\b{name}\b", table)} == set()
 
 
-def test_every_placeholder_is_in_the_table() -> None:
-    documented = set(re.findall(r"^\| `\$\{([^}]*)\}`", part("Placeholders"), re.M))
+def test_every_placeholder_is_in_the_table_of_placeholders() -> None:
+    documented = set(re.findall(r"^\| `\$\{([^}]*)\}`", guide_section("Placeholders"), re.M))
     assert documented == placeholders.PLAIN | {*placeholders.OF_PODS} | {
         f"{family}.NAME" for family in placeholders.FAMILIES
     }

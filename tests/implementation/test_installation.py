@@ -22,9 +22,9 @@ from kube.resource import CRDS, NODES, PODS, Resource
 pytestmark = pytest.mark.cluster
 
 T = TypeVar("T")
-SETS = Resource("grove.io", "v1alpha1", "podcliquesets", "PodCliqueSet")
+POD_CLIQUE_SETS = Resource("grove.io", "v1alpha1", "podcliquesets", "PodCliqueSet")
 GADGETS = Resource("example.com", "v1", "gadgets", "Gadget")
-GADGET = {
+GADGET_CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
     "metadata": {"name": "gadgets.example.com"},
@@ -43,57 +43,57 @@ GADGET = {
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
-        created = Cluster.up("install", owner=True)
-        yield created
-        created.down()
+        new_cluster = Cluster.up("install", owner=True)
+        yield new_cluster
+        new_cluster.down()
 
 
 @pytest.fixture
-def ask(cluster: Cluster) -> Callable[[Callable[[Client], Awaitable[T]]], T]:
+def run_request(cluster: Cluster) -> Callable[[Callable[[Client], Awaitable[T]]], T]:
     """Return a function that runs a coroutine function with a client of the cluster."""
 
-    def ask(question: Callable[[Client], Awaitable[T]]) -> T:
+    def run_request(request: Callable[[Client], Awaitable[T]]) -> T:
         async def main() -> T:
             async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test") as client:
-                return await question(client)
+                return await request(client)
 
         return asyncio.run(main())
 
-    return ask
+    return run_request
 
 
 def names(objects: list[dict[str, Any]]) -> set[str]:
     return {item["metadata"]["name"] for item in objects}
 
 
-def test_crds_can_be_used_when_install_returns(cluster: Cluster, ask) -> None:
+def test_crds_are_usable_when_install_returns(cluster: Cluster, run_request) -> None:
     facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.marker(), cluster.port)
     driver = Driver(loading.load("blank"), facts)
     driver.install()
-    assert ask(lambda client: client.list(SETS)) == []
-    assert "podcliquesets.grove.io" in names(ask(lambda client: client.list(CRDS)))
+    assert run_request(lambda client: client.list(POD_CLIQUE_SETS)) == []
+    assert "podcliquesets.grove.io" in names(run_request(lambda client: client.list(CRDS)))
     driver.install()  # a second call changes nothing and does not wait
 
 
-def test_a_crd_that_the_api_server_refuses_is_reported(ask) -> None:
-    wrong = GADGET | {"metadata": {"name": "gadgets.example.org"}}
+def test_a_crd_that_the_api_server_refuses_is_reported(run_request) -> None:
+    invalid_crd = GADGET_CRD | {"metadata": {"name": "gadgets.example.org"}}
     with pytest.raises(HarnessError, match=r"refused CustomResourceDefinition gadgets\.example\.org: .*must be"):
-        ask(lambda client: installation.install_crds(client, [wrong]))
+        run_request(lambda client: installation.install_crds(client, [invalid_crd]))
 
 
-def test_a_crd_that_never_establishes_is_reported_with_the_reason(ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    clash = GADGET | {
+def test_a_crd_that_never_establishes_is_reported_with_the_reason(run_request, monkeypatch: pytest.MonkeyPatch) -> None:
+    conflicting_crd = GADGET_CRD | {
         "metadata": {"name": "podz.example.com"},
-        "spec": GADGET["spec"] | {"names": {"plural": "podz", "singular": "gadget", "kind": "Gadget"}},
+        "spec": GADGET_CRD["spec"] | {"names": {"plural": "podz", "singular": "gadget", "kind": "Gadget"}},
     }
-    ask(lambda client: installation.install_crds(client, [GADGET]))
+    run_request(lambda client: installation.install_crds(client, [GADGET_CRD]))
     monkeypatch.setattr(installation, "WITHIN", 1.0)
     with pytest.raises(HarnessError, match=r"not established after \d+ s: podz\.example\.com: .*in use"):
-        ask(lambda client: installation.install_crds(client, [clash]))
+        run_request(lambda client: installation.install_crds(client, [conflicting_crd]))
 
 
 @pytest.mark.parametrize("kind", sorted(installation.WEBHOOKS))
-def test_a_webhook_is_called_from_the_first_request_on(ask, kind: str) -> None:
+def test_a_webhook_is_called_from_the_first_request_on(run_request, kind: str) -> None:
     hook = {
         "name": "deaf.example.com",
         "clientConfig": {"url": "https://127.0.0.1:1/"},
@@ -107,8 +107,8 @@ def test_a_webhook_is_called_from_the_first_request_on(ask, kind: str) -> None:
     }  # fmt: skip
     gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g", "namespace": "default"}}
 
-    async def question(client: Client) -> list[dict[str, Any]]:
-        await installation.install_crds(client, [GADGET])
+    async def request(client: Client) -> list[dict[str, Any]]:
+        await installation.install_crds(client, [GADGET_CRD])
         await installation.install_webhooks(client, [configuration])
         with pytest.raises(ApiError, match=r"deaf\.example\.com"):
             await client.create(GADGETS, gadget)
@@ -116,10 +116,10 @@ def test_a_webhook_is_called_from_the_first_request_on(ask, kind: str) -> None:
         await client.delete(resource, None, "deaf")
         return configurations
 
-    assert names(ask(question)) == {"deaf"}  # no configuration of the barrier is left
+    assert names(run_request(request)) == {"deaf"}  # no configuration of the barrier is left
 
 
-OPERATOR = """\
+OPERATOR_DESCRIPTOR = """\
 apiVersion: conformance.grove.io/v1alpha1
 kind: Implementation
 name: {name}
@@ -132,7 +132,7 @@ processes:
     argv: ["${{python}}", -c, "print('up', flush=True); import signal; signal.pause()"]
     ready: {{log: up, within: 20}}
 """
-HOOKS = """\
+HOOKS_MANIFEST = """\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {{name: {name}}}
@@ -145,17 +145,17 @@ webhooks:
 """
 
 
-def test_webhooks_are_those_of_the_operator_that_runs(cluster: Cluster, ask, tmp_path: Path) -> None:
+def test_the_installed_webhooks_belong_to_the_running_operator(cluster: Cluster, run_request, tmp_path: Path) -> None:
     for name in ("mine", "theirs"):
-        (tmp_path / f"{name}.yaml").write_text(OPERATOR.format(name=name))
-        (tmp_path / f"{name}-hooks.yaml").write_text(HOOKS.format(name=name))
+        (tmp_path / f"{name}.yaml").write_text(OPERATOR_DESCRIPTOR.format(name=name))
+        (tmp_path / f"{name}-hooks.yaml").write_text(HOOKS_MANIFEST.format(name=name))
     own_operator, former_operator = (loading.load(str(tmp_path / f"{name}.yaml")) for name in ("mine", "theirs"))
     implementation = succession.after(own_operator, former_operator)
     facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.marker(), cluster.port)
     resource = installation.WEBHOOKS["ValidatingWebhookConfiguration"]
 
     def hooks() -> set[str]:
-        return names(ask(lambda client: client.list(resource)))
+        return names(run_request(lambda client: client.list(resource)))
 
     with Driver(implementation, facts, loading.load("reference")) as driver:
         driver.install()
@@ -167,36 +167,38 @@ def test_webhooks_are_those_of_the_operator_that_runs(cluster: Cluster, ask, tmp
         driver.operators.become(implementation.earlier(implementation.upgrades[0]))
         driver.operators.reset()
         assert hooks() == {"mine"}
-    ask(lambda client: installation.install_webhooks(client, [], {("ValidatingWebhookConfiguration", "mine")}))
+    run_request(lambda client: installation.install_webhooks(client, [], {("ValidatingWebhookConfiguration", "mine")}))
     assert hooks() == set()
 
 
-def test_webhooks_are_away_for_a_while_and_come_back_whatever_happens(cluster: Cluster, ask, tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(OPERATOR.format(name="mine"))
-    (tmp_path / "mine-hooks.yaml").write_text(HOOKS.format(name="mine"))
+def test_webhooks_are_removed_temporarily_and_restored_after_an_error(
+    cluster: Cluster, run_request, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.yaml").write_text(OPERATOR_DESCRIPTOR.format(name="mine"))
+    (tmp_path / "mine-hooks.yaml").write_text(HOOKS_MANIFEST.format(name="mine"))
     facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.marker(), cluster.port)
-    ask(lambda client: installation.install_crds(client, [GADGET]))
+    run_request(lambda client: installation.install_crds(client, [GADGET_CRD]))
 
-    def make(name: str) -> None:
+    def create_gadget(name: str) -> None:
         metadata = {"name": name, "namespace": "default"}
         gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": metadata}
-        ask(lambda client: client.create(GADGETS, gadget))
+        run_request(lambda client: client.create(GADGETS, gadget))
 
     with Driver(loading.load(str(tmp_path / "mine.yaml")), facts, loading.load("reference")) as driver:
         assert not driver.installer.has_webhooks
         driver.install()
         with pytest.raises(ApiError, match=r"mine\.example\.com"):
-            make("before")
+            create_gadget("before")
         with pytest.raises(RuntimeError), driver.installer.without_webhooks():
-            make("meanwhile")
+            create_gadget("meanwhile")
             raise RuntimeError("the test goes wrong")
         with pytest.raises(ApiError, match=r"mine\.example\.com"):
-            make("after")
+            create_gadget("after")
         assert driver.installer.has_webhooks
-    ask(lambda client: installation.install_webhooks(client, [], {("ValidatingWebhookConfiguration", "mine")}))
+    run_request(lambda client: installation.install_webhooks(client, [], {("ValidatingWebhookConfiguration", "mine")}))
 
 
-READER = """\
+READER_ROLE = """\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: reader}
@@ -204,10 +206,12 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]
 """
 
 
-def test_each_role_is_a_user_that_may_do_what_the_descriptor_says(cluster: Cluster, ask, tmp_path: Path) -> None:
-    text = OPERATOR.format(name="mine").replace("webhooks", "objects").replace("mine-hooks", "reader")
+def test_each_role_is_a_user_with_the_permissions_in_the_descriptor(
+    cluster: Cluster, run_request, tmp_path: Path
+) -> None:
+    text = OPERATOR_DESCRIPTOR.format(name="mine").replace("webhooks", "objects").replace("mine-hooks", "reader")
     (tmp_path / "mine.yaml").write_text(text + "clusterRoles: {operator: reader}\n")
-    (tmp_path / "reader.yaml").write_text(READER)
+    (tmp_path / "reader.yaml").write_text(READER_ROLE)
     facts = deployment.facts_of(cluster)
     Driver(loading.load(str(tmp_path / "mine.yaml")), facts, loading.load("reference")).install()
 
@@ -236,7 +240,7 @@ def test_each_role_is_a_user_that_may_do_what_the_descriptor_says(cluster: Clust
 
 
 def test_a_cluster_role_that_does_not_exist_is_reported(cluster: Cluster, tmp_path: Path) -> None:
-    text = OPERATOR.format(name="mine").replace('install: {webhooks: ["${here}/mine-hooks.yaml"]}\n', "")
+    text = OPERATOR_DESCRIPTOR.format(name="mine").replace('install: {webhooks: ["${here}/mine-hooks.yaml"]}\n', "")
     (tmp_path / "mine.yaml").write_text(text + "clusterRoles: {operator: nobody}\n")
     driver = Driver(loading.load(str(tmp_path / "mine.yaml")), deployment.facts_of(cluster), loading.load("reference"))
     with pytest.raises(UsageError, match=r"mine\.yaml:\d+: clusterRoles\.operator: there is no ClusterRole nobody"):

@@ -19,21 +19,21 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def add(log: Path, text: str) -> None:
+def append(log: Path, text: str) -> None:
     with log.open("a") as file:
         file.write(text)
 
 
-def test_only_what_is_new_is_read(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_new_output_is_read(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process_output = Output(log)
     assert not process_output.has("ready")
-    add(log, "one\n" * 1000)
+    append(log, "one\n" * 1000)
     assert not process_output.has("ready")
     position = process_output._read
     assert position == log.stat().st_size
-    add(log, "now rea")
+    append(log, "now rea")
     assert not process_output.has("ready")
-    add(log, "dy\nmore")
+    append(log, "dy\nmore")
     assert process_output.has("ready")
     assert process_output.has("ready")  # also at the next check
     assert process_output._read >= position
@@ -42,7 +42,7 @@ def test_only_what_is_new_is_read(log: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_large_output_is_read_in_pieces(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "PIECE", 10)
     process_output = Output(log)
-    add(log, "x" * 35 + "\nshort\nready\n")
+    append(log, "x" * 35 + "\nshort\nready\n")
     assert process_output.has("^ready$")
     assert not process_output.has("never")
 
@@ -50,13 +50,13 @@ def test_a_large_output_is_read_in_pieces(log: Path, monkeypatch: pytest.MonkeyP
 def test_the_last_lines_are_those_of_this_process(log: Path) -> None:
     process_output = Output(log)
     assert process_output.last_lines(3) == []
-    add(log, "one\n\ntwo\n")
+    append(log, "one\n\ntwo\n")
     assert process_output.last_lines(3) == ["one", "two"]
-    add(log, "three\n" * output.LAST)
+    append(log, "three\n" * output.LAST)
     assert process_output.last_lines(2) == ["three", "three"]
 
 
-def test_a_file_that_grows_too_large_is_cut_and_goes_on(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_grows_too_large_is_cut_and_still_read(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MAX_BYTES", 1 << 20)
     monkeypatch.setattr(output, "KEPT", 1000)
     process_output = Output(log)
@@ -76,7 +76,7 @@ def test_a_file_that_grows_too_large_is_cut_and_goes_on(log: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("line", "reported"),
+    ("line", "is_reported"),
     [
         ("panic: runtime error: index out of range", True),
         ("F1123 03:00:00.000000 1 server.go:212] cannot listen", True),
@@ -87,15 +87,15 @@ def test_a_file_that_grows_too_large_is_cut_and_goes_on(log: Path, monkeypatch: 
         ("I1123 03:00:00.000000 1 main.go:1] no panic: all is well", False),
     ],
 )
-def test_the_line_with_the_reason_is_found_above_what_follows_it(log: Path, line: str, reported: bool) -> None:
+def test_the_line_with_the_reason_is_found_above_a_stack_trace(log: Path, line: str, is_reported: bool) -> None:
     process_output = Output(log)
-    add(log, f"panic: an older one\n{line}\n" + "goroutine 1 [running]:\n" * 100)
-    assert process_output.reason() == (line if reported else "panic: an older one")
+    append(log, f"panic: an older one\n{line}\n" + "goroutine 1 [running]:\n" * 100)
+    assert process_output.reason() == (line if is_reported else "panic: an older one")
 
 
-def test_a_reason_that_comes_last_is_not_said_twice(log: Path) -> None:
+def test_a_reason_in_the_last_lines_is_not_repeated(log: Path) -> None:
     process_output = Output(log)
-    add(log, "starting\npanic: no\n")
+    append(log, "starting\npanic: no\n")
     assert process_output.reason() == ""
     assert process_output.last_lines(2) == ["starting", "panic: no"]
 
@@ -103,14 +103,14 @@ def test_a_reason_that_comes_last_is_not_said_twice(log: Path) -> None:
 @pytest.mark.parametrize("is_repeated", [True, False])
 def test_a_panic_of_a_go_program_names_its_innermost_frame(log: Path, is_repeated: bool) -> None:
     process_output = Output(log)
-    raised_again = ["example.com/wait.handle({0x1})", "\t/home/me/wait/backoff.go:9 +0x1", "panic({0x2, 0x3})",
+    repeated_frames = ["example.com/wait.handle({0x1})", "\t/home/me/wait/backoff.go:9 +0x1", "panic({0x2, 0x3})",
                     "\t/usr/lib/go/src/runtime/panic.go:859 +0x13a"]  # fmt: skip
     trace = [
         "panic: runtime error: invalid memory address or nil pointer dereference",
         "[signal SIGSEGV: segmentation violation code=0x1]",
         "",
         "goroutine 1 [running]:",
-        *(raised_again if is_repeated else []),
+        *(repeated_frames if is_repeated else []),
         "runtime.sigpanic()",
         "\t/usr/lib/go/src/runtime/signal_unix.go:917 +0x285",
         "example.com/mine/solvers.(*Filter).New(0x0, 0x1)",
@@ -118,62 +118,60 @@ def test_a_panic_of_a_go_program_names_its_innermost_frame(log: Path, is_repeate
         "main.main()",
         "\t/home/me/mine/main.go:3 +0x1",
     ]
-    add(log, "started\n" + "\n".join(trace) + "\n")
+    append(log, "started\n" + "\n".join(trace) + "\n")
     assert process_output.reason() == trace[0] + " in solvers.(*Filter).New (filter.go:56)"
 
 
-def test_output_without_an_end_of_a_line_is_kept_by_its_bytes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_without_a_newline_is_cut_by_bytes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MAX_BYTES", 10_000)
     monkeypatch.setattr(output, "KEPT", 1000)
     process_output = Output(log)
-    add(log, "x" * 20_000 + "the end")
+    append(log, "x" * 20_000 + "the end")
     process_output.bound()
     assert log.read_text().endswith("x" * 993 + "the end")
     assert len(process_output.last_lines(1)[0]) >= 1000
 
 
-def test_what_an_earlier_process_said_is_not_found_after_the_file_was_cut(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_of_an_earlier_process_is_not_found_after_a_cut(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MAX_BYTES", 1000)
     monkeypatch.setattr(output, "KEPT", 900)
-    add(log, "ready\n" * 140)
+    append(log, "ready\n" * 140)
     process_output = Output(log)
-    add(log, "starting\n" * 20)
+    append(log, "starting\n" * 20)
     process_output.bound()
     assert "ready" in log.read_text()
     assert not process_output.has("ready")
     assert process_output.last_lines(30) == ["starting"] * 20
 
 
-class Growing:
+class GrowingFile:
     """Replaces os.pread so that the file grows with each read, like a file that is written faster than it is read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def __call__(self, descriptor: int, size: int, place: int) -> bytes:
-        add(self._path, "x" * (1 << 16))
-        return PREAD(descriptor, size, place)
+    def __call__(self, descriptor: int, size: int, offset: int) -> bytes:
+        append(self._path, "x" * (1 << 16))
+        return PREAD(descriptor, size, offset)
 
 
 PREAD = os.pread
 
 
 @pytest.mark.timeout(20)
-def test_a_file_that_grows_while_it_is_read_has_an_end(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_a_growing_file_ends(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "PIECE", 1 << 12)
     process_output = Output(log)
-    add(log, "x\n" * (1 << 13))
-    monkeypatch.setattr(os, "pread", Growing(log))
+    append(log, "x\n" * (1 << 13))
+    monkeypatch.setattr(os, "pread", GrowingFile(log))
     assert not process_output.has("ready")
 
 
-def test_a_long_file_is_looked_through_in_turns(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_file_is_searched_in_several_checks(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "PIECE", 10)
     monkeypatch.setattr(output, "LOOK", 0.0)
     process_output = Output(log)
-    add(log, "x\n" * 20 + "ready\n")
+    append(log, "x\n" * 20 + "ready\n")
     checks = 0
     while not process_output.has("ready"):
         monkeypatch.setattr(output, "LOOK", 0.0001)
@@ -181,7 +179,7 @@ def test_a_long_file_is_looked_through_in_turns(log: Path, monkeypatch: pytest.M
     assert checks
 
 
-def test_a_flood_takes_no_more_memory_than_is_kept(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_of_output_takes_little_memory(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MAX_BYTES", 1 << 16)
     monkeypatch.setattr(output, "KEPT", 1 << 14)
     process_output = Output(log)
@@ -199,10 +197,12 @@ def test_a_flood_takes_no_more_memory_than_is_kept(log: Path, monkeypatch: pytes
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("pattern", ["^(a|aa)+$", "^(a+)+$", "(a|a)*b"])
-def test_an_exponential_regular_expression_ends(log: Path, pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_with_an_exponential_regular_expression_ends(
+    log: Path, pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(output, "PATIENCE", 0.05)
     process_output = Output(log)
-    add(log, "a" * 60 + "!\n")
+    append(log, "a" * 60 + "!\n")
     try:
         assert not process_output.has(pattern)
     except Endless as error:
@@ -217,9 +217,9 @@ def test_only_a_regular_file_is_a_log(tmp_path: Path, kind: str) -> None:
         Output(path)
 
 
-def test_what_takes_the_place_of_the_log_is_not_read(log: Path) -> None:
+def test_a_file_that_replaces_the_log_is_not_read(log: Path) -> None:
     process_output = Output(log)
-    add(log, "starting\n")
+    append(log, "starting\n")
     log.unlink()
     os.mkfifo(log)
     assert not process_output.has("ready")
@@ -229,5 +229,5 @@ def test_what_takes_the_place_of_the_log_is_not_read(log: Path) -> None:
 def test_a_quoted_key_is_redacted(log: Path) -> None:
     process_output = Output(log)
     key = "MHcCAQEEIIrYSSNQFaA2Hwf1duRSxKtLYX5CB04fSeQ6tF1aY/PuoAoGCCqGSM49"
-    add(log, f"my key:\n-----BEGIN EC PRIVATE KEY-----\n{key}\n-----END EC PRIVATE KEY-----\nerror: no\nx\n")
+    append(log, f"my key:\n-----BEGIN EC PRIVATE KEY-----\n{key}\n-----END EC PRIVATE KEY-----\nerror: no\nx\n")
     assert process_output.last_lines(9) == ["my key:", "REDACTED", "error: no", "x"]

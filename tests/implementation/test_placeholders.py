@@ -11,13 +11,13 @@ from conformance.implementation import placeholders
 from conformance.implementation.placeholders import UnknownPlaceholder
 
 
-def complaint(text: str, **arguments: object) -> str:
+def error_message(text: str, **arguments: object) -> str:
     with pytest.raises(UnknownPlaceholder) as caught:
         placeholders.check(text, **arguments)
     return f"{caught.value} — {caught.value.hint}"
 
 
-def test_known_names_pass() -> None:
+def test_known_names_are_accepted() -> None:
     placeholders.check(
         "${kubeconfig} ${python} ${project} ${here} ${directory} ${schedulerName} ${certificates} ${ca} "
         "${port.health} ${file.config.yaml} ${set.binary} $HOME $${plain} $",
@@ -38,19 +38,19 @@ def test_known_names_pass() -> None:
     ],
 )
 def test_an_unknown_name_is_reported_with_a_suggestion(text: str, expected: str) -> None:
-    assert complaint(text, files=["config.yaml"], parameters=["binary"]) == expected
+    assert error_message(text, files=["config.yaml"], parameters=["binary"]) == expected
 
 
 def test_files_belong_to_a_process() -> None:
-    assert "files belong to a process" in complaint("${file.x}", process=False)
+    assert "files belong to a process" in error_message("${file.x}", process=False)
 
 
-def test_values_are_put_in_once_and_plain_ones_are_kept() -> None:
+def test_values_are_inserted_once_and_escaped_placeholders_are_kept() -> None:
     values = {"python": "py", "set.x": "${python}"}
     assert placeholders.expand("${python} ${set.x} $${python} $x", values.__getitem__) == "py ${python} ${python} $x"
 
 
 @given(st.text())
-def test_a_text_without_placeholders_stays_as_it_is(text: str) -> None:
-    plain = text.replace("${", "$")
-    assert placeholders.expand(plain, lambda name: "never") == plain
+def test_a_text_without_placeholders_is_not_changed(text: str) -> None:
+    plain_text = text.replace("${", "$")
+    assert placeholders.expand(plain_text, lambda name: "never") == plain_text

@@ -22,19 +22,19 @@ from conformance.implementation import output, process, supervisor
 from conformance.implementation.process import NotReady, ProcessGroup
 from tests.cluster.waiting import wait_for
 
-DEAF = """
+DEAF_SOURCE = """
 import signal, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("deaf", flush=True)
 signal.pause()
 """
-PARENT = """
+PARENT_SOURCE = """
 import subprocess, sys, signal
 child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
 print("child", child.pid, flush=True)
 signal.pause()
 """
-ESCAPED = """
+ESCAPE_SOURCE = """
 import os, signal, sys
 if os.fork() == 0:
     os.setsid()
@@ -45,7 +45,7 @@ if os.fork() == 0:
 os.wait()
 signal.pause()
 """
-STARTER = """
+STARTER_SOURCE = """
 import os, pathlib, signal, sys
 from conformance.errors import HarnessError
 from conformance.implementation import process, supervisor
@@ -59,7 +59,7 @@ if detached:
 else:
     signal.pause()
 """
-SERVER = """
+SERVER_SOURCE = """
 import http.server, sys
 class Page(http.server.BaseHTTPRequestHandler):
     asked = 0
@@ -70,14 +70,14 @@ class Page(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Page).serve_forever()
 """
 
-Start = Callable[..., ProcessGroup]
+StartProcess = Callable[..., ProcessGroup]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start_process(tmp_path: Path) -> Iterator[StartProcess]:
     groups: list[ProcessGroup] = []
 
-    def start(code: str, *arguments: str, **environment: str) -> ProcessGroup:
+    def start_process(code: str, *arguments: str, **environment: str) -> ProcessGroup:
         argv = [sys.executable, "-c", code, *arguments]
         group = ProcessGroup(
             argv, environment=os.environ | environment, directory=tmp_path, log=tmp_path / "logs/it.log"
@@ -85,15 +85,15 @@ def start(tmp_path: Path) -> Iterator[Start]:
         groups.append(group)
         return group
 
-    yield start
+    yield start_process
     for group in groups:
         group.kill()
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
         return port
 
 
@@ -126,22 +126,22 @@ def has_ended(process: psutil.Process) -> bool:
     return False
 
 
-def test_a_log_line_makes_it_ready(start: Start) -> None:
-    group = start("import signal; print('warming'); print('serving on 1', flush=True); signal.pause()")
+def test_a_process_is_ready_once_a_log_line_matches(start_process: StartProcess) -> None:
+    group = start_process("import signal; print('warming'); print('serving on 1', flush=True); signal.pause()")
     group.wait_ready(None, r"serving on \d", 10)
     assert group.ended is None
 
 
-def test_a_page_makes_it_ready_when_it_answers_200(start: Start) -> None:
+def test_a_process_is_ready_once_a_page_responds_with_200(start_process: StartProcess) -> None:
     port = free_port()
-    group = start(SERVER, str(port))
+    group = start_process(SERVER_SOURCE, str(port))
     group.wait_ready(f"http://127.0.0.1:{port}/readyz?full=1", None, 10)
     assert group.ended is None
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("piece", [b"HTTP/1.1 200 ", b"x", b""])
-def test_a_page_that_drips_has_not_answered(piece: bytes) -> None:
+def test_a_page_that_responds_byte_by_byte_has_not_answered(piece: bytes) -> None:
     """Each byte arrives in time, but the first line never ends."""
     stop = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -162,62 +162,68 @@ def test_a_page_that_drips_has_not_answered(piece: bytes) -> None:
             thread.join()
 
 
-@pytest.mark.parametrize(("head", "answered"), [(b"HTTP/1.1 200 ", False), (b"HTTP/1.0 200\n", True), (b"", False)])
-def test_a_page_that_ends_within_its_first_line_has_not_answered(head: bytes, answered: bool) -> None:
+@pytest.mark.parametrize(
+    ("response_head", "is_answered"), [(b"HTTP/1.1 200 ", False), (b"HTTP/1.0 200\n", True), (b"", False)]
+)
+def test_a_page_that_ends_within_its_first_line_has_not_answered(response_head: bytes, is_answered: bool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def reply() -> None:
             connection, _ = server.accept()
             with connection:
                 connection.recv(1000)
-                connection.sendall(head)
+                connection.sendall(response_head)
 
         thread = threading.Thread(target=reply)
         thread.start()
-        assert process.answers(f"http://127.0.0.1:{server.getsockname()[1]}/", 5) is answered
+        assert process.answers(f"http://127.0.0.1:{server.getsockname()[1]}/", 5) is is_answered
         thread.join()
 
 
-def test_a_line_that_the_pattern_takes_for_ever_on_ends_the_wait(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_the_pattern_never_finishes_matching_ends_the_wait(
+    start_process: StartProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(output, "PATIENCE", 0.05)
-    group = start("import signal; print('a' * 60, '!', flush=True); signal.pause()")
+    group = start_process("import signal; print('a' * 60, '!', flush=True); signal.pause()")
     with pytest.raises(NotReady, match=r"is not found to be ready: the regular expression .* ready\.log"):
         group.wait_ready(None, "^(a|aa)+$", 60)
 
 
-def test_a_pipe_in_the_place_of_the_log_is_an_oserror(tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_the_log_raises_an_oserror(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "it.log")
     with pytest.raises(OSError):
         ProcessGroup([sys.executable, "-c", ""], environment={}, directory=tmp_path, log=tmp_path / "it.log")
 
 
-def test_a_line_of_an_earlier_run_does_not_count(start: Start) -> None:
-    start("print('serving', flush=True)").wait()
+def test_a_line_of_an_earlier_run_does_not_count(start_process: StartProcess) -> None:
+    start_process("print('serving', flush=True)").wait()
     with pytest.raises(NotReady, match="no log line matched 'serving'"):
-        start("import signal; signal.pause()").wait_ready(None, "serving", 0.3)
+        start_process("import signal; signal.pause()").wait_ready(None, "serving", 0.3)
 
 
-def test_an_early_exit_is_reported_at_once_with_code_and_log(start: Start) -> None:
+def test_an_early_exit_is_reported_at_once_with_code_and_log(start_process: StartProcess) -> None:
     start_time = time.monotonic()
     with pytest.raises(NotReady) as caught:
-        start("print('no crds', flush=True); raise SystemExit(3)").wait_ready("http://127.0.0.1:1/", None, 60)
+        start_process("print('no crds', flush=True); raise SystemExit(3)").wait_ready("http://127.0.0.1:1/", None, 60)
     assert time.monotonic() - start_time < 10
     assert str(caught.value).startswith("exited with code 3 before it was ready; its log ends with: no crds (")
 
 
-def test_the_deadline_says_what_was_missing(start: Start) -> None:
+def test_a_timeout_says_which_condition_was_not_met(start_process: StartProcess) -> None:
     with pytest.raises(NotReady, match=r"is not ready after 0\.2 s: http://127\.0\.0\.1:1/ did not answer 200"):
-        start("import signal; signal.pause()").wait_ready("http://127.0.0.1:1/", None, 0.2)
+        start_process("import signal; signal.pause()").wait_ready("http://127.0.0.1:1/", None, 0.2)
 
 
-def test_sigterm_is_enough_for_a_polite_one(start: Start) -> None:
-    group = start("import signal; signal.signal(15, lambda *_: exit(0)); print('up', flush=True); signal.pause()")
+def test_a_process_that_handles_sigterm_is_not_killed(start_process: StartProcess) -> None:
+    group = start_process(
+        "import signal; signal.signal(15, lambda *_: exit(0)); print('up', flush=True); signal.pause()"
+    )
     group.wait_ready(None, "up", 10)
     assert group.stop(10).code == 0
 
 
-def test_one_that_ignores_sigterm_is_killed_after_its_grace(start: Start) -> None:
-    group = start(DEAF)
+def test_a_process_that_ignores_sigterm_is_killed_after_its_grace_period(start_process: StartProcess) -> None:
+    group = start_process(DEAF_SOURCE)
     group.wait_ready(None, "deaf", 10)
     start_time = time.monotonic()
     assert group.stop(0.3).code == -signal.SIGKILL
@@ -225,16 +231,16 @@ def test_one_that_ignores_sigterm_is_killed_after_its_grace(start: Start) -> Non
     assert str(group.ended) == "was ended by SIGKILL"
 
 
-def test_one_that_is_stopped_is_killed_at_once(start: Start) -> None:
-    group = start(DEAF)
+def test_a_suspended_process_is_killed_at_once(start_process: StartProcess) -> None:
+    group = start_process(DEAF_SOURCE)
     group.wait_ready(None, "deaf", 10)
     psutil.Process(group.pid).suspend()
     wait_for(lambda: psutil.Process(group.pid).status() == psutil.STATUS_STOPPED)
     assert group.stop(60).code == -signal.SIGKILL
 
 
-def test_one_that_has_stopped_its_supervisor_is_killed_at_once(start: Start) -> None:
-    group = start(DEAF)
+def test_a_process_that_has_suspended_its_supervisor_is_killed_at_once(start_process: StartProcess) -> None:
+    group = start_process(DEAF_SOURCE)
     group.wait_ready(None, "deaf", 10)
     psutil.Process(group._supervisor.pid).suspend()
     start_time = time.monotonic()
@@ -242,7 +248,7 @@ def test_one_that_has_stopped_its_supervisor_is_killed_at_once(start: Start) -> 
     assert time.monotonic() - start_time < 5
 
 
-STOPPER = """
+STOPPER_SOURCE = """
 import os, signal, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -253,19 +259,23 @@ while True:
 """
 
 
-def test_one_that_stops_its_supervisor_again_and_again_is_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_suspends_its_supervisor_repeatedly_is_killed(
+    start_process: StartProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(process, "OBEYED_WITHIN", 0.5)
-    group = start(STOPPER)
+    group = start_process(STOPPER_SOURCE)
     child = child_of(group)
     assert group.kill().code == -signal.SIGKILL
     assert has_ended(child)
 
 
-def test_a_process_that_does_not_end_is_a_harness_error(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_does_not_end_is_a_harness_error(
+    start_process: StartProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(process, "KILLED_WITHIN", 0.3)
     monkeypatch.setattr(process, "OBEYED_WITHIN", 0.3)
     monkeypatch.setattr(ProcessGroup, "_kill_unsupervised", lambda self: None)
-    group = start(DEAF)
+    group = start_process(DEAF_SOURCE)
     group.wait_ready(None, "deaf", 10)
     monkeypatch.setattr(ProcessGroup, "_order", lambda self, letter: None)
     with pytest.raises(HarnessError, match=r"does not end within 0\.3 s of SIGKILL"):
@@ -274,8 +284,8 @@ def test_a_process_that_does_not_end_is_a_harness_error(start: Start, monkeypatc
     assert group.kill().code == -signal.SIGKILL
 
 
-def test_members_of_the_group_die_with_a_kill(start: Start) -> None:
-    group = start(PARENT)
+def test_a_kill_ends_all_members_of_the_group(start_process: StartProcess) -> None:
+    group = start_process(PARENT_SOURCE)
     child = child_of(group)
     group.kill()
     assert has_ended(child)
@@ -283,8 +293,10 @@ def test_members_of_the_group_die_with_a_kill(start: Start) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group ends")
 @pytest.mark.parametrize("way", ["killed", "stopped", "by itself"])
-def test_a_child_that_left_its_session_and_emptied_its_environment_dies_with_it(start: Start, way: str) -> None:
-    group = start(ESCAPED)
+def test_a_child_in_another_session_without_environment_ends_with_the_process(
+    start_process: StartProcess, way: str
+) -> None:
+    group = start_process(ESCAPE_SOURCE)
     child = child_of(group)
     assert os.getsid(child.pid) != group.pid and not child.environ() and child.ppid() != group.pid
     match way:
@@ -299,14 +311,16 @@ def test_a_child_that_left_its_session_and_emptied_its_environment_dies_with_it(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group ends")
-@pytest.mark.parametrize("detached", [False, True])
-def test_all_of_it_ends_when_the_process_that_started_it_is_killed(tmp_path: Path, detached: bool) -> None:
+@pytest.mark.parametrize("is_detached", [False, True])
+def test_all_processes_end_when_the_process_that_started_them_is_killed(tmp_path: Path, is_detached: bool) -> None:
     log = tmp_path / "log"
-    starter = subprocess.Popen([sys.executable, "-c", STARTER, ESCAPED, str(log), "detached" if detached else ""])
+    starter = subprocess.Popen(
+        [sys.executable, "-c", STARTER_SOURCE, ESCAPE_SOURCE, str(log), "detached" if is_detached else ""]
+    )
     wait_for(lambda: log.exists() and re.search(r"^child \d+$", log.read_text(), re.M))
     child = psutil.Process(int(log.read_text().split()[-1]))
     supervisor = supervisor_of(child)
-    if detached:
+    if is_detached:
         starter.wait(timeout=10)
         assert child.is_running() and supervisor.is_running()
         for program in supervisor.children():
@@ -317,53 +331,53 @@ def test_all_of_it_ends_when_the_process_that_started_it_is_killed(tmp_path: Pat
     assert has_ended(child) and has_ended(supervisor)
 
 
-def test_a_process_that_lost_its_supervisor_is_killed_and_reported_as_killed(start: Start) -> None:
-    group = start(PARENT)
+def test_a_process_that_lost_its_supervisor_is_killed_and_reported_as_killed(start_process: StartProcess) -> None:
+    group = start_process(PARENT_SOURCE)
     leader, child = psutil.Process(group.pid), child_of(group)
     supervisor_of(leader).kill()
     assert (group.wait().code, group.wait().unsupervised) == (-signal.SIGKILL, True)
     assert has_ended(leader) and has_ended(child)
 
 
-def test_a_descendant_that_runs_as_another_user_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_descendant_of_another_user_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     scans = iter([{4711}] * 3)
 
-    def refused(pid: int, number: int) -> None:
+    def raise_permission_error(pid: int, number: int) -> None:
         raise PermissionError
 
     monkeypatch.setattr(supervisor, "descendants", lambda: next(scans))
-    monkeypatch.setattr(os, "kill", refused)
-    monkeypatch.setattr(os, "killpg", refused)
+    monkeypatch.setattr(os, "kill", raise_permission_error)
+    monkeypatch.setattr(os, "killpg", raise_permission_error)
     supervisor.end(4712)
 
 
-def test_members_of_the_group_die_when_the_leader_exits_by_itself(start: Start) -> None:
-    group = start(PARENT)
+def test_members_of_the_group_end_when_the_leader_exits(start_process: StartProcess) -> None:
+    group = start_process(PARENT_SOURCE)
     child = child_of(group)
     os.kill(group.pid, signal.SIGKILL)  # the leader only
     group.wait()
     assert has_ended(child)
 
 
-def test_it_has_no_terminal_and_its_own_session(start: Start) -> None:
-    group = start("import os, sys; print(os.getsid(0) == os.getpid(), repr(sys.stdin.read()), flush=True)")
+def test_a_process_has_no_terminal_and_its_own_session(start_process: StartProcess) -> None:
+    group = start_process("import os, sys; print(os.getsid(0) == os.getpid(), repr(sys.stdin.read()), flush=True)")
     group.wait()
     assert group.log.read_text().strip() == "True ''"
 
 
-def test_logs_are_appended(start: Start) -> None:
+def test_logs_are_appended(start_process: StartProcess) -> None:
     for word in ("one", "two"):
-        group = start(f"print('{word}')")
+        group = start_process(f"print('{word}')")
         assert group.wait().code == 0
     assert group.log.read_text().split() == ["one", "two"]
     assert "its log ends with: two (" in group.tail()
 
 
-def test_ending_a_process_that_has_ended_is_not_an_error(start: Start) -> None:
-    group = start("pass")
+def test_ending_a_process_that_has_ended_is_not_an_error(start_process: StartProcess) -> None:
+    group = start_process("pass")
     assert group.wait() == group.stop(1) == group.kill()
 
 
-def test_a_program_that_is_not_there_is_an_oserror(tmp_path: Path) -> None:
+def test_a_program_that_does_not_exist_raises_an_oserror(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         ProcessGroup([str(tmp_path / "none")], environment={}, directory=tmp_path, log=tmp_path / "log")

@@ -14,7 +14,7 @@ DEFAULT = "default-scheduler"
 
 
 @pytest.mark.parametrize(
-    ("judged", "name", "expected"),
+    ("implementation_name", "name", "expected"),
     [
         ("reference", "grove-gang-scheduler", DEFAULT),
         ("reference", DEFAULT, SECOND_NAME),
@@ -23,8 +23,10 @@ DEFAULT = "default-scheduler"
         ("kube-scheduler", DEFAULT, DEFAULT),
     ],
 )
-def test_kube_scheduler_keeps_its_name_unless_it_is_taken(judged: str, name: str, expected: str) -> None:
-    implementation = replace(loading.load(judged), scheduler_name=name)
+def test_kube_scheduler_keeps_its_name_unless_another_scheduler_has_it(
+    implementation_name: str, name: str, expected: str
+) -> None:
+    implementation = replace(loading.load(implementation_name), scheduler_name=name)
     assert kube_scheduler(implementation, loading.load("reference")) == expected
 
 

@@ -17,7 +17,7 @@ from conformance.implementation import loading
 from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 
-PROCESS = """
+PROCESS_SOURCE = """
 import json, os, signal, sys, time
 print(json.dumps({"argv": sys.argv[1:], "cwd": os.getcwd(), "at": time.monotonic()}), flush=True)
 if "dies" in sys.argv:
@@ -31,7 +31,7 @@ if {"slow", "never"} & set(sys.argv):
 print("ready", flush=True)
 signal.pause()
 """
-TEXT = """\
+DESCRIPTOR = """\
 apiVersion: conformance.grove.io/v1alpha1
 kind: Implementation
 name: mine
@@ -52,51 +52,55 @@ processes:
       files: {f: second}
       ready: {log: ^ready, within: 20}
 """
-FIRST, SECOND = "gang-scheduler-first", "gang-scheduler-second"
+FIRST_NAME, SECOND_NAME = "gang-scheduler-first", "gang-scheduler-second"
 
 
 @pytest.fixture
-def drive(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
+def create_driver(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
     drivers: list[Driver] = []
-    (tmp_path / "process.py").write_text(PROCESS)
+    (tmp_path / "process.py").write_text(PROCESS_SOURCE)
     facts = ClusterFacts(tmp_path / "kubeconfig", tmp_path / "cluster", {}, lambda index: 21000 + index)
 
-    def drive(first: str = "slow", second: str = "x") -> Driver:
-        (tmp_path / "mine.yaml").write_text(TEXT.replace("FIRST", first).replace("SECOND", second))
+    def create_driver(first: str = "slow", second: str = "x") -> Driver:
+        (tmp_path / "mine.yaml").write_text(DESCRIPTOR.replace("FIRST", first).replace("SECOND", second))
         drivers.append(Driver(loading.load(str(tmp_path / "mine.yaml")), facts))
         return drivers[-1]
 
-    yield drive
+    yield create_driver
     for driver in drivers:
         driver.stop()
 
 
-def received(driver: Driver, name: str) -> list[dict[str, Any]]:
+def received_values(driver: Driver, name: str) -> list[dict[str, Any]]:
     """Return the arguments and folders that the processes with this name have printed."""
     return [json.loads(line) for line in driver.logs()[name].read_text().splitlines() if line.startswith("{")]
 
 
-def test_each_has_its_own_folder_log_and_files_and_they_share_ports(drive: Any, tmp_path: Path) -> None:
-    driver = drive()
+def test_each_process_has_its_own_folder_log_and_files_and_they_share_ports(create_driver: Any, tmp_path: Path) -> None:
+    driver = create_driver()
     driver.start()
     folder = tmp_path / "cluster/implementation"
-    [first], [second], [operator] = received(driver, FIRST), received(driver, SECOND), received(driver, "operator")
-    assert first["argv"][:3] == ["21001", "21002", str(folder / FIRST / "f")]
-    assert second["argv"][:3] == ["21001", "21003", str(folder / SECOND / "f")]
+    [first], [second], [operator] = (
+        received_values(driver, FIRST_NAME),
+        received_values(driver, SECOND_NAME),
+        received_values(driver, "operator"),
+    )
+    assert first["argv"][:3] == ["21001", "21002", str(folder / FIRST_NAME / "f")]
+    assert second["argv"][:3] == ["21001", "21003", str(folder / SECOND_NAME / "f")]
     assert operator["argv"] == ["21000"]
-    assert [first["cwd"], second["cwd"]] == [str(folder / FIRST), str(folder / SECOND)]
-    assert [(folder / name / "f").read_text() for name in (FIRST, SECOND)] == ["first", "second"]
+    assert [first["cwd"], second["cwd"]] == [str(folder / FIRST_NAME), str(folder / SECOND_NAME)]
+    assert [(folder / name / "f").read_text() for name in (FIRST_NAME, SECOND_NAME)] == ["first", "second"]
     assert second["at"] > first["at"] + 1  # the second process starts when the first one is ready
     assert operator["at"] < first["at"] + 1  # another role does not wait
-    assert set(driver.logs()) == {"operator", "operator-2", FIRST, SECOND}
+    assert set(driver.logs()) == {"operator", "operator-2", FIRST_NAME, SECOND_NAME}
 
 
-def test_the_death_of_one_is_the_failure_of_the_role_and_a_restart_is_of_all(drive: Any) -> None:
-    driver = drive(first="x")
+def test_the_end_of_one_process_is_a_failure_of_the_role_and_a_restart_restarts_all(create_driver: Any) -> None:
+    driver = create_driver(first="x")
     driver.start()
     pids = driver.pids(Role.GANG_SCHEDULER)
-    assert list(pids) == [FIRST, SECOND]
-    os.kill(pids[FIRST], signal.SIGKILL)
+    assert list(pids) == [FIRST_NAME, SECOND_NAME]
+    os.kill(pids[FIRST_NAME], signal.SIGKILL)
     driver._players[Role.GANG_SCHEDULER].processes[0].group.wait()
     assert not driver.alive(Role.GANG_SCHEDULER) and driver.alive(Role.OPERATOR)
     [failure] = driver.failures()
@@ -104,17 +108,17 @@ def test_the_death_of_one_is_the_failure_of_the_role_and_a_restart_is_of_all(dri
     assert str(failure).startswith("mine: the process first of the gang-scheduler was ended by SIGKILL; its log ends")
 
     driver.start()
-    assert driver.pids(Role.GANG_SCHEDULER)[SECOND] == pids[SECOND]
+    assert driver.pids(Role.GANG_SCHEDULER)[SECOND_NAME] == pids[SECOND_NAME]
     driver.restart(Role.GANG_SCHEDULER)
     assert not set(pids.values()) & set(driver.pids(Role.GANG_SCHEDULER).values())
-    assert [len(received(driver, name)) for name in (FIRST, SECOND)] == [3, 2]
+    assert [len(received_values(driver, name)) for name in (FIRST_NAME, SECOND_NAME)] == [3, 2]
     driver.kill(Role.GANG_SCHEDULER)
     assert driver.pids(Role.GANG_SCHEDULER) == {} and driver.alive(Role.OPERATOR)
     assert len(driver.failures()) == 1
 
 
-def test_one_that_dies_at_its_start_takes_those_before_it_with_it(drive: Any) -> None:
-    driver = drive(first="x", second="dies")
+def test_a_process_that_ends_at_its_start_stops_the_processes_before_it(create_driver: Any) -> None:
+    driver = create_driver(first="x", second="dies")
     with pytest.raises(NotStarted) as caught:
         driver.start()
     line = str(caught.value)
@@ -123,8 +127,8 @@ def test_one_that_dies_at_its_start_takes_those_before_it_with_it(drive: Any) ->
     assert driver.pids(Role.GANG_SCHEDULER) == driver.pids(Role.OPERATOR) == {}
 
 
-def test_one_that_dies_while_another_one_starts_ends_the_wait(drive: Any) -> None:
-    driver = drive(first="soon", second="never")
+def test_a_process_that_ends_while_another_starts_ends_the_wait(create_driver: Any) -> None:
+    driver = create_driver(first="soon", second="never")
     start = time.monotonic()
     with pytest.raises(
         NotStarted, match="the process first of the gang-scheduler exited with code 4 after it was ready"
@@ -133,8 +137,8 @@ def test_one_that_dies_while_another_one_starts_ends_the_wait(drive: Any) -> Non
     assert time.monotonic() - start < 10
 
 
-def test_the_last_words_are_those_of_all(drive: Any) -> None:
-    driver = drive(first="x")
+def test_the_last_words_are_those_of_all_processes(create_driver: Any) -> None:
+    driver = create_driver(first="x")
     driver.start()
     [operator, first, second] = driver.last_words().split("; ")
     assert operator.startswith("the operator runs, and its log ends with: {")

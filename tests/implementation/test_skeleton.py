@@ -21,7 +21,7 @@ def load_descriptor(answers: Answers, folder: Path) -> Descriptor:
     return loading.load(str(folder / "mine.yaml"))
 
 
-def test_the_answers_are_in_it(tmp_path: Path) -> None:
+def test_a_new_descriptor_contains_the_answers(tmp_path: Path) -> None:
     descriptor = load_descriptor(ANSWERS, tmp_path)
     assert (descriptor.name, descriptor.version, descriptor.scheduler_name, descriptor.start) == (
         "mine",
@@ -42,13 +42,13 @@ def test_each_role_has_its_process(tmp_path: Path) -> None:
     )
 
 
-def test_without_a_command_it_runs_already(tmp_path: Path) -> None:
+def test_without_a_command_the_implementation_is_already_running(tmp_path: Path) -> None:
     descriptor = load_descriptor(Answers("mine", "1.0", [Role.OPERATOR], "mine"), tmp_path)
     assert (descriptor.start, descriptor.processes) == ("running", {})
 
 
 @pytest.mark.parametrize("text", ["2.0", "yes", 'with "quotes"', "a: b", "# no comment", "ünï"])
-def test_a_text_stays_what_it_is(tmp_path: Path, text: str) -> None:
+def test_a_text_is_quoted_if_necessary(tmp_path: Path, text: str) -> None:
     descriptor = load_descriptor(Answers("mine", text, [Role.OPERATOR], "mine", [sys.executable, text], text), tmp_path)
     ((process,),) = descriptor.processes.values()
     assert (descriptor.version, process.argv[1], process.ready.log) == (text, text, text)

@@ -20,7 +20,7 @@ from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.implementation.release import Release
 from conformance.implementation.values import Values
 
-HEAD = """\
+DESCRIPTOR_HEAD = """\
 apiVersion: conformance.grove.io/v1alpha1
 kind: Implementation
 name: mine
@@ -30,15 +30,15 @@ schedulerName: mine
 parameters:
   tag: {description: tag of the image, default: "1"}
 """
-BOTH = "deployments: {operator: {name: a}, gang-scheduler: {name: b}}\n"
-MANIFESTS = HEAD + "start: manifests\ninstall: {manifests: [objects.yaml]}\n" + BOTH
-CHART = 'chart: chart, release: mine, namespace: ours, values: [v.yaml], set: {tag: "a,${set.tag}"}'
-HELM = HEAD + f"start: helm\ninstall: {{helm: {{{CHART}}}}}\n" + BOTH
-COMMANDS = HEAD + (
+DEPLOYMENTS_FIELD = "deployments: {operator: {name: a}, gang-scheduler: {name: b}}\n"
+MANIFESTS_DESCRIPTOR = DESCRIPTOR_HEAD + "start: manifests\ninstall: {manifests: [objects.yaml]}\n" + DEPLOYMENTS_FIELD
+CHART_FIELDS = 'chart: chart, release: mine, namespace: ours, values: [v.yaml], set: {tag: "a,${set.tag}"}'
+HELM_DESCRIPTOR = DESCRIPTOR_HEAD + f"start: helm\ninstall: {{helm: {{{CHART_FIELDS}}}}}\n" + DEPLOYMENTS_FIELD
+COMMANDS_DESCRIPTOR = DESCRIPTOR_HEAD + (
     "start: running\ncontrol:\n  operator:\n"
     '    {stop: ["${here}/tool", stop], start: ["${here}/tool", start, "${set.tag}"], kill: ["${here}/tool", kill]}\n'
 )
-TOOL = """#!{python}
+TOOL_SOURCE = """#!{python}
 import json, os, sys
 with open({log!r}, "a") as file:
     file.write(json.dumps({{"argv": sys.argv[1:], "env": dict(os.environ)}}) + "\\n")
@@ -47,12 +47,12 @@ sys.exit(os.path.exists({log!r} + ".fails"))
 """
 
 
-class Tool:
+class RecordingTool:
     """A program that records how it is called."""
 
     def __init__(self, path: Path) -> None:
         self._log = path.with_suffix(".calls")
-        path.write_text(TOOL.format(python=sys.executable, log=str(self._log)))
+        path.write_text(TOOL_SOURCE.format(python=sys.executable, log=str(self._log)))
         path.chmod(0o755)
 
     @property
@@ -64,10 +64,10 @@ class Tool:
 
 
 @pytest.fixture
-def helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
+def helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordingTool:
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    return Tool(tmp_path / "bin/helm")
+    return RecordingTool(tmp_path / "bin/helm")
 
 
 @pytest.fixture(autouse=True)
@@ -92,59 +92,71 @@ def facts(tmp_path: Path) -> ClusterFacts:
 
 
 @pytest.mark.parametrize(
-    ("text", "old", "new", "words"),
+    ("text", "old", "new", "expected_text"),
     [
         (
-            MANIFESTS,
+            MANIFESTS_DESCRIPTOR,
             "manifests: [objects.yaml]",
             "",
             "mine.yaml:9: start: there is nothing to deploy: install.manifests",
         ),
         (
-            MANIFESTS,
+            MANIFESTS_DESCRIPTOR,
             "gang-scheduler: {name: b}",
             "",
             'mine.yaml:5: roles[1]: the role "gang-scheduler" has no Deployment',
         ),
-        (MANIFESTS, "start: manifests", "start: helm", "install.manifests: has no meaning with start: helm"),
-        (MANIFESTS, "start: manifests\n", "", "deployments: has no meaning with start: processes — remove it, or say"),
-        (MANIFESTS, "[objects.yaml]", "[nowhere]", "install.manifests[0]: no YAML file at nowhere"),
+        (MANIFESTS_DESCRIPTOR, "start: manifests", "start: helm", "install.manifests: has no meaning with start: helm"),
         (
-            MANIFESTS,
+            MANIFESTS_DESCRIPTOR,
+            "start: manifests\n",
+            "",
+            "deployments: has no meaning with start: processes — remove it, or say",
+        ),
+        (MANIFESTS_DESCRIPTOR, "[objects.yaml]", "[nowhere]", "install.manifests[0]: no YAML file at nowhere"),
+        (
+            MANIFESTS_DESCRIPTOR,
             "parameters:",
             "features: [leader-election]\nparameters:",
             "features[0]: a second operator can only",
         ),
-        (HELM, "chart: chart", "chart: charts", "install.helm.chart: charts does not exist — give a path relative"),
-        (HELM, "[v.yaml]", "[w.yaml]", "install.helm.values[0]: w.yaml does not exist"),
         (
-            HELM,
+            HELM_DESCRIPTOR,
+            "chart: chart",
+            "chart: charts",
+            "install.helm.chart: charts does not exist — give a path relative",
+        ),
+        (HELM_DESCRIPTOR, "[v.yaml]", "[w.yaml]", "install.helm.values[0]: w.yaml does not exist"),
+        (
+            HELM_DESCRIPTOR,
             "${set.tag}",
             "${set.tga}",
             'install.helm.set.tag: ${set.tga}: there is no such parameter — did you mean "tag"',
         ),
-        (COMMANDS, "start: running\n", "", "control: has no meaning with start: processes"),
-        (COMMANDS, "${here}/tool", "${here}/none", "control.operator.stop[0]: none does not exist"),
+        (COMMANDS_DESCRIPTOR, "start: running\n", "", "control: has no meaning with start: processes"),
+        (COMMANDS_DESCRIPTOR, "${here}/tool", "${here}/none", "control.operator.stop[0]: none does not exist"),
     ],
 )
-def test_a_mistake_gets_one_line(helm: Tool, text: str, old: str, new: str, words: str) -> None:
-    Tool(Path("tool"))
+def test_a_mistake_is_reported_in_one_line(
+    helm: RecordingTool, text: str, old: str, new: str, expected_text: str
+) -> None:
+    RecordingTool(Path("tool"))
     assert old in text
     with pytest.raises(UsageError) as caught:
         load(text.replace(old, new, 1))
-    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert expected_text in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_helm_is_needed_only_by_those_who_say_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_helm_is_needed_only_by_descriptors_that_use_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert load(MANIFESTS).start == "manifests"
+    assert load(MANIFESTS_DESCRIPTOR).start == "manifests"
     with pytest.raises(UsageError, match=r'^mine.yaml:9: start: "helm" is not on PATH — install it'):
-        load(HELM)
+        load(HELM_DESCRIPTOR)
 
 
-def test_a_deployed_one_is_refused_where_nothing_would_run(helm: Tool) -> None:
+def test_a_deployed_implementation_is_refused_on_nodes_without_containers(helm: RecordingTool) -> None:
     with pytest.raises(UsageError, match=r"start: manifests needs nodes that run containers, .* --cluster existing"):
-        deployment.require_containers(load(MANIFESTS))
+        deployment.require_containers(load(MANIFESTS_DESCRIPTOR))
     deployment.require_containers(loading.load("reference"))
 
 
@@ -152,31 +164,37 @@ def test_a_deployed_one_is_refused_where_nothing_would_run(helm: Tool) -> None:
 
 
 def test_a_release_is_upgraded_only_to_another_version_and_uninstalled(
-    helm: Tool, facts: ClusterFacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    helm: RecordingTool, facts: ClusterFacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI_TOKEN", "secret")
     monkeypatch.setenv("KUBECONFIG", "/another/cluster")
-    release, now, earlier = Release(Values(facts, "mine")), load(HELM), load(HELM, tag="0")
-    for implementation in (now, now, earlier):
+    release, current_version, earlier_version = (
+        Release(Values(facts, "mine")),
+        load(HELM_DESCRIPTOR),
+        load(HELM_DESCRIPTOR, tag="0"),
+    )
+    for implementation in (current_version, current_version, earlier_version):
         release.apply(implementation)
     release.remove()
-    first, second, third = helm.calls
+    install_call, upgrade_call, uninstall_call = helm.calls
     chart = ["upgrade", "--install", "mine", str(tmp_path / "chart"), "--namespace", "ours", "--create-namespace"]
     files = ["--values", str(tmp_path / "v.yaml"), "--set-string", r"tag=a\,1"]
-    assert first["argv"] == [*chart, *files, "--kubeconfig", str(facts.kubeconfig)]
-    assert r"tag=a\,0" in second["argv"]
-    assert third["argv"][:2] == ["uninstall", "mine"] and str(facts.kubeconfig) in third["argv"]
-    assert not {"CI_TOKEN", "KUBECONFIG"} & first["env"].keys()
+    assert install_call["argv"] == [*chart, *files, "--kubeconfig", str(facts.kubeconfig)]
+    assert r"tag=a\,0" in upgrade_call["argv"]
+    assert uninstall_call["argv"][:2] == ["uninstall", "mine"] and str(facts.kubeconfig) in uninstall_call["argv"]
+    assert not {"CI_TOKEN", "KUBECONFIG"} & install_call["env"].keys()
 
 
-def test_a_chart_that_cannot_be_installed_gets_the_reason_of_helm(helm: Tool, facts: ClusterFacts) -> None:
+def test_a_chart_that_cannot_be_installed_is_reported_with_helms_reason(
+    helm: RecordingTool, facts: ClusterFacts
+) -> None:
     helm.fail()
     with pytest.raises(HarnessError, match=r"mine.yaml:10: install.helm: helm upgrade failed: exit code 1"):
-        Release(Values(facts, "mine")).apply(load(HELM))
+        Release(Values(facts, "mine")).apply(load(HELM_DESCRIPTOR))
 
 
-def test_a_foreign_deployment_is_not_the_judged_version(facts: ClusterFacts) -> None:
-    driver = Driver(load(MANIFESTS), facts)
+def test_a_deployment_of_another_client_is_not_the_judged_version(facts: ClusterFacts) -> None:
+    driver = Driver(load(MANIFESTS_DESCRIPTOR), facts)
     assert not driver.alive(Role.OPERATOR), "so a start deploys it, without a look at what runs under its name"
 
 
@@ -184,24 +202,24 @@ def test_a_foreign_deployment_is_not_the_judged_version(facts: ClusterFacts) -> 
 
 
 @pytest.fixture
-def tool() -> Tool:
-    return Tool(Path("tool"))
+def tool() -> RecordingTool:
+    return RecordingTool(Path("tool"))
 
 
 @pytest.fixture
-def driver(tool: Tool, facts: ClusterFacts) -> Iterator[Driver]:
-    with Driver(load(COMMANDS), facts) as running:
-        yield running
+def driver(tool: RecordingTool, facts: ClusterFacts) -> Iterator[Driver]:
+    with Driver(load(COMMANDS_DESCRIPTOR), facts) as running_driver:
+        yield running_driver
 
 
-def words(tool: Tool) -> list[str]:
+def called_commands(tool: RecordingTool) -> list[str]:
     return [" ".join(call["argv"]) for call in tool.calls]
 
 
-def test_a_role_with_commands_is_controlled_and_others_are_not(driver: Driver, tool: Tool) -> None:
+def test_a_role_with_commands_is_controlled_and_others_are_not(driver: Driver, tool: RecordingTool) -> None:
     assert driver.controls(Role.OPERATOR) and not driver.controls(Role.GANG_SCHEDULER)
     driver.start()
-    assert words(tool) == [], "it runs already"
+    assert called_commands(tool) == [], "it runs already"
     driver.stop(Role.OPERATOR)
     assert not driver.alive(Role.OPERATOR)
     driver.stop(Role.OPERATOR)
@@ -209,25 +227,25 @@ def test_a_role_with_commands_is_controlled_and_others_are_not(driver: Driver, t
     driver.kill(Role.OPERATOR)
     driver.restart(Role.OPERATOR)
     assert driver.alive(Role.OPERATOR)
-    assert words(tool) == ["stop", "start 1", "kill", "start 1"]
+    assert called_commands(tool) == ["stop", "start 1", "kill", "start 1"]
     assert tool.calls[0]["env"]["KUBECONFIG"] == str(driver.cluster.kubeconfig)
     log = driver.logs()["operator"]
     assert log.read_text().splitlines()[0] == "said by stop"
 
 
-def test_it_runs_again_at_the_end(tool: Tool, facts: ClusterFacts) -> None:
-    with Driver(load(COMMANDS), facts) as driver:
+def test_a_stopped_operator_is_started_again_at_the_end(tool: RecordingTool, facts: ClusterFacts) -> None:
+    with Driver(load(COMMANDS_DESCRIPTOR), facts) as driver:
         driver.stop(Role.OPERATOR)
-    assert words(tool) == ["stop", "start 1"]
+    assert called_commands(tool) == ["stop", "start 1"]
 
 
-def test_an_earlier_version_is_started_by_the_same_command(driver: Driver, tool: Tool) -> None:
-    driver.operators.become(load(COMMANDS, tag="0"))
+def test_an_earlier_version_is_started_by_the_same_command(driver: Driver, tool: RecordingTool) -> None:
+    driver.operators.become(load(COMMANDS_DESCRIPTOR, tag="0"))
     driver.operators.become(driver.descriptor)
-    assert words(tool) == ["stop", "start 0", "stop", "start 1"]
+    assert called_commands(tool) == ["stop", "start 0", "stop", "start 1"]
 
 
-def test_a_command_that_fails_is_reported_with_its_output(driver: Driver, tool: Tool) -> None:
+def test_a_command_that_fails_is_reported_with_its_output(driver: Driver, tool: RecordingTool) -> None:
     tool.fail()
     with pytest.raises(HarnessError, match=r"tool exited with code 1; it said: said by stop"):
         driver.stop(Role.OPERATOR)

@@ -22,10 +22,10 @@ from kube.errors import ApiError
 from kube.resource import NODES, PODS
 
 NODE = "stand-in"
-CHECK_INTERVAL = 0.1
+CHECK_INTERVAL_SECONDS = 0.1
 
 
-class StandIn:
+class FakeKubelet:
     """The node and its pods. `folder` holds the pods' logs and a certificate."""
 
     def __init__(self, kubeconfig: Path, folder: Path) -> None:
@@ -33,20 +33,20 @@ class StandIn:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         """Processes by the uid of their pod."""
         self._restarts: dict[str, int] = {}
-        self._codes: dict[str, int] = {}
-        self._stopped = threading.Event()
+        self._exit_codes: dict[str, int] = {}
+        self._stop_requested = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
-        self._server = self._log_server()
+        self._server = self._create_log_server()
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[StandIn]:
+    def run_node(self) -> Iterator[FakeKubelet]:
         """Run the node; at the end, kill every process."""
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self._thread.start()
         try:
             yield self
         finally:
-            self._stopped.set()
+            self._stop_requested.set()
             self._thread.join()
             self._server.shutdown()
             self._server.server_close()
@@ -56,99 +56,101 @@ class StandIn:
 
     async def _run(self) -> None:
         async with Client.from_kubeconfig(self._kubeconfig, user_agent=NODE) as client:
-            await self._make_node(client)
+            await self._create_node(client)
             while True:
-                if self._stopped.is_set():
+                if self._stop_requested.is_set():
                     break
-                await self._look(client)
-                await asyncio.sleep(CHECK_INTERVAL)
+                await self._sync_pods(client)
+                await asyncio.sleep(CHECK_INTERVAL_SECONDS)
             await client.delete(NODES, None, NODE)
 
-    async def _make_node(self, client: Client) -> None:
+    async def _create_node(self, client: Client) -> None:
         node = nodes.node_manifest(nodes.profile("tiny"), 0)
         metadata = {**node["metadata"], "name": NODE, "annotations": {"conformance.grove.io/hold-status": "yes"}}
         metadata["labels"] = {**metadata["labels"], nodes.HOSTNAME: NODE}
         await client.create(NODES, {**node, "metadata": metadata})
         now = status.now()
-        ready = {"type": "Ready", "status": "True", "lastTransitionTime": now, "lastHeartbeatTime": now}
+        ready_condition = {"type": "Ready", "status": "True", "lastTransitionTime": now, "lastHeartbeatTime": now}
         body = {
             "status": {
                 **node["status"],
-                "conditions": [ready],
+                "conditions": [ready_condition],
                 "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
                 "daemonEndpoints": {"kubeletEndpoint": {"Port": self._server.server_port}},
             }
         }
         await client.patch(NODES, None, NODE, body, content_type=MERGE_PATCH, subresource="status")
 
-    async def _look(self, client: Client) -> None:
+    async def _sync_pods(self, client: Client) -> None:
         pods = [pod for pod in await client.list(PODS) if pod["spec"].get("nodeName") == NODE]
         uids = {pod["metadata"]["uid"] for pod in pods}
         for uid in set(self.processes) - uids:  # deleted without a grace period
-            self._end(uid, kill=True)
+            self._end_process(uid, kill=True)
         for pod in pods:
             try:
-                await self._play(client, pod)
+                await self._sync_pod(client, pod)
             except ApiError as error:
                 if not (error.not_found or error.conflict):
                     raise
 
-    async def _play(self, client: Client, pod: dict[str, Any]) -> None:
+    async def _sync_pod(self, client: Client, pod: dict[str, Any]) -> None:
         metadata, uid = pod["metadata"], pod["metadata"]["uid"]
         if metadata.get("deletionTimestamp"):
-            self._end(uid, kill=False)
+            self._end_process(uid, kill=False)
             await client.delete(PODS, metadata["namespace"], metadata["name"], uid=uid, grace_seconds=0)
             return
         process = self.processes.get(uid)
         if process is None or process.poll() is not None:
             if process is not None:
-                self._codes[uid] = process.returncode if process.returncode >= 0 else 128 - process.returncode
+                self._exit_codes[uid] = process.returncode if process.returncode >= 0 else 128 - process.returncode
                 self._restarts[uid] = self._restarts.get(uid, 0) + 1
-            self._start(pod)
+            self._start_container(pod)
         (container,) = pod["spec"]["containers"]
-        ready = await asyncio.to_thread(_answers, container["readinessProbe"]["httpGet"])
-        desired = self._status(pod, container, ready)
-        if _shape(desired) != _shape(pod.get("status") or {}):
-            place = (metadata["namespace"], metadata["name"])
-            await client.patch(PODS, *place, {"status": desired}, content_type=MERGE_PATCH, subresource="status")
+        is_ready = await asyncio.to_thread(_is_ready, container["readinessProbe"]["httpGet"])
+        desired = self._pod_status(pod, container, is_ready)
+        if _compared_parts(desired) != _compared_parts(pod.get("status") or {}):
+            pod_key = (metadata["namespace"], metadata["name"])
+            await client.patch(PODS, *pod_key, {"status": desired}, content_type=MERGE_PATCH, subresource="status")
 
-    def _status(self, pod: dict[str, Any], container: dict[str, Any], ready: bool) -> dict[str, Any]:
+    def _pod_status(self, pod: dict[str, Any], container: dict[str, Any], is_ready: bool) -> dict[str, Any]:
         uid, now = pod["metadata"]["uid"], status.now()
-        last = {"terminated": {"exitCode": self._codes[uid], "finishedAt": now}} if uid in self._codes else {}
+        last_state = (
+            {"terminated": {"exitCode": self._exit_codes[uid], "finishedAt": now}} if uid in self._exit_codes else {}
+        )
         container_status = {
             "name": container["name"],
             "image": container["image"],
             "imageID": "",
-            "ready": ready,
+            "ready": is_ready,
             "restartCount": self._restarts.get(uid, 0),
             "state": {"running": {"startedAt": now}},
-            "lastState": last,
+            "lastState": last_state,
         }
-        condition_states = {"PodScheduled": True, "Initialized": True, "ContainersReady": ready, "Ready": ready}
+        condition_states = {"PodScheduled": True, "Initialized": True, "ContainersReady": is_ready, "Ready": is_ready}
         conditions = [
             {"type": condition_type, "status": str(is_true), "lastTransitionTime": now}
             for condition_type, is_true in condition_states.items()
         ]
         return {"phase": "Running", "conditions": conditions, "containerStatuses": [container_status]}
 
-    def _start(self, pod: dict[str, Any]) -> None:
+    def _start_container(self, pod: dict[str, Any]) -> None:
         (container,) = pod["spec"]["containers"]
         uid = pod["metadata"]["uid"]
-        with self._log(pod["metadata"]["name"]).open("ab") as log:
+        with self._log_path(pod["metadata"]["name"]).open("ab") as log:
             self.processes[uid] = subprocess.Popen(
                 [*container["command"], *container.get("args", [])], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
-    def _end(self, uid: str, *, kill: bool) -> None:
+    def _end_process(self, uid: str, *, kill: bool) -> None:
         if (process := self.processes.pop(uid, None)) is not None:
             process.kill() if kill else process.terminate()
             process.wait()
 
-    def _log(self, pod: str) -> Path:
+    def _log_path(self, pod: str) -> Path:
         return self._folder / f"{pod}.log"
 
-    def _log_server(self) -> ThreadingHTTPServer:
-        log = self._log
+    def _create_log_server(self) -> ThreadingHTTPServer:
+        log = self._log_path
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:  # /containerLogs/NAMESPACE/POD/CONTAINER
@@ -163,14 +165,14 @@ class StandIn:
                 pass
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         folder = Certificates(self._folder / "certificates").ensure()
-        tls.load_cert_chain(folder / "tls.crt", folder / "tls.key")
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
+        tls_context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+        server.socket = tls_context.wrap_socket(server.socket, server_side=True)
         return server
 
 
-def _answers(probe: dict[str, Any]) -> bool:
+def _is_ready(probe: dict[str, Any]) -> bool:
     url = f"http://{probe['host']}:{probe['port']}{probe['path']}"
     try:
         with urllib.request.urlopen(url, timeout=1) as answer:
@@ -179,7 +181,7 @@ def _answers(probe: dict[str, Any]) -> bool:
         return False
 
 
-def _shape(pod_status: dict[str, Any]) -> object:
+def _compared_parts(pod_status: dict[str, Any]) -> object:
     """Return the parts of a status that are compared: the phase, and readiness and restarts of each container."""
     containers = [(c["ready"], c["restartCount"]) for c in pod_status.get("containerStatuses") or []]
     return pod_status.get("phase"), containers
