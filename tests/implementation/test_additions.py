@@ -1,4 +1,4 @@
-"""Tests that objects of the suite get the labels and annotations that a gang scheduler needs, and no other changes."""
+"""Tests that the suite's objects get the labels and annotations that a gang scheduler needs, and no other changes."""
 
 from __future__ import annotations
 

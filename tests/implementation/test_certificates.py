@@ -1,4 +1,4 @@
-"""Tests of certificates that a TLS client on loopback accepts and that only their owner can read."""
+"""Tests that TLS clients on loopback accept the certificates, and that only their owner can read them."""
 
 from __future__ import annotations
 

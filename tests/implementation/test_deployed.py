@@ -1,5 +1,5 @@
 """Tests of implementations that are deployed in the cluster by manifests or by Helm: their Deployments are started,
-stopped, killed, watched and removed through the API. A stand-in for a kubelet runs the containers of their pods."""
+stopped, killed, watched and removed through the API. A fake kubelet runs the containers of their pods."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests that a descriptor is either understood or rejected in one line that says what is wrong, where, and how to fix
-it."""
+"""Tests that a descriptor is either loaded, or rejected in one line that names the mistake, its location and its
+correction."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ def test_an_unknown_implementation_is_reported(tmp_path: Path) -> None:
 
 
 def test_the_lease_of_a_leader_has_the_name_that_the_descriptor_gives(load) -> None:
-    """The history records this Lease and no others."""
+    """The history records this Lease and no other Leases."""
     elected_descriptor = VALID_DESCRIPTOR.replace("[hpa]", "[leader-election]")
     for text, lease in (
         (elected_descriptor, LEASE),

@@ -1,4 +1,5 @@
-"""Tests of the driver: which implementation plays which role, what its processes get, and what happens to them."""
+"""Tests of the driver: which implementation plays which role, which values its processes get, and how they start and
+end."""
 
 from __future__ import annotations
 
@@ -93,7 +94,7 @@ def create_driver(facts: ClusterFacts) -> Iterator[Callable[..., Driver]]:
 
 
 def received_values(driver: Driver, role: Role) -> dict:
-    """Return the arguments, environment and folder that the most recent process of a role has printed."""
+    """Return the arguments, the environment and the folder that the latest process of a role has printed."""
     return json.loads([line for line in driver.log(role).read_text().splitlines() if line.startswith("{")][-1])
 
 
@@ -270,7 +271,7 @@ def test_nothing_is_started_for_a_running_implementation(tmp_path: Path, create_
         )
     )
     driver = create_driver(loading.load(str(tmp_path / "there.yaml")))
-    driver.install()  # there is no API server, so it must not contact one
+    driver.install()  # there is no API server, so the driver must not contact one
     driver.start()
     assert not driver.alive(Role.OPERATOR)
     assert _pid(driver, Role.OPERATOR) is None

@@ -1,4 +1,4 @@
-"""Tests of the errors for CRDs that are not established in time. Needs no cluster."""
+"""Tests of the errors that report CRDs that are not established in time. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.implementation import installation
 def test_a_crd_that_is_not_established_in_time_is_explained(
     accepted: str, error: type[HarnessError], reason: str
 ) -> None:
-    """Names that are already taken are a mistake of the manifest; any other delay means that the API server is too
+    """A name that is already in use is a mistake in the manifest. Any other delay means that the API server is too
     slow."""
     conditions = [{"type": "NamesAccepted", "status": accepted, "message": "" if accepted == "True" else "in use"}]
     crd = {"metadata": {"name": "gadgets.example.com"}, "status": {"conditions": conditions}}

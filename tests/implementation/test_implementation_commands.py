@@ -1,4 +1,4 @@
-"""Tests of `grove-conformance implementation …`: its output, and the one line for a mistake."""
+"""Tests of `grove-conformance implementation …`: its output, and the line that reports a mistake."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Call:
-    """Return a function that calls a command in an empty folder and returns the exit code, the output and the error
-    output."""
+    """A function that calls a command in an empty folder and returns the exit code, the output and the error output."""
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str) -> tuple[int, str, str]:

@@ -1,4 +1,4 @@
-"""Tests that the objects of an implementation are in effect on a real API server when `install` returns."""
+"""Tests on a real API server that the objects of an implementation are in effect when `install` returns."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def run_request(cluster: Cluster) -> Callable[[Callable[[Client], Awaitable[T]]], T]:
-    """Return a function that runs a coroutine function with a client of the cluster."""
+    """A function that runs a coroutine function with a client of the cluster, and returns its result."""
 
     def run_request(request: Callable[[Client], Awaitable[T]]) -> T:
         async def main() -> T:
@@ -72,7 +72,7 @@ def test_crds_are_usable_when_install_returns(cluster: Cluster, run_request) -> 
     driver.install()
     assert run_request(lambda client: client.list(POD_CLIQUE_SETS)) == []
     assert "podcliquesets.grove.io" in names(run_request(lambda client: client.list(CRDS)))
-    driver.install()  # a second call changes nothing and does not wait
+    driver.install()  # the second call changes nothing and does not wait
 
 
 def test_a_crd_that_the_api_server_refuses_is_reported(run_request) -> None:
@@ -216,7 +216,7 @@ def test_each_role_is_a_user_with_the_permissions_in_the_descriptor(
     Driver(loading.load(str(tmp_path / "mine.yaml")), facts, loading.load("reference")).install()
 
     def access_of(path: Path) -> tuple[str, bool]:
-        """Return the user that the API server sees for a kubeconfig, and whether it may list nodes."""
+        """Return the user as which the API server authenticates a kubeconfig, and whether that user may list nodes."""
 
         async def main() -> tuple[str, bool]:
             async with Client.from_kubeconfig(path, user_agent="grove-conformance") as client:

@@ -1,4 +1,4 @@
-"""Tests that the output of talkative processes is read only once, and that it is bounded."""
+"""Tests that the output of processes is read only once, and that its size is limited."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_only_new_output_is_read(log: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert not process_output.has("ready")
     append(log, "dy\nmore")
     assert process_output.has("ready")
-    assert process_output.has("ready")  # also at the next check
+    assert process_output.has("ready")  # and also at the next check
     assert process_output._read >= position
 
 
@@ -60,7 +60,7 @@ def test_a_file_that_grows_too_large_is_cut_and_still_read(log: Path, monkeypatc
     monkeypatch.setattr(output, "MAX_BYTES", 1 << 20)
     monkeypatch.setattr(output, "KEPT", 1000)
     process_output = Output(log)
-    with log.open("ab") as process:  # opened as the process opens it
+    with log.open("ab") as process:  # opened in the same mode as by the process
         process.write(b"words\n" * 200_000)
         process.flush()
         assert not process_output.has("ready")
@@ -145,7 +145,8 @@ def test_output_of_an_earlier_process_is_not_found_after_a_cut(log: Path, monkey
 
 
 class GrowingFile:
-    """Replaces os.pread so that the file grows with each read, like a file that is written faster than it is read."""
+    """A replacement for os.pread that makes the file grow with each read, like a file that is written faster than it is
+    read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

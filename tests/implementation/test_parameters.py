@@ -1,4 +1,4 @@
-"""Tests of how `--set NAME=VALUE` is read."""
+"""Tests of parsing `--set NAME=VALUE`."""
 
 from __future__ import annotations
 

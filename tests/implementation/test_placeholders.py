@@ -1,5 +1,4 @@
-"""Tests of placeholders such as `${set.binary}`: which names are known, what is suggested, and how values are
-inserted."""
+"""Tests of placeholders such as `${set.binary}`: known names, suggestions for unknown names, and inserted values."""
 
 from __future__ import annotations
 

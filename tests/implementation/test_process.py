@@ -1,4 +1,4 @@
-"""Tests that a process is started in its own group, is watched, and ends together with every member of the group."""
+"""Tests that a process starts in its own group, is watched, and ends together with every member of the group."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ def child_of(group: ProcessGroup) -> psutil.Process:
 
 
 def supervisor_of(process: psutil.Process) -> psutil.Process:
-    """Return the parent of a process, which must be a supervisor: a broken test must never kill init or a shell."""
+    """Return the parent of a process. It must be a supervisor, because a broken test must never kill init or a
+    shell."""
     parent = process.parent()
     assert parent is not None and parent.pid != 1
     assert any(argument.endswith("/supervisor.py") for argument in parent.cmdline()), parent.cmdline()
@@ -111,7 +112,8 @@ def supervisor_of(process: psutil.Process) -> psutil.Process:
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """Return whether a process ends within 5 s. A zombie has ended as well; it stays until a process reaps it."""
+    """Return whether a process ends within 5 s. A zombie counts as ended, although it remains until its parent reaps
+    it."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         try:
@@ -142,7 +144,7 @@ def test_a_process_is_ready_once_a_page_responds_with_200(start_process: StartPr
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("piece", [b"HTTP/1.1 200 ", b"x", b""])
 def test_a_page_that_responds_byte_by_byte_has_not_answered(piece: bytes) -> None:
-    """Each byte arrives in time, but the first line never ends."""
+    """Each byte arrives before the timeout, but the first line never ends."""
     stop = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 

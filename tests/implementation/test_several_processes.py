@@ -1,5 +1,5 @@
-"""Tests of a role that several processes play: their order, their folders, ports and logs, and the message when one
-fails."""
+"""Tests of a role that several processes play: their order, their folders, ports and logs, and the message if one of
+them fails."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def create_driver(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
 
 
 def received_values(driver: Driver, name: str) -> list[dict[str, Any]]:
-    """Return the arguments and folders that the processes with this name have printed."""
+    """Return the values that the processes with this name have printed, in order."""
     return [json.loads(line) for line in driver.logs()[name].read_text().splitlines() if line.startswith("{")]
 
 
@@ -90,7 +90,7 @@ def test_each_process_has_its_own_folder_log_and_files_and_they_share_ports(crea
     assert operator["argv"] == ["21000"]
     assert [first["cwd"], second["cwd"]] == [str(folder / FIRST_NAME), str(folder / SECOND_NAME)]
     assert [(folder / name / "f").read_text() for name in (FIRST_NAME, SECOND_NAME)] == ["first", "second"]
-    assert second["at"] > first["at"] + 1  # the second process starts when the first one is ready
+    assert second["at"] > first["at"] + 1  # the second process starts when the first process is ready
     assert operator["at"] < first["at"] + 1  # another role does not wait
     assert set(driver.logs()) == {"operator", "operator-2", FIRST_NAME, SECOND_NAME}
 

@@ -1,4 +1,4 @@
-"""Tests that the suite accepts a new descriptor that is made from a few answers."""
+"""Tests that the suite accepts a new descriptor that was generated from a few answers."""
 
 from __future__ import annotations
 

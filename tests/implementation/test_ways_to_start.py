@@ -1,5 +1,5 @@
-"""Tests of implementations that are not processes of the suite: what their descriptors may say, how helm is called, and
-when the user's commands are called. Needs no cluster."""
+"""Tests of implementations that are not processes of the suite: valid fields of their descriptors, the calls of helm,
+and the calls of the user's commands. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ sys.exit(os.path.exists({log!r} + ".fails"))
 
 
 class RecordingTool:
-    """A program that records how it is called."""
+    """A program that records the arguments and the environment of its calls."""
 
     def __init__(self, path: Path) -> None:
         self._log = path.with_suffix(".calls")

@@ -1,4 +1,4 @@
-"""A stand-in for the kubelet of one node: it runs the containers of its pods as processes on this machine, probes and
+"""A fake kubelet for one node: it runs the containers of the node's pods as processes on this machine, probes and
 restarts them, and serves their logs. It does only what the tests of deployed implementations need."""
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ CHECK_INTERVAL_SECONDS = 0.1
 
 
 class FakeKubelet:
-    """The node and its pods. `folder` holds the pods' logs and a certificate."""
+    """The kubelet of a node. `folder` contains the logs of its pods and a certificate."""
 
     def __init__(self, kubeconfig: Path, folder: Path) -> None:
         self._kubeconfig, self._folder = kubeconfig, folder
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        """Processes by the uid of their pod."""
+        """Processes by pod UID."""
         self._restarts: dict[str, int] = {}
         self._exit_codes: dict[str, int] = {}
         self._stop_requested = threading.Event()
@@ -40,7 +40,7 @@ class FakeKubelet:
 
     @contextlib.contextmanager
     def run_node(self) -> Iterator[FakeKubelet]:
-        """Run the node; at the end, kill every process."""
+        """Run the node in the block, and kill every process at the end of the block."""
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self._thread.start()
         try:
@@ -182,6 +182,6 @@ def _is_ready(probe: dict[str, Any]) -> bool:
 
 
 def _compared_parts(pod_status: dict[str, Any]) -> object:
-    """Return the parts of a status that are compared: the phase, and readiness and restarts of each container."""
+    """Return the parts of a status that are compared: the phase, and the readiness and restarts of each container."""
     containers = [(c["ready"], c["restartCount"]) for c in pod_status.get("containerStatuses") or []]
     return pod_status.get("phase"), containers
