@@ -18,7 +18,7 @@ def result(
 ) -> dict[str, Any]:
     """Return the complete result of a run."""
     cost = {"processes": {"operator": {"cpuSeconds": 1.0, "memoryMiB": 50}}, "machine": machine()}
-    raw = {
+    raw_floor = {
         "markers": {"pods-created": floor / 2, "pods-ready": floor, "pods-deleted": 3.0},
         "creation": cost,
         "deletion": cost,
@@ -51,7 +51,7 @@ def result(
             "suite": {"commit": None, "modified": None},
             "loadBefore": [0.1, 0.1, 0.1],
         },
-        "floors": {"before": raw, "after": raw, "mean": raw["markers"]},
+        "floors": {"before": raw_floor, "after": raw_floor, "mean": raw_floor["markers"]},
         "phases": [
             phase(
                 "deploy", "create", "settled", {"pods-created": ready - 1, "pods-ready": ready}, writes, reads, floor

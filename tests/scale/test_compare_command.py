@@ -17,8 +17,8 @@ from tests.scale.sample_results import result
 def store_results(folder: Path, ready: float, offset: int) -> str:
     folder.mkdir()
     for number in range(6):
-        started = f"2026-01-01T00:{2 * number + offset:02}:00+00:00"
-        results.write({**result(ready=ready + number / 10), "startedAt": started}, folder / f"{number}.json")
+        start_time = f"2026-01-01T00:{2 * number + offset:02}:00+00:00"
+        results.write({**result(ready=ready + number / 10), "startedAt": start_time}, folder / f"{number}.json")
     return str(folder)
 
 
@@ -38,7 +38,7 @@ def test_results_are_compared_and_written(tmp_path: Path, capsys: pytest.Capture
     assert answer in capsys.readouterr().out
 
 
-def test_runs_one_after_the_other_are_compared_with_a_warning(tmp_path: Path) -> None:
+def test_runs_that_do_not_alternate_are_compared_with_a_warning(tmp_path: Path) -> None:
     base, head = store_results(tmp_path / "a", 20, 0), store_results(tmp_path / "b", 20, 30)
     assert compare(tmp_path, "--base", base, "--head", head) == 0
     [warning] = json.loads((tmp_path / "out" / "comparison.json").read_text())["warnings"]
@@ -77,7 +77,7 @@ def test_a_head_is_measured_against_a_stored_base_with_a_warning(
         (["--head", "reference"], "--base"),
     ],
 )
-def test_mistakes_are_one_line(
+def test_mistakes_are_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert compare(tmp_path, *arguments) == 4

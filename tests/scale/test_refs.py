@@ -12,7 +12,7 @@ from conformance.cluster.progress import silent
 from conformance.errors import UsageError
 from conformance.scale.compare.refs import Repository, settings_in
 
-COUNTING = "echo built >> ../count; cp source program"
+COUNTING_BUILD = "echo built >> ../count; cp source program"
 
 
 def git(repo: Path, *arguments: str) -> None:
@@ -35,7 +35,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def test_each_commit_is_built_once_in_its_own_work_tree(tmp_path: Path, repo: Path) -> None:
-    repository = Repository(repo, tmp_path / "builds", COUNTING)
+    repository = Repository(repo, tmp_path / "builds", COUNTING_BUILD)
     for ref, text in (("main", "one"), ("change", "two"), ("HEAD", "two"), ("main", "one")):
         tree = repository.built(repository.commit(ref), silent)
         assert (tree / "program").read_text() == text
@@ -56,7 +56,7 @@ def test_a_work_tree_that_was_not_completed_is_replaced(tmp_path: Path, repo: Pa
     assert (repository.built(commit, silent) / "source").read_text() == "one"
 
 
-def test_a_build_that_fails_is_reported_with_its_last_line_and_tried_again(tmp_path: Path, repo: Path) -> None:
+def test_a_failed_build_is_reported_with_its_last_line_and_retried(tmp_path: Path, repo: Path) -> None:
     repository = Repository(repo, tmp_path / "builds", "echo no compiler; exit 3")
     for _ in range(2):
         with pytest.raises(UsageError, match=r"exit code 3: no compiler — see .*\.log"):
@@ -72,7 +72,7 @@ def test_unknown_refs_and_folders_are_reported(tmp_path: Path, repo: Path) -> No
         Repository(tmp_path, tmp_path, "").commit("main")
 
 
-def test_parameters_name_the_work_tree() -> None:
+def test_parameters_may_refer_to_the_work_tree() -> None:
     settings = {"binary": "${worktree}/bin/op", "qps": "5"}
     assert settings_in(settings, Path("/trees/c")) == {"binary": "/trees/c/bin/op", "qps": "5"}
 
@@ -85,7 +85,7 @@ def test_parameters_name_the_work_tree() -> None:
         (["--repo", "none", "--implementation", "reference-plain"], "is not a git repository"),
     ],
 )
-def test_mistakes_are_one_line(
+def test_mistakes_are_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     command = ["scale", "compare", "--base", "main", "--head", "main", "--dir", str(tmp_path), *arguments]

@@ -7,14 +7,20 @@ from collections import Counter
 from conformance.cluster.audit import AuditKey
 from conformance.scale.requests import counted, throttled
 
-USERS = {"kube-controller-manager": "kwok-admin", "kwok-controller": "kwok-admin", "kube-scheduler": "kwok-admin"}
+USER_BY_PROGRAM = {
+    "kube-controller-manager": "kwok-admin",
+    "kwok-controller": "kwok-admin",
+    "kube-scheduler": "kwok-admin",
+}
 
 
 def key(program: str, verb: str = "create", resource: str = "pods", code: int = 201, user: str = "") -> AuditKey:
-    return AuditKey(verb, "", resource, user or USERS.get(program, "operator"), f"{program}/v1 (linux/amd64)", code)
+    return AuditKey(
+        verb, "", resource, user or USER_BY_PROGRAM.get(program, "operator"), f"{program}/v1 (linux/amd64)", code
+    )
 
 
-def test_writes_a_pod_leave_out_who_would_write_as_much_without_an_operator() -> None:
+def test_writes_that_happen_also_without_an_operator_do_not_count() -> None:
     requests = Counter(
         {
             key("an-operator"): 10,
@@ -39,7 +45,7 @@ def test_writes_a_pod_leave_out_who_would_write_as_much_without_an_operator() ->
     }
 
 
-def test_an_operator_counts_whatever_it_calls_itself() -> None:
+def test_an_operator_is_counted_with_any_user_agent() -> None:
     names = ("kwok-controller", "kube-scheduler", "grove-conformance-scale")
     requests = Counter({key(name, user="operator"): 1 for name in names})
     writes = counted(requests, 1)["writes"]
@@ -62,5 +68,5 @@ def test_reads_are_counted_separately_from_writes() -> None:
     assert isinstance(result["reads"]["rows"], list) and len(result["reads"]["rows"]) == 4
 
 
-def test_throttled_requests_count_whoever_sent_them() -> None:
+def test_throttled_requests_of_all_clients_count() -> None:
     assert throttled(Counter({key("grove-conformance-scale", code=429): 2, key("x", "get", code=429): 1})) == 3

@@ -59,11 +59,11 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
 
 
 def test_an_incomplete_result_is_valid_and_shown(tmp_path: Path) -> None:
-    stopped = copy.deepcopy(result())
-    stopped |= {"complete": False, "reason": "deploy: not over after 600 s", "phases": []}
-    stopped["floors"]["after"] = None
+    stopped_result = copy.deepcopy(result())
+    stopped_result |= {"complete": False, "reason": "deploy: not over after 600 s", "phases": []}
+    stopped_result["floors"]["after"] = None
     path = tmp_path / "stopped.json"
-    results.write(stopped, path)
+    results.write(stopped_result, path)
     with Path("/dev/null").open("w") as null:
         tables.show(results.read(path), Console(file=null))
 
@@ -80,7 +80,7 @@ def test_a_python_module_is_identified_by_its_sources_and_commit() -> None:
     assert program["digest"] != identity.of_process([sys.executable, "-m", "conformance"])["digest"]
 
 
-def test_a_python_module_of_another_work_tree_is_identified_by_that_one(tmp_path: Path) -> None:
+def test_a_python_module_of_another_work_tree_is_identified_by_that_work_tree(tmp_path: Path) -> None:
     (tmp_path / "reference_impl").mkdir()
     (tmp_path / "reference_impl" / "__main__.py").write_text("pass")
     command = [sys.executable, "-m", "reference_impl"]
@@ -91,27 +91,35 @@ def test_a_python_module_of_another_work_tree_is_identified_by_that_one(tmp_path
 def test_a_binary_is_identified_by_its_bytes_and_the_commit_of_its_work_tree(tmp_path: Path) -> None:
     binary = tmp_path / "operator"
     binary.write_bytes(b"one")
-    first = identity.of_process([str(binary), "--kubeconfig=x"])
-    assert (first["commit"], first["modified"]) == (None, None)
+    without_repository = identity.of_process([str(binary), "--kubeconfig=x"])
+    assert (without_repository["commit"], without_repository["modified"]) == (None, None)
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "add", "operator"], check=True)
     subprocess.run([*git, "commit", "-qm", "one"], check=True)
-    second = identity.of_process([str(binary)])
-    assert second["digest"] == first["digest"] and len(second["commit"]) == 40 and not second["modified"]
+    committed = identity.of_process([str(binary)])
+    assert (
+        committed["digest"] == without_repository["digest"]
+        and len(committed["commit"]) == 40
+        and not committed["modified"]
+    )
     binary.write_bytes(b"two")
-    third = identity.of_process([str(binary)])
-    assert third["digest"] != first["digest"] and third["modified"]
+    modified = identity.of_process([str(binary)])
+    assert modified["digest"] != without_repository["digest"] and modified["modified"]
 
 
 def test_the_identity_of_an_implementation_has_its_settings_but_no_paths(tmp_path: Path) -> None:
     programs = {"operator": {"digest": "sha256:1"}}
-    plain = identity.overall(programs, {})
-    assert plain == identity.overall(programs, {"binary": str(tmp_path)}) != identity.overall(programs, {"qps": "5"})
+    plain_identity = identity.overall(programs, {})
+    assert (
+        plain_identity
+        == identity.overall(programs, {"binary": str(tmp_path)})
+        != identity.overall(programs, {"qps": "5"})
+    )
     assert identity.overall({}, {}) is None and identity.overall({"operator": {"digest": None}}, {}) is None
 
 
-def test_a_result_names_no_folder_of_the_machine(tmp_path: Path) -> None:
+def test_a_result_contains_no_paths_of_the_machine(tmp_path: Path) -> None:
     settings = {"binary": str(tmp_path), "actions": "allocate, preempt", "path": "/healthz"}
     assert identity.published(settings) == {**settings, "binary": tmp_path.name}
 
@@ -120,13 +128,17 @@ def test_the_machine_is_described_and_its_load_is_attributed() -> None:
     description = machine.description()
     assert description["cpus"] > 0 and description["memoryMiB"] > 0
     meter = machine.ResourceMeter({}, threading.get_native_id())
-    end = time.thread_time() + 0.1
-    while time.thread_time() < end:
+    deadline = time.thread_time() + 0.1
+    while time.thread_time() < deadline:
         pass
     assert "suite" in meter.read()
-    read = meter.machine()
-    assert read["recorderCpuSeconds"] >= 0.05
-    assert read["foreignShare"] >= 0 and abs(read["clockJumpSeconds"]) < 1 and read["seconds"] > 0
+    machine_usage = meter.machine()
+    assert machine_usage["recorderCpuSeconds"] >= 0.05
+    assert (
+        machine_usage["foreignShare"] >= 0
+        and abs(machine_usage["clockJumpSeconds"]) < 1
+        and machine_usage["seconds"] > 0
+    )
 
 
 class ScenarioObjects:
@@ -141,8 +153,8 @@ class ScenarioObjects:
         status = {"replicas": 10, "availableReplicas": 10, "updatedReplicas": 10, "observedGeneration": 1}
         self.add("podcliquesets", "scale", status=status)
         for name in objects.cliques:
-            current = {"observedGeneration": 1, "readyReplicas": 2, "updatedReplicas": 2}
-            self.add("podcliques", name, spec={"replicas": 2}, metadata={"generation": 1}, status=current)
+            current_status = {"observedGeneration": 1, "readyReplicas": 2, "updatedReplicas": 2}
+            self.add("podcliques", name, spec={"replicas": 2}, metadata={"generation": 1}, status=current_status)
         for name in objects.gangs:
             self.add("podgangs", name)
         for index in range(20):
@@ -152,34 +164,36 @@ class ScenarioObjects:
         raw = orjson.dumps(document)
         self.log.append(ADDED, resource, namespace="space", name=name, uid=name, version="1", raw=raw, at=1.0)
 
-    def wrong(self) -> list[str]:
+    def find_problems(self) -> list[str]:
         tracker = Tracker(self.log, "space")
         tracker.read()
         objects = final_check.objects(tracker, self.scenario.expected(self.target.replicas), self.target)
         return [*objects, *final_check.statuses(tracker, self.target)]
 
 
-def test_the_final_check_accepts_what_is_expected() -> None:
-    assert ScenarioObjects().wrong() == []
+def test_the_final_check_accepts_the_expected_objects() -> None:
+    assert ScenarioObjects().find_problems() == []
 
 
 def test_the_final_check_counts_objects() -> None:
     objects = ScenarioObjects()
     objects.add("pods", "one-more")
     objects.add("podgangs", "stray", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
-    assert objects.wrong() == [
+    assert objects.find_problems() == [
         "21 pods instead of 20",
         "11 podgangs instead of 10",
         "1 objects are being deleted",
     ]
 
 
-def test_the_final_check_wants_current_statuses() -> None:
+def test_the_final_check_requires_current_statuses() -> None:
     objects = ScenarioObjects()
     objects.add("podcliquesets", "scale", status={"replicas": 10, "availableReplicas": 9, "lastErrors": [{}]})
-    stale = {"observedGeneration": 1, "readyReplicas": 2, "updatedReplicas": 2}
-    objects.add("podcliques", "scale-3-expert-worker", spec={"replicas": 2}, metadata={"generation": 2}, status=stale)
-    assert objects.wrong() == [
+    stale_status = {"observedGeneration": 1, "readyReplicas": 2, "updatedReplicas": 2}
+    objects.add(
+        "podcliques", "scale-3-expert-worker", spec={"replicas": 2}, metadata={"generation": 2}, status=stale_status
+    )
+    assert objects.find_problems() == [
         "availableReplicas of the set is 9 instead of 10",
         "updatedReplicas of the set is 0 instead of 10",
         "observedGeneration of the set is 0 instead of 1",
@@ -188,5 +202,5 @@ def test_the_final_check_wants_current_statuses() -> None:
     ]
 
 
-def test_the_project_itself_is_a_work_tree_or_none() -> None:
+def test_the_commit_of_the_project_has_all_fields() -> None:
     assert set(identity.commit_of(PROJECT)) == {"commit", "modified"}

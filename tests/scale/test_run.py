@@ -33,19 +33,19 @@ phases:
 """
 
 
-def scale(reports: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_scale(reports: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "conformance", "scale", "--scenario", "scale-20", "--report-dir", str(reports)]
     return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=280, check=False)
 
 
 @dataclass(frozen=True)
-class Played:
+class ScaleRun:
     """The result of a run as JSON, the same result as `results.read` returns it, and the name of the program that binds
     pods."""
 
     result: dict[str, Any]
-    read: dict[str, Any]
-    binds: str
+    read_result: dict[str, Any]
+    binder: str
 
     @property
     def phases(self) -> dict[str, dict[str, Any]]:
@@ -53,12 +53,12 @@ class Played:
         return {phase["name"]: phase for phase in self.result["phases"]}
 
 
-def counts(phase: dict[str, Any]) -> dict[tuple[str, str, str], int]:
+def writes_by_key(phase: dict[str, Any]) -> dict[tuple[str, str, str], int]:
     """Return the number of a phase's writes by program, verb and resource."""
     return {(row["program"], row["verb"], row["resource"]): row["count"] for row in phase["writes"]["rows"]}
 
 
-ARGUMENTS = {
+ARGUMENTS_BY_FORM = {
     "kube": ("--scheduler", "kube", "--write-floor"),  # the pods of the write floor are bound by kube-scheduler
     "gang": ("--scheduler", "gang"),
     "proxied": ("--scheduler", "kube", "--proxied"),
@@ -69,7 +69,7 @@ ARGUMENTS = {
     scope="module",
     params=["kube", *(pytest.param(form, marks=pytest.mark.thorough) for form in ("gang", "proxied"))],
 )
-def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Played:
+def scale_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ScaleRun:
     """Return the result of a scenario with several phases, run with kube-scheduler, with the gang scheduler, or with a
     proxy in front of the operator."""
     folder_ = tmp_path_factory.mktemp("scale")
@@ -77,61 +77,61 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     text = (folder("fixtures") / "scale" / "scale-20.yaml").read_text()
     scenario.write_text(text.replace("name: ScaleTest_20", "name: Phases") + PHASES)
     reports = folder_ / "reports"
-    done = scale(reports, "--scenario", str(scenario), *ARGUMENTS[request.param])
-    assert done.returncode == 0, done.stderr
+    process = run_scale(reports, "--scenario", str(scenario), *ARGUMENTS_BY_FORM[request.param])
+    assert process.returncode == 0, process.stderr
     [path] = reports.iterdir()
-    assert path.name in done.stdout and "pods-ready" in done.stdout
-    binds = "grove-reference-scheduler" if request.param == "gang" else "kube-scheduler"
-    return Played(json.loads(path.read_text()), results.read(path), binds)
+    assert path.name in process.stdout and "pods-ready" in process.stdout
+    binder = "grove-reference-scheduler" if request.param == "gang" else "kube-scheduler"
+    return ScaleRun(json.loads(path.read_text()), results.read(path), binder)
 
 
-def test_markers_follow_each_other(played: Played) -> None:
-    assert played.result["complete"] and played.result == played.read
-    deploy, delete = played.phases["deploy"], played.phases["delete"]
-    order = ["first-pod-created", "pods-created", "pods-scheduled", "pods-ready"]
-    times = [deploy["markers"][name] for name in order]
+def test_markers_are_in_order(scale_run: ScaleRun) -> None:
+    assert scale_run.result["complete"] and scale_run.result == scale_run.read_result
+    deploy, delete = scale_run.phases["deploy"], scale_run.phases["delete"]
+    marker_names = ["first-pod-created", "pods-created", "pods-scheduled", "pods-ready"]
+    times = [deploy["markers"][name] for name in marker_names]
     assert times == sorted(times) and times[0] > 0
     assert deploy["markers"]["pcs-available"] <= deploy["markers"]["pcs-all-available"]
     assert delete["markers"]["pcs-deleted"] <= delete["markers"]["all-deleted"]
     assert delete["markers"]["pods-deleted"] <= delete["markers"]["all-deleted"]
-    raw = played.result["floors"]["mean"]
-    assert deploy["timesFloor"]["pods-ready"] == pytest.approx(times[-1] / raw["pods-ready"], rel=0.02)
+    raw_floor = scale_run.result["floors"]["mean"]
+    assert deploy["timesFloor"]["pods-ready"] == pytest.approx(times[-1] / raw_floor["pods-ready"], rel=0.02)
     assert delete["timesFloor"]["all-deleted"] == pytest.approx(
-        delete["markers"]["all-deleted"] / raw["pods-deleted"], rel=0.02
+        delete["markers"]["all-deleted"] / raw_floor["pods-deleted"], rel=0.02
     )
 
 
-def test_the_floor_of_writes_makes_about_as_many_of_them(played: Played) -> None:
-    deploy, write_floor = played.phases["deploy"], played.result["floors"].get("write")
-    assert bool(write_floor) is (played.binds == "kube-scheduler")
+def test_the_write_floor_writes_about_as_much_as_the_operator(scale_run: ScaleRun) -> None:
+    deploy, write_floor = scale_run.phases["deploy"], scale_run.result["floors"].get("write")
+    assert bool(write_floor) is (scale_run.binder == "kube-scheduler")
     if write_floor:
         assert write_floor["markers"]["pods-created"] <= write_floor["markers"]["pods-ready"]
         assert 0.8 < write_floor["writes"] / deploy["writes"]["total"] < 1.2  # two runs do not write exactly the same
         assert deploy["timesWriteFloor"]["pods-ready"] > 0
 
 
-def test_what_a_run_stores_is_measured(played: Played) -> None:
-    storage = {name: phase["storage"] for name, phase in played.phases.items()}
+def test_the_storage_of_a_run_is_measured(scale_run: ScaleRun) -> None:
+    storage = {name: phase["storage"] for name, phase in scale_run.phases.items()}
     deploy = storage["deploy"]
     assert deploy["etcdMiB"] > 0.5 and 20 < deploy["apiServerLiveMiB"] < 2000
     assert deploy["records"] > 100 and 0.001 * deploy["records"] < deploy["recordedMiB"] < 0.05 * deploy["records"]
-    writes = played.phases["deploy"]["writes"]["total"]
+    writes = scale_run.phases["deploy"]["writes"]["total"]
     assert 0.0003 * writes < deploy["auditLogMiB"] < 0.05 * writes
 
 
-def test_writes_are_counted_by_program(played: Played) -> None:
-    deploy = played.phases["deploy"]
-    assert played.result["implementation"]["programs"]["operator"]["program"] == "reference_impl"
+def test_writes_are_counted_by_program(scale_run: ScaleRun) -> None:
+    deploy = scale_run.phases["deploy"]
+    assert scale_run.result["implementation"]["programs"]["operator"]["program"] == "reference_impl"
     readers = {row["program"] for row in deploy["reads"]["rows"]}
     assert "grove-conformance-recorder" in readers or "grove-reference-operator" in readers
-    rows = counts(deploy)
-    assert rows["grove-reference-operator", "create", "pods"] == 20
-    assert rows[played.binds, "create", "pods/binding"] == 20
+    writes_by_request = writes_by_key(deploy)
+    assert writes_by_request["grove-reference-operator", "create", "pods"] == 20
+    assert writes_by_request[scale_run.binder, "create", "pods/binding"] == 20
     assert 3 < deploy["writes"]["perPod"] < 9  # a pod, its gate, and its share of other objects
 
 
-def test_the_phases_of_a_scenario_file_are_played(played: Played) -> None:
-    phases = played.phases
+def test_the_phases_of_a_scenario_file_are_run(scale_run: ScaleRun) -> None:
+    phases = scale_run.phases
     assert list(phases) == ["deploy", "up", "down", "touch", "update", "delete"]
     assert [phases[name]["podsCreated"] for name in phases] == [20, 4, 0, 0, 12, 0]
     assert phases["down"]["markers"]["pods-at-target"] > 0
@@ -139,7 +139,7 @@ def test_the_phases_of_a_scenario_file_are_played(played: Played) -> None:
     assert phases["update"]["markers"]["first-pod-deleted"] < phases["update"]["markers"]["pcs-updated"]
 
 
-def test_an_operator_that_makes_nothing_ends_the_run_when_it_dies(tmp_path: Path) -> None:
+def test_the_exit_of_an_operator_without_pods_ends_the_run(tmp_path: Path) -> None:
     descriptor = tmp_path / "dies.yaml"
     descriptor.write_text(
         """
@@ -158,9 +158,9 @@ processes:
     ready: {log: starting}
 """
     )
-    done = scale(tmp_path / "reports", "--implementation", str(descriptor))
-    assert done.returncode == 1 and "0 pods created" in done.stderr, done.stderr
-    assert "operator" in done.stderr.splitlines()[-1]
+    process = run_scale(tmp_path / "reports", "--implementation", str(descriptor))
+    assert process.returncode == 1 and "0 pods created" in process.stderr, process.stderr
+    assert "operator" in process.stderr.splitlines()[-1]
     [path] = (tmp_path / "reports").iterdir()
     result = results.read(path)
     assert not result["complete"] and result["floors"]["before"] and "operator" in result["reason"]

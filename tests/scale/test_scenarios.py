@@ -11,12 +11,12 @@ from conformance.errors import UsageError
 from conformance.scale import scenario
 from conformance.scale.phases import Action, Until
 
-SMALL = folder("fixtures") / "scale" / "scale-20.yaml"
-SET = SMALL.parent / "sets" / "expert-worker.yaml"
+SMALL_SCENARIO = folder("fixtures") / "scale" / "scale-20.yaml"
+SET_FILE = SMALL_SCENARIO.parent / "sets" / "expert-worker.yaml"
 
 
-def test_a_scenario_gives_the_set_and_the_same_pods_without_an_operator() -> None:
-    small = scenario.read(SMALL)
+def test_a_scenario_yields_a_set_and_the_same_pods_without_an_operator() -> None:
+    small = scenario.read(SMALL_SCENARIO)
     manifest = small.pod_clique_set("there", "some-scheduler")
     [clique] = manifest["spec"]["template"]["cliques"]
     assert manifest["metadata"] == {"name": "scale", "namespace": "there"} and manifest["spec"]["replicas"] == 10
@@ -31,7 +31,7 @@ def test_a_scenario_gives_the_set_and_the_same_pods_without_an_operator() -> Non
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "message"),
+    ("old", "new", "message"),
     [
         ("replicas: 10", "replicas: many", "replicas"),
         ("count: 4", "count: 0", "nodes.count"),
@@ -43,37 +43,39 @@ def test_a_scenario_gives_the_set_and_the_same_pods_without_an_operator() -> Non
         ("description:", "descriptoin:", "descriptoin"),
     ],
 )
-def test_a_wrong_scenario_is_reported_with_file_and_field(tmp_path: Path, was: str, now: str, message: str) -> None:
-    text = SMALL.read_text()
-    assert was in text
+def test_an_invalid_scenario_is_reported_with_file_and_field(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = SMALL_SCENARIO.read_text()
+    assert old in text
     path = tmp_path / "wrong.yaml"
-    path.write_text(text.replace(was, now, 1))
+    path.write_text(text.replace(old, new, 1))
     with pytest.raises(UsageError, match=r"wrong\.yaml") as caught:
         scenario.read(path)
     assert message in str(caught.value)
 
 
-def write(path: Path, phases: str, was: str = "replicas: 10", now: str = "replicas: 10") -> Path:
-    path.write_text(SMALL.read_text().replace(was, now, 1) + f"phases: {phases}\n")
+def write_scenario(path: Path, phases: str, old: str = "replicas: 10", new: str = "replicas: 10") -> Path:
+    path.write_text(SMALL_SCENARIO.read_text().replace(old, new, 1) + f"phases: {phases}\n")
     return path
 
 
 def test_without_phases_a_set_is_deployed_and_deleted() -> None:
-    assert [(phase.name, phase.action, phase.until, phase.replicas) for phase in scenario.read(SMALL).phases] == [
+    assert [
+        (phase.name, phase.action, phase.until, phase.replicas) for phase in scenario.read(SMALL_SCENARIO).phases
+    ] == [
         ("deploy", Action.CREATE, Until.SETTLED, 10),
         ("delete", Action.DELETE, Until.GONE, 0),
     ]
 
 
 def test_phases_follow_the_replicas_of_the_set(tmp_path: Path) -> None:
-    path = write(
+    path = write_scenario(
         tmp_path / "up.yaml",
         "[{name: deploy, create: {}}, {name: up, scale: 15}, {repeat: 2, phases: [{name: down, scale: 5}]},"
         " {name: touch, patch: [{op: add, path: /metadata/annotations, value: {x: 'steady-${run}'}}],"
         " until: observed, hold: 3, unchanged: true}, {name: wait, until: settled}]",
     )
-    loaded = scenario.read(path)
-    assert [(phase.name, phase.replicas, phase.previous) for phase in loaded.phases] == [
+    loaded_scenario = scenario.read(path)
+    assert [(phase.name, phase.replicas, phase.previous) for phase in loaded_scenario.phases] == [
         ("deploy", 10, 0),
         ("up", 15, 10),
         ("down-c1", 5, 15),
@@ -81,8 +83,10 @@ def test_phases_follow_the_replicas_of_the_set(tmp_path: Path) -> None:
         ("touch", 5, 5),
         ("wait", 5, 5),
     ]
-    assert (loaded.peak, loaded.pods) == (15, 30) and len(loaded.plain_pods("there", "x")) == 30
-    touch = loaded.phases[4]
+    assert (loaded_scenario.peak, loaded_scenario.pods) == (15, 30) and len(
+        loaded_scenario.plain_pods("there", "x")
+    ) == 30
+    touch = loaded_scenario.phases[4]
     assert touch.operations("r1") == [{"op": "add", "path": "/metadata/annotations", "value": {"x": "steady-r1"}}]
     assert (touch.until, touch.hold, touch.unchanged) == (Until.OBSERVED, 3, True)
 
@@ -99,55 +103,57 @@ def test_phases_follow_the_replicas_of_the_set(tmp_path: Path) -> None:
         ("[]", "phases"),
     ],
 )
-def test_phases_that_make_no_sense_are_rejected(tmp_path: Path, phases: str, message: str) -> None:
+def test_inconsistent_phases_are_rejected(tmp_path: Path, phases: str, message: str) -> None:
     with pytest.raises(UsageError, match=r"wrong\.yaml:\d+") as caught:
-        scenario.read(write(tmp_path / "wrong.yaml", phases))
+        scenario.read(write_scenario(tmp_path / "wrong.yaml", phases))
     assert message in str(caught.value)
 
 
-def test_the_raw_floor_has_as_many_pods_as_there_is_room_for(tmp_path: Path) -> None:
-    loaded = scenario.read(write(tmp_path / "gangs.yaml", "[{name: a, create: {}, fits: 7}, {name: b, delete: {}}]"))
-    assert (loaded.pods, len(loaded.plain_pods("there", "x"))) == (20, 14)
-    assert [phase.fits for phase in loaded.phases] == [7, None]
+def test_the_raw_floor_has_as_many_pods_as_fit(tmp_path: Path) -> None:
+    loaded_scenario = scenario.read(
+        write_scenario(tmp_path / "gangs.yaml", "[{name: a, create: {}, fits: 7}, {name: b, delete: {}}]")
+    )
+    assert (loaded_scenario.pods, len(loaded_scenario.plain_pods("there", "x"))) == (20, 14)
+    assert [phase.fits for phase in loaded_scenario.phases] == [7, None]
 
 
-def test_the_raw_floor_may_take_as_long_as_the_longest_phase() -> None:
+def test_the_raw_floor_has_the_time_limit_of_the_longest_phase() -> None:
     assert [scenario.load(name).within for name in ("scale-20", "scale-10000")] == [600, 3600]
 
 
 def test_scaling_groups_multiply_the_pods_of_their_cliques(tmp_path: Path) -> None:
-    grouped = SET.read_text().replace(
+    set_with_group = SET_FILE.read_text().replace(
         "    cliques:\n",
         "    podCliqueScalingGroups: [{name: g, cliqueNames: [expert-worker], replicas: 3}]\n    cliques:\n",
     )
-    (tmp_path / "set.yaml").write_text(grouped)
+    (tmp_path / "set.yaml").write_text(set_with_group)
     path = tmp_path / "groups.yaml"
-    path.write_text(SMALL.read_text().replace("set: expert-worker", "set: set.yaml"))
-    loaded = scenario.read(path)
-    assert (loaded.pods_per_replica, loaded.pods) == (6, 60)
-    assert len({pod["metadata"]["name"] for pod in loaded.plain_pods("there", "x")}) == 60
+    path.write_text(SMALL_SCENARIO.read_text().replace("set: expert-worker", "set: set.yaml"))
+    loaded_scenario = scenario.read(path)
+    assert (loaded_scenario.pods_per_replica, loaded_scenario.pods) == (6, 60)
+    assert len({pod["metadata"]["name"] for pod in loaded_scenario.plain_pods("there", "x")}) == 60
 
 
-def test_the_digest_changes_with_the_load_only(tmp_path: Path) -> None:
-    text, path = SMALL.read_text(), tmp_path / "other.yaml"
-    digest = scenario.read(SMALL).digest
+def test_the_digest_depends_on_the_load_only(tmp_path: Path) -> None:
+    text, path = SMALL_SCENARIO.read_text(), tmp_path / "other.yaml"
+    digest = scenario.read(SMALL_SCENARIO).digest
     path.write_text(text.replace("ScaleTest_20", "Another").replace("description: ", "description: Also "))
     assert scenario.read(path).digest == digest
-    (tmp_path / "set.yaml").write_text(SET.read_text().replace("memory: 1Mi", "memory: 2Mi"))
-    for was, now in (
+    (tmp_path / "set.yaml").write_text(SET_FILE.read_text().replace("memory: 1Mi", "memory: 2Mi"))
+    for old, new in (
         ("count: 4", "count: 5"),
         ("set: expert-worker", "set: set.yaml"),
         ("replicas: 10", "replicas: 11"),
     ):
-        path.write_text(text.replace(was, now, 1))
+        path.write_text(text.replace(old, new, 1))
         assert scenario.read(path).digest != digest
-    assert scenario.read(write(path, "[{name: deploy, create: {}}]")).digest != digest
+    assert scenario.read(write_scenario(path, "[{name: deploy, create: {}}]")).digest != digest
 
 
 def test_a_scenario_may_be_a_file_of_the_user(tmp_path: Path) -> None:
-    assert scenario.load(str(write(tmp_path / "mine.yaml", "[{name: deploy, create: {}}]"))).pods == 20
+    assert scenario.load(str(write_scenario(tmp_path / "mine.yaml", "[{name: deploy, create: {}}]"))).pods == 20
 
 
-def test_an_unknown_scenario_is_answered_with_the_nearest() -> None:
+def test_an_unknown_scenario_is_reported_with_a_suggestion() -> None:
     with pytest.raises(UsageError, match="scale-1000"):
         scenario.load("scale-100")

@@ -14,7 +14,7 @@ from conformance.scale.compare import statistics
 from conformance.scale.compare.statistics import band, estimate, fewest_pairs
 from conformance.scale.compare.verdicts import CountVerdict, Timed, TimeVerdict, counted, timed
 
-NOISE = 0.06
+NOISE_DEVIATION = 0.06
 """Standard deviation of the logarithm of a run's time, as on a laptop."""
 
 
@@ -24,61 +24,64 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics, "RESAMPLES", 99)
 
 
-def random_times(chance: random.Random, rounds: int, effect: float) -> tuple[list[float], list[float]]:
+def random_times(random_source: random.Random, rounds: int, effect: float) -> tuple[list[float], list[float]]:
     """Return the times of both sides in random rounds of about 20 s: a drift that the sides of a round share, noise for
     each run, and an effect on the head."""
     base, head = [], []
     for number in range(rounds):
-        shared = math.log(20) + 0.05 * number
-        base.append(math.exp(shared + chance.gauss(0, NOISE)))
-        head.append(math.exp(shared + chance.gauss(0, NOISE)) * (1 + effect))
+        shared_time = math.log(20) + 0.05 * number
+        base.append(math.exp(shared_time + random_source.gauss(0, NOISE_DEVIATION)))
+        head.append(math.exp(shared_time + random_source.gauss(0, NOISE_DEVIATION)) * (1 + effect))
     return base, head
 
 
-def verdicts(rounds: int, effect: float, comparisons: int) -> list[Timed]:
-    chance = random.Random(7)
-    return [timed(*random_times(chance, rounds, effect), 0.05, seed=1) for _ in range(comparisons)]
+def time_verdicts(rounds: int, effect: float, comparisons: int) -> list[Timed]:
+    random_source = random.Random(7)
+    return [timed(*random_times(random_source, rounds, effect), 0.05, seed=1) for _ in range(comparisons)]
 
 
 @pytest.mark.usefixtures("few_resamples")
-def test_of_equal_sides_few_are_called_different() -> None:
-    outcomes = [comparison.verdict for comparison in verdicts(8, 0.0, 100)]
+def test_few_comparisons_of_equal_sides_find_a_difference() -> None:
+    outcomes = [comparison.verdict for comparison in time_verdicts(8, 0.0, 100)]
     assert (
         outcomes.count(TimeVerdict.SLOWER) + outcomes.count(TimeVerdict.FASTER) <= 8
     )  # 5 are expected; the probability of 9 or more is 3%
 
 
 @pytest.mark.usefixtures("few_resamples")
-def test_a_quarter_more_is_seen_within_eight_rounds() -> None:
-    outcomes = [comparison.verdict for comparison in verdicts(8, 0.25, 40)]
+def test_an_increase_by_a_quarter_is_detected_within_eight_rounds() -> None:
+    outcomes = [comparison.verdict for comparison in time_verdicts(8, 0.25, 40)]
     assert outcomes.count(TimeVerdict.SLOWER) >= 38
 
 
 @pytest.mark.usefixtures("few_resamples")
-def test_the_smallest_visible_effect_is_seen_in_four_of_five_comparisons() -> None:
-    smallest = estimate(*random_times(random.Random(3), 200, 0.0), 0.05, seed=1)
-    spread = math.sqrt(2) * NOISE
-    assert smallest.smallest is not None
-    assert smallest.smallest == pytest.approx(2.85 * spread / math.sqrt(200), rel=0.25)
-    visible = math.expm1(statistics._factor(8, 0.05) * spread / math.sqrt(8))
-    outcomes = [comparison.verdict for comparison in verdicts(8, visible, 60)]
+def test_the_smallest_visible_effect_is_detected_in_four_of_five_comparisons() -> None:
+    null_estimate = estimate(*random_times(random.Random(3), 200, 0.0), 0.05, seed=1)
+    spread = math.sqrt(2) * NOISE_DEVIATION
+    assert null_estimate.smallest is not None
+    assert null_estimate.smallest == pytest.approx(2.85 * spread / math.sqrt(200), rel=0.25)
+    visible_effect = math.expm1(statistics._factor(8, 0.05) * spread / math.sqrt(8))
+    outcomes = [comparison.verdict for comparison in time_verdicts(8, visible_effect, 60)]
     assert 0.65 <= outcomes.count(TimeVerdict.SLOWER) / 60 <= 0.95
 
 
 @pytest.mark.usefixtures("few_resamples")
-def test_the_rounds_that_are_needed_suffice() -> None:
+def test_the_estimated_number_of_rounds_suffices() -> None:
     result = estimate(*random_times(random.Random(5), 12, 0.0), 0.2, seed=1)
-    enough = [comparison.verdict for comparison in verdicts(result.needed, 0.2, 40)]
-    assert enough.count(TimeVerdict.SLOWER) >= 24
+    verdicts = [comparison.verdict for comparison in time_verdicts(result.needed, 0.2, 40)]
+    assert verdicts.count(TimeVerdict.SLOWER) >= 24
 
 
 def test_faster_and_slower_are_symmetric() -> None:
     base, head = random_times(random.Random(1), 8, 0.3)
-    slower, faster = timed(base, head, 0.05, seed=1), timed(head, base, 0.05, seed=1)
-    assert (slower.verdict, faster.verdict) == (TimeVerdict.SLOWER, TimeVerdict.FASTER)
-    assert slower.estimate and faster.estimate
-    assert slower.estimate.ratio == pytest.approx(1 / faster.estimate.ratio) and slower.estimate.p == faster.estimate.p
-    assert slower.estimate.low < slower.estimate.ratio < slower.estimate.high
+    slower_comparison, faster_comparison = timed(base, head, 0.05, seed=1), timed(head, base, 0.05, seed=1)
+    assert (slower_comparison.verdict, faster_comparison.verdict) == (TimeVerdict.SLOWER, TimeVerdict.FASTER)
+    assert slower_comparison.estimate and faster_comparison.estimate
+    assert (
+        slower_comparison.estimate.ratio == pytest.approx(1 / faster_comparison.estimate.ratio)
+        and slower_comparison.estimate.p == faster_comparison.estimate.p
+    )
+    assert slower_comparison.estimate.low < slower_comparison.estimate.ratio < slower_comparison.estimate.high
 
 
 def test_the_exact_test_needs_six_pairs() -> None:
@@ -90,25 +93,32 @@ def test_the_exact_test_needs_six_pairs() -> None:
         and "5 rounds are too few" in comparison.reason
         and "about 6 rounds" in comparison.reason
     )
-    six = timed([*base, 20.0], [*head, 30.0], 0.05, seed=1)
-    assert six.verdict == TimeVerdict.SLOWER and six.estimate and six.estimate.p == pytest.approx(0.03125)
+    comparison_of_six = timed([*base, 20.0], [*head, 30.0], 0.05, seed=1)
+    assert (
+        comparison_of_six.verdict == TimeVerdict.SLOWER
+        and comparison_of_six.estimate
+        and comparison_of_six.estimate.p == pytest.approx(0.03125)
+    )
 
 
-def test_no_difference_says_which_one_would_have_been_seen() -> None:
+def test_the_verdict_no_difference_says_which_effect_would_have_been_detected() -> None:
     base = [20.0, 20.1, 19.9, 20.2, 20.0, 19.8, 20.1, 20.0]
     comparison = timed(base, [20.1, 20.0, 20.0, 20.1, 19.9, 20.0, 20.0, 20.1], 0.05, seed=1)
     assert comparison.verdict == TimeVerdict.NO_DIFFERENCE and "would have been seen" in comparison.reason
-    real = timed(base, [value * 1.02 for value in base], 0.05, seed=1)
-    assert real.verdict == TimeVerdict.NO_DIFFERENCE and "below the minimum effect of 5%" in real.reason
+    small_difference = timed(base, [value * 1.02 for value in base], 0.05, seed=1)
+    assert (
+        small_difference.verdict == TimeVerdict.NO_DIFFERENCE
+        and "below the minimum effect of 5%" in small_difference.reason
+    )
 
 
-def test_much_scatter_is_inconclusive_and_says_how_many_rounds_it_takes() -> None:
+def test_noisy_times_are_inconclusive_and_the_needed_rounds_are_reported() -> None:
     comparison = timed([20, 30, 20, 30, 20, 30], [30, 20, 31, 19, 29, 21], 0.05, seed=1)
     assert comparison.verdict == TimeVerdict.INCONCLUSIVE and "takes about" in comparison.reason
     assert comparison.estimate and comparison.estimate.needed > 100
 
 
-def test_equal_pairs_are_not_a_difference_and_no_pair_is_invalid() -> None:
+def test_equal_pairs_are_no_difference_and_a_comparison_without_pairs_is_invalid() -> None:
     assert timed([20.0] * 6, [20.0] * 6, 0.05, seed=1).verdict == TimeVerdict.NO_DIFFERENCE
     assert timed([], [], 0.05, seed=1).verdict == TimeVerdict.INVALID
     assert timed([20.0], [21.0], 0.05, seed=1).verdict == TimeVerdict.INCONCLUSIVE
@@ -127,14 +137,14 @@ def test_equal_pairs_are_not_a_difference_and_no_pair_is_invalid() -> None:
         ([0.0, 0.0, 0.0], [0.2, 0.2, 0.2], CountVerdict.MORE),
     ],
 )
-def test_counts_are_held_against_their_own_noise(base: list[float], head: list[float], verdict: CountVerdict) -> None:
+def test_counts_are_compared_with_their_own_noise(base: list[float], head: list[float], verdict: CountVerdict) -> None:
     assert counted(base, head, 0.02).verdict == verdict
 
 
-def test_counts_of_equal_sides_are_never_called_different() -> None:
-    chance = random.Random(11)
+def test_counts_of_equal_sides_never_differ() -> None:
+    random_source = random.Random(11)
     for _ in range(300):
-        base, head = ([5.05 + chance.gauss(0, 0.02) for _ in range(3)] for _ in range(2))
+        base, head = ([5.05 + random_source.gauss(0, 0.02) for _ in range(3)] for _ in range(2))
         assert counted(base, head, 0.02).verdict == CountVerdict.SAME
 
 
@@ -143,14 +153,14 @@ def test_a_band_compares_medians() -> None:
     assert (result.ratio, result.noise, result.separate) == (2.2, 0.4, True)
 
 
-def test_a_missing_scipy_is_reported_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
+def test_a_missing_scipy_is_reported_with_the_extra_that_contains_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    original_import = builtins.__import__
 
-    def without(name: str, *arguments: Any) -> Any:
+    def import_without_scipy(name: str, *arguments: Any) -> Any:
         if name.startswith("scipy"):
             raise ImportError(name)
-        return real(name, *arguments)
+        return original_import(name, *arguments)
 
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setattr(builtins, "__import__", import_without_scipy)
     with pytest.raises(UsageError, match=r"grove-conformance\[scale\]"):
         statistics.scipy_stats()

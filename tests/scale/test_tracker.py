@@ -16,22 +16,22 @@ from conformance.scale.phases import Action, LoadPhase, Until
 from conformance.scale.play import whole
 from conformance.scale.tracker import Tracker, percentiles
 
-SPACE = "space"
+NAMESPACE = "space"
 
 
 class Feed:
     def __init__(self) -> None:
         self.log = Log()
-        self.tracker = Tracker(self.log, SPACE)
+        self.tracker = Tracker(self.log, NAMESPACE)
 
     def add(
         self,
-        at: float,
+        time: float,
         kind: str,
         resource: str,
         name: str,
         *,
-        namespace: str = SPACE,
+        namespace: str = NAMESPACE,
         uid: str = "",
         listed: bool = False,
         **document: Any,
@@ -44,7 +44,7 @@ class Feed:
             uid=uid or f"uid-{name}",
             version="1",
             raw=orjson.dumps(document),
-            at=at,
+            at=time,
             listed=listed,
         )
 
@@ -58,7 +58,7 @@ def feed() -> Feed:
     return Feed()
 
 
-def ready(status: str) -> dict[str, Any]:
+def ready_status(status: str) -> dict[str, Any]:
     return {"phase": "Running", "conditions": [{"type": "Ready", "status": status}]}
 
 
@@ -66,35 +66,44 @@ def phase(until: Until, action: Action = Action.PATCH, replicas: int = 2, previo
     return LoadPhase("it", action, until, replicas, previous)
 
 
-def test_each_state_of_a_pod_has_the_time_of_the_first_event_that_shows_it(feed: Feed) -> None:
+def test_each_state_of_a_pod_has_the_time_of_its_first_event(feed: Feed) -> None:
     feed.add(1, ADDED, "pods", "a", spec={"schedulingGates": [{"name": "gate"}]})
     feed.add(2, MODIFIED, "pods", "a", spec={})
     feed.add(3, MODIFIED, "pods", "a", spec={"nodeName": "n"})
-    feed.add(4, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready("False"))
-    feed.add(5, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
-    feed.add(6, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
-    now = feed.read()
-    assert (now.present, now.bound, now.ready, now.remaining_objects) == (1, 1, 1, 1)
+    feed.add(4, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready_status("False"))
+    feed.add(5, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready_status("True"))
+    feed.add(6, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready_status("True"))
+    tracker = feed.read()
+    assert (tracker.present, tracker.bound, tracker.ready, tracker.remaining_objects) == (1, 1, 1, 1)
     feed.add(7, DELETED, "pods", "a")
-    now = feed.read()
-    [times] = now.pods.values()
+    tracker = feed.read()
+    [times] = tracker.pods.values()
     assert (times.created, times.ungated, times.bound, times.running, times.ready) == (1, 2, 3, 4, 5)
-    assert (times.deleted, now.present, now.bound, now.ready, now.deleted, now.remaining_objects) == (7, 0, 0, 0, 1, 0)
+    assert (
+        times.deleted,
+        tracker.present,
+        tracker.bound,
+        tracker.ready,
+        tracker.deleted,
+        tracker.remaining_objects,
+    ) == (7, 0, 0, 0, 1, 0)
 
 
-def test_a_pod_that_is_not_ready_any_more_does_not_count(feed: Feed) -> None:
-    feed.add(1, ADDED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
-    feed.add(2, MODIFIED, "pods", "a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}, status=ready("False"))
-    now = feed.read()
-    assert (now.ready, now.terminating, now.present) == (0, 1, 1)
+def test_a_pod_that_is_no_longer_ready_does_not_count(feed: Feed) -> None:
+    feed.add(1, ADDED, "pods", "a", spec={"nodeName": "n"}, status=ready_status("True"))
+    feed.add(
+        2, MODIFIED, "pods", "a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}, status=ready_status("False")
+    )
+    tracker = feed.read()
+    assert (tracker.ready, tracker.terminating, tracker.present) == (0, 1, 1)
 
 
-def test_a_recreated_pod_of_the_same_name_is_another_pod(feed: Feed) -> None:
+def test_a_recreated_pod_with_the_same_name_is_another_pod(feed: Feed) -> None:
     feed.add(1, ADDED, "pods", "a")
     feed.add(2, DELETED, "pods", "a")
     feed.add(3, ADDED, "pods", "a", uid="other")
-    now = feed.read()
-    assert [times.created for times in now.pods.values()] == [1, 3] and now.present == 1
+    tracker = feed.read()
+    assert [times.created for times in tracker.pods.values()] == [1, 3] and tracker.present == 1
 
 
 def test_other_namespaces_do_not_count(feed: Feed) -> None:
@@ -110,18 +119,18 @@ def test_records_of_a_list_are_counted_because_their_times_are_not_exact(feed: F
     assert feed.read().unclear == 1
 
 
-def test_without_room_for_all_pods_the_phase_ends_with_those_that_fit(feed: Feed) -> None:
+def test_if_not_all_pods_fit_the_phase_ends_with_those_that_fit(feed: Feed) -> None:
     deploy, target = phase(Until.SETTLED, Action.CREATE), Target(2, 2, 1, 0, 0, room=1)
     feed.tracker.mark(conditions(deploy, target), 0.5)
     feed.add(1, ADDED, "podcliquesets", "s", metadata={"generation": 1}, status={"availableReplicas": 0})
-    feed.add(2, ADDED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
+    feed.add(2, ADDED, "pods", "a", spec={"nodeName": "n"}, status=ready_status("True"))
     assert not is_over(deploy, feed.read(), target)  # the pod that waits also has to exist
     feed.add(3, ADDED, "pods", "b")
-    now = feed.read()
-    assert is_over(deploy, now, target) and now.times["pods-ready"] == 2 and now.times["pods-created"] == 3
+    tracker = feed.read()
+    assert is_over(deploy, tracker, target) and tracker.times["pods-ready"] == 2 and tracker.times["pods-created"] == 3
 
 
-def test_replicas_are_whole_torn_or_waiting() -> None:
+def test_replicas_are_counted_as_whole_torn_or_waiting() -> None:
     def pod(index: str, **spec: str) -> dict[str, Any]:
         return {"metadata": {"labels": {labels.SET_INDEX: index}}, "spec": spec}
 
@@ -135,16 +144,16 @@ def test_upstreams_markers_have_upstreams_definitions(feed: Feed) -> None:
     deploy = phase(Until.SETTLED, Action.CREATE)
     feed.tracker.mark(conditions(deploy, Target(2, 2, 1, 0, 0)), 0.5)
     feed.add(1, ADDED, "podcliquesets", "s", metadata={"generation": 1}, status={"availableReplicas": 0})
-    feed.add(2, ADDED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
+    feed.add(2, ADDED, "pods", "a", spec={"nodeName": "n"}, status=ready_status("True"))
     feed.add(3, MODIFIED, "podcliquesets", "s", status={"availableReplicas": 1})
     feed.add(4, ADDED, "pods", "b")
-    feed.add(5, MODIFIED, "pods", "b", spec={"nodeName": "n"}, status=ready("True"))
-    now = feed.read()
-    assert not is_over(deploy, now, Target(2, 2, 1, 0, 0))
+    feed.add(5, MODIFIED, "pods", "b", spec={"nodeName": "n"}, status=ready_status("True"))
+    tracker = feed.read()
+    assert not is_over(deploy, tracker, Target(2, 2, 1, 0, 0))
     feed.add(6, MODIFIED, "podcliquesets", "s", status={"availableReplicas": 2})
     feed.add(7, MODIFIED, "podcliquesets", "s", status={"availableReplicas": 2})
     assert is_over(deploy, feed.read(), Target(2, 2, 1, 0, 0))
-    assert now.times == {
+    assert tracker.times == {
         "first-pod-created": 2,
         "pcs-available": 3,
         "pods-created": 4,
@@ -170,20 +179,22 @@ def test_a_deletion_ends_when_nothing_is_left(feed: Feed) -> None:
     assert feed.tracker.times == {"pcs-deleted": 2, "pods-deleted": 3, "all-deleted": 4}
 
 
-def test_an_update_is_over_when_the_status_says_so_for_this_generation(feed: Feed) -> None:
+def test_an_update_is_over_when_the_status_reports_its_end_for_this_generation(feed: Feed) -> None:
     update, target = phase(Until.UPDATED, replicas=1), Target(1, 1, 2, 1, 0)
-    done = {"availableReplicas": 1, "updatedReplicas": 1}
-    feed.add(1, ADDED, "podcliquesets", "s", status={**done, "observedGeneration": 1})
-    feed.add(1, ADDED, "pods", "a", status=ready("True"))
+    updated_status = {"availableReplicas": 1, "updatedReplicas": 1}
+    feed.add(1, ADDED, "podcliquesets", "s", status={**updated_status, "observedGeneration": 1})
+    feed.add(1, ADDED, "pods", "a", status=ready_status("True"))
     assert not is_over(update, feed.read(), target)
-    feed.add(2, MODIFIED, "podcliquesets", "s", status={**done, "observedGeneration": 2, "updateProgress": {}})
+    feed.add(
+        2, MODIFIED, "podcliquesets", "s", status={**updated_status, "observedGeneration": 2, "updateProgress": {}}
+    )
     assert not is_over(update, feed.read(), target)
     ended_progress = {"updateProgress": {"updateEndedAt": "2026-01-01T00:00:00Z"}}
-    feed.add(3, MODIFIED, "podcliquesets", "s", status={**done, "observedGeneration": 2, **ended_progress})
+    feed.add(3, MODIFIED, "podcliquesets", "s", status={**updated_status, "observedGeneration": 2, **ended_progress})
     assert is_over(update, feed.read(), target)
 
 
-def test_a_condition_that_holds_from_the_beginning_has_the_time_of_the_beginning(feed: Feed) -> None:
+def test_a_condition_that_holds_from_the_start_has_the_start_time(feed: Feed) -> None:
     feed.add(1, ADDED, "podcliquesets", "s", status={"availableReplicas": 1, "observedGeneration": 1})
     feed.read()
     feed.tracker.mark(conditions(phase(Until.OBSERVED), Target(1, 1, 1, 0, 0)), 5)
@@ -196,13 +207,13 @@ def test_every_phase_has_known_markers() -> None:
             assert set(markers_of(phase(until, previous=previous))) <= set(MARKERS)
 
 
-def test_what_was_read_need_not_be_kept(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_that_were_read_can_be_dropped(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "MIN_DROPPED", 1)
     feed.add(1, ADDED, "pods", "a")
     feed.add(2, MODIFIED, "pods", "a", spec={"nodeName": "n"})
     feed.read().drop_read()
-    assert len(feed.log.beyond(SPACE, 0)) == 1
-    feed.add(3, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
+    assert len(feed.log.beyond(NAMESPACE, 0)) == 1
+    feed.add(3, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready_status("True"))
     assert (feed.read().ready, feed.tracker.present) == (1, 1)
 
 
@@ -211,9 +222,9 @@ def test_following_a_shared_log_drops_nothing(feed: Feed, monkeypatch: pytest.Mo
     monkeypatch.setattr(logs, "MIN_DROPPED", 1)
     for at in range(9):
         feed.add(at, MODIFIED, "pods", "a")
-    feed.tracker.until(lambda now: now.present == 1, 1, lambda now: None)
+    feed.tracker.until(lambda tracker: tracker.present == 1, 1, lambda tracker: None)
     feed.read()
-    assert len(feed.log.beyond(SPACE, 0)) == 9
+    assert len(feed.log.beyond(NAMESPACE, 0)) == 9
 
 
 def test_waiting_ends_at_the_time_limit(feed: Feed) -> None:

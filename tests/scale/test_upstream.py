@@ -13,12 +13,12 @@ from conformance.scale import upstream
 from tests.scale.sample_results import result
 
 
-def test_a_result_has_upstreams_form_with_upstreams_markers_only() -> None:
-    recorded = result()
-    recorded["scenario"]["upstreamNames"] = {"deploy": {"pods-ready": "all-pods-ready"}}
-    recorded["phases"][0]["holdSeconds"] = 30.0
-    recorded["phases"][1]["startedAt"] = "2026-01-02T03:05:15.123+00:00"
-    document = upstream.result_file(recorded, "scale")
+def test_a_converted_result_has_upstreams_format_and_markers_only() -> None:
+    sample_result = result()
+    sample_result["scenario"]["upstreamNames"] = {"deploy": {"pods-ready": "all-pods-ready"}}
+    sample_result["phases"][0]["holdSeconds"] = 30.0
+    sample_result["phases"][1]["startedAt"] = "2026-01-02T03:05:15.123+00:00"
+    document = upstream.result_file(sample_result, "scale")
     assert list(document) == ["testName", "runID", "namespace", "pcsCount", "phases", "testDurationSeconds"]
     deploy, delete = document["phases"]
     assert [(milestone["name"], milestone["durationFromPhaseStartSeconds"]) for milestone in deploy["milestones"]] == [
@@ -36,7 +36,7 @@ def test_a_run_without_phases_has_a_file() -> None:
     assert upstream.result_file({**result(), "phases": []}, "scale")["testDurationSeconds"] == 0
 
 
-LINE = {
+HISTORY_LINE = {
     "commit": "abc",
     "phases": [
         {"milestones": [{"name": "pods-ready", "valueSeconds": 47.01}], "name": "deploy", "valueSeconds": 47.01}
@@ -53,16 +53,20 @@ LINE = {
 
 def test_the_published_history_is_read(tmp_path: Path) -> None:
     path = tmp_path / "runs.ndjson"
-    path.write_bytes(orjson.dumps(LINE) + b"\n\n" + orjson.dumps({**LINE, "runID": "run-2"}) + b"\n")
-    first, second = upstream.history(path)
-    assert (first.test, first.total, first.seconds) == ("ScaleTest_1000", 77.36, {"deploy/pods-ready": 47.01})
-    assert second.run == "run-2"
+    path.write_bytes(orjson.dumps(HISTORY_LINE) + b"\n\n" + orjson.dumps({**HISTORY_LINE, "runID": "run-2"}) + b"\n")
+    first_run, second_run = upstream.history(path)
+    assert (first_run.test, first_run.total, first_run.seconds) == (
+        "ScaleTest_1000",
+        77.36,
+        {"deploy/pods-ready": 47.01},
+    )
+    assert second_run.run == "run-2"
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"testName": "x"}', b"7"])
 def test_other_files_are_rejected_with_their_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "runs.ndjson"
-    path.write_bytes(orjson.dumps(LINE) + b"\n" + content)
+    path.write_bytes(orjson.dumps(HISTORY_LINE) + b"\n" + content)
     with pytest.raises(UsageError, match=r"runs\.ndjson:2"):
         list(upstream.history(path))
     with pytest.raises(UsageError, match="no such file"):
