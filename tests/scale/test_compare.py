@@ -1,4 +1,4 @@
-"""Tests of comparisons of invented results: rounds, validity, resuming, verdicts, gates and tables."""
+"""Tests of comparisons, with sample results: rounds, validity, resumed sessions, verdicts, gates and tables."""
 
 from __future__ import annotations
 
@@ -210,8 +210,8 @@ COMPARISON_PLAN = ComparisonPlan(
 
 
 class FakeRunner:
-    """Writes sample results instead of measuring. It is killed after `lives` runs. Runs whose file names are in
-    `disturbed` are disturbed, and those in `failing` fail."""
+    """A runner that writes sample results instead of measuring. It is interrupted after `max_runs` runs. Runs whose
+    file names are in `disturbed` are disturbed, and runs whose file names are in `failing` fail."""
 
     def __init__(self, max_runs: int = 100, disturbed: tuple[str, ...] = (), failing: tuple[str, ...] = ()) -> None:
         self.runs: list[str] = []
@@ -314,7 +314,7 @@ def test_a_kill_loses_no_finished_round(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_session(tmp_path, killed_runner)
     judged_rounds, _ = run_session(tmp_path, second_runner)
-    assert len(judged_rounds) == 3 and len(second_runner.runs) == 4  # both runs of the half-done round 2 are repeated
+    assert len(judged_rounds) == 3 and len(second_runner.runs) == 4  # both runs of the incomplete round 2 are repeated
     third_runner = FakeRunner()
     assert len(run_session(tmp_path, third_runner)[0]) == 3 and third_runner.runs == []
 

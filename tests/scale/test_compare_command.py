@@ -1,4 +1,4 @@
-"""Tests of `grove-conformance scale compare` with result files, called as a user calls it."""
+"""Tests of the command `grove-conformance scale compare` with result files."""
 
 from __future__ import annotations
 

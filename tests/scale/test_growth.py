@@ -1,4 +1,4 @@
-"""Tests of how quantities grow with the number of pods: fits over sample results of several sizes."""
+"""Tests of the growth of quantities with the number of pods: fits to sample results of several sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POD_COUNTS = (1000, 5000, 10000)
 
 
 def result_at_size(pods: int, **values: Any) -> dict[str, Any]:
-    """Return a result with a memory of 100 MiB plus 10 KiB per pod, and a time that grows with pods^1.2."""
+    """Return a result in which memory is 100 MiB plus 10 KiB per pod, and times grow with pods^1.2."""
     document = result(**{"ready": pods**1.2 / 100, "writes": 5 * pods, **values})
     document["scenario"] |= {"pods": pods, "name": f"S{pods}"}
     for phase in document["phases"]:

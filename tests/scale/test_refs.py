@@ -1,4 +1,4 @@
-"""Tests of git refs as sides of a comparison."""
+"""Tests of comparisons whose sides are git refs."""
 
 from __future__ import annotations
 

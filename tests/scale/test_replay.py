@@ -1,4 +1,4 @@
-"""Tests of the replay of recorded writes: their order, their bodies, and the audit log from which they are read."""
+"""Tests of the replay of recorded writes: their order, their bodies, and their extraction from the audit log."""
 
 from __future__ import annotations
 

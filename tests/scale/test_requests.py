@@ -1,4 +1,4 @@
-"""Tests of how the requests of a phase are counted."""
+"""Tests of the request counts of a phase."""
 
 from __future__ import annotations
 

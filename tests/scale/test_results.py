@@ -1,5 +1,5 @@
-"""Tests of result files: what is written, read and rejected, how an implementation is identified, and what the final
-check finds."""
+"""Tests of result files and their contents: writing, reading and validation, the identity of an implementation, the
+machine, and the final check."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_the_machine_is_described_and_its_load_is_attributed() -> None:
 
 
 class ScenarioObjects:
-    """The objects of a small scenario as an operator creates them."""
+    """The objects that an operator creates for a small scenario."""
 
     def __init__(self) -> None:
         self.scenario = scenario.read(folder("fixtures") / "scale" / "scale-20.yaml")

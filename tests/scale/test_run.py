@@ -1,4 +1,4 @@
-"""Tests of a small scale run on a real control plane, started as a user starts it."""
+"""Tests of a small scale run on a real control plane, which is started through the command line."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def run_scale(reports: Path, *arguments: str) -> subprocess.CompletedProcess[str
 
 @dataclass(frozen=True)
 class ScaleRun:
-    """The result of a run as JSON, the same result as `results.read` returns it, and the name of the program that binds
-    pods."""
+    """A scale run: its result as JSON, the same result as returned by `results.read`, and the name of the program that
+    binds pods."""
 
     result: dict[str, Any]
     read_result: dict[str, Any]
@@ -54,12 +54,12 @@ class ScaleRun:
 
 
 def writes_by_key(phase: dict[str, Any]) -> dict[tuple[str, str, str], int]:
-    """Return the number of a phase's writes by program, verb and resource."""
+    """Return the number of writes in a phase by program, verb and resource."""
     return {(row["program"], row["verb"], row["resource"]): row["count"] for row in phase["writes"]["rows"]}
 
 
 ARGUMENTS_BY_FORM = {
-    "kube": ("--scheduler", "kube", "--write-floor"),  # the pods of the write floor are bound by kube-scheduler
+    "kube": ("--scheduler", "kube", "--write-floor"),  # kube-scheduler binds the pods of the write floor
     "gang": ("--scheduler", "gang"),
     "proxied": ("--scheduler", "kube", "--proxied"),
 }
@@ -70,8 +70,8 @@ ARGUMENTS_BY_FORM = {
     params=["kube", *(pytest.param(form, marks=pytest.mark.thorough) for form in ("gang", "proxied"))],
 )
 def scale_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ScaleRun:
-    """Return the result of a scenario with several phases, run with kube-scheduler, with the gang scheduler, or with a
-    proxy in front of the operator."""
+    """A run of a scenario with several phases with kube-scheduler, with the gang scheduler, or with a proxy in front of
+    the operator."""
     folder_ = tmp_path_factory.mktemp("scale")
     scenario = folder_ / "phases.yaml"
     text = (folder("fixtures") / "scale" / "scale-20.yaml").read_text()
@@ -106,7 +106,9 @@ def test_the_write_floor_writes_about_as_much_as_the_operator(scale_run: ScaleRu
     assert bool(write_floor) is (scale_run.binder == "kube-scheduler")
     if write_floor:
         assert write_floor["markers"]["pods-created"] <= write_floor["markers"]["pods-ready"]
-        assert 0.8 < write_floor["writes"] / deploy["writes"]["total"] < 1.2  # two runs do not write exactly the same
+        assert (
+            0.8 < write_floor["writes"] / deploy["writes"]["total"] < 1.2
+        )  # two runs do not write exactly the same objects
         assert deploy["timesWriteFloor"]["pods-ready"] > 0
 
 

@@ -1,4 +1,4 @@
-"""Tests of scenario files and of the objects that are made from them."""
+"""Tests of scenario files and of the objects that are generated from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the statistics of comparisons, with chosen and random numbers."""
+"""Tests of the statistics of comparisons, with fixed and random numbers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ NOISE_DEVIATION = 0.06
 
 @pytest.fixture
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the bootstrap cheap for tests with many comparisons; no verdict depends on it."""
+    """Reduce the resamples of the bootstrap for tests with many comparisons. Verdicts do not depend on them."""
     monkeypatch.setattr(statistics, "RESAMPLES", 99)
 
 
 def random_times(random_source: random.Random, rounds: int, effect: float) -> tuple[list[float], list[float]]:
-    """Return the times of both sides in random rounds of about 20 s: a drift that the sides of a round share, noise for
-    each run, and an effect on the head."""
+    """Return random times of about 20 s for both sides of some rounds, with a drift that both sides of a round share,
+    noise in each run, and an effect on the head."""
     base, head = [], []
     for number in range(rounds):
         shared_time = math.log(20) + 0.05 * number
@@ -130,7 +130,7 @@ def test_equal_pairs_are_no_difference_and_a_comparison_without_pairs_is_invalid
         ([5.03, 5.06, 5.05], [5.55, 5.53, 5.58], CountVerdict.MORE),  # a tenth more, in three rounds
         ([5.55, 5.53, 5.58], [5.03, 5.06, 5.05], CountVerdict.FEWER),
         ([5.03, 5.06, 5.05], [5.09, 5.03, 5.04], CountVerdict.SAME),
-        ([5.0, 5.0, 5.0], [5.01, 5.01, 5.01], CountVerdict.SAME),  # below the least change that matters
+        ([5.0, 5.0, 5.0], [5.01, 5.01, 5.01], CountVerdict.SAME),  # below the smallest relevant change
         ([5.0, 6.0, 5.5], [6.1, 6.5, 6.2], CountVerdict.SAME),  # the difference is within the noise
         ([5.0, 5.0], [9.0, 9.0], CountVerdict.INCONCLUSIVE),
         ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], CountVerdict.SAME),

@@ -1,4 +1,4 @@
-"""Tests of the times and markers that are computed from a handmade history."""
+"""Tests of the times and markers that a tracker computes from a handwritten history."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_if_not_all_pods_fit_the_phase_ends_with_those_that_fit(feed: Feed) -> N
     feed.tracker.mark(conditions(deploy, target), 0.5)
     feed.add(1, ADDED, "podcliquesets", "s", metadata={"generation": 1}, status={"availableReplicas": 0})
     feed.add(2, ADDED, "pods", "a", spec={"nodeName": "n"}, status=ready_status("True"))
-    assert not is_over(deploy, feed.read(), target)  # the pod that waits also has to exist
+    assert not is_over(deploy, feed.read(), target)  # the waiting pod must also exist
     feed.add(3, ADDED, "pods", "b")
     tracker = feed.read()
     assert is_over(deploy, tracker, target) and tracker.times["pods-ready"] == 2 and tracker.times["pods-created"] == 3
@@ -139,8 +139,8 @@ def test_replicas_are_counted_as_whole_torn_or_waiting() -> None:
 
 
 def test_upstreams_markers_have_upstreams_definitions(feed: Feed) -> None:
-    """`pcs-available` marks the first available replica (E2E-314); `pcs-all-available` marks all replicas and is not
-    upstream's."""
+    """`pcs-available` marks the first available replica (E2E-314). `pcs-all-available`, which upstream does not have,
+    marks the time when all replicas are available."""
     deploy = phase(Until.SETTLED, Action.CREATE)
     feed.tracker.mark(conditions(deploy, Target(2, 2, 1, 0, 0)), 0.5)
     feed.add(1, ADDED, "podcliquesets", "s", metadata={"generation": 1}, status={"availableReplicas": 0})
@@ -218,7 +218,7 @@ def test_records_that_were_read_can_be_dropped(feed: Feed, monkeypatch: pytest.M
 
 
 def test_following_a_shared_log_drops_nothing(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A conformance test judges the whole history later."""
+    """A conformance test later judges the whole history."""
     monkeypatch.setattr(logs, "MIN_DROPPED", 1)
     for at in range(9):
         feed.add(at, MODIFIED, "pods", "a")

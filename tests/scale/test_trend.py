@@ -1,4 +1,4 @@
-"""Tests of trends of stored results over time and over size."""
+"""Tests of trends of stored results over time and over the number of pods."""
 
 from __future__ import annotations
 

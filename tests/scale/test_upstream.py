@@ -1,5 +1,5 @@
-"""Tests of the interchange with Grove's own scale tests: the format of their result files, and their published
-history."""
+"""Tests of the exchange of results with Grove's own scale tests: the format of Grove's result files, and Grove's
+published history."""
 
 from __future__ import annotations
 
