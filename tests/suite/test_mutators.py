@@ -18,7 +18,7 @@ from conformance.data import PROJECT
 from conformance.implementation import loading
 from conformance.implementation.descriptor import Descriptor
 from conformance.suite.session.mutators import Mutators
-from tests.cluster.test_audit_losses import POLICY, lost
+from tests.cluster.test_audit_losses import POLICY, lost_event_lines
 from tests.suite.test_premises import REAPER, SUITE, line
 
 PLURALS = {
@@ -107,7 +107,7 @@ def test_a_policy_that_is_gone_again_stays_named(tmp_path: Path) -> None:
 def test_a_write_that_is_kept_out_of_the_audit_log_is_named(tmp_path: Path) -> None:
     (tmp_path / "audit.log").write_text("")
     looking = mutators(tmp_path)
-    (tmp_path / "kube-apiserver.log").write_text(lost("operator"))
+    (tmp_path / "kube-apiserver.log").write_text(lost_event_lines("operator"))
     assert looking.violation() == f"the user operator has kept a request out of the audit log: patch {POLICY}"
 
 
