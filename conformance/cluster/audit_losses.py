@@ -2,7 +2,8 @@
 
 An event whose body is not JSON cannot be written to the audit log: up to Kubernetes 1.36, a client can cause this for
 its own request with a server-side apply in YAML. The API server reports it in its own log, with the user and the
-request.
+request. It reports in the same form that it cannot write the file, for example because the disk is full: then no client
+is at fault.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from pathlib import Path
 
 from conformance import regular
 from conformance.cluster import users
+from conformance.errors import HarnessError
 
 _LOST = re.compile(rb' AUDIT: id="[^"]*" .*?method="([a-z]+)" user="([^"\\]+)" .* uri="([^"\\]*)" response="2')
+_UNWRITABLE = re.compile(rb" Error in audit plugin 'log' affecting \d+ audit events: write (/[^:]*): (.*)")
 READ_BYTES = 1 << 20
 """The number of bytes that are read at once."""
 MAX_LINE_BYTES = 1 << 16
@@ -27,10 +30,13 @@ class AuditLosses:
         self._log, self._incomplete_line = log, b""
         self._offset = log.stat().st_size if log.exists() else 0
         self._first_loss = ""
+        self._failure: HarnessError | None = None
 
     def first(self) -> str:
         """Return a message about the first lost write of a user who is not a component of the cluster; empty if there
-        is none."""
+        is none. Raises HarnessError if the API server could not write the file."""
+        if self._failure is not None:
+            raise self._failure
         try:
             file = regular.OpenFile(self._log)
         except OSError:
@@ -41,8 +47,16 @@ class AuditLosses:
             self._offset += len(piece)
             *lines, self._incomplete_line = (self._incomplete_line + piece).split(b"\n")
             self._incomplete_line = self._incomplete_line[-MAX_LINE_BYTES:]
-            self._first_loss = next((sentence for line in lines if (sentence := _sentence(line))), "")
+            self._first_loss = next((sentence for line in lines if (sentence := self._sentence(line))), "")
         return self._first_loss
+
+    def _sentence(self, line: bytes) -> str:
+        if match := _UNWRITABLE.search(line[:MAX_LINE_BYTES]):
+            path, error = (part.decode("utf-8", "replace") for part in match.groups())
+            problem = f"the API server cannot write its audit log: {error}"
+            self._failure = HarnessError(problem, where=path, hint="make room, or make it writable")
+            raise self._failure
+        return _sentence(line)
 
 
 def _sentence(line: bytes) -> str:

@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 
 from conformance.cluster.audit_losses import AuditLosses
+from conformance.errors import HarnessError
 
 POLICY = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/p?fieldManager=x"
 
 
-def lost_event_lines(user: str, response: int = 201, uri: str = POLICY) -> str:
+def lost_event_lines(user: str, response: int = 201, uri: str = POLICY, reason: str = "json: x") -> str:
     """Return the lines that the API server logs if it cannot write an audit event."""
     details = 'groups="\\"x\\"" as="<self>" asgroups="<lookup>" user-agent="x uri=\\"/a\\"" namespace="<none>"'
     return (
-        "E1129 10:00:00.000000       1 metrics.go:110] Error in audit plugin 'log' affecting 1 audit events: json: x\n"
+        "E1129 10:00:00.000000       1 metrics.go:110] Error in audit plugin 'log' affecting 1 audit events: "
+        f"{reason}\n"
         "Impacted events:\n"
         f'2026-11-29T10:00:00Z AUDIT: id="1-2" stage="ResponseComplete" ip="127.0.0.1" method="patch" user="{user}" '
         f'{details} uri="{uri}" response="{response}"\n\n'
@@ -72,3 +74,15 @@ def test_losses_before_the_run_are_ignored(tmp_path: Path) -> None:
     log = tmp_path / "kube-apiserver.log"
     log.write_text(lost_event_lines("operator"))
     assert AuditLosses(log).first() == ""
+
+
+def test_no_user_is_accused_of_a_full_disk(tmp_path: Path) -> None:
+    log = tmp_path / "kube-apiserver.log"
+    log.write_text("")
+    losses = AuditLosses(log)
+    log.write_text(lost_event_lines("operator", reason="write /c/audit.log: no space left on device"))
+    for _ in range(2):
+        with pytest.raises(
+            HarnessError, match=r"^/c/audit\.log: the API server cannot write its audit log: no space left"
+        ):
+            losses.first()
