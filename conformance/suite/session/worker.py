@@ -458,7 +458,9 @@ class ClusterEnvironment:
     ) -> None:
         """Write the bundle of a test or a scene, or update it with more checks."""
         case.history.end()
-        running.removed = running.removed or removed(api, self.driver.installer.installed, self._audit)
+        if not running.removed and not self._watcher.overlapping(time.monotonic()):
+            # During an outage, each request would wait for its timeout.
+            running.removed = removed(api, self.driver.installer.installed, self._audit)
         bundles = self._settings.folder / "bundles"
         running.bundle = bundles / folder_name(running.test)
         bundle.write(
