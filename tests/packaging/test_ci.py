@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,18 @@ def test_a_regression_of_the_operator_makes_the_comparison_red(tmp_path: Path, c
     assert done.returncode == end, done.stderr
     comment = "the verdict\n" if code != 4 else "### ❌ Conformance: nothing to compare: the job judge says why\n"
     assert (tmp_path / "comment.md").read_text() == (tmp_path / "summary").read_text() == comment
+
+
+def test_each_requirement_of_the_lock_has_a_version_and_digests() -> None:
+    text = (PROJECT / "requirements.lock").read_text().replace("\\\n", "")
+    locked = [
+        re.fullmatch(r"([a-z0-9-]+)==\S+(?: ;[^-]*)?((?: +--hash=sha256:[0-9a-f]{64})+) *", line)
+        for line in text.splitlines()
+    ]
+    assert len(locked) > 50 and all(locked), [line for line in text.splitlines() if "--hash" not in line]
+    pinned = {match[1] for match in locked if match}
+    build = tomllib.loads((PROJECT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert build == ["hatchling"] and {"hatchling", "editables"} <= pinned
 
 
 def test_the_image_consists_of_what_digests_name() -> None:
