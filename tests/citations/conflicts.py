@@ -11,7 +11,7 @@ from conformance.suite.registry.basis import Quotation
 from conformance.suite.registry.requirement import Level, Requirement
 
 
-def contested(entries: Iterable[Requirement]) -> Iterator[tuple[Requirement, str]]:
+def contested_musts(entries: Iterable[Requirement]) -> Iterator[tuple[Requirement, str]]:
     """Yield each MUST that a document contradicts, and each MUST that quotes the same place or the same words as a
     contradiction to another requirement. Each comes with a message."""
     requirements = list(entries)
@@ -22,15 +22,19 @@ def contested(entries: Iterable[Requirement]) -> Iterator[tuple[Requirement, str
         if entry.basis.contradictions:
             yield entry, "a MUST that a document contradicts"
         for quotation in entry.basis.quotations:
-            if contradicted := dict.fromkeys(id for other, id in contradictions if _same(quotation, other)):
+            if contradicted_ids := dict.fromkeys(
+                id for other_quotation, id in contradictions if _are_same(quotation, other_quotation)
+            ):
                 yield (
                     entry,
-                    f"quotes {quotation.document}, {quotation.place}, which contradicts {', '.join(contradicted)}",
+                    f"quotes {quotation.document}, {quotation.place}, which contradicts {', '.join(contradicted_ids)}",
                 )
 
 
-def _same(one: Quotation, other: Quotation) -> bool:
+def _are_same(quotation: Quotation, other_quotation: Quotation) -> bool:
     """Return whether two quotations are from the same place, or one has the words of the other."""
-    if one.document != other.document:
+    if quotation.document != other_quotation.document:
         return False
-    return one.place == other.place or (bool(one.words) and (one.words in other.words or other.words in one.words))
+    return quotation.place == other_quotation.place or (
+        bool(quotation.words) and (quotation.words in other_quotation.words or other_quotation.words in quotation.words)
+    )

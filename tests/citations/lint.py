@@ -21,16 +21,18 @@ from conformance.suite.registry import basis, requirement
 from tests.citations import conflicts, sentences, states
 
 SUFFIXES = (".py", ".md", ".yaml", ".json", ".toml", ".go")
-NO_SOURCES = {"reports", "pins"}
+UNCHECKED_FOLDERS = {"reports", "pins"}
 """Folders that are not checked: outputs, and lists of other projects' modules."""
 
-DOCUMENT = r"(?P<document>[\w./-]+\.md)`?,?[\s#/]+sections?[\s#/]+"
-NAMED_SECTION = re.compile(DOCUMENT + r'(?P<sections>"[^"\n]+"|[A-E]?\.?\d[\d.]*(?:(?:,|\s+and|\s+to)\s+\d[\d.]*)*)?')
+DOCUMENT_PATTERN = r"(?P<document>[\w./-]+\.md)`?,?[\s#/]+sections?[\s#/]+"
+NAMED_SECTION = re.compile(
+    DOCUMENT_PATTERN + r'(?P<sections>"[^"\n]+"|[A-E]?\.?\d[\d.]*(?:(?:,|\s+and|\s+to)\s+\d[\d.]*)*)?'
+)
 LINK = re.compile(r"(?<!!)\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
-DOCUMENTS = "conformance/suite/registry/documents.yaml"
-MEMO = re.compile(r"\b(?:MUST|SHOULD|MAY|COMPAT|compat)\b|Texts?:|not verified")
+DOCUMENTS_FILE = "conformance/suite/registry/documents.yaml"
+NOTE_WORDS = re.compile(r"\b(?:MUST|SHOULD|MAY|COMPAT|compat)\b|Texts?:|not verified")
 """Words of working notes, which the reason of a requirement must not contain."""
-PUBLIC = re.compile(r"GREP-\d+|KEP-\d{4}")
+PUBLIC_DOCUMENT_NAME = re.compile(r"GREP-\d+|KEP-\d{4}")
 """The name of one of upstream's public documents."""
 
 
@@ -38,79 +40,84 @@ PUBLIC = re.compile(r"GREP-\d+|KEP-\d{4}")
 class Problem:
     """A citation that does not resolve, or a requirement that breaks a rule."""
 
-    place: str
+    location: str
     description: str
     hint: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.description}" + (f" (hint: {self.hint})" if self.hint else "")
+        return f"{self.location}: {self.description}" + (f" (hint: {self.hint})" if self.hint else "")
 
 
-def problems(root: Path = data.PROJECT) -> list[Problem]:
+def find_problems(root: Path = data.PROJECT) -> list[Problem]:
     """Return all problems of the repository's citations and requirements."""
     row_ids = set(specification.load()) | set(requirement.load().requirements) | set(requirement.load().retired)
     ids = specification.pattern(specification.load())
-    result = [*_twice(root), *sources(requirement.load(), set(specification.load()))]
-    result += [*authority(requirement.load(), basis.load_documents()), *disagreements(requirement.load())]
-    result += [*memos(requirement.load()), *subjects(requirement.load())]
-    for path in files(root):
-        text, place = path.read_text("utf-8"), path.relative_to(root).as_posix()
-        result += unknown_ids(place, text, ids, row_ids)
-        result += sections(place, text, functools.partial(_document, root, path))
+    result = [*_duplicate_ids(root), *source_problems(requirement.load(), set(specification.load()))]
+    result += [
+        *document_problems(requirement.load(), basis.load_documents()),
+        *disagreement_problems(requirement.load()),
+    ]
+    result += [*reason_problems(requirement.load()), *subject_problems(requirement.load())]
+    for path in checked_files(root):
+        text, file_name = path.read_text("utf-8"), path.relative_to(root).as_posix()
+        result += unknown_ids(file_name, text, ids, row_ids)
+        result += section_problems(file_name, text, functools.partial(_find_document, root, path))
         if path.suffix == ".md":
-            result += links(place, text, path)
-            result += tables(place, text)
+            result += link_problems(file_name, text, path)
+            result += table_problems(file_name, text)
     return result
 
 
-def files(root: Path) -> list[Path]:
+def checked_files(root: Path) -> list[Path]:
     """Return the files that people write, without outputs and hidden files."""
-    return sorted(path for path in _below(root) if path.suffix in SUFFIXES or path.name == "Makefile")
+    return sorted(path for path in _files_below(root) if path.suffix in SUFFIXES or path.name == "Makefile")
 
 
-def unknown_ids(place: str, text: str, ids: re.Pattern[str], row_ids: set[str]) -> Iterator[Problem]:
+def unknown_ids(file_name: str, text: str, ids: re.Pattern[str], row_ids: set[str]) -> Iterator[Problem]:
     """Yield a problem for each text that has the form of a specification id but no row."""
     for match in ids.finditer(text):
-        if match[0] not in row_ids and not PUBLIC.fullmatch(match[0]):
-            yield Problem(_at(place, text, match), f"unknown id {match[0]}", _nearest(match[0], row_ids))
+        if match[0] not in row_ids and not PUBLIC_DOCUMENT_NAME.fullmatch(match[0]):
+            yield Problem(_location(file_name, text, match), f"unknown id {match[0]}", _suggestion(match[0], row_ids))
 
 
-def sections(place: str, text: str, document: Callable[[str], str | None]) -> Iterator[Problem]:
+def section_problems(file_name: str, text: str, read_document: Callable[[str], str | None]) -> Iterator[Problem]:
     """Yield a problem for each named section, as in `objects.md, section 4.5` or `design.md, section "Verdicts"`, that
     the named document does not have. `document` returns a document's text by its name, or None if it is not this
     project's."""
     for match in NAMED_SECTION.finditer(text):
-        at, content = _at(place, text, match), document(match["document"])
+        location, content = _location(file_name, text, match), read_document(match["document"])
         if content is None:
-            yield Problem(at, f"unknown document {match['document']}", "name a page of docs/ or docs/spec/")
+            yield Problem(location, f"unknown document {match['document']}", "name a page of docs/ or docs/spec/")
             continue
         if match["sections"] is None:
-            yield Problem(at, "a section without a name", 'write its number, or its title in "quotes"')
+            yield Problem(location, "a section without a name", 'write its number, or its title in "quotes"')
             continue
         titles, numbers = _headings(content)
         for name in re.findall(r'"[^"]+"|[A-E\d][\d.]*', match["sections"]):
             section = name.strip('".')
             if section not in (titles if name.startswith('"') else numbers):
-                hint = _nearest(section, titles | numbers)
-                yield Problem(at, f"{match['document']} has no section {section}", hint)
+                hint = _suggestion(section, titles | numbers)
+                yield Problem(location, f"{match['document']} has no section {section}", hint)
 
 
-def links(place: str, text: str, path: Path) -> Iterator[Problem]:
+def link_problems(file_name: str, text: str, path: Path) -> Iterator[Problem]:
     """Yield a problem for each relative link of a page to a file or an anchor that does not exist."""
     for match in LINK.finditer(_without_code(text)):
         target, _, anchor = match["target"].partition("#")
         if re.match(r"[a-z]+:", target):
             continue
-        at, file = _at(place, text, match), (path.parent / target if target else path)
+        location, file = _location(file_name, text, match), (path.parent / target if target else path)
         if not file.exists():
-            yield Problem(at, f"no file {target}", "")
+            yield Problem(location, f"no file {target}", "")
         elif anchor and file.suffix == ".md":
             file_anchors = anchors(file.read_text("utf-8"))
             if anchor not in file_anchors:
-                yield Problem(at, f"{target or 'this page'} has no anchor #{anchor}", _nearest(anchor, file_anchors))
+                yield Problem(
+                    location, f"{target or 'this page'} has no anchor #{anchor}", _suggestion(anchor, file_anchors)
+                )
 
 
-def tables(place: str, text: str) -> Iterator[Problem]:
+def table_problems(file_name: str, text: str) -> Iterator[Problem]:
     """Yield a problem for each table row with more or fewer cells than the heading, because a rendered page drops extra
     cells."""
     width = 0
@@ -122,53 +129,59 @@ def tables(place: str, text: str) -> Iterator[Problem]:
             width = cells
         elif cells != width:
             hint = "write \\| for a bar within a cell"
-            yield Problem(f"{place}:{number}", f"a row with {cells} cells in a table of {width} columns", hint)
+            yield Problem(f"{file_name}:{number}", f"a row with {cells} cells in a table of {width} columns", hint)
 
 
-def sources(registry: requirement.Registry, rows: set[str]) -> Iterator[Problem]:
+def source_problems(registry: requirement.Registry, rows: set[str]) -> Iterator[Problem]:
     """Yield a problem for each requirement that rests on no row of the specification, and for each source without a
     row."""
     for entry in registry.requirements.values():
-        at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
+        location = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
         if rows.isdisjoint(entry.source):
-            yield Problem(at, "no source is a row of the specification", "cite a row of docs/spec/")
+            yield Problem(location, "no source is a row of the specification", "cite a row of docs/spec/")
         for source in entry.source:
-            if source not in rows and not PUBLIC.fullmatch(source):
-                yield Problem(at, f"unknown source {source}", _nearest(source, rows))
+            if source not in rows and not PUBLIC_DOCUMENT_NAME.fullmatch(source):
+                yield Problem(location, f"unknown source {source}", _suggestion(source, rows))
 
 
-def authority(registry: requirement.Registry, documents: Mapping[str, basis.PublicDocument]) -> Iterator[Problem]:
+def document_problems(
+    registry: requirement.Registry, documents: Mapping[str, basis.PublicDocument]
+) -> Iterator[Problem]:
     """Yield a problem for each claim of a document that upstream's threads and commits do not confirm, and for each
     MUST that no document supports."""
-    for problem in states.documents(documents.values(), states.listed()):
-        yield Problem(DOCUMENTS, problem, "correct it, or tests/citations/states.yaml after a look at upstream")
-    for entry in states.unsupported(registry, documents):
-        at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
-        yield Problem(at, "no accepted document carries this MUST", "quote one, or make it a SHOULD")
+    for problem in states.document_problems(documents.values(), states.load_states()):
+        yield Problem(DOCUMENTS_FILE, problem, "correct it, or tests/citations/states.yaml after a look at upstream")
+    for entry in states.unsupported_musts(registry, documents):
+        location = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
+        yield Problem(location, "no accepted document carries this MUST", "quote one, or make it a SHOULD")
 
 
-def disagreements(registry: requirement.Registry) -> Iterator[Problem]:
+def disagreement_problems(registry: requirement.Registry) -> Iterator[Problem]:
     """Yield a problem for each MUST about which documents disagree."""
-    for entry, problem in conflicts.contested(registry.requirements.values()):
-        at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
-        yield Problem(at, problem, "make what documents disagree on a SHOULD, or quote what carries the MUST alone")
+    for entry, problem in conflicts.contested_musts(registry.requirements.values()):
+        location = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
+        yield Problem(
+            location, problem, "make what documents disagree on a SHOULD, or quote what carries the MUST alone"
+        )
 
 
-def memos(registry: requirement.Registry) -> Iterator[Problem]:
+def reason_problems(registry: requirement.Registry) -> Iterator[Problem]:
     """Yield a problem for each reason that discusses levels or proposes other sentences instead of saying why the
     decision was made."""
     for entry in registry.requirements.values():
-        if note := MEMO.search(entry.basis.reason):
-            at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
-            yield Problem(at, f"its reason says {note[0]!r}", "say why it was decided so; the level is shown beside it")
+        if note := NOTE_WORDS.search(entry.basis.reason):
+            location = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
+            yield Problem(
+                location, f"its reason says {note[0]!r}", "say why it was decided so; the level is shown beside it"
+            )
 
 
-def subjects(registry: requirement.Registry) -> Iterator[Problem]:
+def subject_problems(registry: requirement.Registry) -> Iterator[Problem]:
     """Yield a problem for each MUST or SHOULD that does not oblige an actor."""
     for entry in registry.requirements.values():
-        at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
-        for problem in sentences.problems(entry):
-            yield Problem(at, problem, 'write "the operator MUST …", or another actor that the roles bind')
+        location = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
+        for problem in sentences.find_problems(entry):
+            yield Problem(location, problem, 'write "the operator MUST …", or another actor that the roles bind')
 
 
 @functools.cache
@@ -179,46 +192,46 @@ def anchors(text: str) -> frozenset[str]:
 
 def heading_anchors(text: str) -> list[str]:
     """Return for each line the anchor that GitHub generates from it; empty for lines that are not headings."""
-    used = set(specification.ANCHOR.findall(text))
+    used_names = set(specification.ANCHOR.findall(text))
     names = []
     for line in re.sub(r"^```.*?^```", _blank, text, flags=re.M | re.S).splitlines():
         title = re.match(r"#+ +(.*)$", line)
-        names.append(_slug(title[1], used) if title else "")
-        used.add(names[-1])
+        names.append(_slug(title[1], used_names) if title else "")
+        used_names.add(names[-1])
     return names
 
 
-def _slug(title: str, used: Collection[str]) -> str:
+def _slug(title: str, used_names: Collection[str]) -> str:
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"<[^>]*>", "", title)).strip().lower()
     slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
-    numbered = (f"{slug}-{number}" for number in itertools.count(1))
-    return next(name for name in itertools.chain([slug], numbered) if name not in used)
+    numbered_slugs = (f"{slug}-{number}" for number in itertools.count(1))
+    return next(name for name in itertools.chain([slug], numbered_slugs) if name not in used_names)
 
 
-def _twice(root: Path) -> Iterator[Problem]:
+def _duplicate_ids(root: Path) -> Iterator[Problem]:
     rows: dict[str, specification.Row] = {}
     for path in sorted((root / specification.FOLDER).glob("*.md")):
         for row in specification.rows(path):
             if row.id in rows:
-                place = f"{specification.FOLDER}/{row.file}:{row.line}"
-                yield Problem(place, f"duplicate id {row.id}", f"link to {rows[row.id].link}")
+                location = f"{specification.FOLDER}/{row.file}:{row.line}"
+                yield Problem(location, f"duplicate id {row.id}", f"link to {rows[row.id].link}")
             rows[row.id] = row
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _files_below(folder: Path) -> Iterator[Path]:
     for path in folder.iterdir():
-        if path.name.startswith(".") or path.name in NO_SOURCES:
+        if path.name.startswith(".") or path.name in UNCHECKED_FOLDERS:
             continue
         if path.is_dir():
-            yield from _below(path)
+            yield from _files_below(path)
         else:
             yield path
 
 
-def _document(root: Path, citing: Path, name: str) -> str | None:
-    for place in (citing.parent / name, root / name, root / "docs" / name, root / specification.FOLDER / name):
-        if place.is_file():
-            return place.read_text("utf-8")
+def _find_document(root: Path, citing: Path, name: str) -> str | None:
+    for path in (citing.parent / name, root / name, root / "docs" / name, root / specification.FOLDER / name):
+        if path.is_file():
+            return path.read_text("utf-8")
     return None
 
 
@@ -243,23 +256,23 @@ def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
-def _at(place: str, text: str, match: re.Match[str]) -> str:
-    return f"{place}:{text.count(chr(10), 0, match.start()) + 1}"
+def _location(file_name: str, text: str, match: re.Match[str]) -> str:
+    return f"{file_name}:{text.count(chr(10), 0, match.start()) + 1}"
 
 
-def _nearest(wrong: str, candidates: Iterable[str]) -> str:
-    near = difflib.get_close_matches(wrong, sorted(candidates), n=1, cutoff=0.5)
-    return f'did you mean "{near[0]}"?' if near else ""
+def _suggestion(name: str, candidates: Iterable[str]) -> str:
+    matches = difflib.get_close_matches(name, sorted(candidates), n=1, cutoff=0.5)
+    return f'did you mean "{matches[0]}"?' if matches else ""
 
 
 def main(root: Path = data.PROJECT) -> int:
     """Print the problems, one per line, and return 1 if there are any."""
-    unresolved = problems(root)
-    for problem in unresolved:
+    problems = find_problems(root)
+    for problem in problems:
         sys.stderr.write(f"{problem}\n")
-    if not unresolved:
+    if not problems:
         sys.stdout.write(f"citations of {len(specification.load())} rows resolve\n")
-    return 1 if unresolved else 0
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -22,13 +22,13 @@ IN_REPOSITORY = re.compile(r"https://github\.com/(?P<repository>[^/]+/[^/]+)/blo
 _MARKUP = re.compile(r"^\s*(?:(?://|#|\*|>|\|)+ ?)+", re.MULTILINE)
 
 
-def plain(text: str) -> str:
+def normalize(text: str) -> str:
     """Return the words of a text in lower case, without the marks of comments, tables and emphasis."""
     return re.sub(r"[\s`*_|]+", " ", _MARKUP.sub(" ", text)).strip().lower()
 
 
 @cache
-def text_of(clones: Path, link: str) -> str | None:
+def read_document(clones: Path, link: str) -> str | None:
     """Return the text of a document, or None if no clone has it."""
     match = IN_REPOSITORY.fullmatch(link)
     if match is None or not (clone := clones / match["repository"]).exists():
@@ -39,29 +39,29 @@ def text_of(clones: Path, link: str) -> str | None:
 
 
 @cache
-def words(clones: Path, link: str) -> str | None:
+def document_words(clones: Path, link: str) -> str | None:
     """Return the plain text of a document, or None if no clone has it."""
-    text = text_of(clones, link)
-    return None if text is None else plain(text)
+    text = read_document(clones, link)
+    return None if text is None else normalize(text)
 
 
-def anchor(text: str, quoted: str, *, headings: bool) -> str:
+def find_anchor(text: str, quotation: str, *, headings: bool) -> str:
     """Return the anchor of the heading above the quoted words, or of the line with the words; empty if there is
     none."""
-    lines = [plain(line) for line in text.splitlines()]
-    start = " ".join(line for line in lines if line).find(plain(quoted))
+    lines = [normalize(line) for line in text.splitlines()]
+    start = " ".join(line for line in lines if line).find(normalize(quotation))
     if start < 0:
         return ""
-    at, heading = 0, ""
+    position, heading = 0, ""
     for number, (line, title) in enumerate(zip(lines, lint.heading_anchors(text), strict=True), 1):
         heading = title or heading
-        at += len(line) + 1 if line else 0
-        if at > start:
+        position += len(line) + 1 if line else 0
+        if position > start:
             return heading if headings else f"L{number}"
     return ""
 
 
-def anchors(clones: Path) -> dict[str, dict[str, str]]:
+def find_anchors(clones: Path) -> dict[str, dict[str, str]]:
     """Return the anchor of each quoted place by document: where the first quotation from that place is found. A
     document without a clone keeps its stored anchors."""
     by_document: dict[str, dict[str, str]] = {}
@@ -72,30 +72,30 @@ def anchors(clones: Path) -> dict[str, dict[str, str]]:
                 basis.load_documents()[quotation.document].link,
                 by_document.setdefault(quotation.document, {}),
             )
-            text = text_of(clones, link) if quotation.words else None
+            text = read_document(clones, link) if quotation.words else None
             if text is None:
                 name = stored_anchors.get(quotation.document, {}).get(quotation.place, "")
             else:
-                name = anchor(text, quotation.words, headings=link.endswith(".md"))
+                name = find_anchor(text, quotation.words, headings=link.endswith(".md"))
             if name:
                 places.setdefault(quotation.place, name)
     return {id: dict(sorted(places.items())) for id, places in sorted(by_document.items()) if places}
 
 
-def missing(clones: Path) -> tuple[list[str], int, int]:
+def find_missing(clones: Path) -> tuple[list[str], int, int]:
     """Return the quotations that their documents do not contain, the number of quotations that were looked up, and the
     number of those that were not."""
-    wrong, checked, unchecked = [], 0, 0
+    missing, checked, unchecked = [], 0, 0
     for entry in requirement.load().requirements.values():
         for quotation in (*entry.basis.quotations, *entry.basis.contradictions):
-            text = words(clones, basis.load_documents()[quotation.document].link) if quotation.words else None
+            text = document_words(clones, basis.load_documents()[quotation.document].link) if quotation.words else None
             if text is None:
                 unchecked += 1
                 continue
             checked += 1
-            if plain(quotation.words) not in text:
-                wrong.append(f"{entry.id}: {quotation.document} does not say “{quotation.words}”")
-    return wrong, checked, unchecked
+            if normalize(quotation.words) not in text:
+                missing.append(f"{entry.id}: {quotation.document} does not say “{quotation.words}”")
+    return missing, checked, unchecked
 
 
 def main() -> int:
@@ -106,11 +106,11 @@ def main() -> int:
         case _:
             sys.exit(__doc__)
     if "--anchors" in sys.argv:
-        basis.ANCHORS.write_text(json.dumps(anchors(clones), indent=1, ensure_ascii=False) + "\n", "utf-8")
-    wrong, checked, unchecked = missing(clones)
-    counts = f"{checked} quotations looked up, {len(wrong)} not found; {unchecked} are in no clone"
-    sys.stdout.write("\n".join([*wrong, counts, ""]))
-    return bool(wrong)
+        basis.ANCHORS.write_text(json.dumps(find_anchors(clones), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    missing, checked, unchecked = find_missing(clones)
+    counts = f"{checked} quotations looked up, {len(missing)} not found; {unchecked} are in no clone"
+    sys.stdout.write("\n".join([*missing, counts, ""]))
+    return bool(missing)
 
 
 if __name__ == "__main__":

@@ -24,18 +24,18 @@ _NEGATED = re.compile(rf"{_CLAUSE}(?:nothing|nobody|none|neither|no)\b[^,;:]*$",
 _COORDINATED = re.compile(r"(?:,|\b(?:and|but|or)(?: then)?) $")
 
 
-def problems(entry: Requirement) -> Iterator[str]:
+def find_problems(entry: Requirement) -> Iterator[str]:
     """Yield a message for each MUST or SHOULD of a requirement that has a wrong subject."""
     for sentence in re.split(r"(?<=[.;]) ", entry.text):
         has_actor = False
         for modal in MODAL.finditer(sentence):
-            before = sentence[: modal.start()]
-            if _NEGATED.search(before):
-                yield f"the subject is negated: “{before}{modal[0]}” permits what it seems to forbid"
-            elif _subject(entry.roles).search(before):
+            text_before = sentence[: modal.start()]
+            if _NEGATED.search(text_before):
+                yield f"the subject is negated: “{text_before}{modal[0]}” permits what it seems to forbid"
+            elif _subject(entry.roles).search(text_before):
                 has_actor = True
-            elif not (has_actor and _COORDINATED.search(before)):
-                yield f"the subject is no actor: “{before}{modal[0]}”"
+            elif not (has_actor and _COORDINATED.search(text_before)):
+                yield f"the subject is no actor: “{text_before}{modal[0]}”"
 
 
 def _subject(roles: tuple[str, ...]) -> re.Pattern[str]:

@@ -18,45 +18,45 @@ import yaml
 from conformance.suite.registry.basis import AUTHORITATIVE_STATES, UNAUTHORITATIVE_KINDS, DocumentState, PublicDocument
 from conformance.suite.registry.requirement import Level, Registry, Requirement
 
-FILE = Path(__file__).with_name("states.yaml")
+STATES_FILE = Path(__file__).with_name("states.yaml")
 UNKNOWN = "unknown"
 """Stands for the commit of a merged thread that no available clone has."""
 THREAD = re.compile(r"https://github\.com/([^/]+/[^/]+)/(?:pull|issues)/(\d+)")
-FILE_AT = re.compile(r"https://github\.com/[^/]+/[^/]+/(?:blob|tree)/([0-9a-f]+)")
+FILE_LINK = re.compile(r"https://github\.com/[^/]+/[^/]+/(?:blob|tree)/([0-9a-f]+)")
 
-Listed = Mapping[str, Mapping[str, Mapping[str, str]]]
+KnownStates = Mapping[str, Mapping[str, Mapping[str, str]]]
 
 
 @functools.cache
-def listed() -> Listed:
+def load_states() -> KnownStates:
     """Return the known states of threads and dates of commits."""
-    read: Any = yaml.safe_load(FILE.read_text("utf-8"))
-    return read  # type: ignore[no-any-return]
+    content: Any = yaml.safe_load(STATES_FILE.read_text("utf-8"))
+    return content  # type: ignore[no-any-return]
 
 
-def documents(entries: Iterable[PublicDocument], known_states: Listed) -> Iterator[str]:
+def document_problems(entries: Iterable[PublicDocument], known_states: KnownStates) -> Iterator[str]:
     """Yield a message for each claim of a document that the list does not confirm."""
     for entry in entries:
-        for problem in _thread(entry, known_states["threads"]):
+        for problem in _thread_problems(entry, known_states["threads"]):
             yield f"{entry.id}: {problem}"
-        for problem in _commit(entry, known_states["commits"]):
+        for problem in _commit_problems(entry, known_states["commits"]):
             yield f"{entry.id}: {problem}"
 
 
-def unsupported(registry: Registry, by_id: Mapping[str, PublicDocument]) -> list[Requirement]:
+def unsupported_musts(registry: Registry, by_id: Mapping[str, PublicDocument]) -> list[Requirement]:
     """Return the MUSTs that no document supports. An open document supports a MUST only if the MUST has a seed."""
     must = [entry for entry in registry.requirements.values() if entry.level is Level.MUST]
-    return [entry for entry in must if not _carried(entry, by_id)]
+    return [entry for entry in must if not _is_supported(entry, by_id)]
 
 
-def _carried(entry: Requirement, by_id: Mapping[str, PublicDocument]) -> bool:
-    quoted = [by_id[quotation.document] for quotation in entry.basis.quotations if quotation.words]
-    binding = [document for document in quoted if document.kind not in UNAUTHORITATIVE_KINDS]
-    states = {document.state for document in binding}
+def _is_supported(entry: Requirement, by_id: Mapping[str, PublicDocument]) -> bool:
+    quoted_documents = [by_id[quotation.document] for quotation in entry.basis.quotations if quotation.words]
+    binding_documents = [document for document in quoted_documents if document.kind not in UNAUTHORITATIVE_KINDS]
+    states = {document.state for document in binding_documents}
     return bool(states & AUTHORITATIVE_STATES) or (bool(entry.seed) and DocumentState.OPEN in states)
 
 
-def _thread(entry: PublicDocument, threads: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def _thread_problems(entry: PublicDocument, threads: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """Yield a message for each claim of a document that its thread, which decides its state, does not confirm."""
     link = THREAD.match(entry.link)
     name = entry.thread or (f"{link[1]}#{link[2]}" if link else "")
@@ -77,9 +77,9 @@ def _thread(entry: PublicDocument, threads: Mapping[str, Mapping[str, str]]) -> 
         yield f"has commit {entry.commit or 'none'}, and {name} has {commit or 'none'}"
 
 
-def _commit(entry: PublicDocument, commits: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def _commit_problems(entry: PublicDocument, commits: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """Yield a message for each claim of a document about its commit that the list does not confirm."""
-    if (file := FILE_AT.match(entry.link)) and not (entry.commit and file[1].startswith(entry.commit)):
+    if (file := FILE_LINK.match(entry.link)) and not (entry.commit and file[1].startswith(entry.commit)):
         yield f"has commit {entry.commit or 'none'}, and its link {file[1]}"
     has_thread = bool(entry.thread or THREAD.match(entry.link))
     if not entry.commit:

@@ -30,15 +30,15 @@ PAGE = """\
 
 
 def test_every_citation_of_the_repository_resolves() -> None:
-    assert [str(problem) for problem in lint.problems()] == []
+    assert [str(problem) for problem in lint.find_problems()] == []
 
 
-def test_a_bad_citation_in_the_repository_is_found(tmp_path: Path) -> None:
+def test_a_wrong_citation_in_the_repository_is_reported(tmp_path: Path) -> None:
     """A wrong id in a comment is reported as `make lint` prints it."""
-    wrong = f"OBJ-{9999}"
-    (tmp_path / "code.py").write_text(f"x = 1\n# as {wrong} says; OBJ-401 and CORE-001 are right\n")
-    (problem,) = lint.problems(tmp_path)
-    assert re.fullmatch(rf'code.py:2: unknown id {wrong} \(hint: did you mean "OBJ-.*"\?\)', str(problem))
+    wrong_id = f"OBJ-{9999}"
+    (tmp_path / "code.py").write_text(f"x = 1\n# as {wrong_id} says; OBJ-401 and CORE-001 are right\n")
+    (problem,) = lint.find_problems(tmp_path)
+    assert re.fullmatch(rf'code.py:2: unknown id {wrong_id} \(hint: did you mean "OBJ-.*"\?\)', str(problem))
 
 
 @pytest.fixture
@@ -57,13 +57,13 @@ def test_rows_and_paragraphs_with_an_anchor_are_read(page: Path) -> None:
 
 
 @pytest.mark.parametrize("id", ["XY-1", "XY-001", "XY-RU-01", "XY-05", "XY-S02", "ZZ-01, XY-5b"])
-def test_whatever_looks_like_an_id_needs_a_row(page: Path, id: str) -> None:
+def test_a_text_in_the_form_of_an_id_needs_a_row(page: Path, id: str) -> None:
     row_ids = {row.id for row in specification.rows(page)}
     (problem,) = lint.unknown_ids("a.py", f"\n\n# {id}", specification.pattern(row_ids), row_ids)
     assert str(problem).startswith("a.py:3: unknown id XY-")
 
 
-def test_ids_of_others_are_left_alone(page: Path) -> None:
+def test_ids_of_other_projects_are_ignored(page: Path) -> None:
     row_ids = {row.id for row in specification.rows(page)}
     text = "XY-01 XY-05b (XY-02) ZZ-01 AXY-9 XY-name XY-01-b XY"
     assert list(lint.unknown_ids("a.py", text, specification.pattern(row_ids), row_ids)) == []
@@ -84,7 +84,7 @@ def test_ids_of_others_are_left_alone(page: Path) -> None:
 )
 def test_sections_are_named_by_number_or_title(text: str, description: str | None) -> None:
     problems = list(
-        lint.sections("a.py", text.replace("PAGE", "page.md"), lambda name: PAGE if name == "page.md" else None)
+        lint.section_problems("a.py", text.replace("PAGE", "page.md"), lambda name: PAGE if name == "page.md" else None)
     )
     assert [problem.description for problem in problems] == ([description] if description else [])
 
@@ -102,36 +102,36 @@ def test_sections_are_named_by_number_or_title(text: str, description: str | Non
 )
 def test_links_lead_to_files_and_anchors(page: Path, link: str, description: str | None) -> None:
     page.write_text(PAGE + f"\nsee [there]({link}), not `[there](nowhere.md)`\n")
-    problems = list(lint.links("page.md", page.read_text(), page))
+    problems = list(lint.link_problems("page.md", page.read_text(), page))
     assert [problem.description for problem in problems] == ([description] if description else [])
 
 
-def test_every_row_of_a_table_has_its_cells() -> None:
+def test_every_row_of_a_table_has_a_cell_for_each_column() -> None:
     text = "| a | b |\n|---|---|\n| 1 | 2 |\n| 1 \\| 2 | 3 |\n| 1 | 2 | 3 |\n\n| a |\n|---|\n| 1 |\n"
-    assert [str(problem) for problem in lint.tables("page.md", text)] == [
+    assert [str(problem) for problem in lint.table_problems("page.md", text)] == [
         "page.md:5: a row with 3 cells in a table of 2 columns (hint: write \\| for a bar within a cell)"
     ]
 
 
-def test_a_requirement_rests_on_a_row() -> None:
+def test_a_requirement_must_rest_on_a_row() -> None:
     entries = [
         Requirement("AA-001", "core", Level.MUST, "It MUST.", ("XY-01", "GREP-375"), "v0", ("operator",)),
         Requirement("AA-002", "core", Level.MUST, "It MUST.", ("GREP-375",), "v0", ("operator",)),
         Requirement("AA-003", "core", Level.MUST, "It MUST.", ("XY-01", "XY-03"), "v0", ("operator",)),
     ]
     registry = Registry({"core": "The core."}, {entry.id: entry for entry in entries}, {})
-    assert [str(problem) for problem in lint.sources(registry, {"XY-01"})] == [
+    assert [str(problem) for problem in lint.source_problems(registry, {"XY-01"})] == [
         "conformance/suite/registry/requirements/core.yaml: AA-002: no source is a row of the specification"
         " (hint: cite a row of docs/spec/)",
         'conformance/suite/registry/requirements/core.yaml: AA-003: unknown source XY-03 (hint: did you mean "XY-01"?)',
     ]
 
 
-QUOTED = basis.Quotation("operator-readme", "Termination", "It is triggered for the replica.")
+QUOTATION = basis.Quotation("operator-readme", "Termination", "It is triggered for the replica.")
 
 
 @pytest.mark.parametrize(
-    ("contradiction", "problems"),
+    ("contradiction", "problem_count"),
     [
         (basis.Quotation("operator-readme", "Termination", "Workloads fail fast."), 1),
         (basis.Quotation("operator-readme", "Termination, extent", "triggered for the replica"), 1),
@@ -139,44 +139,44 @@ QUOTED = basis.Quotation("operator-readme", "Termination", "It is triggered for 
         (basis.Quotation("grove-readme", "Termination", "It is triggered for the replica."), 0),
     ],
 )
-def test_a_must_rests_on_no_place_that_contradicts_another_requirement(
-    contradiction: basis.Quotation, problems: int
+def test_a_must_cannot_rest_on_a_contradiction_to_another_requirement(
+    contradiction: basis.Quotation, problem_count: int
 ) -> None:
-    def entry(id: str, level: Level, **rests: tuple[basis.Quotation, ...]) -> Requirement:
-        return Requirement(id, "core", level, "It.", ("XY-01",), "v0", ("operator",), basis=basis.Basis(**rests))
+    def entry(id: str, level: Level, **fields: tuple[basis.Quotation, ...]) -> Requirement:
+        return Requirement(id, "core", level, "It.", ("XY-01",), "v0", ("operator",), basis=basis.Basis(**fields))
 
     entries = [
-        entry("AA-001", Level.MUST, quotations=(QUOTED,)),
-        entry("AA-002", Level.SHOULD, quotations=(QUOTED,), contradictions=(contradiction,)),
+        entry("AA-001", Level.MUST, quotations=(QUOTATION,)),
+        entry("AA-002", Level.SHOULD, quotations=(QUOTATION,), contradictions=(contradiction,)),
     ]
     registry = Registry({"core": "The core."}, {item.id: item for item in entries}, {})
-    assert [str(problem) for problem in lint.disagreements(registry)] == problems * [
+    assert [str(problem) for problem in lint.disagreement_problems(registry)] == problem_count * [
         "conformance/suite/registry/requirements/core.yaml: AA-001: quotes operator-readme, Termination, which"
         " contradicts AA-002 (hint: make what documents disagree on a SHOULD, or quote what carries the MUST alone)"
     ]
 
 
-def test_a_must_that_a_document_contradicts_is_found() -> None:
+def test_a_must_that_a_document_contradicts_is_reported() -> None:
     entry_basis = basis.Basis(
-        basis.BasisKind.DOCUMENT, (QUOTED,), (basis.Quotation("grove-readme", "Start", "It is not."),)
+        basis.BasisKind.DOCUMENT, (QUOTATION,), (basis.Quotation("grove-readme", "Start", "It is not."),)
     )
     entry = Requirement("AA-001", "core", Level.MUST, "It MUST.", ("XY-01",), "v0", ("operator",), basis=entry_basis)
-    (problem,) = lint.disagreements(Registry({"core": "The core."}, {"AA-001": entry}, {}))
+    (problem,) = lint.disagreement_problems(Registry({"core": "The core."}, {"AA-001": entry}, {}))
     assert problem.description == "a MUST that a document contradicts"
 
 
-def test_an_id_has_one_row(tmp_path: Path) -> None:
+def test_an_id_with_two_rows_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / specification.FOLDER
     folder.mkdir(parents=True)
     (folder / "a.md").write_text('<a id="xy-01"></a>XY-01: this.\n\n<a id="xy-01"></a>XY-01: that.\n')
-    assert [str(problem) for problem in lint.problems(tmp_path)] == [
+    assert [str(problem) for problem in lint.find_problems(tmp_path)] == [
         "docs/spec/a.md:3: duplicate id XY-01 (hint: link to docs/spec/a.md#xy-01)"
     ]
 
 
 @pytest.mark.parametrize(("reason", "note"), [("A SHOULD is right.", "SHOULD"), ("Texts: 'It waits.'", "Texts:")])
-def test_a_reason_that_is_a_working_note_is_found(reason: str, note: str) -> None:
-    first = next(iter(requirement.load().requirements.values()))
-    changed = replace(first, basis=replace(first.basis, reason=reason))
-    (problem,) = lint.memos(Registry({}, {first.id: changed}, {}))
-    assert f"{first.id}: its reason says {note!r}" in str(problem)
+def test_a_reason_that_is_a_working_note_is_reported(reason: str, note: str) -> None:
+    entry = next(iter(requirement.load().requirements.values()))
+    changed_entry = replace(entry, basis=replace(entry.basis, reason=reason))
+    (problem,) = lint.reason_problems(Registry({}, {entry.id: changed_entry}, {}))
+    assert f"{entry.id}: its reason says {note!r}" in str(problem)

@@ -9,21 +9,21 @@ import pytest
 from conformance.suite.registry import requirement
 from tests.citations import lint, sentences
 
-ENTRY = requirement.load().get("GANG-010")
+OPERATOR_REQUIREMENT = requirement.load().get("GANG-010")
 """A requirement for operators."""
 
 
 def test_every_requirement_names_its_actor() -> None:
     """`make lint` makes the same check."""
     registry = requirement.load()
-    assert [problem for entry in registry.requirements.values() for problem in sentences.problems(entry)] == []
+    assert [problem for entry in registry.requirements.values() for problem in sentences.find_problems(entry)] == []
 
 
-def test_a_sentence_without_an_actor_is_a_problem_of_the_repository() -> None:
+def test_a_sentence_without_an_actor_is_reported_with_its_file() -> None:
     """The problem names the file and the id of the requirement."""
-    entry = replace(ENTRY, text="Nothing MUST be deleted.")
+    entry = replace(OPERATOR_REQUIREMENT, text="Nothing MUST be deleted.")
     registry = replace(requirement.load(), requirements={entry.id: entry})
-    (problem,) = lint.subjects(registry)
+    (problem,) = lint.subject_problems(registry)
     assert str(problem).startswith(
         f"conformance/suite/registry/requirements/gang.yaml: {entry.id}: the subject is negated"
     )
@@ -42,7 +42,7 @@ def test_a_sentence_without_an_actor_is_a_problem_of_the_repository() -> None:
     ],
 )
 def test_a_negated_subject_permits_what_it_seems_to_forbid(text: str) -> None:
-    problems = list(sentences.problems(replace(ENTRY, text=text)))
+    problems = list(sentences.find_problems(replace(OPERATOR_REQUIREMENT, text=text)))
     assert [problem.partition(":")[0] for problem in problems] == ["the subject is negated"]
 
 
@@ -59,9 +59,9 @@ def test_a_negated_subject_permits_what_it_seems_to_forbid(text: str) -> None:
         "An operator that leads and the Pods MUST stay.",
     ],
 )
-def test_a_subject_that_is_not_an_actor_is_found(text: str) -> None:
+def test_a_subject_that_is_not_an_actor_is_reported(text: str) -> None:
     """The scheduler is not an actor in a requirement for operators."""
-    problems = list(sentences.problems(replace(ENTRY, text=text)))
+    problems = list(sentences.find_problems(replace(OPERATOR_REQUIREMENT, text=text)))
     assert [problem.partition(":")[0] for problem in problems] == ["the subject is no actor"]
 
 
@@ -76,5 +76,5 @@ def test_a_subject_that_is_not_an_actor_is_found(text: str) -> None:
         ("operator gang-scheduler", "If there is room, the operator and the scheduler MUST run all Pods."),
     ],
 )
-def test_actors_of_the_roles_that_are_judged_are_subjects(roles: str, text: str) -> None:
-    assert list(sentences.problems(replace(ENTRY, roles=tuple(roles.split()), text=text))) == []
+def test_actors_of_the_judged_roles_are_valid_subjects(roles: str, text: str) -> None:
+    assert list(sentences.find_problems(replace(OPERATOR_REQUIREMENT, roles=tuple(roles.split()), text=text))) == []

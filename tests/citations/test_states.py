@@ -11,9 +11,9 @@ from conformance.suite.registry.basis import Basis, BasisKind, DocumentState, Pu
 from conformance.suite.registry.requirement import Level, Registry
 from tests.citations import lint, states
 
-PULL = "https://github.com/o/r/pull/"
-FILE = "https://github.com/o/r/blob/aaaaaaaa0123/README.md"
-LISTED: states.Listed = {
+PULL_REQUEST_LINK = "https://github.com/o/r/pull/"
+FILE_LINK = "https://github.com/o/r/blob/aaaaaaaa0123/README.md"
+KNOWN_STATES: states.KnownStates = {
     "threads": {
         "o/r#1": {"state": "reverted", "commit": "bbbbbbbb", "revertedBy": "cccccccc"},
         "o/r#2": {"state": "merged", "commit": "unknown"},
@@ -35,37 +35,45 @@ def document(link: str, state: str = "merged", **fields: str) -> PublicDocument:
     )
 
 
-REVERTED = document(f"{PULL}1", "reverted", commit="bbbbbbbb", date="2026-05-25", reverted_by="cccccccc")
-RIGHT = (
-    REVERTED,
-    document(f"{PULL}2"),
-    document(f"{PULL}3", "closed", commit="dddddddd", date="2026-05-26"),
-    document(FILE, commit="aaaaaaaa", date="2026-08-19"),
+REVERTED_DOCUMENT = document(
+    f"{PULL_REQUEST_LINK}1", "reverted", commit="bbbbbbbb", date="2026-05-25", reverted_by="cccccccc"
+)
+CORRECT_DOCUMENTS = (
+    REVERTED_DOCUMENT,
+    document(f"{PULL_REQUEST_LINK}2"),
+    document(f"{PULL_REQUEST_LINK}3", "closed", commit="dddddddd", date="2026-05-26"),
+    document(FILE_LINK, commit="aaaaaaaa", date="2026-08-19"),
     document("https://example.com/page", "published"),
     document("https://example.com/author", "unpublished"),
 )
 
 
-@pytest.mark.parametrize("right", RIGHT)
-def test_what_upstream_confirms_is_not_a_problem(right: PublicDocument) -> None:
-    assert list(states.documents([right], LISTED)) == []
+@pytest.mark.parametrize("correct_document", CORRECT_DOCUMENTS)
+def test_claims_that_upstream_confirms_are_not_problems(correct_document: PublicDocument) -> None:
+    assert list(states.document_problems([correct_document], KNOWN_STATES)) == []
 
 
 @pytest.mark.parametrize(
-    ("wrong", "problem"),
+    ("wrong_document", "problem"),
     [
-        (document(FILE), "d: has commit none, and its link aaaaaaaa0123"),
+        (document(FILE_LINK), "d: has commit none, and its link aaaaaaaa0123"),
         (document("https://example.com/page"), "d: is merged without a commit"),
         (document("https://example.com/page", "open"), "d: is open, and names no thread"),
-        (replace(REVERTED, state=DocumentState.OPEN), "d: is open, and o/r#1 is reverted"),
-        (replace(REVERTED, state=DocumentState.MERGED, reverted_by=""), "d: is merged, and o/r#1 is reverted"),
-        (replace(REVERTED, reverted_by=""), "d: is reverted by nothing, and o/r#1 by cccccccc"),
-        (replace(REVERTED, commit="dddddddd", date="2026-05-26"), "d: has commit dddddddd, and o/r#1 has bbbbbbbb"),
-        (replace(REVERTED, date="2026-05-27"), "d: has the date 2026-05-27, and commit bbbbbbbb 2026-05-25"),
-        (document(f"{PULL}2", commit="aaaaaaaa", date="2026-08-19"), "d: has commit aaaaaaaa, and o/r#2 has unknown"),
-        (document(f"{PULL}9", "open"), "d: o/r#9 is not listed"),
+        (replace(REVERTED_DOCUMENT, state=DocumentState.OPEN), "d: is open, and o/r#1 is reverted"),
+        (replace(REVERTED_DOCUMENT, state=DocumentState.MERGED, reverted_by=""), "d: is merged, and o/r#1 is reverted"),
+        (replace(REVERTED_DOCUMENT, reverted_by=""), "d: is reverted by nothing, and o/r#1 by cccccccc"),
         (
-            document(FILE, "open", commit="aaaaaaaa", date="2026-08-19", thread="o/r#3"),
+            replace(REVERTED_DOCUMENT, commit="dddddddd", date="2026-05-26"),
+            "d: has commit dddddddd, and o/r#1 has bbbbbbbb",
+        ),
+        (replace(REVERTED_DOCUMENT, date="2026-05-27"), "d: has the date 2026-05-27, and commit bbbbbbbb 2026-05-25"),
+        (
+            document(f"{PULL_REQUEST_LINK}2", commit="aaaaaaaa", date="2026-08-19"),
+            "d: has commit aaaaaaaa, and o/r#2 has unknown",
+        ),
+        (document(f"{PULL_REQUEST_LINK}9", "open"), "d: o/r#9 is not listed"),
+        (
+            document(FILE_LINK, "open", commit="aaaaaaaa", date="2026-08-19", thread="o/r#3"),
             "d: is open, and o/r#3 is closed",
         ),
         (document("https://example.com/x", commit="eeeeeeee"), "d: commit eeeeeeee is not listed"),
@@ -75,31 +83,33 @@ def test_what_upstream_confirms_is_not_a_problem(right: PublicDocument) -> None:
         ),
     ],
 )
-def test_a_state_or_commit_that_upstream_does_not_confirm_is_a_problem(wrong: PublicDocument, problem: str) -> None:
-    assert problem in list(states.documents([wrong], LISTED))
+def test_a_state_or_commit_that_upstream_does_not_confirm_is_a_problem(
+    wrong_document: PublicDocument, problem: str
+) -> None:
+    assert problem in list(states.document_problems([wrong_document], KNOWN_STATES))
 
 
-def carried_by(document: PublicDocument, seed: str = "") -> list[str]:
+def support_problems(document: PublicDocument, seed: str = "") -> list[str]:
     must = next(entry for entry in requirement.load().requirements.values() if entry.level is Level.MUST)
-    quoted = Basis(BasisKind.DOCUMENT, (Quotation("d", "Summary", "It says so."),))
-    registry = Registry({}, {"AA-001": replace(must, id="AA-001", basis=quoted, seed=seed)}, {})
-    return [str(problem) for problem in lint.authority(registry, {"d": document}) if "AA-001" in str(problem)]
+    quoting_basis = Basis(BasisKind.DOCUMENT, (Quotation("d", "Summary", "It says so."),))
+    registry = Registry({}, {"AA-001": replace(must, id="AA-001", basis=quoting_basis, seed=seed)}, {})
+    return [str(problem) for problem in lint.document_problems(registry, {"d": document}) if "AA-001" in str(problem)]
 
 
 @pytest.mark.parametrize("state", ["closed", "reverted", "unpublished"])
-def test_what_upstream_has_taken_back_or_not_published_carries_no_must(state: str) -> None:
-    (problem,) = carried_by(document(FILE, state), seed="pull request 1")
+def test_withdrawn_and_unpublished_documents_support_no_must(state: str) -> None:
+    (problem,) = support_problems(document(FILE_LINK, state), seed="pull request 1")
     assert "no accepted document carries this MUST (hint: quote one, or make it a SHOULD)" in problem
 
 
-def test_an_open_proposal_carries_a_must_as_a_seed_only() -> None:
-    assert carried_by(document(FILE, "open"))
-    assert not carried_by(document(FILE, "open"), seed="GREP-1")
-    assert not carried_by(document(FILE, "merged"))
-    assert carried_by(document(FILE, "merged", kind="discussion"))
+def test_an_open_proposal_supports_a_must_only_as_a_seed() -> None:
+    assert support_problems(document(FILE_LINK, "open"))
+    assert not support_problems(document(FILE_LINK, "open"), seed="GREP-1")
+    assert not support_problems(document(FILE_LINK, "merged"))
+    assert support_problems(document(FILE_LINK, "merged", kind="discussion"))
 
 
-def test_facts_of_upstream() -> None:
+def test_documents_have_the_state_of_upstream() -> None:
     """Documents that once had a wrong state have the state that their repository's history shows."""
     documents = basis.load_documents()
     pull = documents["pull-566"]

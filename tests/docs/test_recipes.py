@@ -22,7 +22,7 @@ import pytest
 from conformance.data import PROJECT
 
 PAGE = PROJECT / "CONTRIBUTING.md"
-IGNORED = shutil.ignore_patterns(".git", ".venv", "reports", ".hypothesis", ".*_cache")
+IGNORED_FILES = shutil.ignore_patterns(".git", ".venv", "reports", ".hypothesis", ".*_cache")
 RECIPES = {
     "Add a requirement",
     "Add a conformance test",
@@ -41,7 +41,7 @@ class Block:
 
     recipe: str
     language: str
-    head: str
+    first_line: str
     body: str
 
 
@@ -50,30 +50,32 @@ def blocks() -> Iterator[Block]:
     for section in re.split(r"^### ", PAGE.read_text("utf-8").split("\n## Recipes\n")[1], flags=re.M)[1:]:
         recipe = section.partition("\n")[0]
         for language, text in re.findall(r"^```(\w+)\n(.*?)^```$", section, re.M | re.S):
-            head, _, body = text.partition("\n")
-            yield Block(recipe, language, head, text if language == "sh" and not head.startswith("#") else body)
+            first_line, _, body = text.partition("\n")
+            yield Block(
+                recipe, language, first_line, text if language == "sh" and not first_line.startswith("#") else body
+            )
 
 
 def commands(block: Block) -> list[str]:
     """Return the commands of a block that need no cluster."""
-    quick = block.language == "sh" and block.head != "# starts a cluster"
-    return block.body.splitlines() if quick else []
+    is_quick = block.language == "sh" and block.first_line != "# starts a cluster"
+    return block.body.splitlines() if is_quick else []
 
 
 def apply(block: Block, tree: Path) -> None:
     """Apply a block to the file in the tree that the block names."""
-    verb, _, name = block.head.removeprefix("# ").partition(" ")
+    verb, _, name = block.first_line.removeprefix("# ").partition(" ")
     match block.language:
         case "sh":
             return
         case "diff":
-            substitute(tree / block.head.removeprefix("--- "), block.body)
+            substitute(tree / block.first_line.removeprefix("--- "), block.body)
         case _ if verb == "create":
             assert not (tree / name).exists(), f"{name} exists already"
             (tree / name).write_text(block.body, "utf-8")
         case _:
-            assert block.head.startswith("# append to "), block.head
-            path = tree / block.head.removeprefix("# append to ")
+            assert block.first_line.startswith("# append to "), block.first_line
+            path = tree / block.first_line.removeprefix("# append to ")
             path.write_text(path.read_text("utf-8") + block.body, "utf-8")
 
 
@@ -91,19 +93,19 @@ def run(command: str, tree: Path, recipe: str) -> None:
     """Run a command in the tree, with the tree's packages instead of the installed ones."""
     if command.startswith("make "):
         command = command.replace("make ", "make -s -o .venv/.ready ", 1)
-    done = subprocess.run(
+    result = subprocess.run(
         command, shell=True, cwd=tree, env=os.environ | {"PYTHONPATH": str(tree)}, capture_output=True, text=True
     )
-    assert done.returncode == 0, f"{recipe}: {command}\n{done.stdout[-3000:]}{done.stderr[-2000:]}"
+    assert result.returncode == 0, f"{recipe}: {command}\n{result.stdout[-3000:]}{result.stderr[-2000:]}"
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of the project that uses its virtual environment."""
-    copy = tmp_path / "project"
-    shutil.copytree(PROJECT, copy, ignore=IGNORED)
-    (copy / ".venv").symlink_to(sys.prefix)
-    return copy
+    project_copy = tmp_path / "project"
+    shutil.copytree(PROJECT, project_copy, ignore=IGNORED_FILES)
+    (project_copy / ".venv").symlink_to(sys.prefix)
+    return project_copy
 
 
 @pytest.mark.timeout(900)  # takes 46 s alone, and more than 300 s alongside a run of the suite
@@ -112,8 +114,8 @@ def test_every_recipe_works_and_leaves_a_tree_that_passes_the_quick_checks(tree:
     assert {block.recipe for block in all_blocks} == RECIPES
     for number, block in enumerate(all_blocks):
         apply(block, tree)
-        later = {command for following in all_blocks[number + 1 :] for command in commands(following)}
+        later_commands = {command for next_block in all_blocks[number + 1 :] for command in commands(next_block)}
         for command in commands(block):
-            if command not in later:
+            if command not in later_commands:
                 run(command, tree, block.recipe)
     run(".venv/bin/ruff check . && .venv/bin/ruff format --check .", tree, "all recipes")

@@ -19,9 +19,9 @@ from tests.reference import apiserver
 
 PROGRAM = "grove-conformance"
 README = PROJECT / "README.md"
-E2E = PROJECT / "docs" / "your-own-e2e-tests.md"
+E2E_PAGE = PROJECT / "docs" / "your-own-e2e-tests.md"
 SAMPLES = PROJECT / "fixtures" / "samples"
-SETS = [
+SAMPLE_SETS = [
     pytest.param(document, id=path.stem)
     for path in sorted(SAMPLES.glob("*.yaml"))
     for document in yaml.safe_load_all(path.read_text("utf-8"))
@@ -38,11 +38,11 @@ def commands(page: Path, heading: str) -> list[str]:
     return [line.strip() for line in block[0].splitlines()]
 
 
-def placed(document: dict[str, Any]) -> dict[str, Any]:
+def with_namespace(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "metadata": {**document["metadata"], "namespace": "default"}}
 
 
-def test_one_place_says_how_commands_are_typed() -> None:
+def test_only_the_readme_says_how_commands_are_typed() -> None:
     """A command that starts with `.venv/bin/` does not exist where only the wheel is installed."""
     pages = [README, *(PROJECT / "docs").rglob("*.md")]
     counts = {str(page.relative_to(PROJECT)): page.read_text("utf-8").count(f".venv/bin/{PROGRAM}") for page in pages}
@@ -50,9 +50,9 @@ def test_one_place_says_how_commands_are_typed() -> None:
     assert "**How to type commands.**" in README.read_text("utf-8")
 
 
-@pytest.mark.parametrize("document", SETS)
-def test_a_set_of_a_sample_is_accepted(document: dict[str, Any]) -> None:
-    reply = apiserver.ask(placed(document))
+@pytest.mark.parametrize("document", SAMPLE_SETS)
+def test_sample_sets_are_accepted(document: dict[str, Any]) -> None:
+    reply = apiserver.ask(with_namespace(document))
     assert reply.status == 201, reply.message
     assert not list(pod_behaviors.mistakes_of_set(document))
 
@@ -62,36 +62,36 @@ def test_the_playground_starts_with_a_sample() -> None:
     assert (SAMPLES / f"{sample}.yaml").is_file()
 
 
-def test_a_set_for_the_scheduler_of_the_e2e_page_needs_what_the_page_says() -> None:
-    page = E2E.read_text("utf-8")
+def test_a_set_for_the_scheduler_of_the_e2e_page_needs_the_label_that_the_page_names() -> None:
+    page = E2E_PAGE.read_text("utf-8")
     (scheduler,) = re.findall(r"--set schedulerName=(\S+)", page)
     (label,) = re.findall(r"the label\s+`(\S+/queue)`", page)
-    pcs = placed(yaml.safe_load((SAMPLES / "serving.yaml").read_text("utf-8")))
+    pcs = with_namespace(yaml.safe_load((SAMPLES / "serving.yaml").read_text("utf-8")))
     for clique in pcs["spec"]["template"]["cliques"]:
         clique["spec"]["podSpec"]["schedulerName"] = scheduler
-    refused = apiserver.ask(pcs)
-    (refusal,) = re.findall(r"refuses the set \(`([^`…]+)…`\)", page)
-    assert refused.status == 403 and " ".join(refusal.split()) in refused.message
+    rejected_reply = apiserver.ask(pcs)
+    (message,) = re.findall(r"refuses the set \(`([^`…]+)…`\)", page)
+    assert rejected_reply.status == 403 and " ".join(message.split()) in rejected_reply.message
     pcs["metadata"]["labels"] = {label: "any"}
     assert apiserver.ask(pcs).status == 201
 
 
 def run(command: str, state: Path) -> str:
     assert command.startswith(PROGRAM)
-    words = [sys.executable, "-m", "conformance.cli", *command.removeprefix(PROGRAM).split()]
+    arguments = [sys.executable, "-m", "conformance.cli", *command.removeprefix(PROGRAM).split()]
     environment = os.environ | {"GROVE_CONFORMANCE_STATE": str(state)}
-    done = subprocess.run(words, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=180)
-    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-    return done.stdout
+    result = subprocess.run(arguments, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=180)
+    assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"
+    return result.stdout
 
 
 @pytest.mark.cluster
-def test_the_playground_of_the_readme_shows_a_set_with_its_gangs_and_running_pods(tmp_path: Path) -> None:
+def test_the_commands_of_the_readme_show_a_set_with_its_gangs_and_running_pods(tmp_path: Path) -> None:
     start, get, stop = commands(README, "I want a fake GPU cluster")
     run(start, tmp_path)
     try:
-        until = Retrying(retry=retry_if_result(lambda output: output.count("1/1") < 8), wait=wait_fixed(0.5))
-        output = until.copy(stop=stop_after_delay(60))(run, get, tmp_path)
+        wait_for_pods = Retrying(retry=retry_if_result(lambda output: output.count("1/1") < 8), wait=wait_fixed(0.5))
+        output = wait_for_pods.copy(stop=stop_after_delay(60))(run, get, tmp_path)
         for name in ("podcliqueset.grove.io/serving", "podgang.scheduler.grove.io/serving-0", "pod/serving-0-router"):
             assert name in output
     finally:

@@ -6,7 +6,7 @@ import pytest
 
 from conformance.nemesis.proxy.calls import Call, read
 
-PODS, SETS = "/api/v1/namespaces/n/pods", "/apis/grove.io/v1alpha1/namespaces/n/podcliquesets"
+PODS, POD_CLIQUE_SETS = "/api/v1/namespaces/n/pods", "/apis/grove.io/v1alpha1/namespaces/n/podcliquesets"
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ PODS, SETS = "/api/v1/namespaces/n/pods", "/apis/grove.io/v1alpha1/namespaces/n/
     [
         ("POST", PODS, {}, Call("create", "pods", "n")),
         ("PATCH", f"{PODS}/p", {}, Call("patch", "pods", "n", "p")),
-        ("PUT", f"{SETS}/s/status", {}, Call("update", "podcliquesets.grove.io", "n", "s", "status")),
+        ("PUT", f"{POD_CLIQUE_SETS}/s/status", {}, Call("update", "podcliquesets.grove.io", "n", "s", "status")),
         ("DELETE", f"{PODS}/p", {}, Call("delete", "pods", "n", "p")),
         ("DELETE", PODS, {}, Call("deletecollection", "pods", "n")),
         ("GET", PODS, {}, Call("list", "pods", "n")),
@@ -26,16 +26,16 @@ PODS, SETS = "/api/v1/namespaces/n/pods", "/apis/grove.io/v1alpha1/namespaces/n/
         ("POST", PODS, {"dryRun": "All"}, Call("create", "pods", "n", dry=True)),
     ],
 )
-def test_a_request_is_a_verb_and_an_object(method: str, path: str, query: dict[str, str], expected: Call) -> None:
+def test_verb_and_object_are_read_from_a_request(method: str, path: str, query: dict[str, str], expected: Call) -> None:
     assert read(method, path, query) == expected
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/api", "/apis/grove.io", "/apis/grove.io/v1alpha1", "/openapi/v3"])
-def test_discovery_and_health_are_about_no_resource(path: str) -> None:
+def test_discovery_and_health_requests_have_no_resource(path: str) -> None:
     assert read("GET", path, {}) is None
 
 
-def test_only_what_changes_an_object_is_a_write() -> None:
+def test_only_requests_that_change_an_object_are_writes() -> None:
     review = read("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {})
     dry_run = read("POST", PODS, {"dryRun": "All"})
     assert review is not None and dry_run is not None and not review.writes and not dry_run.writes

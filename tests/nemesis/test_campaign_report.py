@@ -17,29 +17,33 @@ from conformance.nemesis.sides import ObjectChange, side_by_side
 
 POINT = FaultPoint("create", "write", "create", "pods", "", "s-a-*", 2)
 PLAN = FaultPlan("create", "killed-after", POINT)
-ABOUT = results.About("mine", "1", "operator", {"binary": "x"}, "1.36.3", "2026-01-01T00:00:00+00:00", "nemesis run")
+DESCRIPTION = results.About(
+    "mine", "1", "operator", {"binary": "x"}, "1.36.3", "2026-01-01T00:00:00+00:00", "nemesis run"
+)
 
 
-def trial(bad: int, runs: int, verdict: str = "different", line: str = "+ phase: <script>") -> PlanTrial:
-    return PlanTrial(PLAN, verdict, 4.0, "create", ("- phase: Running", line), bad, runs)
+def trial(bad_runs: int, runs: int, verdict: str = "different", line: str = "+ phase: <script>") -> PlanTrial:
+    return PlanTrial(PLAN, verdict, 4.0, "create", ("- phase: Running", line), bad_runs, runs)
 
 
-def scenario_results(*all_tried: PlanTrial) -> ScenarioResults:
+def scenario_results(*trials: PlanTrial) -> ScenarioResults:
     course = FaultlessRuns([{"create": Rest({}, 1.0, 0, frozenset())}], [POINT], History(Log(), "n"))
-    return ScenarioResults(scenario.load("create"), course, plans=2, tried=list(all_tried))
+    return ScenarioResults(scenario.load("create"), course, plans=2, tried=list(trials))
 
 
-def test_only_what_ends_badly_each_time_is_a_finding() -> None:
+def test_only_a_plan_that_fails_each_time_is_a_finding() -> None:
     document = results.report(
-        ABOUT, [scenario_results(trial(3, 3), trial(1, 2, line="+ phase: Failed"), trial(0, 1, "same"))], complete=False
+        DESCRIPTION,
+        [scenario_results(trial(3, 3), trial(1, 2, line="+ phase: Failed"), trial(0, 1, "same"))],
+        complete=False,
     )
     summary = document["summary"]
     assert (summary["findings"], summary["unstable"], summary["tried"], summary["plans"]) == (1, 1, 3, 2)
     assert document["scenarios"][0]["faults"] == {"killed-after": {"tried": 3, "findings": 1}}
 
 
-def test_a_finding_can_be_played_again_from_its_file(tmp_path: Path) -> None:
-    document = results.report(ABOUT, [scenario_results(trial(3, 3))], complete=True)
+def test_a_finding_can_be_replayed_from_its_file(tmp_path: Path) -> None:
+    document = results.report(DESCRIPTION, [scenario_results(trial(3, 3))], complete=True)
     results.write(tmp_path, document, {})
     [file] = (tmp_path / "plans").iterdir()
     stored_plan = results.read_plan(file)
@@ -51,21 +55,21 @@ def test_a_finding_can_be_played_again_from_its_file(tmp_path: Path) -> None:
     )
 
 
-def test_the_page_shows_both_runs_and_escapes_what_the_cluster_says(tmp_path: Path) -> None:
-    document = results.report(ABOUT, [scenario_results(trial(3, 3))], complete=True)
+def test_the_page_shows_both_runs_and_escapes_texts_of_the_cluster(tmp_path: Path) -> None:
+    document = results.report(DESCRIPTION, [scenario_results(trial(3, 3))], complete=True)
     rows = side_by_side([ObjectChange(0.1, "pods/s: ready")], [ObjectChange(0.2, "pods/s: <b>gated</b>")])
     page = results.page(document, {str(PLAN): rows})
     assert "1 of 1 plans" in page and "first deviation" in page and "nemesis replay plans/01" in page
     assert "<script>" not in page.partition("<main")[2].partition("</main>")[0] and "<b>" not in page
 
 
-def test_a_campaign_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+def test_a_stopped_campaign_can_be_continued(tmp_path: Path) -> None:
     path = tmp_path / "tried.jsonl"
     Journal(path).add(trial(3, 3))
     assert Journal(path).trials == {PLAN: trial(3, 3)}
 
 
-def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "tried.jsonl"
     Journal(path).add(trial(3, 3))
     path.write_bytes(path.read_bytes() + b'{"plan": {"scen')
@@ -85,10 +89,10 @@ def test_another_file_is_not_a_plan(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", scenario.names())
 def test_every_scenario_can_be_read(name: str) -> None:
-    loaded = scenario.load(name)
-    assert loaded.steps and any(not step.quiet for step in loaded.steps)
+    loaded_scenario = scenario.load(name)
+    assert loaded_scenario.steps and any(not step.quiet for step in loaded_scenario.steps)
 
 
-def test_an_unknown_scenario_is_one_line() -> None:
+def test_an_unknown_scenario_is_reported_in_one_line() -> None:
     with pytest.raises(UsageError, match=r"unknown scenario 'updat'.*update"):
         scenario.load("updat")

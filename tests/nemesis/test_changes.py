@@ -23,8 +23,8 @@ class FakePlayer:
     """Ends in a different state after a restart followed by a change of an image; if not `stable`, only in every other
     run."""
 
-    def __init__(self, stable: bool = True) -> None:
-        self.stable, self.played, self._differences = stable, 0, dict[tuple[SetChange, ...], list[str]]()
+    def __init__(self, is_stable: bool = True) -> None:
+        self.is_stable, self.played, self._differences = is_stable, 0, dict[tuple[SetChange, ...], list[str]]()
 
     def played_differences(self, changes: Sequence[SetChange]) -> list[str] | None:
         return self._differences.get(tuple(changes))
@@ -35,26 +35,26 @@ class FakePlayer:
     def play_again(self, changes: Sequence[SetChange]) -> list[str]:
         self.played += 1
         actions = [change.what for change in changes]
-        wrong = "restart" in actions and "image" in actions[actions.index("restart") :]
-        return ["-a", "+b"] if wrong and (self.stable or self.played % 2) else []
+        is_different = "restart" in actions and "image" in actions[actions.index("restart") :]
+        return ["-a", "+b"] if is_different and (self.is_stable or self.played % 2) else []
 
 
-def searched(player: FakePlayer, plays: int, *, first: bool = False) -> list[Divergence]:
+def find_deviations(player: FakePlayer, plays: int, *, stop_at_first: bool = False) -> list[Divergence]:
     """Run a search whose clock advances only with each run of the player, so that the speed of the machine does not
     matter."""
-    search = Search(player, plays, lambda changes: None, first=first, clock=lambda: player.played)  # type: ignore[arg-type]
+    search = Search(player, plays, lambda changes: None, first=stop_at_first, clock=lambda: player.played)  # type: ignore[arg-type]
     search.run(1)
     return search.deviations
 
 
-def test_what_is_wanted_last_counts() -> None:
+def test_the_last_desired_value_counts() -> None:
     changes = [SetChange("scale-clique", value=3), SetChange("image", "c", 2), SetChange("scale-group", value=1)]
     assert after_all(changes) == Desired(pods=3, groups=1, images=(1, 1, 2))
     assert after_all([*changes, SetChange("recreate")]) == Desired(images=(1, 1, 2))
     assert after_all([*changes, SetChange("restart"), SetChange("lose-pod", "a")]) == after_all(changes)
 
 
-def test_the_straight_way_scales_what_the_template_does_not_say() -> None:
+def test_the_direct_way_scales_objects_that_the_template_does_not_set() -> None:
     assert desired.straight(Desired()) == []
     assert desired.straight(Desired(pods=3, images=(2, 1, 1))) == [SetChange("scale-clique", value=3)]
     images = [c["spec"]["podSpec"]["containers"][0]["image"] for c in _cliques(Desired(images=(2, 1, 3)))]
@@ -68,36 +68,36 @@ def _cliques(goal: Desired) -> list[dict[str, dict[str, dict[str, list[dict[str,
 
 
 @given(generated())
-def test_generated_changes_change_something_or_disturb(changes: list[SetChange]) -> None:
+def test_each_generated_change_has_an_effect_or_disturbs(changes: list[SetChange]) -> None:
     assert 2 <= len(changes) <= MAX_CHANGES
-    for place, change in enumerate(changes):
-        before = after_all(changes[:place])
+    for index, change in enumerate(changes):
+        desired_before = after_all(changes[:index])
         disturbs = change.what in ("recreate", "restart", "lose-pod")
-        assert disturbs or desired.after(before, change) != before
+        assert disturbs or desired.after(desired_before, change) != desired_before
 
 
-def test_the_usual_ones_come_back_first() -> None:
-    every = list(usual())
-    assert after_all(every[0]) == Desired() and len(every) == len({tuple(changes) for changes in every})
+def test_the_usual_sequences_start_with_one_that_restores_the_set() -> None:
+    sequences = list(usual())
+    assert after_all(sequences[0]) == Desired() and len(sequences) == len({tuple(changes) for changes in sequences})
 
 
-def test_what_ends_elsewhere_is_found_and_made_small() -> None:
-    [deviation] = searched(FakePlayer(), 1000, first=True)
+def test_a_different_end_is_detected_and_reduced() -> None:
+    [deviation] = find_deviations(FakePlayer(), 1000, stop_at_first=True)
     assert [change.what for change in deviation.changes] == ["restart", "image"]
     assert deviation.finding and (deviation.bad, deviation.played) == (3, 3)
 
 
-def test_a_different_end_that_occurs_only_sometimes_is_not_a_finding() -> None:
-    deviations = searched(FakePlayer(stable=False), 500)
+def test_an_occasional_different_end_is_not_a_finding() -> None:
+    deviations = find_deviations(FakePlayer(is_stable=False), 500)
     assert deviations and not any(deviation.finding for deviation in deviations)
 
 
 def test_time_ends_a_search() -> None:
     player = FakePlayer()
-    assert searched(player, 0) == [] and player.played == 1
+    assert find_deviations(player, 0) == [] and player.played == 1
 
 
-def test_what_contains_a_finding_says_nothing_new() -> None:
+def test_a_sequence_that_contains_a_finding_is_not_another_finding() -> None:
     finding = [SetChange("restart"), SetChange("image", "a", 2)]
     assert contains([SetChange("restart"), SetChange("recreate"), SetChange("image", "a", 1)], finding)
     assert not contains([SetChange("image", "a", 1), SetChange("restart")], finding)
@@ -110,7 +110,7 @@ def test_a_difference_shows_both_ends() -> None:
     assert difference({"podgangs": []}, {"podgangs": []}) == []
 
 
-def test_a_finding_is_a_file_that_can_be_played_and_typed(tmp_path: Path) -> None:
+def test_the_file_of_a_finding_can_be_replayed_and_typed(tmp_path: Path) -> None:
     changes = (SetChange("image", "a", 2, rests=False), SetChange("lose-pod", "c"), SetChange("scale-group", value=1))
     about = About("ours", "1", "operator", {"mutant": "x"}, "1.36", "2026-01-01T00:00:00+00:00", "grove-conformance …")
     deviations = [Divergence(changes, ("-a", "+b"), 3, 3), Divergence(changes[:1], ("-a",), 1, 2)]
@@ -128,7 +128,7 @@ def test_a_finding_is_a_file_that_can_be_played_and_typed(tmp_path: Path) -> Non
     assert "1 sequence(s) of changes end elsewhere" in page and "kubectl scale podcliquescalinggroup" in page
 
 
-def test_a_file_that_is_wrong_is_reported(tmp_path: Path) -> None:
+def test_an_invalid_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "changes.yaml"
     value = {"apiVersion": "conformance.grove.io/v1alpha1", "kind": "NemesisChanges", "implementation": "ours"}
     path.write_text(yaml.safe_dump({**value, "changes": [{"what": "image", "value": 2}]}))

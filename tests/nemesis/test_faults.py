@@ -17,11 +17,14 @@ from conformance.nemesis.proxy.events import WatchEvent
 from conformance.nemesis.proxy.interference import Cut, ProxyReply, ProxyRequest
 
 PODS = "/api/v1/namespaces/n/pods"
-DONE = ProxyReply(201, {}, b"{}")
-WRITE, EVENT = FaultPoint("s", "write", "create", "pods", "", "a"), FaultPoint("s", "event", "ADDED", "pods", "", "a")
+CREATED_REPLY = ProxyReply(201, {}, b"{}")
+WRITE_POINT, EVENT_POINT = (
+    FaultPoint("s", "write", "create", "pods", "", "a"),
+    FaultPoint("s", "event", "ADDED", "pods", "", "a"),
+)
 
 
-class Role:
+class FakeRole:
     """Records what is done to the processes."""
 
     def __init__(self, log: list[str]) -> None:
@@ -40,17 +43,17 @@ class Role:
         self.log.append("continued")
 
 
-class Stage:
+class FaultTrial:
     """A fault at a point, and a log of what happened."""
 
-    def __init__(self, fault: str, point: FaultPoint = WRITE) -> None:
+    def __init__(self, fault: str, point: FaultPoint = WRITE_POINT) -> None:
         self.log: list[str] = []
-        self.striking = FaultInjector("s", "n", FaultPlan("create", fault, point), Role(self.log), "100")
+        self.injector = FaultInjector("s", "n", FaultPlan("create", fault, point), FakeRole(self.log), "100")
 
     async def write(self, name: str = "a") -> str:
         """Send a write as the role does; return the status of the response, or "nothing" if the connection is cut."""
         try:
-            reply = await self.striking.write(
+            reply = await self.injector.write(
                 request("POST", PODS, body=f'{{"metadata":{{"name":"{name}"}}}}'), self._send
             )
         except Cut:
@@ -60,7 +63,7 @@ class Stage:
     async def event(self, name: str = "a") -> str:
         """Deliver a watch event; return what the role sees."""
         try:
-            await self.striking.event(
+            await self.injector.event(
                 request("GET", PODS, "watch=1"), WatchEvent("ADDED", name, "n", "7", b""), self._deliver
             )
         except Cut:
@@ -69,7 +72,7 @@ class Stage:
 
     async def _send(self, request: ProxyRequest) -> ProxyReply:
         self.log.append("done" if b'"a"' in request.body else "another done")
-        return DONE
+        return CREATED_REPLY
 
     async def _deliver(self, event: WatchEvent) -> None:
         self.log.append("delivered")
@@ -87,7 +90,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "answer", "log"),
+    ("fault", "response", "log"),
     [
         ("killed-before", "nothing", ["killed", "started"]),
         ("killed-after", "nothing", ["done", "killed", "started"]),
@@ -99,48 +102,48 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         *((fault, str(code), []) for fault, (code, _) in STATUSES.items()),
     ],
 )
-def test_a_write_is_struck_once(fault: str, answer: str, log: list[str]) -> None:
-    async def play() -> None:
-        stage = Stage(fault)
-        assert (await stage.write(), stage.log) == (answer, log)
-        assert stage.striking.struck and await stage.write() == "201"
+def test_a_fault_affects_one_write(fault: str, response: str, log: list[str]) -> None:
+    async def run_test() -> None:
+        trial = FaultTrial(fault)
+        assert (await trial.write(), trial.log) == (response, log)
+        assert trial.injector.struck and await trial.write() == "201"
 
-    asyncio.run(play())
+    asyncio.run(run_test())
 
 
-def test_a_fault_is_over_when_the_role_has_been_started_again() -> None:
-    async def play() -> None:
-        stage = Stage("killed-after")
+def test_a_fault_is_over_once_the_role_has_been_restarted() -> None:
+    async def run_test() -> None:
+        trial = FaultTrial("killed-after")
         stopped, started = asyncio.Event(), asyncio.Event()
 
         async def start() -> None:
             stopped.set()
             await started.wait()
 
-        stage.striking.role.start = start  # type: ignore[method-assign]
-        busy = [stage.striking.busy]
-        writing = asyncio.create_task(stage.write())
+        trial.injector.role.start = start  # type: ignore[method-assign]
+        busy_states = [trial.injector.busy]
+        write_task = asyncio.create_task(trial.write())
         await stopped.wait()
-        busy.append(stage.striking.busy)
+        busy_states.append(trial.injector.busy)
         started.set()
-        assert await writing == "nothing"
-        assert [*busy, stage.striking.busy] == [False, True, False]  # no step ends while the role is down
+        assert await write_task == "nothing"
+        assert [*busy_states, trial.injector.busy] == [False, True, False]  # no step ends while the role is down
 
-    asyncio.run(play())
+    asyncio.run(run_test())
 
 
 @pytest.mark.parametrize("fault", ["swapped", "two-leaders"])
-def test_a_write_is_held_back_until_another_one_is_done(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def play() -> None:
-        stage = Stage(fault)
-        held_write = asyncio.create_task(stage.write())
+def test_a_write_is_held_until_another_write_is_done(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run_test() -> None:
+        trial = FaultTrial(fault)
+        held_write = asyncio.create_task(trial.write())
         await asyncio.sleep(0)
-        assert await stage.write("b") == "201" and await held_write == "201"
-        assert [line for line in stage.log if "done" in line] == ["another done", "done"]
+        assert await trial.write("b") == "201" and await held_write == "201"
+        assert [line for line in trial.log if "done" in line] == ["another done", "done"]
 
     monkeypatch.setattr(faults, "HELD", 60)
     monkeypatch.setattr(faults, "PAUSED", 60)
-    asyncio.run(play())
+    asyncio.run(run_test())
 
 
 @pytest.mark.parametrize(
@@ -152,30 +155,30 @@ def test_a_write_is_held_back_until_another_one_is_done(fault: str, monkeypatch:
         ("missed", "its end"),
     ],
 )
-def test_an_event_is_struck_once(fault: str, event: str) -> None:
-    async def play() -> None:
-        stage = Stage(fault, EVENT)
-        assert await stage.event("b") == "the event" and await stage.event() == event
-        answer = await stage.striking.read(request("GET", PODS, "watch=1&resourceVersion=7"))
-        assert isinstance(answer, ProxyReply) is (fault in ("relisted", "missed"))
-        assert not isinstance(await stage.striking.read(request("GET", PODS, "watch=1")), ProxyReply)
+def test_a_fault_affects_one_event(fault: str, event: str) -> None:
+    async def run_test() -> None:
+        trial = FaultTrial(fault, EVENT_POINT)
+        assert await trial.event("b") == "the event" and await trial.event() == event
+        response = await trial.injector.read(request("GET", PODS, "watch=1&resourceVersion=7"))
+        assert isinstance(response, ProxyReply) is (fault in ("relisted", "missed"))
+        assert not isinstance(await trial.injector.read(request("GET", PODS, "watch=1")), ProxyReply)
 
-    asyncio.run(play())
+    asyncio.run(run_test())
 
 
-def test_the_past_is_shown_for_a_while_from_the_first_request_after_the_restart() -> None:
-    async def play() -> None:
-        stage = Stage("time-travel")
+def test_a_restarted_role_reads_old_state_for_a_while_from_its_first_request() -> None:
+    async def run_test() -> None:
+        trial = FaultTrial("time-travel")
         list_request = request("GET", PODS, "resourceVersion=0")
-        assert await stage.striking.read(list_request) == list_request
-        await stage.write()
+        assert await trial.injector.read(list_request) == list_request
+        await trial.write()
         await asyncio.sleep(0.1)  # longer than the past is shown; the time counts from the role's first request
-        past = await stage.striking.read(list_request)
-        assert isinstance(past, ProxyRequest)
-        assert parse_qs(past.query) == {"resourceVersion": ["100"], "resourceVersionMatch": ["Exact"]}
-        consistent = request("GET", PODS)
-        assert await stage.striking.read(consistent) == consistent
+        old_read = await trial.injector.read(list_request)
+        assert isinstance(old_read, ProxyRequest)
+        assert parse_qs(old_read.query) == {"resourceVersion": ["100"], "resourceVersionMatch": ["Exact"]}
+        consistent_read = request("GET", PODS)
+        assert await trial.injector.read(consistent_read) == consistent_read
         await asyncio.sleep(0.1)
-        assert await stage.striking.read(list_request) == list_request
+        assert await trial.injector.read(list_request) == list_request
 
-    asyncio.run(play())
+    asyncio.run(run_test())

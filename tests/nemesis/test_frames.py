@@ -14,7 +14,7 @@ JSON, PROTOBUF = "application/json", "application/vnd.kubernetes.protobuf;stream
 POD = b'{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"p","namespace":"n","resourceVersion":"7"}}}\n'
 
 
-def field(number: int, content: bytes) -> bytes:
+def protobuf_field(number: int, content: bytes) -> bytes:
     return bytes([number << 3 | 2]) + varint(len(content)) + content
 
 
@@ -25,43 +25,51 @@ def varint(value: int) -> bytes:
 def message(event_type: str, metadata: bytes) -> bytes:
     """Return a Protobuf frame as an API server sends it: WatchEvent, RawExtension, Unknown, and an object with its
     metadata."""
-    pod = field(1, metadata) + field(2, b"\x08\x01spec without a reader"[:2])
-    unknown = b"k8s\x00" + field(1, field(1, b"v1") + field(2, b"Pod")) + field(2, pod)
-    event = field(1, event_type.encode()) + field(2, field(1, unknown))
+    pod = protobuf_field(1, metadata) + protobuf_field(2, b"\x08\x01spec without a reader"[:2])
+    unknown = (
+        b"k8s\x00" + protobuf_field(1, protobuf_field(1, b"v1") + protobuf_field(2, b"Pod")) + protobuf_field(2, pod)
+    )
+    event = protobuf_field(1, event_type.encode()) + protobuf_field(2, protobuf_field(1, unknown))
     return len(event).to_bytes(4) + event
 
 
-METADATA = field(1, b"p") + field(3, b"n") + field(6, b"7") + b"\x38\x05" + field(11, field(1, b"label" * 40))
+METADATA = (
+    protobuf_field(1, b"p")
+    + protobuf_field(3, b"n")
+    + protobuf_field(6, b"7")
+    + b"\x38\x05"
+    + protobuf_field(11, protobuf_field(1, b"label" * 40))
+)
 
 
 @pytest.mark.parametrize(("content_type", "frame"), [(JSON, POD), (PROTOBUF, message("ADDED", METADATA))])
-def test_an_event_says_what_it_is_about(content_type: str, frame: bytes) -> None:
+def test_the_object_of_an_event_is_read(content_type: str, frame: bytes) -> None:
     event = events.read(frame, content_type)
     assert (event.type, event.name, event.namespace, event.resource_version) == ("ADDED", "p", "n", "7")
     assert event.raw == frame
 
 
 @pytest.mark.parametrize("content_type", [JSON, PROTOBUF])
-def test_what_cannot_be_read_is_an_event_without_a_name(content_type: str) -> None:
+def test_an_unreadable_event_has_no_name(content_type: str) -> None:
     assert events.read(b"\xff\xff\xff\xff\xff", content_type).name == ""
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.sampled_from([JSON, PROTOBUF]))
-def test_events_are_whole_whatever_the_pieces(sizes: list[int], content_type: str) -> None:
+def test_events_are_complete_for_any_split_of_the_stream(sizes: list[int], content_type: str) -> None:
     frame = POD if content_type == JSON else message("MODIFIED", METADATA)
     body, cutter = frame * 3, frames.cutter(content_type)
-    cut = [event for piece in pieces(body, sizes) for event in cutter.feed(piece)]
-    assert cut == [frame] * 3 and cutter.rest() == b""
+    cut_events = [event for piece in split_body(body, sizes) for event in cutter.feed(piece)]
+    assert cut_events == [frame] * 3 and cutter.rest() == b""
 
 
-def test_what_follows_the_last_whole_event_is_kept() -> None:
+def test_bytes_after_the_last_complete_event_are_kept() -> None:
     cutter = frames.cutter(JSON)
     assert cutter.feed(POD + b'{"type"') == [POD] and cutter.rest() == b'{"type"'
 
 
-def pieces(body: bytes, sizes: list[int]) -> Iterator[bytes]:
-    at = 0
-    while at < len(body):
+def split_body(body: bytes, sizes: list[int]) -> Iterator[bytes]:
+    offset = 0
+    while offset < len(body):
         for size in sizes:
-            yield body[at : at + size]
-            at += size
+            yield body[offset : offset + size]
+            offset += size

@@ -23,18 +23,18 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 CREATE = scenario.load("create")
 
 
-def first(points: list[FaultPoint], text: str) -> FaultPoint:
+def find_point(points: list[FaultPoint], text: str) -> FaultPoint:
     return next(point for point in points if text in str(point))
 
 
 @pytest.mark.thorough
-def test_the_reference_ends_as_without_the_fault(tmp_path: Path) -> None:
-    implementation, supplied = deployment.load("reference", {})
-    with bed(implementation, supplied, Role.OPERATOR, silent) as testbed:
+def test_the_reference_reaches_the_same_state_as_without_the_fault(tmp_path: Path) -> None:
+    implementation, supplier = deployment.load("reference", {})
+    with bed(implementation, supplier, Role.OPERATOR, silent) as testbed:
         course = learn(testbed, CREATE)
         points = list(course.points)
         assert {point.kind for point in points} == {"write", "event"} and course.rests["create"].taken_down == 0
-        pods, event = first(points, "create pods"), first(points, "event ADDED pods")
+        pods, event = find_point(points, "create pods"), find_point(points, "event ADDED pods")
         for fault, point in (("killed-after", pods), ("lost-answer", pods), ("conflict", pods), ("relisted", event)):
             outcome = play(testbed, CREATE, course, FaultPlan("create", fault, point))
             assert outcome.verdict is FaultVerdict.SAME, (fault, outcome.lines)
@@ -43,24 +43,24 @@ def test_the_reference_ends_as_without_the_fault(tmp_path: Path) -> None:
             play(testbed, CREATE, course, FaultPlan("create", "conflict", unused_point)).verdict
             is FaultVerdict.NOT_STRUCK
         )
-        _a_campaign_keeps_what_it_has_done(testbed, tmp_path / "tried.jsonl")
-        _the_proxy_serves_its_role_alone(testbed)
+        _assert_a_campaign_continues(testbed, tmp_path / "tried.jsonl")
+        _assert_the_proxy_refuses_other_clients(testbed)
 
 
-def _a_campaign_keeps_what_it_has_done(testbed: FaultTestbed, path: Path) -> None:
+def _assert_a_campaign_continues(testbed: FaultTestbed, path: Path) -> None:
     faults = catalog.chosen(["lost-answer"])
     counts = []
     for _ in range(2):
-        running = campaign.Campaign(
+        fault_campaign = campaign.Campaign(
             [testbed], campaign.Journal(path), silent, lambda outcome: None, at="create services"
         )
-        running.run([CREATE], faults, 60)
-        counts.append([(results.plans, len(results.tried)) for results in running.done])
+        fault_campaign.run([CREATE], faults, 60)
+        counts.append([(results.plans, len(results.tried)) for results in fault_campaign.done])
     assert counts == [[(1, 1)]] * 2 and len(path.read_bytes().splitlines()) == 1
 
 
-def _the_proxy_serves_its_role_alone(testbed: FaultTestbed) -> None:
-    async def ask() -> None:
+def _assert_the_proxy_refuses_other_clients(testbed: FaultTestbed) -> None:
+    async def send_request() -> None:
         async with (
             aiohttp.ClientSession() as session,
             session.get(f"https://127.0.0.1:{testbed.proxy.port}/api", ssl=False) as answer,
@@ -68,15 +68,15 @@ def _the_proxy_serves_its_role_alone(testbed: FaultTestbed) -> None:
             await answer.read()
 
     with pytest.raises(aiohttp.ClientError):
-        testbed.loop.run(ask())
+        testbed.loop.run(send_request())
 
 
-def test_an_operator_that_repeats_what_it_does_not_hear_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operator_that_repeats_lost_creations_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(playing, "PATIENCE", 5.0)
-    implementation, supplied = deployment.load("reference", {"mutant": "lost-creations-repeated"})
-    with bed(implementation, supplied, Role.OPERATOR, silent) as testbed:
+    implementation, supplier = deployment.load("reference", {"mutant": "lost-creations-repeated"})
+    with bed(implementation, supplier, Role.OPERATOR, silent) as testbed:
         course = learn(testbed, CREATE)
-        point = first(list(course.points), "create pods")
+        point = find_point(list(course.points), "create pods")
         outcome = play(testbed, CREATE, course, FaultPlan("create", "lost-answer", point))
         assert outcome.verdict is FaultVerdict.DIFFERENT and outcome.place == "create"
         assert any("pod-index" in line or line.startswith("INV-025") for line in outcome.lines), outcome.lines
@@ -94,9 +94,9 @@ roles: [operator, gang-scheduler]
 schedulerName: other
 processes: {{operator: {idle}, gang-scheduler: {idle}}}
 """)
-    implementation, supplied = deployment.load(str(descriptor), {})
+    implementation, supplier = deployment.load(str(descriptor), {})
     with (
         pytest.raises(UsageError, match=r"sent nothing through the proxy.*HTTP/1\.1"),
-        bed(implementation, supplied, Role.OPERATOR, silent),
+        bed(implementation, supplier, Role.OPERATOR, silent),
     ):
         pass

@@ -40,27 +40,27 @@ def gang(name: str, namespace: str, pods: list[str]) -> dict[str, Any]:
     }
 
 
-def form(state: View, namespace: str) -> normal_form.Form:
+def normal_form_of(state: View, namespace: str) -> normal_form.Form:
     return normal_form.normal_form(state, namespace)
 
 
-def test_two_runs_have_the_same_form_whatever_was_generated() -> None:
-    first = view(
+def test_two_runs_have_the_same_form_despite_generated_names() -> None:
+    first_run = view(
         pod("s-a-bcdfg", "n1", "0"), pod("s-a-hjklm", "n1", "1"),
         gang("s-0-1700000000000000001", "n1", ["s-a-bcdfg", "s-a-hjklm"]),
     )  # fmt: skip
-    second = view(
+    second_run = view(
         pod("s-a-zzzzz", "n2", "0"), pod("s-a-bbbbb", "n2", "1"),
         gang("s-0-1800000000000000009", "n2", ["s-a-bbbbb", "s-a-zzzzz"]),
     )  # fmt: skip
-    assert form(first, "n1") == form(second, "n2")
-    assert set(form(first, "n1")) == {"pods/s-a-*", "podgangs/s-0-*"}
+    assert normal_form_of(first_run, "n1") == normal_form_of(second_run, "n2")
+    assert set(normal_form_of(first_run, "n1")) == {"pods/s-a-*", "podgangs/s-0-*"}
 
 
-def test_a_lost_pod_is_shown_as_one_object_less() -> None:
+def test_a_lost_pod_is_shown_as_a_missing_object() -> None:
     expected, actual = (
-        form(view(pod("s-a-bcdfg", "n", "0"), pod("s-a-hjklm", "n", "1")), "n"),
-        form(view(pod("s-a-bcdfg", "n", "0")), "n"),
+        normal_form_of(view(pod("s-a-bcdfg", "n", "0"), pod("s-a-hjklm", "n", "1")), "n"),
+        normal_form_of(view(pod("s-a-bcdfg", "n", "0")), "n"),
     )
     lines = normal_form.difference(expected, actual)
     assert lines[0] == "pods/s-a-*: 2 object(s) without the fault, 1 with it"
@@ -68,20 +68,20 @@ def test_a_lost_pod_is_shown_as_one_object_less() -> None:
 
 
 def test_a_changed_value_is_a_line_of_the_diff() -> None:
-    expected = form(view(pod("s-a-bcdfg", "n", "0", status={"phase": "Running"})), "n")
-    actual = form(view(pod("s-a-bcdfg", "n", "0", status={"phase": "Pending"})), "n")
+    expected = normal_form_of(view(pod("s-a-bcdfg", "n", "0", status={"phase": "Running"})), "n")
+    actual = normal_form_of(view(pod("s-a-bcdfg", "n", "0", status={"phase": "Pending"})), "n")
     assert {"-  phase: Running", "+  phase: Pending"} <= set(normal_form.difference(expected, actual))
 
 
-def test_what_differs_without_a_fault_says_nothing_about_one() -> None:
-    first = form(view(pod("s-a-bcdfg", "n", "0", random=1)), "n")
-    second = form(view(pod("s-a-bcdfg", "n", "0", random=2)), "n")
-    masked = normal_form.varying([first, second])
-    assert masked == {"pods:random"}
-    assert normal_form.without(first, masked) == normal_form.without(second, masked)
+def test_differences_between_faultless_runs_are_masked() -> None:
+    first_form = normal_form_of(view(pod("s-a-bcdfg", "n", "0", random=1)), "n")
+    second_form = normal_form_of(view(pod("s-a-bcdfg", "n", "0", random=2)), "n")
+    masked_fields = normal_form.varying([first_form, second_form])
+    assert masked_fields == {"pods:random"}
+    assert normal_form.without(first_form, masked_fields) == normal_form.without(second_form, masked_fields)
 
 
-def test_names_keep_what_people_have_chosen() -> None:
+def test_parts_of_names_that_users_have_chosen_are_kept() -> None:
     assert names.stable("s-0-frontend") == "s-0-frontend"
     assert names.stable("s-0-a-bcdfg") == names.stable("s-0-a-597bae26") == "s-0-a-*"
     assert names.stable("grove.io:pcs:kept") == "grove.io:pcs:kept"
@@ -89,15 +89,21 @@ def test_names_keep_what_people_have_chosen() -> None:
     assert names.stable("pg-s-0-e886089a-f420-471a-a28f-7017af65b6f9") == "pg-s-0-*"
 
 
-def test_what_is_masked_does_not_order_the_rest() -> None:
-    def form(first: int, second: int) -> normal_form.Form:
+def test_masked_fields_do_not_affect_the_order() -> None:
+    def normal_form_of(first: int, second: int) -> normal_form.Form:
         conditions = [{"observed": first, "type": "Ready"}, {"observed": second, "type": "Scheduled"}]
         return normal_form.normal_form(view(pod("s-a-x1", "n", "0", status={"conditions": conditions})), "n")
 
-    masked = normal_form.varying([form(1, 2), form(2, 1)]) | {"pods:status.conditions.observed"}
-    assert normal_form.without(form(1, 2), masked) == normal_form.without(form(2, 1), masked)
+    masked_fields = normal_form.varying([normal_form_of(1, 2), normal_form_of(2, 1)]) | {
+        "pods:status.conditions.observed"
+    }
+    assert normal_form.without(normal_form_of(1, 2), masked_fields) == normal_form.without(
+        normal_form_of(2, 1), masked_fields
+    )
 
 
-def test_an_empty_field_is_as_one_that_is_missing() -> None:
-    empty = view(pod("s-a-x1", "n", "0", extra={"annotations": {}, "items": []}))
-    assert normal_form.normal_form(empty, "n") == normal_form.normal_form(view(pod("s-a-x1", "n", "0", extra={})), "n")
+def test_an_empty_field_equals_a_missing_field() -> None:
+    empty_fields = view(pod("s-a-x1", "n", "0", extra={"annotations": {}, "items": []}))
+    assert normal_form.normal_form(empty_fields, "n") == normal_form.normal_form(
+        view(pod("s-a-x1", "n", "0", extra={})), "n"
+    )

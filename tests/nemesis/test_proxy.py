@@ -34,7 +34,7 @@ class Upstream:
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
 
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests.append((request.method, request.path_qs, dict(request.headers), await request.content.read()))
         if "watch=1" in request.query_string:
             response = web.StreamResponse(headers={"Content-Type": "application/json"})
@@ -47,122 +47,122 @@ class Upstream:
 
 
 @asynccontextmanager
-async def proxied(
+async def start_proxy(
     tmp_path: Path, interference: Interference
 ) -> AsyncIterator[tuple[Upstream, Callable[..., Awaitable[Any]], str]]:
     """Yield an API server, a client whose requests pass through a proxy, and the proxy's address."""
     upstream = Upstream()
-    runner = web.ServerRunner(web.Server(upstream.answer))
+    runner = web.ServerRunner(web.Server(upstream.respond))
     await runner.setup()
     await web.TCPSite(runner, HOST, 0).start()
     folder = Certificates(tmp_path).ensure()
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+    tls_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls_context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
     connection = Connection(f"http://{HOST}:{runner.addresses[0][1]}", None, lambda: "Bearer of-the-role")
-    trusting = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=str(folder / "ca.crt")))
-    async with Proxy(connection, tls, 0) as proxy, aiohttp.ClientSession(connector=trusting) as session:
+    connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=str(folder / "ca.crt")))
+    async with Proxy(connection, tls_context, 0) as proxy, aiohttp.ClientSession(connector=connector) as session:
         proxy.interference = interference
         yield upstream, session.request, f"https://{HOST}:{proxy.port}"
     await runner.cleanup()
 
 
-def test_a_write_and_its_answer_pass_as_they_are(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with proxied(tmp_path, Interference()) as (upstream, request, proxy):
+def test_a_write_and_its_response_are_not_changed(tmp_path: Path) -> None:
+    async def run_test() -> None:
+        async with start_proxy(tmp_path, Interference()) as (upstream, request, proxy):
             body = b'{"metadata": {"name": "p"}}' + b" " * (2 << 20)
             path = f"{PODS}?fieldManager=a%20b"
-            answer = await request("POST", f"{proxy}{path}", data=io.BytesIO(body), headers={"X-Own": "1"})
-            assert (answer.status, await answer.read()) == (201, b'{"a": 1}')
-            assert answer.headers.getall("Warning") == ["299 - one", "299 - two"]
-            [(method, target, headers, sent)] = upstream.requests
-            assert (method, target, sent) == ("POST", path, body)
+            respond = await request("POST", f"{proxy}{path}", data=io.BytesIO(body), headers={"X-Own": "1"})
+            assert (respond.status, await respond.read()) == (201, b'{"a": 1}')
+            assert respond.headers.getall("Warning") == ["299 - one", "299 - two"]
+            [(method, target, headers, sent_body)] = upstream.requests
+            assert (method, target, sent_body) == ("POST", path, body)
             assert headers["X-Own"] == "1" and headers["Authorization"] == "Bearer of-the-role"
 
-    asyncio.run(scenario())
+    asyncio.run(run_test())
 
 
 def test_a_write_can_be_refused_before_it_is_sent(tmp_path: Path) -> None:
-    class Refusing(Interference):
+    class RefusingInterference(Interference):
         async def write(self, request: ProxyRequest, send: Send) -> ProxyReply:
             return ProxyReply(409, {"Content-Type": "application/json"}, b'{"reason": "Conflict"}')
 
-    async def scenario() -> None:
-        async with proxied(tmp_path, Refusing()) as (upstream, request, proxy):
-            answer = await request("DELETE", f"{proxy}{PODS}/p")
-            assert (answer.status, await answer.json()) == (409, {"reason": "Conflict"}) and not upstream.requests
+    async def run_test() -> None:
+        async with start_proxy(tmp_path, RefusingInterference()) as (upstream, request, proxy):
+            respond = await request("DELETE", f"{proxy}{PODS}/p")
+            assert (respond.status, await respond.json()) == (409, {"reason": "Conflict"}) and not upstream.requests
             assert (await request("GET", f"{proxy}{PODS}/p")).status == 200, "reads pass"
 
-    asyncio.run(scenario())
+    asyncio.run(run_test())
 
 
-def test_a_write_can_be_done_and_never_answered(tmp_path: Path) -> None:
-    class Losing(Interference):
+def test_a_write_can_be_sent_without_a_response(tmp_path: Path) -> None:
+    class LosingInterference(Interference):
         async def write(self, request: ProxyRequest, send: Send) -> ProxyReply:
             await send(request)
             raise Cut
 
-    async def scenario() -> None:
-        async with proxied(tmp_path, Losing()) as (upstream, request, proxy):
+    async def run_test() -> None:
+        async with start_proxy(tmp_path, LosingInterference()) as (upstream, request, proxy):
             with pytest.raises(aiohttp.ClientError):
                 await request("POST", f"{proxy}{PODS}", data=b"{}")
             assert [method for method, *_ in upstream.requests] == ["POST"]
 
-    asyncio.run(scenario())
+    asyncio.run(run_test())
 
 
-def test_a_watch_is_passed_on_event_by_event(tmp_path: Path) -> None:
-    class Leaving(Interference):
+def test_a_watch_is_forwarded_event_by_event(tmp_path: Path) -> None:
+    class FilteringInterference(Interference):
         async def event(self, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
             if event.name != "b":
                 await deliver(event)
 
-    async def scenario() -> None:
-        for interference, names in ((Interference(), "abc"), (Leaving(), "ac")):
-            async with proxied(tmp_path, interference) as (_, request, proxy):
-                answer = await request("GET", f"{proxy}{PODS}?watch=1")
-                lines = (await answer.read()).splitlines()
+    async def run_test() -> None:
+        for interference, names in ((Interference(), "abc"), (FilteringInterference(), "ac")):
+            async with start_proxy(tmp_path, interference) as (_, request, proxy):
+                respond = await request("GET", f"{proxy}{PODS}?watch=1")
+                lines = (await respond.read()).splitlines()
                 assert [json.loads(line)["object"]["metadata"]["name"] for line in lines] == list(names)
 
-    asyncio.run(scenario())
+    asyncio.run(run_test())
 
 
 def test_a_watch_can_be_closed_before_an_event(tmp_path: Path) -> None:
-    class Closing(Interference):
+    class ClosingInterference(Interference):
         async def event(self, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
             if event.name == "b":
                 raise Cut
             await deliver(event)
 
-    async def scenario() -> None:
-        async with proxied(tmp_path, Closing()) as (_, request, proxy):
-            answer = await request("GET", f"{proxy}{PODS}?watch=1")
-            first = await answer.content.readline()
-            assert json.loads(first)["object"]["metadata"]["name"] == "a"
+    async def run_test() -> None:
+        async with start_proxy(tmp_path, ClosingInterference()) as (_, request, proxy):
+            respond = await request("GET", f"{proxy}{PODS}?watch=1")
+            first_line = await respond.content.readline()
+            assert json.loads(first_line)["object"]["metadata"]["name"] == "a"
             with pytest.raises(aiohttp.ClientError):
-                await answer.read()
+                await respond.read()
 
-    asyncio.run(scenario())
+    asyncio.run(run_test())
 
 
-def test_a_watch_can_be_answered_instead(tmp_path: Path) -> None:
-    class Expired(Interference):
+def test_a_watch_can_be_answered_by_the_proxy(tmp_path: Path) -> None:
+    class ExpiringInterference(Interference):
         async def read(self, request: ProxyRequest) -> ProxyRequest | ProxyReply:
             return ProxyReply(410)
 
-    async def scenario() -> None:
-        async with proxied(tmp_path, Expired()) as (upstream, request, proxy):
+    async def run_test() -> None:
+        async with start_proxy(tmp_path, ExpiringInterference()) as (upstream, request, proxy):
             assert (await request("GET", f"{proxy}{PODS}?watch=1")).status == 410 and not upstream.requests
 
-    asyncio.run(scenario())
+    asyncio.run(run_test())
 
 
-def test_a_client_of_http_2_falls_back(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with proxied(tmp_path, Interference()) as (_, _request, proxy):
+def test_a_client_of_http_2_falls_back_to_http_1(tmp_path: Path) -> None:
+    async def run_test() -> None:
+        async with start_proxy(tmp_path, Interference()) as (_, _request, proxy):
             context = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
             context.set_alpn_protocols(["h2", "http/1.1"])
             _, writer = await asyncio.open_connection(HOST, int(proxy.rpartition(":")[2]), ssl=context)
             assert writer.get_extra_info("ssl_object").selected_alpn_protocol() in (None, "http/1.1")
             writer.close()
 
-    asyncio.run(scenario())
+    asyncio.run(run_test())

@@ -8,7 +8,7 @@ from conformance.history.view import View
 from conformance.nemesis.rest import started, waiting
 
 
-class Present(View):
+class PodState(View):
     """A state that consists of the given pods."""
 
     def __init__(self, *pods: dict[str, Any]) -> None:
@@ -22,15 +22,17 @@ class Present(View):
         return iter(["pods"])
 
 
-def pod(name: str, *, ready: bool = False, **spec: Any) -> dict[str, Any]:
-    conditions = [{"type": "Ready", "status": str(ready)}]
+def pod(name: str, *, is_ready: bool = False, **spec: Any) -> dict[str, Any]:
+    conditions = [{"type": "Ready", "status": str(is_ready)}]
     return {"metadata": {"name": name}, "spec": spec, "status": {"conditions": conditions}}
 
 
-def test_each_pod_that_is_not_ready_is_reported_with_what_it_waits_for() -> None:
-    deleted = pod("d", nodeName="n", ready=True)
-    deleted["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/a"]}
-    lines = waiting(Present(pod("g", schedulingGates=[{"name": "gate"}]), pod("u"), pod("b", nodeName="n"), deleted))
+def test_each_pod_that_is_not_ready_is_reported_with_its_reason() -> None:
+    deleted_pod = pod("d", nodeName="n", is_ready=True)
+    deleted_pod["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/a"]}
+    lines = waiting(
+        PodState(pod("g", schedulingGates=[{"name": "gate"}]), pod("u"), pod("b", nodeName="n"), deleted_pod)
+    )
     assert lines == [
         "pod g waits for the gate gate",
         "pod u waits for a node",
@@ -39,9 +41,9 @@ def test_each_pod_that_is_not_ready_is_reported_with_what_it_waits_for() -> None
     ]
 
 
-def test_pods_without_a_node_start_nothing() -> None:
-    assert started(Present(pod("u"), pod("b", nodeName="n", ready=True)))
-    assert not started(Present(pod("b", nodeName="n")))
+def test_pods_without_a_node_and_held_pods_are_ignored() -> None:
+    assert started(PodState(pod("u"), pod("b", nodeName="n", is_ready=True)))
+    assert not started(PodState(pod("b", nodeName="n")))
     held_pod = pod("h", nodeName="n")
     held_pod["metadata"]["annotations"] = {"conformance.grove.io/hold-status": "yes"}
-    assert started(Present(held_pod))
+    assert started(PodState(held_pod))

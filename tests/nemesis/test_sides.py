@@ -10,25 +10,25 @@ from conformance.nemesis.duration import seconds
 from conformance.nemesis.sides import ObjectChange, side_by_side
 
 
-def run(*texts: str) -> list[ObjectChange]:
-    return [ObjectChange(float(at), text) for at, text in enumerate(texts)]
+def changes_of_run(*texts: str) -> list[ObjectChange]:
+    return [ObjectChange(float(time), text) for time, text in enumerate(texts)]
 
 
-def test_the_first_change_that_only_one_run_has_is_the_deviation() -> None:
-    rows = side_by_side(run("a", "b", "c"), run("a", "c", "d"))
+def test_the_first_change_of_only_one_run_is_the_deviation() -> None:
+    rows = side_by_side(changes_of_run("a", "b", "c"), changes_of_run("a", "c", "d"))
     assert [(bool(row.without), bool(row.with_fault), row.first) for row in rows] == [
         (True, True, False), (True, False, True), (True, True, False), (False, True, False),
     ]  # fmt: skip
 
 
 def test_another_order_is_not_a_deviation() -> None:
-    rows = side_by_side(run("a", "b", "c"), run("b", "a", "d", "c"))
+    rows = side_by_side(changes_of_run("a", "b", "c"), changes_of_run("b", "a", "d", "c"))
     assert [row.with_fault.text for row in rows if row.first and row.with_fault] == ["d"]
     assert sum(row.deviates for row in rows) == 1
 
 
-def test_runs_that_are_alike_have_no_deviation() -> None:
-    assert not any(row.first for row in side_by_side(run("a", "b"), run("a", "b")))
+def test_equal_runs_have_no_deviation() -> None:
+    assert not any(row.first for row in side_by_side(changes_of_run("a", "b"), changes_of_run("a", "b")))
 
 
 def test_a_duration_is_a_number_with_a_unit() -> None:
@@ -36,12 +36,12 @@ def test_a_duration_is_a_number_with_a_unit() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "30", "m30", "30 m", "-1s"])
-def test_anything_else_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="for example"):
         seconds(text, "--budget")
 
 
-def test_a_corrupted_write_lacks_one_thing() -> None:
+def test_a_corrupted_write_lacks_one_field() -> None:
     assert corrupted(b'{"metadata":{"labels":{"a":"1","b":"2"}}}') == b'{"metadata":{"labels":{"a":"1"}}}'
     assert corrupted(b'{"status":{"ready":true,"replicas":2}}') == b'{"status":{"ready":true}}'
     assert corrupted(b"k8s\x00") == b"k8s\x00"

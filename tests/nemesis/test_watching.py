@@ -15,14 +15,14 @@ def fields_of(verb: str, body: object) -> tuple[str, ...]:
     async def send(request: ProxyRequest) -> ProxyReply:
         return ProxyReply(200)
 
-    watching = PointWatcher("update", "n1")
+    watcher = PointWatcher("update", "n1")
     call = Call(verb, "podcliques.grove.io", "n1", "s-0-a", "status")
-    asyncio.run(watching.write(ProxyRequest(call, "", "", "", {}, orjson.dumps(body)), send))
-    [point] = watching.points
+    asyncio.run(watcher.write(ProxyRequest(call, "", "", "", {}, orjson.dumps(body)), send))
+    [point] = watcher.points
     return point.fields
 
 
-def test_a_merge_patch_sets_its_leaves() -> None:
+def test_a_merge_patch_sets_its_leaf_fields() -> None:
     body = {
         "metadata": {"uid": "u", "resourceVersion": "1"},
         "status": {"conditions": [{"type": "X"}], "updateProgress": {"readyPodsSelectedToUpdate": {"current": "p"}}},
@@ -33,6 +33,6 @@ def test_a_merge_patch_sets_its_leaves() -> None:
     )
 
 
-def test_other_writes_and_bodies_set_none() -> None:
+def test_other_writes_and_bodies_set_no_fields() -> None:
     assert fields_of("update", {"status": {"replicas": 1}}) == ()
     assert fields_of("patch", [{"op": "remove", "path": "/metadata/finalizers/0"}]) == ()
