@@ -69,7 +69,7 @@ def usage(nodes: Iterable[Document], pods: Iterable[Document]) -> Usage:
     for pod in pods:
         states[pod_state(pod)] += 1
         group_of_pod = group_by_node.get(pod_facts.node(pod))
-        if group_of_pod is not None and not pod_facts.ended(pod):
+        if group_of_pod is not None and not pod_facts.has_ended(pod):
             group_of_pod.pods += 1
             for resource, value in quantities.requested(pod).items():
                 group_of_pod.amounts[resource].requested += value
@@ -88,7 +88,7 @@ def pod_state(pod: Document) -> str:
         return reason
     phase = text(pod, "status", "phase")
     if phase == "Running":
-        return "Ready" if pod_facts.ready(pod) else "NotReady"
-    if phase == "Pending" and not pod_facts.bound(pod):
+        return "Ready" if pod_facts.is_ready(pod) else "NotReady"
+    if phase == "Pending" and not pod_facts.is_bound(pod):
         return text(condition(pod, "PodScheduled"), "reason") or phase
     return phase or "Pending"

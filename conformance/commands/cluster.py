@@ -85,7 +85,7 @@ def up(
     """Start a cluster that runs until `cluster down`, and print how to connect to it."""
     lives_for = Owner.of(owner) if owner else None
     keys = fleets.keys(level or [])
-    chosen = [samples.named(sample_name, "--sample") for sample_name in sample or ()]
+    chosen = [samples.find_sample(sample_name, "--sample") for sample_name in sample or ()]
     if chosen and not implementation:
         raise UsageError("needs --implementation NAME", where="--sample", hint="add --implementation reference")
     manifests = [manifest for text in node or [] for manifest in fleets.requested(text, pool, keys)]

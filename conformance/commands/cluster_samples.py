@@ -22,7 +22,7 @@ def listing(
     """List the samples of `cluster up --sample`, or print the manifests of one sample so that you can change and apply
     them."""
     if name:
-        typer.echo(samples.named(name, "SAMPLE").path.read_text("utf-8"), nl=False)
+        typer.echo(samples.find_sample(name, "SAMPLE").path.read_text("utf-8"), nl=False)
         return
     table = Table("sample", "nodes", "shows")
     for sample in samples.load().values():

@@ -176,8 +176,8 @@ def _members(set_template: SetTemplate, i: int, group: GroupTemplate) -> Iterato
     group_name = names.scaling_group(set_template.name, i, group.name)
     base = names.base_gang(set_template.name, i)
     for j in range(group.replicas):
-        scaled = j >= group.min_available
-        gang = names.scaled_gang(group_name, j, group.min_available) if scaled else base
+        is_scaled = j >= group.min_available
+        gang = names.scaled_gang(group_name, j, group.min_available) if is_scaled else base
         for clique_name in group.cliques:
             name = names.member_clique(group_name, j, clique_name)
             clique = set_template.clique(clique_name)
@@ -191,11 +191,11 @@ def _members(set_template: SetTemplate, i: int, group: GroupTemplate) -> Iterato
             }
             yield ExpectedClique(
                 name=name,
-                labels={**member, labels.BASE_GANG: base} if scaled else member,
+                labels={**member, labels.BASE_GANG: base} if is_scaled else member,
                 owner=("PodCliqueScalingGroup", group_name),
                 template=clique,
                 gang=gang,
-                base_gang=base if scaled else "",
+                base_gang=base if is_scaled else "",
                 set_index=i,
                 group=group_name,
                 pods_of_group=sum(set_template.clique(other).replicas for other in group.cliques),

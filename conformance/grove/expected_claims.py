@@ -42,15 +42,19 @@ def _claims(set_template: SetTemplate, objects: ExpectedObjects) -> Iterator[Exp
         labels.SET_INDEX,
     )
     for group in objects.groups.values():
-        [config] = [g for g in set_template.groups if group.name.endswith(f"-{g.name}") and g.cliques == group.cliques]
-        owner, tags = ("PodCliqueScalingGroup", group.name), {labels.GROUP: group.name}
+        [group_template] = [
+            g for g in set_template.groups if group.name.endswith(f"-{g.name}") and g.cliques == group.cliques
+        ]
+        owner, extra_labels = ("PodCliqueScalingGroup", group.name), {labels.GROUP: group.name}
         yield from _claims_for(
-            set_template, owner, _sharing(config.entry), range(group.replicas), tags, labels.GROUP_INDEX
+            set_template, owner, _sharing(group_template.entry), range(group.replicas), extra_labels, labels.GROUP_INDEX
         )
     for clique in objects.cliques.values():
-        owner, tags = ("PodClique", clique.name), {labels.CLIQUE: clique.name}
+        owner, extra_labels = ("PodClique", clique.name), {labels.CLIQUE: clique.name}
         indices = range(clique.template.replicas)
-        yield from _claims_for(set_template, owner, _sharing(clique.template.entry), indices, tags, labels.POD_INDEX)
+        yield from _claims_for(
+            set_template, owner, _sharing(clique.template.entry), indices, extra_labels, labels.POD_INDEX
+        )
 
 
 def _claims_for(
@@ -58,14 +62,14 @@ def _claims_for(
     owner: Owner,
     sharing: Iterable[Document],
     indices: Iterable[int],
-    tags: Mapping[str, str],
+    extra_labels: Mapping[str, str],
     index_label: str,
 ) -> Iterator[ExpectedClaim]:
     common = {
         labels.MANAGED_BY: labels.OPERATOR,
         labels.PART_OF: set_template.name,
         labels.COMPONENT: ComponentLabel.CLAIM,
-        **tags,
+        **extra_labels,
     }
     for entry in sharing:
         name, namespace = text(entry, "name"), text(entry, "namespace")
@@ -77,29 +81,29 @@ def _claims_for(
                 yield ExpectedClaim(names.replica_claim(owner[1], index, name), claim_labels, owner, name, namespace)
 
 
-def of_pod(workload: Document, clique: ExpectedClique, index: int) -> list[str]:
+def pod_claim_names(workload: Document, clique: ExpectedClique, index: int) -> list[str]:
     """Return the names of the claims that the pod of a clique with a given index uses (OBJ-824, OBJ-825)."""
     set_template = template.read(workload)
-    config = next((group for group in set_template.groups if clique.template.name in group.cliques), None)
+    group_template = next((group for group in set_template.groups if clique.template.name in group.cliques), None)
     set_entries = [
         entry
         for entry in _sharing(at(set_template.document, "spec", "template"))
         if at(entry, "filter") is None
         or clique.template.name in texts(entry, "filter", "childCliqueNames")
-        or (config is not None and config.name in texts(entry, "filter", "childScalingGroupNames"))
+        or (group_template is not None and group_template.name in texts(entry, "filter", "childScalingGroupNames"))
     ]
-    claim_names = _used(set_template.name, set_entries, clique.set_index)
-    if config is not None:
+    claim_names = _claim_names(set_template.name, set_entries, clique.set_index)
+    if group_template is not None:
         group_entries = [
             entry
-            for entry in _sharing(config.entry)
+            for entry in _sharing(group_template.entry)
             if at(entry, "filter") is None or clique.template.name in texts(entry, "filter", "childCliqueNames")
         ]
-        claim_names += _used(clique.group, group_entries, int(clique.labels[labels.GROUP_INDEX]))
-    return claim_names + _used(clique.name, _sharing(clique.template.entry), index)
+        claim_names += _claim_names(clique.group, group_entries, int(clique.labels[labels.GROUP_INDEX]))
+    return claim_names + _claim_names(clique.name, _sharing(clique.template.entry), index)
 
 
-def _used(owner: str, sharing: list[Document], index: int) -> list[str]:
+def _claim_names(owner: str, sharing: list[Document], index: int) -> list[str]:
     return [
         names.shared_claim(owner, text(entry, "name"))
         if text(entry, "scope") == "AllReplicas"
@@ -108,7 +112,7 @@ def _used(owner: str, sharing: list[Document], index: int) -> list[str]:
     ]
 
 
-def own_spec(workload: Document, claim: ExpectedClaim) -> object:
+def embedded_spec(workload: Document, claim: ExpectedClaim) -> object:
     """Return the spec of a claim whose template is defined in the set; None if the template is a separate object
     (OBJ-820, OBJ-821)."""
     if claim.namespace:

@@ -14,7 +14,7 @@ from conformance.grove.template import CliqueTemplate, SetTemplate
 
 GPU = "nvidia.com/gpu"
 FINALIZER = "grove.io/computedomain-finalizer"
-NONE = "none"
+NO_GROUP = "none"
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def domains(workload: Document) -> dict[str, Domain]:
     return {domain.name: domain for domain in domain_list}
 
 
-def of_clique(workload: Document, clique: ExpectedClique) -> str:
+def clique_domain(workload: Document, clique: ExpectedClique) -> str:
     """Return the name of the domain of a clique's pods; empty if they are not in a domain (OBJ-841, OBJ-842)."""
     set_template = template.read(workload)
     group = _group(set_template, clique.template)
@@ -55,20 +55,20 @@ def has_gpu(container: Document) -> bool:
 
 
 def _group(set_template: SetTemplate, clique: CliqueTemplate) -> str:
-    config = next((g for g in set_template.groups if clique.name in g.cliques), None)
+    group_template = next((g for g in set_template.groups if clique.name in g.cliques), None)
     levels = (
         clique.annotations,
-        mapping(config.entry, "annotations") if config else {},
+        mapping(group_template.entry, "annotations") if group_template else {},
         mapping(set_template.document, "metadata", "annotations"),
     )
-    nearest = next((level[labels.MNNVL] for level in levels if labels.MNNVL in level), NONE)
-    linked = nearest != NONE and any(map(has_gpu, containers(clique.pod_spec)))
-    return nearest if linked else ""
+    nearest_group = next((level[labels.MNNVL] for level in levels if labels.MNNVL in level), NO_GROUP)
+    is_linked = nearest_group != NO_GROUP and any(map(has_gpu, containers(clique.pod_spec)))
+    return nearest_group if is_linked else ""
 
 
 def _domain(set_template: SetTemplate, i: int, group: str) -> Domain:
     name = names.compute_domain(set_template.name, i, group)
-    tags = {
+    domain_labels = {
         labels.MANAGED_BY: labels.OPERATOR,
         labels.PART_OF: set_template.name,
         labels.COMPONENT: labels.ComponentLabel.COMPUTE_DOMAIN,
@@ -76,4 +76,4 @@ def _domain(set_template: SetTemplate, i: int, group: str) -> Domain:
         labels.SET_INDEX: str(i),
         labels.MNNVL: group,
     }
-    return Domain(name, tags)
+    return Domain(name, domain_labels)

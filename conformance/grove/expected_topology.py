@@ -35,14 +35,14 @@ class Placement:
         return bool(self.gang or self.groups or self.bundles)
 
 
-def translated(constraint: object, levels: Levels) -> Constraint:
+def with_label_keys(constraint: object, levels: Levels) -> Constraint:
     """Return a constraint of the set translated to node label keys (OBJ-451), without domains that the binding does not
     have."""
     domains = {
         "required": text(constraint, "pack", "required") or text(constraint, "packDomain"),
         "preferred": text(constraint, "pack", "preferred"),
     }
-    return {word: levels[domain] for word, domain in domains.items() if domain in levels}
+    return {strength: levels[domain] for strength, domain in domains.items() if domain in levels}
 
 
 def placements(workload: Document, objects: ExpectedObjects, levels: Levels) -> dict[str, Placement]:
@@ -54,9 +54,9 @@ def _placement(workload: Document, objects: ExpectedObjects, gang: ExpectedGang,
     set_template = template.read(workload)
     cliques = objects.of_gang(gang.name)
     clique_constraints = {
-        clique.name: translated(at(clique.template.entry, "topologyConstraint"), levels) for clique in cliques
+        clique.name: with_label_keys(at(clique.template.entry, "topologyConstraint"), levels) for clique in cliques
     }
-    set_constraint = translated(at(workload, "spec", "template", "topologyConstraint"), levels)
+    set_constraint = with_label_keys(at(workload, "spec", "template", "topologyConstraint"), levels)
     bundles: list[tuple[list[str], Constraint]] = []
     gang_constraint, inherited = set_constraint, not gang.base
     for group in set_template.groups:
@@ -65,17 +65,17 @@ def _placement(workload: Document, objects: ExpectedObjects, gang: ExpectedGang,
         if constraint is None or not members:
             continue
         if not gang.base:
-            gang_constraint, inherited = translated(constraint, levels), False  # OBJ-453
+            gang_constraint, inherited = with_label_keys(constraint, levels), False  # OBJ-453
             continue
         for j in sorted({c.labels[labels.GROUP_INDEX] for c in members}):
             names = sorted(c.name for c in members if c.labels[labels.GROUP_INDEX] == j)
-            if pack := translated(constraint, levels):
+            if pack := with_label_keys(constraint, levels):
                 bundles.append((names, pack))
     group_constraints = {name: pack for name, pack in clique_constraints.items() if pack}
     return Placement(gang_constraint, group_constraints, sorted(bundles), inherited)
 
 
-def observed(gang: object) -> Placement:
+def observed_constraints(gang: object) -> Placement:
     """Return the constraints of a PodGang. Entries without a constraint are left out."""
     groups = {text(group, "name"): _pack(group) for group in items(gang, "spec", "podgroups")}
     configs = items(gang, "spec", "topologyConstraintGroupConfigs")
@@ -89,4 +89,4 @@ def observed(gang: object) -> Placement:
 
 def _pack(holder: object) -> Constraint:
     pack = at(holder, "topologyConstraint", "packConstraint")
-    return {word: text(pack, word) for word in ("required", "preferred") if text(pack, word)}
+    return {strength: text(pack, strength) for strength in ("required", "preferred") if text(pack, strength)}

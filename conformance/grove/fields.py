@@ -113,17 +113,17 @@ def controller(document: object) -> Document:
     return {}
 
 
-def condition(document: object, kind: str) -> Document:
+def condition(document: object, condition_type: str) -> Document:
     """Return the status condition of a type; an empty mapping if there is none."""
     for entry in items(document, "status", "conditions"):
-        if entry.get("type") == kind:
+        if entry.get("type") == condition_type:
             return entry
     return {}
 
 
-def condition_is(document: object, kind: str) -> str:
+def condition_is(document: object, condition_type: str) -> str:
     """Return the status of a condition: `True`, `False` or `Unknown`; empty if there is no such condition."""
-    return text(condition(document, kind), "status")
+    return text(condition(document, condition_type), "status")
 
 
 def pruned(expected: object, observed: object) -> object:

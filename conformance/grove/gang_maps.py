@@ -34,7 +34,7 @@ class MapEntry:
     depends_on: tuple[str, ...]
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Return whether the entry has no members."""
         return not self.cliques and not self.groups
 
@@ -67,7 +67,7 @@ def entries(document: Document | None) -> tuple[MapEntry, ...]:
         )
         for item in entry_documents(document)
     ]
-    return tuple(sorted(parsed, key=lambda entry: (_order(entry), entry.epoch)))
+    return tuple(sorted(parsed, key=lambda entry: (_epoch_number(entry), entry.epoch)))
 
 
 def entry_documents(document: Document | None) -> list[Document]:
@@ -80,17 +80,17 @@ def entry_documents(document: Document | None) -> list[Document]:
     ]
 
 
-def first(pcs: Document, generation: str) -> dict[str, object]:
-    """Return the expected entries of a new replica, in the form of `beginning` (GM-34)."""
+def expected_first_entries(pcs: Document, generation: str) -> dict[str, object]:
+    """Return the expected entries of a new replica, in the form of `observed_first_entries` (GM-34)."""
     set_template = template.read(pcs)
-    base = {group.name: list(range(min(group.min_available, group.replicas))) for group in set_template.groups}
+    base_replicas = {group.name: list(range(min(group.min_available, group.replicas))) for group in set_template.groups}
     tail_replicas = {
         group.name: list(range(group.min_available, group.replicas))
         for group in set_template.groups
         if group.replicas > group.min_available
     }
     return {
-        ANCHOR_ROLE: [{clique.name: clique.replicas for clique in set_template.standalone}, base],
+        ANCHOR_ROLE: [{clique.name: clique.replicas for clique in set_template.standalone}, base_replicas],
         TAIL_ROLE: tail_replicas,
         "others that hold something": [],
         "Tails that do not depend on the Anchor": [],
@@ -99,11 +99,11 @@ def first(pcs: Document, generation: str) -> dict[str, object]:
     }
 
 
-def beginning(map_entries: Iterable[MapEntry]) -> dict[str, object]:
-    """Return the contents of the entries of a new replica, for comparison with `first`. The number of Tails and the
-    fields of empty entries, such as a ScaleOut for later replicas, are not compared because the contract leaves them
-    open."""
-    filled_entries = [entry for entry in map_entries if entry.role != TAIL_ROLE or not entry.empty]
+def observed_first_entries(map_entries: Iterable[MapEntry]) -> dict[str, object]:
+    """Return the contents of the entries of a new replica, for comparison with `expected_first_entries`. The number of
+    Tails and the fields of empty entries, such as a ScaleOut for later replicas, are not compared because the contract
+    leaves them open."""
+    filled_entries = [entry for entry in map_entries if entry.role != TAIL_ROLE or not entry.is_empty]
     anchors, tails = ([entry for entry in filled_entries if entry.role == role] for role in (ANCHOR_ROLE, TAIL_ROLE))
     anchor = anchors[0] if anchors else None
     tail_replicas: dict[str, list[int]] = {}
@@ -111,7 +111,7 @@ def beginning(map_entries: Iterable[MapEntry]) -> dict[str, object]:
         for group, indices in tail.groups.items():
             tail_replicas[group] = sorted([*tail_replicas.get(group, []), *indices])
     remaining = [
-        entry for entry in filled_entries if entry not in anchors[:1] and entry.role != TAIL_ROLE and not entry.empty
+        entry for entry in filled_entries if entry not in anchors[:1] and entry.role != TAIL_ROLE and not entry.is_empty
     ]
     return {
         ANCHOR_ROLE: [dict(anchor.cliques), {g: list(i) for g, i in anchor.groups.items()}] if anchor else None,
@@ -121,13 +121,13 @@ def beginning(map_entries: Iterable[MapEntry]) -> dict[str, object]:
             tail.summary() for tail in tails if anchor is None or anchor.epoch not in tail.depends_on
         ],
         "Tails that are not later than the Anchor": [
-            tail.summary() for tail in tails if anchor is None or _order(tail) <= _order(anchor)
+            tail.summary() for tail in tails if anchor is None or _epoch_number(tail) <= _epoch_number(anchor)
         ],
-        "generation hashes": sorted({entry.generation for entry in filled_entries if not entry.empty}),
+        "generation hashes": sorted({entry.generation for entry in filled_entries if not entry.is_empty}),
     }
 
 
-def _order(entry: MapEntry) -> int:
+def _epoch_number(entry: MapEntry) -> int:
     return int(entry.epoch) if entry.epoch.isdecimal() else -1
 
 
@@ -168,7 +168,9 @@ def members(set_template: SetTemplate, replica: int, group: str, index: int) -> 
     return [names.member_clique(group_name, index, clique) for clique in clique_names]
 
 
-def misplaced(map_entries: Iterable[MapEntry], sizes: Mapping[str, int], grouped: Mapping[str, int]) -> list[str]:
+def placement_errors(
+    map_entries: Iterable[MapEntry], sizes: Mapping[str, int], group_sizes: Mapping[str, int]
+) -> list[str]:
     """Return an error for each component whose members the entries do not hold exactly once: pods of standalone cliques
     (`sizes`: template → replicas), and replicas of scaling groups (`grouped`: template → replicas) (GM-38)."""
     all_entries = list(map_entries)
@@ -176,21 +178,23 @@ def misplaced(map_entries: Iterable[MapEntry], sizes: Mapping[str, int], grouped
     for clique, size in sorted(sizes.items()):
         if (placed := sum(entry.cliques.get(clique, 0) for entry in all_entries)) != size:
             errors.append(f"entries hold {placed} pods of {clique}, which has {size} replicas")
-    for group, size in sorted(grouped.items()):
+    for group, size in sorted(group_sizes.items()):
         indices = sorted(index for entry in all_entries for index in entry.groups.get(group, ()))
         if indices != list(range(size)):
             errors.append(f"entries hold the replicas {indices} of {group}, which has {size}")
-    unknown = {key for entry in all_entries for key in (*entry.cliques, *entry.groups)} - sizes.keys() - grouped.keys()
-    return errors + [f"entries hold {component}, which the set has not" for component in sorted(unknown)]
+    unknown_components = (
+        {key for entry in all_entries for key in (*entry.cliques, *entry.groups)} - sizes.keys() - group_sizes.keys()
+    )
+    return errors + [f"entries hold {component}, which the set has not" for component in sorted(unknown_components)]
 
 
-def unmet(map_entries: Iterable[MapEntry]) -> list[str]:
+def unmet_dependencies(map_entries: Iterable[MapEntry]) -> list[str]:
     """Return an error for each dependency on an entry that the map does not have: such a dependency is never met
     (GM-64, GM-72)."""
     all_entries = list(map_entries)
     epochs = {entry.epoch for entry in all_entries}
     return [
-        f"{entry.summary()} depends on {epoch or 'an empty epoch'}, which is no entry"
+        f"{entry.summary()} depends on {epoch or 'an is_empty epoch'}, which is no entry"
         for entry in all_entries
         for epoch in entry.depends_on
         if epoch not in epochs
@@ -201,19 +205,19 @@ def leftovers(map_entries: Iterable[MapEntry]) -> list[str]:
     """Return the empty entries that should have been removed. The newest ScaleOut may stay as long as there is an
     anchor (GM-42)."""
     all_entries = list(map_entries)
-    anchored = any(entry.role == ANCHOR_ROLE and not entry.empty for entry in all_entries)
+    has_anchor = any(entry.role == ANCHOR_ROLE and not entry.is_empty for entry in all_entries)
     scale_out_epochs = [entry.epoch for entry in all_entries if entry.role == SCALE_OUT_ROLE]
-    exempt = scale_out_epochs[-1:] if anchored else []
-    return [entry.summary() for entry in all_entries if entry.empty and entry.epoch not in exempt]
+    exempt_epochs = scale_out_epochs[-1:] if has_anchor else []
+    return [entry.summary() for entry in all_entries if entry.is_empty and entry.epoch not in exempt_epochs]
 
 
-def belonging(gang: Document | None) -> dict[str, str]:
+def entry_labels(gang: Document | None) -> dict[str, str]:
     """Return the labels by which a gang identifies its entry (GM-16)."""
     keys = (labels.EPOCH, labels.GANG_ROLE, labels.GENERATION_HASH)
     return {key: label(gang, key) for key in keys}
 
 
-def tags(entry: MapEntry, generation: str) -> dict[str, str]:
+def expected_entry_labels(entry: MapEntry, generation: str) -> dict[str, str]:
     """Return the expected labels of an entry's gang that was created for this generation of the set (GM-16)."""
     return {labels.EPOCH: entry.epoch, labels.GANG_ROLE: entry.role, labels.GENERATION_HASH: generation}
 
@@ -223,7 +227,7 @@ def pod_group_names(gang: Document) -> tuple[str, ...]:
     return tuple(sorted(text(group, "name") for group in items(gang, "spec", "podgroups")))
 
 
-def referenced(gang: Document) -> Iterator[str]:
+def referenced_pods(gang: Document) -> Iterator[str]:
     """Yield the names of the pods that a PodGang references."""
     for group in items(gang, "spec", "podgroups"):
         yield from (text(pod, "name") for pod in items(group, "podReferences"))

@@ -16,7 +16,7 @@ HOLD_STATUS = "conformance.grove.io/hold-status"
 """Annotation of a pod whose status the test writes instead of the fake kubelet."""
 HOLD_DELETION = "conformance.grove.io/hold-deletion"
 """Annotation of a pod that the fake kubelet does not terminate, so that the pod stays terminating."""
-MOMENT = "2026-01-01T00:00:00Z"
+TIMESTAMP = "2026-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def status(pod: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
     """Return a merge patch for the status of a bound pod. `state` is a pod of a case."""
     ready = bool(state.get("ready"))
     conditions = [
-        {"type": condition_type, "status": str(value), "lastTransitionTime": MOMENT}
+        {"type": condition_type, "status": str(value), "lastTransitionTime": TIMESTAMP}
         for condition_type, value in (("PodScheduled", True), ("Initialized", "init" not in state), ("Ready", ready))
     ]
     body: dict[str, Any] = {"phase": state.get("phase", _phase(state)), "conditions": conditions}
@@ -69,7 +69,7 @@ def _phase(state: Mapping[str, Any]) -> str:
 
 
 def _container(container: Mapping[str, Any], state: Mapping[str, Any], ready: bool) -> dict[str, Any]:
-    running = {"running": {"startedAt": MOMENT}} if state["started"] else {"waiting": {"reason": "Pending"}}
+    running = {"running": {"startedAt": TIMESTAMP}} if state["started"] else {"waiting": {"reason": "Pending"}}
     entry = {
         "name": container["name"],
         "image": container["image"],
@@ -80,6 +80,6 @@ def _container(container: Mapping[str, Any], state: Mapping[str, Any], ready: bo
         "state": running,
     }
     if "lastExit" in state:
-        termination = {"exitCode": state["lastExit"], "startedAt": MOMENT, "finishedAt": MOMENT}
+        termination = {"exitCode": state["lastExit"], "startedAt": TIMESTAMP, "finishedAt": TIMESTAMP}
         entry["lastState"] = {"terminated": termination}
     return entry

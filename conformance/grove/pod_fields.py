@@ -34,14 +34,14 @@ _MAX_DEPTH = 40
 class Template:
     """The rules of one pod spec. Keys of `values` and `excluded` are `Type.field`, or `holder.field` for the objects in
     one particular field or list. `alternatives` maps a type to those of its fields of which only one can be set, or to
-    OBJECTS; fields that must be set together form one alternative. `only` maps a type to the alternatives that the
+    OBJECTS; fields that must be set together form one alternative. `permitted` maps a type to the alternatives that the
     template uses, if it does not use all of them."""
 
     name: str
     values: Mapping[str, Any]
     excluded: Mapping[str, str]
     alternatives: Mapping[str, str | Sequence[str | Sequence[str]]]
-    only: Mapping[str, Sequence[str]]
+    permitted: Mapping[str, Sequence[str]]
 
 
 def templates(path: Path | None = None) -> list[Template]:
@@ -105,13 +105,13 @@ class _Generator:
         schema = self._types[type_name]
         if "properties" not in schema:
             return self._scalar(schema, place)
-        chosen, choice = self._choice(type_name, place)
-        if chosen:
-            place = replace(place, alternative=chosen[0].lower() + (f"-{choice}" if choice else ""))
+        chosen_fields, choice = self._choice(type_name, place)
+        if chosen_fields:
+            place = replace(place, alternative=chosen_fields[0].lower() + (f"-{choice}" if choice else ""))
         value: dict[str, Any] = {}
-        for field, inner in self._fields(type_name, chosen, place):
-            number = choice if field in chosen else place.choice
-            generated = self._value(type_name, field, inner, replace(place, choice=number))
+        for field, field_schema in self._fields(type_name, chosen_fields, place):
+            number = choice if field in chosen_fields else place.choice
+            generated = self._value(type_name, field, field_schema, replace(place, choice=number))
             if generated is not None:
                 value[field] = generated
         return value
@@ -127,12 +127,12 @@ class _Generator:
             choice -= count
         return (), 0
 
-    def _fields(self, type_name: str, chosen: Sequence[str], place: _Place) -> Iterator[tuple[str, Schema]]:
-        """Yield the fields of the `chosen` alternative, and the fields of the type that can be set alongside it."""
+    def _fields(self, type_name: str, chosen_fields: Sequence[str], place: _Place) -> Iterator[tuple[str, Schema]]:
+        """Yield the fields of the chosen alternative, and the fields of the type that can be set alongside it."""
         properties = self._types[type_name]["properties"]
         alternatives = {field for group in self._groups(type_name) for field in group}
         for field, schema in properties.items():
-            if field in chosen or (field not in alternatives and not self._is_excluded(type_name, field, place)):
+            if field in chosen_fields or (field not in alternatives and not self._is_excluded(type_name, field, place)):
                 yield field, schema
 
     def _groups(self, type_name: str) -> list[tuple[str, ...]]:
@@ -142,16 +142,16 @@ class _Generator:
         if rule == OBJECTS:
             return [(field,) for field, schema in properties.items() if self._is_object(schema)]
         groups = [(alternative,) if isinstance(alternative, str) else tuple(alternative) for alternative in rule]
-        served = [tuple(field for field in group if field in properties) for group in groups]
-        return [group for group in served if group]
+        served_groups = [tuple(field for field in group if field in properties) for group in groups]
+        return [group for group in served_groups if group]
 
     def _alternatives(self, type_name: str, place: _Place) -> list[tuple[str, ...]]:
         """Return the groups of alternatives that the template permits."""
-        only = self._template.only.get(type_name)
+        permitted = self._template.permitted.get(type_name)
         return [
             group
             for group in self._groups(type_name)
-            if (only is None or group[0] in only)
+            if (permitted is None or group[0] in permitted)
             and not any(self._is_excluded(type_name, field, place) for field in group)
         ]
 
@@ -196,8 +196,8 @@ class _Generator:
                     return [self._scalar(items, replace(place, item=n, number=n)) for n in range(2)]
                 return [self._by_type(items, place.at(n)) for n in range(max(2, self._count(items, place)))]
             case "object":
-                inner = schema.get("additionalProperties", {"type": "string"})
-                return {"example.com/key": self._by_type(inner, place)}
+                field_schema = schema.get("additionalProperties", {"type": "string"})
+                return {"example.com/key": self._by_type(field_schema, place)}
         return self._scalar(schema, place)
 
     def _is_object(self, schema: Schema) -> bool:

@@ -9,29 +9,29 @@ from typing import Any
 
 from conformance.grove.fields import Document, items, mapping, text
 
-OF_GROVE = ("hostname", "subdomain", "schedulingGates", "schedulingGroup", "nodeName")
+GROVE_FIELDS = ("hostname", "subdomain", "schedulingGates", "schedulingGroup", "nodeName")
 """Fields of a pod spec that Grove, a scheduler back-end or the scheduler sets."""
-OF_ACCOUNT = ("serviceAccountName", "serviceAccount")
+ACCOUNT_FIELDS = ("serviceAccountName", "serviceAccount")
 """The ServiceAccount of a Pod, and the deprecated name of that field."""
 CONTAINERS = ("initContainers", "containers")
-VARIABLES = "GROVE_"
+VARIABLE_PREFIX = "GROVE_"
 """The prefix of the names of Grove's environment variables."""
 _TOKEN_VOLUME = re.compile(r"\bkube-api-access-[a-z0-9]{5}\b")
 
 
-def served(value: Any, schema: Mapping[str, Any]) -> Any:
+def prune(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return a value without the fields that a structural schema does not contain, because the API server prunes
     them."""
     if schema.get("x-kubernetes-preserve-unknown-fields") or not schema:
         return value
     if isinstance(value, list):
-        return [served(item, schema.get("items", {})) for item in value]
+        return [prune(item, schema.get("items", {})) for item in value]
     if not isinstance(value, Mapping):
         return value
     properties, additional = schema.get("properties", {}), schema.get("additionalProperties", False)
     if isinstance(additional, Mapping):
-        return {key: served(item, additional) for key, item in value.items()}
-    return dict(value) if additional else {k: served(v, properties[k]) for k, v in value.items() if k in properties}
+        return {key: prune(item, additional) for key, item in value.items()}
+    return dict(value) if additional else {k: prune(v, properties[k]) for k, v in value.items() if k in properties}
 
 
 def of_pod(pod_spec: Document, accepted: Document, template: Document) -> dict[str, object]:
@@ -40,7 +40,7 @@ def of_pod(pod_spec: Document, accepted: Document, template: Document) -> dict[s
     selectors and an affinity from a scheduler back-end; and the init containers, volumes and ServiceAccount with which
     Pods wait for other Pods."""
     fields = by_path(_without_additions(_without_waits(pod_spec, accepted), accepted))
-    return fields if "serviceAccountName" in template else {k: v for k, v in fields.items() if k not in OF_ACCOUNT}
+    return fields if "serviceAccountName" in template else {k: v for k, v in fields.items() if k not in ACCOUNT_FIELDS}
 
 
 def of_clique(pod_spec: Document, template: Document, accepted: Document) -> dict[str, object]:
@@ -48,7 +48,7 @@ def of_clique(pod_spec: Document, template: Document, accepted: Document) -> dic
     added to a Pod may already be added here. Defaults as in `accepted` may also be written, and values that the API
     server omits because they have no meaning, such as an empty list, may be missing."""
     spec = _without_additions(_without_waits(pod_spec, template), template)
-    wait_fields = ("schedulerName",) if "serviceAccountName" in template else ("schedulerName", *OF_ACCOUNT)
+    wait_fields = ("schedulerName",) if "serviceAccountName" in template else ("schedulerName", *ACCOUNT_FIELDS)
     return by_path(_without_defaults({k: v for k, v in spec.items() if k not in wait_fields}, template, accepted))
 
 
@@ -89,7 +89,7 @@ def _mounted(containers: Iterable[Document]) -> set[str]:
 
 def _without_additions(pod_spec: Document, template: Document) -> dict[str, Any]:
     claims = {text(claim, "name") for claim in items(template, "resourceClaims")}
-    spec = {k: v for k, v in pod_spec.items() if k not in OF_GROVE and (k != "affinity" or k in template)}
+    spec = {k: v for k, v in pod_spec.items() if k not in GROVE_FIELDS and (k != "affinity" or k in template)}
     if "nodeSelector" in spec:
         selector = mapping(template, "nodeSelector")
         spec["nodeSelector"] = {key: value for key, value in mapping(spec, "nodeSelector").items() if key in selector}
@@ -107,11 +107,11 @@ def _without_additions(pod_spec: Document, template: Document) -> dict[str, Any]
 def _container(container: Document, claims: set[str]) -> dict[str, Any]:
     result = dict(container)
     if "env" in result:
-        result["env"] = [v for v in items(result, "env") if not text(v, "name").startswith(VARIABLES)]
+        result["env"] = [v for v in items(result, "env") if not text(v, "name").startswith(VARIABLE_PREFIX)]
     if "claims" in result.get("resources", ()):
-        granted = [claim for claim in items(result, "resources", "claims") if text(claim, "name") in claims]
+        kept_claims = [claim for claim in items(result, "resources", "claims") if text(claim, "name") in claims]
         remaining = {key: value for key, value in result["resources"].items() if key != "claims"}
-        result["resources"] = {**remaining, **({"claims": granted} if granted else {})}
+        result["resources"] = {**remaining, **({"claims": kept_claims} if kept_claims else {})}
     return {key: value for key, value in result.items() if value or key != "env"}
 
 

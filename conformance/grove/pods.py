@@ -12,7 +12,7 @@ def gates(pod: Document) -> set[str]:
     return {text(gate, "name") for gate in items(pod, "spec", "schedulingGates")}
 
 
-def gated(pod: Document) -> bool:
+def is_gated(pod: Document) -> bool:
     """Return whether the pod has a gate other than the suite's foreign ones: no document specifies the name of the
     operator's gate (GANG-026)."""
     return any(not gate.startswith(labels.FOREIGN_PREFIX) for gate in gates(pod))
@@ -23,19 +23,19 @@ def node(pod: Document) -> str:
     return text(pod, "spec", "nodeName")
 
 
-def bound(pod: Document) -> bool:
+def is_bound(pod: Document) -> bool:
     """Return whether the pod is bound to a node."""
     return node(pod) != ""
 
 
-def ended(pod: Document) -> bool:
+def has_ended(pod: Document) -> bool:
     """Return whether the pod is Succeeded or Failed."""
     return text(pod, "status", "phase") in ("Failed", "Succeeded")
 
 
-def ready(pod: Document) -> bool:
+def is_ready(pod: Document) -> bool:
     """Return whether the pod is Ready. A pod that has ended is not Ready, even if its conditions say so."""
-    return condition_is(pod, "Ready") == "True" and not ended(pod)
+    return condition_is(pod, "Ready") == "True" and not has_ended(pod)
 
 
 def owner(pod: Document) -> Document:
@@ -51,7 +51,7 @@ def clique(pod: Document) -> str:
     return text(owner(pod), "name") or label(pod, labels.CLIQUE)
 
 
-def of_grove(pod: Document) -> bool:
+def is_of_grove(pod: Document) -> bool:
     """Return whether the labels of the pod mark it as a pod of a Grove operator."""
     return (
         bool(label(pod, labels.CLIQUE) or label(pod, labels.GANG)) or label(pod, labels.MANAGED_BY) == labels.OPERATOR
@@ -62,11 +62,11 @@ def phase(pod: Document) -> str:
     """Return the pod's state as one word: terminating, gated, waiting, bound, ready, or the phase in lower case."""
     if terminating(pod):
         return "terminating"
-    if gated(pod):
+    if is_gated(pod):
         return "gated"
-    if not bound(pod):
+    if not is_bound(pod):
         return "waiting"
-    if ready(pod):
+    if is_ready(pod):
         return "ready"
-    current = text(pod, "status", "phase").lower()
-    return "bound" if current in ("", "pending", "running") else current
+    phase_word = text(pod, "status", "phase").lower()
+    return "bound" if phase_word in ("", "pending", "running") else phase_word

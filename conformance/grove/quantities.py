@@ -43,7 +43,7 @@ def requested(pod: Document) -> Amounts:
     """Return the amounts that a pod takes from its node: the sum of its containers or, if larger, an init container
     together with the sidecars started before it; pod-level resources take precedence. The overhead and the pod itself
     (`pods`: 1) are added."""
-    main = _sum(_requests(container) for container in items(pod, "spec", "containers"))
+    container_requests_sum = _sum(_requests(container) for container in items(pod, "spec", "containers"))
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in items(pod, "spec", "initContainers"):
@@ -52,7 +52,7 @@ def requested(pod: Document) -> Amounts:
             sidecars = _sum([sidecars, container_requests])
             container_requests = {}
         peak = _larger(peak, _sum([sidecars, container_requests]))
-    total = _larger(_sum([main, sidecars]), peak) | _requests(at(pod, "spec"))
+    total = _larger(_sum([container_requests_sum, sidecars]), peak) | _requests(at(pod, "spec"))
     return _sum([total, amounts(mapping(pod, "spec", "overhead")), {"pods": Decimal(1)}])
 
 
@@ -68,5 +68,5 @@ def _sum(parts: Iterable[Amounts]) -> Amounts:
     return total
 
 
-def _larger(one: Amounts, other: Amounts) -> Amounts:
-    return {name: max(one.get(name, Decimal(0)), other.get(name, Decimal(0))) for name in {**one, **other}}
+def _larger(first: Amounts, second: Amounts) -> Amounts:
+    return {name: max(first.get(name, Decimal(0)), second.get(name, Decimal(0))) for name in {**first, **second}}

@@ -42,8 +42,8 @@ _ADMISSION = re.compile(
 respond."""
 _QUOTA = re.compile(r"(?:exceeded quota|failed quota|status unknown for quota): (?P<name>[\w.-]+)")
 _LIMITS = re.compile(r"(?:max|min)imum \S+ usage per |max limit to request ratio per ")
-_DEFAULTS = re.compile(r"resources\.requests: Invalid value: .*must be less than or equal to \S+ limit")
-_STANDARD = re.compile(r'violates PodSecurity "')
+_DEFAULT_LIMITS = re.compile(r"resources\.requests: Invalid value: .*must be less than or equal to \S+ limit")
+_POD_SECURITY = re.compile(r'violates PodSecurity "')
 _DENIED = re.compile(
     r"""admission webhook "(?P<hook>[^"]+)" denied|olicy '(?P<policy>[^']+)' with binding '[^']*' denied"""
 )
@@ -51,11 +51,11 @@ _DENIED = re.compile(
 
 @dataclass(frozen=True)
 class FieldError:
-    """A field error. `path` has no indices; `place` is the path as the API server writes it."""
+    """A field error. `path` has no indices; `raw_path` is the path as the API server writes it."""
 
     path: str
     kind: str
-    place: str = field(default="", compare=False)
+    raw_path: str = field(default="", compare=False)
 
     def is_at(self, leaf: str) -> bool:
         """Return whether the path ends in `leaf`, compared by whole segments."""
@@ -72,8 +72,8 @@ def field_errors(message: str, details: Mapping[str, Any]) -> Iterator[FieldErro
         for cause in causes:
             error_kind = _REASONS.get(str(cause.get("reason"))) if isinstance(cause, Mapping) else None
             if error_kind:
-                place = str(cause.get("field", "")).lstrip(".")
-                yield FieldError(_INDEX.sub("", place), error_kind, place)
+                raw_path = str(cause.get("field", "")).lstrip(".")
+                yield FieldError(_INDEX.sub("", raw_path), error_kind, raw_path)
         return
     for match in _FIELD_ERROR.finditer(message):
         yield FieldError(_INDEX.sub("", match["path"]), _KINDS[match["kind"]], match["path"])
@@ -87,14 +87,14 @@ def by_cluster(answer: str, test_objects: Collection[str], hooks: Collection[str
         return quota["name"] not in test_objects
     if _LIMITS.search(answer) is not None:
         return "LimitRange" not in test_objects
-    if (denied := _DENIED.search(answer)) is not None:
-        return (denied["hook"] or denied["policy"]) in hooks
-    return _STANDARD.search(answer) is not None
+    if (denial := _DENIED.search(answer)) is not None:
+        return (denial["hook"] or denial["policy"]) in hooks
+    return _POD_SECURITY.search(answer) is not None
 
 
 def by_default_limits(answer: str) -> bool:
     """Return whether a pod requests more than its limit, as happens if a LimitRange adds a small default limit."""
-    return _DEFAULTS.search(answer) is not None
+    return _DEFAULT_LIMITS.search(answer) is not None
 
 
 def by_webhook(answer: str) -> bool:

@@ -7,7 +7,7 @@ from itertools import product
 from conformance.grove.fields import Document, items, texts
 
 
-def allowed(role: Document | None) -> list[str]:
+def permissions_of(role: Document | None) -> list[str]:
     """Return the permissions of a Role as sorted texts, such as `get pods`, `list deployments.apps` or
     `get pods "web-0"`."""
     permissions: set[tuple[str, str, str, str]] = set()
@@ -15,8 +15,8 @@ def allowed(role: Document | None) -> list[str]:
         verbs, resources, groups = (texts(rule, part) for part in ("verbs", "resources", "apiGroups"))
         permissions.update(product(verbs, resources, groups, texts(rule, "resourceNames") or [""]))
     # A permission for all objects includes the permissions for single objects.
-    needed = {(*scope, name) for *scope, name in permissions if not name or (*scope, "") not in permissions}
-    return sorted(_text(*permission) for permission in needed)
+    distinct = {(*scope, name) for *scope, name in permissions if not name or (*scope, "") not in permissions}
+    return sorted(_text(*permission) for permission in distinct)
 
 
 def _text(verb: str, resource: str, group: str, name: str) -> str:

@@ -42,7 +42,7 @@ def read(path: Path) -> dict[str, Sample]:
     return samples
 
 
-def named(name: str, place: str) -> Sample:
+def find_sample(name: str, place: str) -> Sample:
     """Return the sample `name`. Raises UsageError if it does not exist; `place` is the location in the message."""
     if name not in load():
         raise UsageError(f"unknown sample {name!r}", where=place, hint=documents.suggestion(name, load()))

@@ -16,7 +16,7 @@ from conformance.errors import UsageError
 from conformance.grove.fields import Document, at, items, text, texts
 
 VERSION = "v1alpha1"
-_ALWAYS = ("is", "required", "default")
+_ALWAYS_COMPARED = ("is", "required", "default")
 """The properties that are compared for every field, even if the file does not list them."""
 
 
@@ -26,8 +26,8 @@ class Field:
 
     fact: str
     path: str
-    says: Mapping[str, object]
-    further: Sequence[str] = ()
+    expected_properties: Mapping[str, object]
+    additional_values: Sequence[str] = ()
     """Values that the enum may have in addition to the documented ones; if it has one of them, that value may be the
     default."""
 
@@ -38,7 +38,7 @@ class Kind:
 
     fact: str
     name: str
-    is_called: Mapping[str, object]
+    expected_names: Mapping[str, object]
     columns_fact: str
     columns: Sequence[Sequence[object]]
     fields: Sequence[Field]
@@ -46,7 +46,7 @@ class Kind:
     @property
     def short_names(self) -> Sequence[str]:
         """Return the short names of the kind."""
-        names = self.is_called["shortNames"]
+        names = self.expected_names["shortNames"]
         assert isinstance(names, list)
         return names
 
@@ -67,14 +67,14 @@ def read(path: Path) -> list[Kind]:
     return [_kind(entry, shapes) for entry in document.value["kinds"]]
 
 
-def facts(listed: Sequence[Kind]) -> set[str]:
+def facts(all_kinds: Sequence[Kind]) -> set[str]:
     """Return the rows of the specification that the kinds cite."""
-    return {fact for kind in listed for fact in (kind.fact, kind.columns_fact, *(f.fact for f in kind.fields))}
+    return {fact for kind in all_kinds for fact in (kind.fact, kind.columns_fact, *(f.fact for f in kind.fields))}
 
 
-def called(crd: Document, kind: Kind) -> dict[str, object]:
-    """Return the names and subresources of a CRD in the form of `Kind.is_called`. Undocumented short names are left
-    out, because the contract permits them."""
+def observed_names(crd: Document, kind: Kind) -> dict[str, object]:
+    """Return the names and subresources of a CRD in the form of `Kind.expected_names`. Undocumented short names are
+    left out, because the contract permits them."""
     names, version = at(crd, "spec", "names"), _version(crd)
     subresources = at(version, "subresources")
     scale = at(subresources, "scale")
@@ -93,14 +93,14 @@ def called(crd: Document, kind: Kind) -> dict[str, object]:
 def columns(crd: Document, kind: Kind) -> list[list[object]]:
     """Return the printer columns of a CRD (name, path, type, priority) that have a documented name. A CRD may have
     other columns between them."""
-    documented = {column[0] for column in kind.columns}
-    matches = [c for c in items(_version(crd), "additionalPrinterColumns") if text(c, "name") in documented]
+    documented_names = {column[0] for column in kind.columns}
+    matches = [c for c in items(_version(crd), "additionalPrinterColumns") if text(c, "name") in documented_names]
     return [[text(c, "name"), text(c, "jsonPath"), text(c, "type"), at(c, "priority") or 0] for c in matches]
 
 
-def observed(crd: Document, field: Field) -> dict[str, object]:
-    """Return the properties of a field in a CRD, in the form of `Field.says`. The type is None if there is no such
-    field."""
+def observed_properties(crd: Document, field: Field) -> dict[str, object]:
+    """Return the properties of a field in a CRD, in the form of `Field.expected_properties`. The type is None if there
+    is no such field."""
     parent, schema, name = None, at(_version(crd), "schema", "openAPIV3Schema"), ""
     for step in _steps(field.path):
         parent, name = schema, step
@@ -112,17 +112,17 @@ def observed(crd: Document, field: Field) -> dict[str, object]:
         "enum": sorted(texts(schema, "enum")) or None,
         "keys": sorted(texts(schema, "x-kubernetes-list-map-keys")),
     }
-    for word in ("format", "pattern", "minLength", "maxLength", "minItems"):
-        properties[word] = at(schema, word)
-    if field.further and isinstance(properties["enum"], list):
-        if properties["default"] in set(field.further) & set(properties["enum"]):
-            properties["default"] = field.says["default"]
-        properties["enum"] = [value for value in properties["enum"] if value not in field.further]
-    if isinstance(enough := field.says.get("holds"), int):
+    for keyword in ("format", "pattern", "minLength", "maxLength", "minItems"):
+        properties[keyword] = at(schema, keyword)
+    if field.additional_values and isinstance(properties["enum"], list):
+        if properties["default"] in set(field.additional_values) & set(properties["enum"]):
+            properties["default"] = field.expected_properties["default"]
+        properties["enum"] = [value for value in properties["enum"] if value not in field.additional_values]
+    if isinstance(required_length := field.expected_properties.get("holds"), int):
         # The documented limit is a defect (DFT-13): a higher limit, or none at all, is also correct.
         limit = at(schema, "maxLength")
-        properties["holds"] = min(enough, limit) if isinstance(limit, int) else enough
-    return {word: properties[word] for word in field.says}
+        properties["holds"] = min(required_length, limit) if isinstance(limit, int) else required_length
+    return {keyword: properties[keyword] for keyword in field.expected_properties}
 
 
 def _kind(entry: Mapping[str, Any], shapes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Kind:
@@ -130,7 +130,7 @@ def _kind(entry: Mapping[str, Any], shapes: Mapping[str, Sequence[Mapping[str, A
     return Kind(
         fact=entry["fact"],
         name=entry["name"],
-        is_called={
+        expected_names={
             "kind": kind,
             "singular": kind.lower(),
             "listKind": f"{kind}List",
@@ -146,16 +146,20 @@ def _kind(entry: Mapping[str, Any], shapes: Mapping[str, Sequence[Mapping[str, A
 
 
 def _fields(
-    entries: Sequence[Mapping[str, Any]], shapes: Mapping[str, Sequence[Mapping[str, Any]]], within: str
+    entries: Sequence[Mapping[str, Any]], shapes: Mapping[str, Sequence[Mapping[str, Any]]], parent_path: str
 ) -> Iterator[Field]:
     for entry in entries:
-        path = entry["at"] if not within else within + ("" if entry["at"].startswith("[") else ".") + entry["at"]
-        says = {word: value for word, value in entry.items() if word not in ("fact", "at", "shape", "further")}
-        says = {**dict.fromkeys(_ALWAYS), "required": False, **says}
-        for word in ("enum", "keys"):
-            if says.get(word) is not None:
-                says[word] = sorted(says[word])
-        yield Field(entry["fact"], path, says, tuple(entry.get("further", ())))
+        path = (
+            entry["at"] if not parent_path else parent_path + ("" if entry["at"].startswith("[") else ".") + entry["at"]
+        )
+        expected_properties = {
+            keyword: value for keyword, value in entry.items() if keyword not in ("fact", "at", "shape", "further")
+        }
+        expected_properties = {**dict.fromkeys(_ALWAYS_COMPARED), "required": False, **expected_properties}
+        for keyword in ("enum", "keys"):
+            if expected_properties.get(keyword) is not None:
+                expected_properties[keyword] = sorted(expected_properties[keyword])
+        yield Field(entry["fact"], path, expected_properties, tuple(entry.get("further", ())))
         if "shape" in entry:
             yield from _fields(shapes[entry["shape"]], shapes, path)
 

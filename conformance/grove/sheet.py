@@ -137,9 +137,9 @@ def page() -> str:
         "## Names",
         _table(("object", "name"), _names()),
         "## Labels",
-        _table(("key", "value"), _coded(KEYS)),
+        _table(("key", "value"), _code_rows(KEYS)),
         "## Annotations",
-        _table(("key", "meaning"), _coded(ANNOTATIONS)),
+        _table(("key", "meaning"), _code_rows(ANNOTATIONS)),
         "## Finalizers",
         _table(("kind", "finalizer"), ((kind, f"`{text}`") for kind, text in FINALIZERS.items())),
         "## Pods",
@@ -179,9 +179,9 @@ def _objects(workload: Document, objects: expected.ExpectedObjects) -> Iterable[
     rows += [("PodClique", c.name, c.labels, c.owner) for c in objects.cliques.values()]
     rows += [("PodGang", g.name, g.labels, g.owner) for g in objects.gangs.values()]
     common = {labels.MANAGED_BY, labels.PART_OF, labels.NAME, labels.COMPONENT}
-    for kind, name, tags, owner in rows:
-        other_labels = ", ".join(f"`{key}: {value}`" for key, value in tags.items() if key not in common)
-        yield kind, f"`{name}`", f"`{tags[labels.COMPONENT]}`", f"{owner[0]} `{owner[1]}`", other_labels
+    for kind, name, object_labels, owner in rows:
+        other_labels = ", ".join(f"`{key}: {value}`" for key, value in object_labels.items() if key not in common)
+        yield kind, f"`{name}`", f"`{object_labels[labels.COMPONENT]}`", f"{owner[0]} `{owner[1]}`", other_labels
 
 
 def _names() -> Iterable[tuple[str, str]]:
@@ -220,7 +220,7 @@ def _last_pod(objects: expected.ExpectedObjects) -> expected_pods.ExpectedPod:
     return expected_pods.pod(clique, SET_NAME, NAMESPACE, 0)
 
 
-def _coded(rows: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+def _code_rows(rows: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     return ((f"`{key}`", text) for key, text in rows.items())
 
 

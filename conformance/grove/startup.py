@@ -24,18 +24,20 @@ class CliquePosition:
     group_index: int = 0
 
     @property
-    def scaled(self) -> bool:
+    def is_scaled(self) -> bool:
         """Return whether the clique is part of a scaled gang."""
         return self.group is not None and self.group_index >= self.group.min_available
 
 
-def clique_position(set_template: SetTemplate, clique_name: str, tags: Mapping[str, str]) -> CliquePosition | None:
+def clique_position(
+    set_template: SetTemplate, clique_name: str, clique_labels: Mapping[str, str]
+) -> CliquePosition | None:
     """Return the position of a PodClique, from its full name and the labels that it and its pods have; None if these do
     not fit the set."""
-    index, group_index = tags.get(labels.SET_INDEX, ""), tags.get(labels.GROUP_INDEX, "")
+    index, group_index = clique_labels.get(labels.SET_INDEX, ""), clique_labels.get(labels.GROUP_INDEX, "")
     if not index.isdecimal():
         return None
-    group_name = tags.get(labels.GROUP, "")
+    group_name = clique_labels.get(labels.GROUP, "")
     for group in set_template.groups:
         if group_name and group_name == names.scaling_group(set_template.name, int(index), group.name):
             for clique in group.cliques:
@@ -60,7 +62,7 @@ def parents(set_template: SetTemplate, position: CliquePosition) -> dict[str, in
     elif set_template.startup == IN_ORDER:
         clique_names = [template.name for template in set_template.cliques]
         predecessors = clique_names[: clique_names.index(position.clique)][-1:]
-        if position.scaled and position.group is not None and predecessors:
+        if position.is_scaled and position.group is not None and predecessors:
             earlier_members = set(clique_names[: clique_names.index(position.clique)]) & set(position.group.cliques)
             if predecessors[0] not in position.group.cliques and earlier_members:
                 return None
@@ -68,21 +70,21 @@ def parents(set_template: SetTemplate, position: CliquePosition) -> dict[str, in
         predecessors = []
     minimums: dict[str, int] = {}
     for name in predecessors:
-        for full_name in _in_gang(set_template, position, name):
+        for full_name in _names_in_gang(set_template, position, name):
             minimums[full_name] = set_template.clique(name).min_available
     return minimums
 
 
-def _in_gang(set_template: SetTemplate, position: CliquePosition, name: str) -> list[str]:
+def _names_in_gang(set_template: SetTemplate, position: CliquePosition, name: str) -> list[str]:
     """Return the full names of a template's cliques that `position` can wait for (OBJ-603, OBJ-606)."""
     group = next((group for group in set_template.groups if name in group.cliques), None)
     if group is None:
-        return [] if position.scaled else [names.clique(set_template.name, position.index, name)]
-    full = names.scaling_group(set_template.name, position.index, group.name)
-    if position.scaled:
+        return [] if position.is_scaled else [names.clique(set_template.name, position.index, name)]
+    group_full_name = names.scaling_group(set_template.name, position.index, group.name)
+    if position.is_scaled:
         same_group = position.group is not None and position.group.name == group.name
-        return [names.member_clique(full, position.group_index, name)] if same_group else []
-    return [names.member_clique(full, j, name) for j in range(group.min_available)]
+        return [names.member_clique(group_full_name, position.group_index, name)] if same_group else []
+    return [names.member_clique(group_full_name, j, name) for j in range(group.min_available)]
 
 
 def waiter(pod: Document) -> Document:

@@ -38,7 +38,7 @@ class NotReadable(Exception):
 
 
 @dataclass(frozen=True)
-class Way:
+class HashScheme:
     """A hashing scheme: the version of the Kubernetes libraries, and whether the template is hashed in its canonical
     form or as stored."""
 
@@ -49,44 +49,44 @@ class Way:
         return f"{'canonical' if self.canonical else 'legacy'}, Kubernetes libraries {self.library}"
 
 
-LEGACY = tuple(Way(library, False) for library in LIBRARIES)
-CANONICAL = tuple(Way(library, True) for library in LIBRARIES)
+LEGACY = tuple(HashScheme(library, False) for library in LIBRARIES)
+CANONICAL = tuple(HashScheme(library, True) for library in LIBRARIES)
 
 
-def of_clique(template: Document, priority: str, way: Way) -> str:
+def of_clique(template: Document, priority: str, scheme: HashScheme) -> str:
     """Return the pod template hash of a clique template in a set with this priority class (HASH-010, HASH-012)."""
-    return _spelt(_text(template, priority, way))
+    return _encoded(_text(template, priority, scheme))
 
 
-def of_set(template: Document, way: Way) -> str:
+def of_set(template: Document, scheme: HashScheme) -> str:
     """Return the generation hash of a set's `spec.template` (HASH-011, HASH-105, HASH-106)."""
     priority = template.get("priorityClassName") or ""
     cliques: Sequence[Document] = template.get("cliques") or ()
-    if way.canonical and template.get("cliqueStartupType") == IN_ORDER:
+    if scheme.canonical and template.get("cliqueStartupType") == IN_ORDER:
         texts = [
             "(kubernetes.podTemplateSpecHashInput){OrderKey:(string)"
-            f"{clique['name']} PodTemplateSpec:{_text(clique, priority, way)}}}"
+            f"{clique['name']} PodTemplateSpec:{_text(clique, priority, scheme)}}}"
             for clique in cliques
         ]
     else:
-        ordered = sorted(cliques, key=lambda clique: str(clique["name"])) if way.canonical else cliques
-        texts = [_text(clique, priority, way) for clique in ordered]
-    return _spelt("".join(texts))
+        ordered = sorted(cliques, key=lambda clique: str(clique["name"])) if scheme.canonical else cliques
+        texts = [_text(clique, priority, scheme) for clique in ordered]
+    return _encoded("".join(texts))
 
 
-def _spelt(text: str) -> str:
+def _encoded(text: str) -> str:
     state = 14695981039346656037
     for byte in text.encode():
         state = (state ^ byte) * 1099511628211 % 2**64
     return "".join(ALPHABET[ord(digit) % 27] for digit in str(state))
 
 
-def _text(clique: Document, priority: str, way: Way) -> str:
+def _text(clique: Document, priority: str, scheme: HashScheme) -> str:
     spec = dict(clique["spec"].get("podSpec") or {})
     spec["priorityClassName"] = priority
     metadata = {"labels": clique.get("labels"), "annotations": clique.get("annotations")}
-    value = {"metadata": metadata, "spec": _canonical(spec) if way.canonical else spec}
-    return f"(*{_ROOT}){_struct(_ROOT, value, way.library)}"
+    value = {"metadata": metadata, "spec": _canonical(spec) if scheme.canonical else spec}
+    return f"(*{_ROOT}){_struct(_ROOT, value, scheme.library)}"
 
 
 def _canonical(spec: dict[str, Any]) -> dict[str, Any]:
@@ -113,8 +113,8 @@ def _canonical_container(container: dict[str, Any]) -> dict[str, Any]:
 def _struct(name: str, value: Document, library: str) -> str:
     texts = []
     for field in pod_template_types().fields(name, library):
-        inner = value if field.embedded and not field.json else value.get(field.json)
-        texts.append(f"{field.name}:({field.type}){_value(field.type, inner, library)}")
+        field_value = value if field.embedded and not field.json else value.get(field.json)
+        texts.append(f"{field.name}:({field.type}){_value(field.type, field_value, library)}")
     return "{" + " ".join(texts) + "}"
 
 
@@ -155,16 +155,16 @@ def _quantity(value: object) -> str:
     digits = text.rstrip("mkKMGTi")
     suffix = text[len(digits) :]
     max_digits = 14 - _UNITS.get(suffix, 0) * 3 // 10 if suffix.endswith("i") else 12
-    zeros = digits.startswith("0") and text != "0"
-    if text and (not digits.isdigit() or len(digits) > max_digits or suffix not in _UNITS or zeros):
+    has_leading_zero = digits.startswith("0") and text != "0"
+    if text and (not digits.isdigit() or len(digits) > max_digits or suffix not in _UNITS or has_leading_zero):
         raise NotReadable(f"the suite does not know the text of the quantity {text!r}")
-    binary = suffix.endswith("i")
+    is_binary = suffix.endswith("i")
     power = _UNITS[suffix]
-    amount = int(digits or 0) * (2**power if binary else 1)
-    verbatim = bool(text) and (int(digits) % 8 != 0 if binary else not digits.endswith("000"))
-    form = "BinarySI" if binary else "DecimalSI" if text else ""
+    amount = int(digits or 0) * (2**power if is_binary else 1)
+    is_verbatim = bool(text) and (int(digits) % 8 != 0 if is_binary else not digits.endswith("000"))
+    form = "BinarySI" if is_binary else "DecimalSI" if text else ""
     return (
-        f"{{i:(resource.int64Amount){{value:(int64){amount} scale:(resource.Scale){0 if binary else power}}} "
-        f"d:(resource.infDecAmount){{Dec:(*inf.Dec)<nil>}} s:(string){text if verbatim else ''} "
+        f"{{i:(resource.int64Amount){{value:(int64){amount} scale:(resource.Scale){0 if is_binary else power}}} "
+        f"d:(resource.infDecAmount){{Dec:(*inf.Dec)<nil>}} s:(string){text if is_verbatim else ''} "
         f"Format:(resource.Format){form}}}"
     )

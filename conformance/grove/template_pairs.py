@@ -14,8 +14,8 @@ from conformance.grove.restricted import restricted
 
 Spec = dict[str, Any]
 
-KEYED = ("containers", "volumes", "imagePullSecrets", "hostAliases", "schedulingGates", "resourceClaims")
-KEYED_INSIDE = ("ports", "volumeMounts", "volumeDevices")
+KEYED_LISTS = ("containers", "volumes", "imagePullSecrets", "hostAliases", "schedulingGates", "resourceClaims")
+KEYED_CONTAINER_LISTS = ("ports", "volumeMounts", "volumeDevices")
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,15 @@ def _notations(base: Spec, entries: list[tuple[str, object, object]]) -> Iterato
         yield TemplatePair(name, *(template(name, _requesting(base, resource, notation)) for notation in notations))
 
 
-def notations_by_chance(chance: random.Random, base: Spec, name: str) -> TemplatePair:
+def random_notations(rng: random.Random, base: Spec, name: str) -> TemplatePair:
     """Return a pair of templates that request the same random amount of CPU, once as Kubernetes' library writes it and
     once as a decimal number (HASH-069)."""
-    hundredths = chance.randint(1, 250)
+    hundredths = rng.randint(1, 250)
     canonical = str(hundredths // 100) if hundredths % 100 == 0 else f"{hundredths * 10}m"
-    sides = (template(name, _requesting(base, "cpu", quantity)) for quantity in (canonical, f"{hundredths / 100:.2f}"))
-    return TemplatePair(name, *sides)
+    templates = (
+        template(name, _requesting(base, "cpu", quantity)) for quantity in (canonical, f"{hundredths / 100:.2f}")
+    )
+    return TemplatePair(name, *templates)
 
 
 def _requesting(base: Spec, resource: str, amount: object) -> Spec:
@@ -109,64 +111,64 @@ def _place(clique: Spec, path: str) -> tuple[Any, Any]:
     """Return the object or list that contains the value at a path, and the value's key or index in it."""
     steps = path.strip("/").split("/")
     holder: Any = clique if steps[0] == "template" else clique["spec"]["podSpec"]
-    *way, last_step = steps[1:] if steps[0] == "template" else steps
-    for step in way:
+    *parent_steps, last_step = steps[1:] if steps[0] == "template" else steps
+    for step in parent_steps:
         holder = holder[int(step)] if isinstance(holder, list) else holder[step]
     return holder, int(last_step) if isinstance(holder, list) else last_step
 
 
-def reordered(chance: random.Random, pod_spec: Spec) -> Spec:
+def reordered_spec(rng: random.Random, pod_spec: Spec) -> Spec:
     """Return the pod spec with all lists whose order has no meaning reordered, if they have two or more items."""
     result = copy.deepcopy(pod_spec)
-    _shuffle(chance, result, KEYED)
+    _shuffle(rng, result, KEYED_LISTS)
     for field in ("containers", "initContainers", "ephemeralContainers"):
         for container in result.get(field, ()):
-            _shuffle(chance, container, KEYED_INSIDE)
-            _shuffle(chance, container.get("resources", {}), ("claims",))
+            _shuffle(rng, container, KEYED_CONTAINER_LISTS)
+            _shuffle(rng, container.get("resources", {}), ("claims",))
     return result
 
 
-def _shuffle(chance: random.Random, holder: Spec, names: tuple[str, ...]) -> None:
+def _shuffle(rng: random.Random, holder: Spec, names: tuple[str, ...]) -> None:
     for name in names:
         if len(holder.get(name, ())) > 1:
             before = list(holder[name])
             while holder[name] == before:
-                chance.shuffle(holder[name])
+                rng.shuffle(holder[name])
 
 
-def by_chance(chance: random.Random) -> Spec:
+def random_pod_spec(rng: random.Random) -> Spec:
     """Return a random valid pod spec with lists of all kinds, whose pods can run."""
-    volumes = [{"name": name, "emptyDir": {}} for name in _names(chance, 2, 4)]
+    volumes = [{"name": name, "emptyDir": {}} for name in _names(rng, 2, 4)]
 
     def container(name: str) -> Spec:
-        ports = chance.sample([(port, protocol) for port in (80, 443, 8000, 9000) for protocol in ("TCP", "UDP")], 3)
+        ports = rng.sample([(port, protocol) for port in (80, 443, 8000, 9000) for protocol in ("TCP", "UDP")], 3)
         return {
             "name": name,
-            "image": f"registry.example/{chance.choice(('engine', 'router'))}:{chance.randint(1, 9)}",
-            "args": _names(chance, 0, 3),
-            "env": [{"name": name.upper(), "value": str(chance.randint(0, 99))} for name in _names(chance, 1, 4)],
+            "image": f"registry.example/{rng.choice(('engine', 'router'))}:{rng.randint(1, 9)}",
+            "args": _names(rng, 0, 3),
+            "env": [{"name": name.upper(), "value": str(rng.randint(0, 99))} for name in _names(rng, 1, 4)],
             "ports": [{"containerPort": port, "protocol": protocol} for port, protocol in ports],
             "volumeMounts": [{"name": volume["name"], "mountPath": f"/{volume['name']}"} for volume in volumes],
         }
 
-    containers = [container(name) for name in _names(chance, 2, 3)]
+    containers = [container(name) for name in _names(rng, 2, 3)]
     return {
         "restartPolicy": "Always",
-        "terminationGracePeriodSeconds": chance.randint(1, 5),
+        "terminationGracePeriodSeconds": rng.randint(1, 5),
         "containers": containers,
-        "initContainers": [container(f"init-{name}") for name in _names(chance, 1, 2)],
+        "initContainers": [container(f"init-{name}") for name in _names(rng, 1, 2)],
         "volumes": volumes,
-        "imagePullSecrets": [{"name": name} for name in _names(chance, 2, 3)],
-        "hostAliases": [{"ip": f"10.0.0.{n}", "hostnames": ["z", "a"]} for n in chance.sample(range(1, 30), 2)],
-        "tolerations": [{"key": f"example.com/{name}", "operator": "Exists"} for name in _names(chance, 1, 3)],
+        "imagePullSecrets": [{"name": name} for name in _names(rng, 2, 3)],
+        "hostAliases": [{"ip": f"10.0.0.{n}", "hostnames": ["z", "a"]} for n in rng.sample(range(1, 30), 2)],
+        "tolerations": [{"key": f"example.com/{name}", "operator": "Exists"} for name in _names(rng, 1, 3)],
     }
 
 
-def changed(chance: random.Random, pod_spec: Spec) -> Spec:
+def changed_spec(rng: random.Random, pod_spec: Spec) -> Spec:
     """Return the pod spec with one meaningful change and its lists reordered."""
-    result = reordered(chance, pod_spec)
-    container = chance.choice([*result["containers"], *result.get("initContainers", ())])
-    match chance.randrange(6):
+    result = reordered_spec(rng, pod_spec)
+    container = rng.choice([*result["containers"], *result.get("initContainers", ())])
+    match rng.randrange(6):
         case 0:
             container["image"] += "-changed"
         case 1:
@@ -182,5 +184,5 @@ def changed(chance: random.Random, pod_spec: Spec) -> Spec:
     return result
 
 
-def _names(chance: random.Random, minimum: int, maximum: int) -> list[str]:
-    return chance.sample(("ant", "bee", "cat", "dog", "eel", "fox", "gnu"), chance.randint(minimum, maximum))
+def _names(rng: random.Random, minimum: int, maximum: int) -> list[str]:
+    return rng.sample(("ant", "bee", "cat", "dog", "eel", "fox", "gnu"), rng.randint(minimum, maximum))

@@ -20,28 +20,28 @@ def progress(document: Document | None) -> Document:
     return {}
 
 
-def started(document: Document | None) -> str:
+def start_time(document: Document | None) -> str:
     """Return the start time of the update; empty if there is none."""
     return text(progress(document), "updateStartedAt")
 
 
-def ended(document: Document | None, generation: str = "") -> bool:
-    """Return whether an update has started and ended. If `generation` is given, only an update to that generation of
-    the set counts."""
-    if generation and text(progress(document), "podCliqueSetGenerationHash") != generation:
+def has_ended(document: Document | None, generation_hash: str = "") -> bool:
+    """Return whether an update has started and ended. If `generation_hash` is given, only an update to that generation
+    of the set counts."""
+    if generation_hash and text(progress(document), "podCliqueSetGenerationHash") != generation_hash:
         return False
-    return started(document) != "" and text(progress(document), "updateEndedAt") != ""
+    return start_time(document) != "" and text(progress(document), "updateEndedAt") != ""
 
 
-def running(document: Document | None) -> bool:
+def is_running(document: Document | None) -> bool:
     """Return whether an update has started and not ended."""
-    return started(document) != "" and not ended(document)
+    return start_time(document) != "" and not has_ended(document)
 
 
-def turns(document: Document | None) -> list[int | None]:
+def updating_replicas(document: Document | None) -> list[int | None]:
     """Return the replicas of a set that are being updated. Entries that have ended are left out (CHG-RU-15)."""
-    single = at(progress(document), "currentlyUpdating")  # an object in earlier versions
-    entries = [single] if isinstance(single, dict) else items(progress(document), "currentlyUpdating")
+    single_entry = at(progress(document), "currentlyUpdating")  # an object in earlier versions
+    entries = [single_entry] if isinstance(single_entry, dict) else items(progress(document), "currentlyUpdating")
     return [number(entry, "replicaIndex") for entry in entries if not text(entry, "updateEndedAt")]
 
 
@@ -50,12 +50,12 @@ def counts(document: Document | None) -> dict[str, int]:
     return {field: count(progress(document), field) for pair in COUNTERS for field in pair}
 
 
-def generation(document: Document | None) -> str:
+def generation_hash(document: Document | None) -> str:
     """Return the generation hash of a set."""
     return text(document, "status", "currentGenerationHash")
 
 
-def selected(clique: Document | None) -> str:
+def selected_pod(clique: Document | None) -> str:
     """Return the Ready pod of a clique that is selected for replacement; empty if there is none."""
     return text(progress(clique), "readyPodsSelectedToUpdate", "current")
 
@@ -68,10 +68,10 @@ def selected_replica(group: Document | None) -> int | None:
 def selection(part: Document | None) -> str | int | None:
     """Return the pod or replica that a clique or scaling group has selected. Completed entries do not count."""
     replica = selected_replica(part)
-    return selected(part) or (replica if replica is not None and replica >= 0 else None)
+    return selected_pod(part) or (replica if replica is not None and replica >= 0 else None)
 
 
-def named(part: Document | None) -> set[str | int]:
+def listed_selections(part: Document | None) -> set[str | int]:
     """Return the pods of a clique, or the replicas of a scaling group, that its progress lists as selected for
     replacement, currently or earlier."""
     selections: list[object] = []
@@ -81,7 +81,7 @@ def named(part: Document | None) -> set[str | int]:
     return {selection for selection in selections if isinstance(selection, str | int)}
 
 
-def targets(part: Document | None) -> dict[str, str]:
+def target_hashes(part: Document | None) -> dict[str, str]:
     """Return the target hashes of the update of a clique or scaling group, by the status field that reports the hash
     once it is reached."""
     fields = {
@@ -91,7 +91,7 @@ def targets(part: Document | None) -> dict[str, str]:
     return {status_field: value for field, status_field in fields.items() if (value := text(progress(part), field))}
 
 
-def reached(part: Document | None) -> dict[str, str]:
+def reached_hashes(part: Document | None) -> dict[str, str]:
     """Return the hashes of the revision that a clique or scaling group has reached."""
     return {
         field: value

@@ -31,7 +31,7 @@ def _field(pod: Document, path: str) -> str:
 
 
 def _expanded(value: str, values: Mapping[str, str]) -> str:
-    def replaced(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         return "$" if match[1] is None else values.get(match[1], match[0])
 
-    return _REFERENCE.sub(replaced, value)
+    return _REFERENCE.sub(replacement, value)

@@ -85,15 +85,15 @@ def check(path: Path) -> None:
                 where=document.location("parameters", name, "default"),
                 hint="change one of them",
             )
-    used = set()
+    used_names = set()
     for field, words in document.strings("manifest"):
         for name in _PLACEHOLDER.findall(words):
-            used.add(name)
+            used_names.add(name)
             if name not in parameters:
                 hint = documents.suggestion(name, parameters)
                 raise UsageError(f"unknown parameter {name!r}", where=document.location(*field), hint=hint)
     for name in parameters:
-        if name not in used:
+        if name not in used_names:
             place = document.location("parameters", name)
             raise UsageError("is used nowhere in the manifest", where=place, hint=f"use ${{{name}}} or drop it")
     set_template = template.read(_manifest(document, {}))
@@ -113,8 +113,8 @@ def _manifest(document: Document, values: Mapping[str, object]) -> dict[str, Any
     for key, entry in document.value["parameters"].items():
         value = values.get(key, entry["default"])
         arguments[key] = str(value) if entry["type"] == "quantity" else value
-    filled: dict[str, Any] = _filled(document.value["manifest"], arguments)
-    return filled
+    manifest: dict[str, Any] = _filled(document.value["manifest"], arguments)
+    return manifest
 
 
 def _check_value(name: str, document: Document, key: str, value: object) -> None:

@@ -91,7 +91,7 @@ class Gangs:
         if not name:
             return previous_place[0] if previous_place is not None else ""
         gang = self[name]
-        if record.kind != DELETED and pods.bound(record.object):
+        if record.kind != DELETED and pods.is_bound(record.object):
             self._places[record.uid] = (name, clique)
             gang.bound.setdefault(clique, set()).add(record.uid)
             if not terminating(record.object):

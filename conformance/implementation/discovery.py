@@ -32,9 +32,9 @@ def completed(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
         return _with_contract(judged, judged.contract or _served_line(judged, Served()))
     api = _served_by_manifests(judged) if judged.install.crds else _served_by_cluster(Path(kubeconfig))
     line = _served_line(judged, api)
-    claimed_line = lines.of(judged.contract)[0] if judged.contract else line
+    claimed_line = lines.line_and_release(judged.contract)[0] if judged.contract else line
     if line and claimed_line != line:
-        maps = "PodGangMaps with entries by epoch" if api.by_epoch else "no PodGangMaps with entries by epoch"
+        maps = "PodGangMaps with entries by epoch" if api.is_by_epoch else "no PodGangMaps with entries by epoch"
         raise UsageError(
             f"contract is {judged.contract}, but the CRDs serve {maps}: that is line {line}",
             where=placeholders.option(judged.document.value["contract"]) or judged.document.location("contract"),
@@ -51,7 +51,7 @@ def _with_contract(judged: Descriptor, contract: str) -> Descriptor:
     """Return the descriptor with the release line and the release of a contract, if it plays the operator."""
     if Role.OPERATOR not in judged.roles:
         return judged
-    line, release = lines.of(contract)
+    line, release = lines.line_and_release(contract)
     return dataclasses.replace(judged, line=line, release=release)
 
 
@@ -60,12 +60,12 @@ def _served_line(judged: Descriptor, api: Served) -> str:
     that it runs with."""
     if Role.OPERATOR not in judged.roles:
         return ""
-    return lines.MAPS if api.by_epoch else lines.NAMES
+    return lines.MAPS if api.is_by_epoch else lines.NAMES
 
 
 def _served_by_manifests(judged: Descriptor) -> Served:
     texts = {path: installation.text(path) for path in judged.manifests("crds")}
-    if not any(served.WORD in text or served.COHERENT in text for text in texts.values()):
+    if not any(served.MAPS_WORD in text or served.COHERENT in text for text in texts.values()):
         return Served()
     relevant = {path: text for path, text in texts.items() if "grove.io" in text}
     return served.read(crd for path, text in relevant.items() for crd in installation.read_manifests(path, text, CRD))

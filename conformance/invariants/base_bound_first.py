@@ -106,7 +106,7 @@ class BaseBoundFirst(Invariant):
         return "" if self._judged else "no pod of a scaled gang was bound"
 
     def _see_pod(self, record: Record, gangs: Gangs) -> None:
-        if record.kind == DELETED or not pods.bound(record.object) or record.uid in self._bound:
+        if record.kind == DELETED or not pods.is_bound(record.object) or record.uid in self._bound:
             return
         self._bound.add(record.uid)
         base = self._bases.of(record.object)

@@ -38,7 +38,7 @@ class AtBinding(Invariant):
             return
         previous = self._bound.pop(record.uid, None)
         self._demanding.pop(record.uid, None)
-        if record.kind == DELETED or not pods.bound(record.object) or pods.ended(record.object):
+        if record.kind == DELETED or not pods.is_bound(record.object) or pods.has_ended(record.object):
             return
         demands = self.concerns(record.object)
         if previous is None and record.kind != ADDED and not record.listed:

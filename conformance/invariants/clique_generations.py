@@ -38,8 +38,8 @@ class OneGenerationBound(Invariant):
             return
         clique, owner = pods.clique(record.object), self._owners.now(record)
         self._bound[self._clique.pop(record.uid, "")].pop(record.uid, None)
-        is_gone = record.kind == DELETED or terminating(record.object) or pods.ended(record.object)
-        if is_gone or not pods.bound(record.object) or not owner:
+        is_gone = record.kind == DELETED or terminating(record.object) or pods.has_ended(record.object)
+        if is_gone or not pods.is_bound(record.object) or not owner:
             return
         self._judged |= self._first.setdefault(clique, owner) != owner
         bound_pods = self._bound[clique]

@@ -127,7 +127,7 @@ class DeletionHasCause(Invariant):
         if going and not pod.going:
             self._judge(record, pod, gangs)
         pod.going = going
-        pod.ready = pods.ready(document)
+        pod.ready = pods.is_ready(document)
         self._note_waiting(record, pod.priority)
         for group, within in (
             (self._members[pod.owner_uid], not going),
@@ -167,7 +167,7 @@ class DeletionHasCause(Invariant):
         if record.uid in self._waiting[priority]:
             self._waited[priority] = record.at
         self._waiting[priority].discard(record.uid)
-        if record.kind != DELETED and not pods.bound(record.object) and not terminating(record.object):
+        if record.kind != DELETED and not pods.is_bound(record.object) and not terminating(record.object):
             self._waiting[priority].add(record.uid)
 
     def _sound(self, name: str, gangs: Gangs) -> bool:

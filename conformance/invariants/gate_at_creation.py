@@ -25,12 +25,12 @@ class GateAtCreation(Invariant):
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge the creation of pods."""
         self._coherent.see(record)
-        if record.resource != "pods" or not pods.of_grove(record.object) or not self._creations.shows(record):
+        if record.resource != "pods" or not pods.is_of_grove(record.object) or not self._creations.shows(record):
             return
         if self._coherent.include(record.object):
             return
         self._judged += 1
-        if not pods.gated(record.object):
+        if not pods.is_gated(record.object):
             self._violate(f"pod {record.name} was created without the gate", record)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:

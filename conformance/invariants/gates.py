@@ -32,7 +32,7 @@ class Gates:
         if record.kind == DELETED:
             self._gated.pop(record.uid, None)
             return None
-        if pods.gated(record.object):
+        if pods.is_gated(record.object):
             self._gated[record.uid] = record
             return None
         # A list may show a pod that was ungated at any earlier time, so there is nothing to judge.

@@ -55,7 +55,7 @@ class WithinNodeCapacity(Invariant):
 
     def _see_pod(self, record: Record) -> None:
         node, previous = pods.node(record.object), self._place.get(record.uid)
-        holds = record.kind != DELETED and node and not pods.ended(record.object)
+        holds = record.kind != DELETED and node and not pods.has_ended(record.object)
         if previous is not None and not holds:
             self._requests[previous].pop(record.uid, None)
             del self._place[record.uid]

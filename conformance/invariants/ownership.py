@@ -88,5 +88,5 @@ class Ownership(Invariant):
 
     def _made_by_operator(self, record: Record) -> bool:
         if record.resource == "pods":
-            return pods.of_grove(record.object)
+            return pods.is_of_grove(record.object)
         return label(record.object, MANAGED_BY) == OPERATOR or bool(controller(record.object))

@@ -125,7 +125,7 @@ def _older(records: Sequence[Record]) -> set[str]:
     for record in records:
         if record.resource == "pods" and record.uid not in seen_uids:
             seen_uids.add(record.uid)
-            if pods.bound(record.object):  # already bound when listed, or created with a nodeName
+            if pods.is_bound(record.object):  # already bound when listed, or created with a nodeName
                 older.add(_gang(record))
     based = {_gang(record) for record in records if label(record.object, labels.BASE_GANG) in older}
     return (older | based) - {""}

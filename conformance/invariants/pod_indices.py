@@ -32,10 +32,10 @@ class OnePodPerIndex(Invariant):
         self._owners.see(record)
         index = expected_pods.index(record.object) if record.resource == "pods" else None
         clique = self._owners.now(record) if index is not None else ""
-        if index is None or not clique or not pods.of_grove(record.object):
+        if index is None or not clique or not pods.is_of_grove(record.object):
             return
         holders = self._holders.setdefault((clique, index), {})
-        if record.kind == DELETED or terminating(record.object) or pods.ended(record.object):
+        if record.kind == DELETED or terminating(record.object) or pods.has_ended(record.object):
             holders.pop(record.uid, None)
             return
         if record.uid in holders:

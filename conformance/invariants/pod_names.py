@@ -30,7 +30,7 @@ class PodNames(Invariant):
         """Judge pods at their creation."""
         if record.resource == "podcliquesets" and not expected_pods.has_subdomain(record.object):
             self._serviceless.add(record.name)
-        if record.resource != "pods" or not pods.of_grove(record.object) or not self._creations.shows(record):
+        if record.resource != "pods" or not pods.is_of_grove(record.object) or not self._creations.shows(record):
             return
         clique = pods.clique(record.object)
         index, host = expected_pods.index(record.object), text(record.object, "spec", "hostname")

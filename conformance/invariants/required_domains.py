@@ -61,7 +61,7 @@ class WithinRequiredDomain(Invariant):
 
     def _see_pod(self, record: Record, gangs: Gangs) -> None:
         pod, placed = record.object, self._places.get(record.uid)
-        if record.kind == DELETED or not pods.bound(pod) or terminating(pod) or pods.ended(pod):
+        if record.kind == DELETED or not pods.is_bound(pod) or terminating(pod) or pods.has_ended(pod):
             self._places.pop(record.uid, None)
             return
         if placed is not None:

@@ -69,7 +69,7 @@ class NoGangHeldBelowMinimum(Invariant):
     def _taken_over(self, before: Record, record: Record) -> bool:
         """Return whether a bound pod has moved to another gang, and its previous gang was admitted or did not exist."""
         former = _gang_of(before)
-        return pods.bound(before.object) and former != _gang_of(record) and (not former or former in self._admitted)
+        return pods.is_bound(before.object) and former != _gang_of(record) and (not former or former in self._admitted)
 
     def _partly_bound(self, name: str, gangs: Gangs) -> bool:
         """Return whether a gang that was never admitted has bound pods at the end."""

@@ -60,7 +60,7 @@ class ParentsReadyFirst(Invariant):
             self._ready[clique].discard(record.uid)
             self._unready.discard(record.uid)
         else:
-            ready = pods.ready(record.object)
+            ready = pods.is_ready(record.object)
             if record.uid not in self._seen_uids:
                 self._seen_uids.add(record.uid)
                 # A pod that a list shows as Ready may have become Ready at any earlier time, so there is nothing to

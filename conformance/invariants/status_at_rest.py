@@ -115,7 +115,7 @@ def _user_fields(document: Mapping[str, object]) -> tuple[object, ...]:
 
 def _revision(record: Record) -> tuple[object, ...]:
     document = record.object
-    return updates.progress(document), updates.generation(document), updates.reached(document)
+    return updates.progress(document), updates.generation_hash(document), updates.reached_hashes(document)
 
 
 def _unsettled(record: Record) -> bool:

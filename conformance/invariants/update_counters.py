@@ -33,7 +33,7 @@ class UpdateCounters(Invariant):
         if replicas < self._replicas.get(record.uid, 0):
             self._scaled_in.add(owner)
         self._replicas[record.uid] = replicas
-        if owner in self._scaled_in or not updates.started(record.object):
+        if owner in self._scaled_in or not updates.start_time(record.object):
             return
         self._judged += 1
         counts = updates.counts(record.object)

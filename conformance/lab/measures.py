@@ -114,7 +114,9 @@ class UpdateMeter:
     def _has_ended(self, record: Record) -> bool:
         if record.resource != "podcliquesets" or record.name != self._set:
             return False
-        return updates.generation(record.object) not in ("", self._old_generation) and updates.ended(record.object)
+        return updates.generation_hash(record.object) not in ("", self._old_generation) and updates.has_ended(
+            record.object
+        )
 
 
 def members(pods: Iterable[str], set_name: str, components: Iterable[Component]) -> list[str]:

@@ -88,7 +88,7 @@ class UpdateUnderObservation(Scene):
         )
         [victim] = predicates.pods_of(view, f"{SET}-0-p-{index}-pl")
         env.create(self._urgent_manifest(env, pods.node(victim)))
-        env.wait_for("preempted", lambda view: any(map(pods.bound, sets.of_set(view, URGENT))), 60)
+        env.wait_for("preempted", lambda view: any(map(pods.is_bound, sets.of_set(view, URGENT))), 60)
         env.quiet(HELD_SECONDS, timeout=HELD_SECONDS, real=True)
         env.delete(SETS, URGENT)
         env.mark("no longer preempted")
@@ -135,7 +135,7 @@ class UpdateUnderObservation(Scene):
         cliques = [f"{SET}-0-{group.key.name}-{index}-{member}" for member in sets.members(group.key.name)]
         current = [pod for clique in cliques for pod in predicates.pods_of(view, clique)]
         is_complete = len(current) == len(cliques)
-        return is_complete and all(sets.tag(pod) == tag and (pods.ready(pod) or not ready) for pod in current)
+        return is_complete and all(sets.tag(pod) == tag and (pods.is_ready(pod) or not ready) for pod in current)
 
     # -- after the update --------------------------------------------------------------------------------------------
 

@@ -327,6 +327,6 @@ def _taken_down(history: History, mark: int) -> int:
     for record in history.records("pods"):
         if record.kind == "DELETED":
             count += record.seq > mark and record.uid in ready
-        elif pods.ready(record.object):
+        elif pods.is_ready(record.object):
             ready.add(record.uid)
     return count

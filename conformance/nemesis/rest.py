@@ -35,7 +35,7 @@ def changing(history: History) -> tuple[str, ...]:
 def started(view: View) -> bool:
     """Return whether every pod that has a node is Ready, apart from pods whose status the scenario holds."""
     return all(
-        pods.ready(pod) or health.HOLD_STATUS in pod["metadata"].get("annotations", {})
+        pods.is_ready(pod) or health.HOLD_STATUS in pod["metadata"].get("annotations", {})
         for pod in view.list("pods")
         if pod["spec"].get("nodeName")
     )
@@ -73,7 +73,7 @@ def waiting(view: View) -> list[str]:
             lines.append(f"pod {name(pod)} waits for the gate {', '.join(gate['name'] for gate in gates)}")
         elif not pod["spec"].get("nodeName"):
             lines.append(f"pod {name(pod)} waits for a node")
-        elif not pods.ready(pod):
+        elif not pods.is_ready(pod):
             lines.append(f"pod {name(pod)} is bound and not Ready")
     for resource in view.resources():
         for item in view.list(resource):

@@ -64,5 +64,5 @@ def _objects(expected: ExpectedObjects) -> list[_ExpectedNames]:
 
 def _all_ready(view: View, expected: ExpectedObjects) -> bool | Unmet:
     members = predicates.by_clique(view, expected.cliques.values())
-    ready = sum(pods.ready(pod) for clique_pods in members.values() for pod in clique_pods)
+    ready = sum(pods.is_ready(pod) for clique_pods in members.values() for pod in clique_pods)
     return ready >= expected.pods or Unmet(f"{ready} of {expected.pods} are Ready")

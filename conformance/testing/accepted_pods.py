@@ -54,7 +54,7 @@ def fit(env: SceneEnvironment, workload: Object) -> list[str]:
             if reply.accepted:
                 continue
             spec = clique["spec"]
-            places = [error.place for error in reply.errors if _clear(spec["podSpec"], error.place)]
+            places = [error.raw_path for error in reply.errors if _clear(spec["podSpec"], error.raw_path)]
             spec["podSpec"] = _without_none(spec["podSpec"])
             left_out += [f"{clique['name']}: {place}" for place in places] or [f"{clique['name']}: {reply}"]
             if not places:

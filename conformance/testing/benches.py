@@ -24,7 +24,7 @@ from conformance.testing.workload_groups import Leaf, Object, Root, WorkloadTarg
 SCHEDULED = {"v1alpha2": "PodGroupScheduled", "v1beta1": "PodGroupInitiallyScheduled"}
 """The condition type of a PodGroup, by API version (WL-F09)."""
 PLACED = "PodScheduled"
-BLOCK, RACK = manifests.KEYS["block"], manifests.KEYS["rack"]
+BLOCK, RACK = manifests.LABEL_KEYS["block"], manifests.LABEL_KEYS["rack"]
 """The node label keys of the topology levels."""
 NOT_SERVED = (
     "the cluster serves no {kind}: it needs Kubernetes 1.37 and its gates (cluster up --kubernetes 1.37 --features "
@@ -132,7 +132,7 @@ class Bench:
         schedule everything that was created before. Then wait until nothing changes."""
         name = self.place.name(pod)
         self.plain(pod, gpus=0)
-        self.env.wait_for(f"{name} bound", lambda view: pod_fields.bound(view.get("pods", name) or {}))
+        self.env.wait_for(f"{name} bound", lambda view: pod_fields.is_bound(view.get("pods", name) or {}))
         self.env.quiet(1, real=True)
 
     def classes(self, *priorities: int) -> None:
@@ -170,17 +170,17 @@ class Bench:
 
     def bound(self, view: View, *leaves: Leaf) -> tuple[int, ...]:
         """Return the number of bound pods of each group."""
-        return tuple(sum(map(pod_fields.bound, self.live_pods(view, leaf))) for leaf in leaves)
+        return tuple(sum(map(pod_fields.is_bound, self.live_pods(view, leaf))) for leaf in leaves)
 
     def runs(self, view: View, pod: str) -> bool:
         """Return whether a pod exists, is bound, and is not being deleted."""
         current = view.get("pods", self.place.name(pod))
-        return current is not None and pod_fields.bound(current) and not terminating(current)
+        return current is not None and pod_fields.is_bound(current) and not terminating(current)
 
     def domains(self, view: View, leaf: Leaf, key: str) -> set[str]:
         """Return the values of a node label on the nodes of a group's bound pods."""
         bound_nodes = (
-            view.get("nodes", pod_fields.node(pod)) for pod in self.live_pods(view, leaf) if pod_fields.bound(pod)
+            view.get("nodes", pod_fields.node(pod)) for pod in self.live_pods(view, leaf) if pod_fields.is_bound(pod)
         )
         return {label(node, key) for node in bound_nodes}
 

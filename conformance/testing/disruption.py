@@ -69,7 +69,7 @@ def breached(resource: str, names: Iterable[str], status: str = "True") -> Predi
 @predicate
 def bound(view: View, sizes: Mapping[str, int]) -> bool | Unmet:
     """Each of these cliques has this number of bound pods."""
-    current = {clique: sum(map(pods.bound, predicates.pods_of(view, clique))) for clique in sizes}
+    current = {clique: sum(map(pods.is_bound, predicates.pods_of(view, clique))) for clique in sizes}
     return current == dict(sizes) or Unmet(f"bound pods: {current}, wanted: {dict(sizes)}")
 
 

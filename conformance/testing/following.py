@@ -97,7 +97,7 @@ def misplaced(view: View, set_name: str) -> list[str]:
         sizes = {key: number(view.get(CLIQUES, full), "spec", "replicas") or 0 for key, full in standalone.items()}
         grouped = {key: number(view.get(GROUPS, full), "spec", "replicas") or 0 for key, full in groups.items()}
         entries = gang_maps.entries(stored.get(replica))
-        wrong += [f"replica {replica}: {part}" for part in gang_maps.misplaced(entries, sizes, grouped)]
+        wrong += [f"replica {replica}: {part}" for part in gang_maps.placement_errors(entries, sizes, grouped)]
     return wrong
 
 
@@ -128,7 +128,7 @@ def _reasons_astray(pod: Mapping[str, object], gangs: Mapping[str, Document]) ->
     gang = gangs.get(gang_name)
     if gang is None:
         yield f"{name(pod)} is of the gang {gang_name or '(none)'}, which does not exist"
-    elif name(pod) not in gang_maps.referenced(gang):
+    elif name(pod) not in gang_maps.referenced_pods(gang):
         yield f"{name(pod)} is of the gang {gang_name}, which does not refer to it"
 
 
@@ -137,7 +137,7 @@ def unmet(view: View, set_name: str) -> list[str]:
     return [
         f"replica {replica}: {entry}"
         for replica, gang_map in maps_of(view, set_name).items()
-        for entry in gang_maps.unmet(gang_maps.entries(gang_map))
+        for entry in gang_maps.unmet_dependencies(gang_maps.entries(gang_map))
     ]
 
 

@@ -13,8 +13,8 @@ from typing import Literal
 from conformance.grove.fields import at
 from conformance.grove.restricted import restricted
 from conformance.grove.scheduling import history, outcomes, sampling, scenarios
-from conformance.grove.scheduling.instance import Gang, Instance, SchedulingOutcome, admitted, survivors
-from conformance.grove.scheduling.rules import Breach, certain
+from conformance.grove.scheduling.instance import Gang, Instance, SchedulingOutcome, is_admitted, survivors
+from conformance.grove.scheduling.rules import Breach, certainly_fits
 from conformance.grove.scheduling.scenarios import Scenario
 from conformance.invariants.result import RuleResult
 from conformance.suite.outcomes.checks import Blocked
@@ -180,7 +180,7 @@ def cast(scenarios: Sequence[Scenario], ids: Sequence[str], features: Collection
     selected = [
         scenario for scenario in scenarios if scenario.id == WITNESS or not set(scenario.checks).isdisjoint(ids)
     ]
-    return [scenario for scenario in selected if sampling.expressible(scenario.instance, features)]
+    return [scenario for scenario in selected if sampling.is_expressible(scenario.instance, features)]
 
 
 class Scenarios(Scene):
@@ -259,10 +259,10 @@ def attributed(played: ScenarioResult, breaches: Sequence[Breach]) -> dict[str, 
 def _broken_by(breach: Breach, played: ScenarioResult, needless: Collection[str]) -> list[str]:
     """Return the requirements that a breach breaks. `needless` is the set of gangs that wait although they fit."""
     checks, must, home = played.scenario.checks, breach.level == "MUST", RULES.get((breach.rule, breach.level))
-    if played.instance.zero_minimums:
+    if played.instance.has_zero_minimum:
         return [ZERO] if must else []
     if breach.extra:
-        waiting = any(not admitted(played.instance, played.outcome, gang) for gang in played.instance.gangs)
+        waiting = any(not is_admitted(played.instance, played.outcome, gang) for gang in played.instance.gangs)
         return [] if waiting else [EXTRA]
     if own_requirements := [id for id in checks if breach.rule in OF_THEIR_OWN.get(id, ())]:
         return own_requirements
@@ -276,11 +276,13 @@ def _broken_by(breach: Breach, played: ScenarioResult, needless: Collection[str]
         return [ROOM]
     if breach.rule == "GS-31" and home:  # an earlier placement may have been right
         return [home]
-    if breach.rule in ("GS-26", "GS-28") and not certain(played.instance, played.outcome, breach):
+    if breach.rule in ("GS-26", "GS-28") and not certainly_fits(played.instance, played.outcome, breach):
         return [SEARCH, *(id for id in checks if id in PLACES_IN_DOMAINS)]
     if breach.rule == "GS-26":
         placement_requirements = [id for id in checks if id in PLACES or id in PLACES_IN_DOMAINS]
-        waiting_gangs = [gang for gang in played.instance.gangs if not admitted(played.instance, played.outcome, gang)]
+        waiting_gangs = [
+            gang for gang in played.instance.gangs if not is_admitted(played.instance, played.outcome, gang)
+        ]
         if any(gang.name not in needless for gang in waiting_gangs):
             return [WITHHELD, *(id for id in checks if id in PLACES and id not in (home, SCALED))]
         return [*placement_requirements, home] if home else placement_requirements
@@ -293,7 +295,7 @@ def _broken_by(breach: Breach, played: ScenarioResult, needless: Collection[str]
 def _concerns_gangs_of(id: str, breach: Breach, played: ScenarioResult) -> bool:
     """Return whether a requirement without its own rule is about the gangs of this breach."""
     instance, outcome = played.instance, played.outcome
-    placed = {gang.name for gang in instance.gangs if admitted(instance, outcome, gang)}
+    placed = {gang.name for gang in instance.gangs if is_admitted(instance, outcome, gang)}
     if id == EITHER:
         return breach.rule != "OR-1" or len(placed) != 1
     if id == GATED:
@@ -324,12 +326,12 @@ def _holds_in_any_accounting(breach: Breach, played: ScenarioResult) -> bool:
     state: Literal["terminating", "finished"] = "finished" if breach.rule == "OR-1" else "terminating"
     running = [pod if pod.state == "running" else replace(pod, state=state) for pod in played.instance.running]
     names = {pod.name for pod in running if breach.rule == "OR-1"}
-    victims = [step for step in observed if isinstance(step, history.PodGone) and step.pod in names]
+    victims = [step for step in observed if isinstance(step, history.PodDeleted) and step.pod in names]
     instance = replace(played.instance, running=tuple(running))
     steps = [*victims, *(step for step in observed if step not in victims)]
     if (instance, steps) == (played.instance, observed):
         return True
-    breaches = history.judged(instance, steps, recreated=played.outcome.recreated)
+    breaches = history.find_breaches(instance, steps, recreated=played.outcome.recreated)
     return any(other.rule == "OR-1" or (other.rule, other.gang) == (breach.rule, breach.gang) for other in breaches)
 
 
@@ -341,7 +343,7 @@ def _gangs_with_pods(played: ScenarioResult) -> list[Gang]:
 def breaches_of(played: ScenarioResult, *, at_once: bool = True, ranked: bool = True) -> list[Breach]:
     """Return the breaches of the rules during a scenario and at its end."""
     steps = [move.step for move in played.moves]
-    breaches = history.judged(played.instance, steps, recreated=played.outcome.recreated)
+    breaches = history.find_breaches(played.instance, steps, recreated=played.outcome.recreated)
     breaches += [*_stale_nominations(played), *_missed_preferences(played)]
     return counted(breaches, played.instance, at_once=at_once, ranked=ranked)
 
@@ -353,7 +355,7 @@ def proven(breach: Breach, played: ScenarioResult, results: Iterable[ScenarioRes
     eviction. That gang may preempt, so GS-30 is not broken. It cannot use the pod's node, so more was evicted than
     needed (GS-32).
     """
-    evictions = [move.at for move in played.moves if move.step == history.PodGone(breach.victim)]
+    evictions = [move.at for move in played.moves if move.step == history.PodDeleted(breach.victim)]
     if breach.rule != "GS-30" or not evictions:
         return breach
     priority = next(played.instance.priority(pod) for pod in played.instance.running if pod.name == breach.victim)
@@ -361,7 +363,11 @@ def proven(breach: Breach, played: ScenarioResult, results: Iterable[ScenarioRes
         gangs = {gang.name: gang.priority for gang in result.instance.gangs}
         for move in result.moves if result.scenario.id != played.scenario.id else ():
             step = move.step
-            if isinstance(step, history.Bound) and move.at > evictions[0] and gangs.get(step.gang, priority) > priority:
+            if (
+                isinstance(step, history.PodBound)
+                and move.at > evictions[0]
+                and gangs.get(step.gang, priority) > priority
+            ):
                 whom = f"{step.gang} of {result.scenario.id}, which cannot use its node"
                 return Breach("GS-32", breach.gang, f"{breach.victim} was evicted, perhaps for {whom}", "SHOULD")
     return breach
@@ -387,7 +393,7 @@ def nearest(instance: Instance, observed: SchedulingOutcome) -> list[SchedulingO
             ways *= (1 + len(instance.nodes)) ** group.desired
     if ways > MAX_WAYS or len(instance.running) > 6:
         return []
-    allowed = list(islice(outcomes.permitted(instance), MAX_WAYS))
+    allowed = list(islice(outcomes.permitted_outcomes(instance), MAX_WAYS))
     return sorted(allowed, key=lambda outcome: _distance(instance, outcome, observed))[:SHOWN]
 
 
@@ -413,7 +419,9 @@ def _missed_preferences(played: ScenarioResult) -> Iterable[Breach]:
     if not played.scenario.enumerable or played.scenario.expected.should is None:
         return
     score = outcomes.score(played.instance, played.outcome)
-    best = max((outcomes.score(played.instance, good) for good in outcomes.permitted(played.instance)), default=score)
+    best = max(
+        (outcomes.score(played.instance, good) for good in outcomes.permitted_outcomes(played.instance)), default=score
+    )
     if score < best:
         yield Breach("OR-9", "", f"preferences are met by {score:.2f}, and could be by {best:.2f}", "SHOULD")
 

@@ -11,8 +11,8 @@ from typing import Any
 from conformance.grove import labels
 from conformance.grove.fields import items, label, name
 from conformance.grove.scheduling import manifests, scenarios
-from conformance.grove.scheduling.history import Bound
-from conformance.grove.scheduling.instance import Gang, Instance, RunningPod, SchedulingOutcome, admitted
+from conformance.grove.scheduling.history import PodBound
+from conformance.grove.scheduling.instance import Gang, Instance, RunningPod, SchedulingOutcome, is_admitted
 from conformance.grove.scheduling.manifests import Testbed
 from conformance.grove.scheduling.rules import Breach, verdict
 from conformance.grove.scheduling.scenarios import Scenario
@@ -37,7 +37,7 @@ class ScenarioRun:
     scenario: Scenario
     testbed: Testbed
     instance: Instance
-    begin: list[Bound] = field(default_factory=list)
+    begin: list[PodBound] = field(default_factory=list)
     begin_seq: int = 0
     outcome: SchedulingOutcome | None = None
     wrong: str = ""
@@ -79,7 +79,7 @@ class ScenarioRun:
         existing = {name(pod) for pod in pods}
         self.observed |= existing
         created = manifests.pods(self.instance, self.testbed)
-        created += [manifests.recreated(self.instance, pod, self.testbed)
+        created += [manifests.recreated_pod(self.instance, pod, self.testbed)
                  for pod in self.instance.running if pod.name in self.recreated]  # fmt: skip
         absent = {
             name(pod): pod for pod in created if name(pod) in self.observed - existing and self.times[name(pod)] < OFTEN
@@ -95,7 +95,7 @@ class ScenarioRun:
         return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
 
     def _stands(self, base: str) -> bool:
-        return self.outcome is not None and admitted(self.instance, self.outcome, self.instance.gang(base))
+        return self.outcome is not None and is_admitted(self.instance, self.outcome, self.instance.gang(base))
 
 
 def counted(

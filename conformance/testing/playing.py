@@ -15,7 +15,7 @@ from conformance.grove import labels
 from conformance.grove.fields import items, label, name, text
 from conformance.grove.health import HOLD_STATUS
 from conformance.grove.scheduling import manifests
-from conformance.grove.scheduling.history import Bound, PodGone
+from conformance.grove.scheduling.history import PodBound, PodDeleted
 from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, SchedulingOutcome
 from conformance.grove.scheduling.manifests import Testbed
 from conformance.grove.scheduling.scenarios import Scenario
@@ -51,7 +51,7 @@ class Move:
     """A binding or an eviction by the scheduler, and its time."""
 
     at: float
-    step: Bound | PodGone
+    step: PodBound | PodDeleted
 
 
 @dataclass
@@ -148,7 +148,7 @@ class ScenarioRunner:
         for instance, testbed in places:
             batches[0] += [{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(instance, testbed)]
             states = {testbed.name(pod.name): pod.state for pod in instance.running}
-            batches[1] += [_in_state(pod, states[name(pod)]) for pod in manifests.running(instance, testbed)]
+            batches[1] += [_in_state(pod, states[name(pod)]) for pod in manifests.running_pods(instance, testbed)]
             batches[2] += manifests.pods(instance, testbed)
         for objects in batches:
             self.env.create_all(objects)
@@ -264,7 +264,7 @@ class ScenarioRunner:
                 current = self.env.history.view().get("podgangs", gang)
                 groups = manifests.recreated_references(items(current, "spec", "podgroups"), pod, part.testbed)
                 self.env.patch("podgangs", gang, {"spec": {"podgroups": groups}})
-            self.env.create(manifests.recreated(part.instance, pod, part.testbed))
+            self.env.create(manifests.recreated_pod(part.instance, pod, part.testbed))
         for part, manifest in absent:
             part.times[name(manifest)] += 1
             part.observed.discard(name(manifest))
@@ -336,18 +336,18 @@ def _moves(records: Iterable[Record], part: ScenarioRun, by_hand: Mapping[str, B
         if record.kind == DELETED:
             if pod in before or pod in alive:
                 alive.discard(pod)
-                yield Move(record.at, PodGone(before.get(pod, pod)))
+                yield Move(record.at, PodDeleted(before.get(pod, pod)))
         elif node and pod not in before and pod not in alive and (clique in groups or pod in recreated):
             alive.add(pod)
             yield Move(
-                record.at, Bound(pod, *groups.get(clique, ("", "")), nodes.get(node, node), recreated.get(pod, ""))
+                record.at, PodBound(pod, *groups.get(clique, ("", "")), nodes.get(node, node), recreated.get(pod, ""))
             )
 
 
-def _still_bound(moves: Iterable[Move]) -> list[Bound]:
-    alive: dict[str, Bound] = {}
+def _still_bound(moves: Iterable[Move]) -> list[PodBound]:
+    alive: dict[str, PodBound] = {}
     for move in moves:
-        if isinstance(move.step, Bound):
+        if isinstance(move.step, PodBound):
             alive[move.step.pod] = move.step
         else:
             alive.pop(move.step.pod, None)

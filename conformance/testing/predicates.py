@@ -34,17 +34,17 @@ def by_clique(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, Pods]:
 
 def bound(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
     """Return clique → number of bound pods."""
-    return {name: sum(map(pods.bound, members)) for name, members in by_clique(view, cliques).items()}
+    return {name: sum(map(pods.is_bound, members)) for name, members in by_clique(view, cliques).items()}
 
 
 def ready(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
     """Return clique → number of Ready pods."""
-    return {name: sum(map(pods.ready, members)) for name, members in by_clique(view, cliques).items()}
+    return {name: sum(map(pods.is_ready, members)) for name, members in by_clique(view, cliques).items()}
 
 
 def gated(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
     """Return clique → number of pods that have Grove's gate."""
-    return {name: sum(map(pods.gated, members)) for name, members in by_clique(view, cliques).items()}
+    return {name: sum(map(pods.is_gated, members)) for name, members in by_clique(view, cliques).items()}
 
 
 def sizes(cliques: Iterable[ExpectedClique]) -> dict[str, int]:
@@ -66,14 +66,14 @@ def all_exist(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
 @predicate
 def all_ungated(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """Every pod of the cliques exists and no longer has Grove's gate."""
-    ungated = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
+    ungated = {name: sum(not pods.is_gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
     return _lacking(sizes(cliques), ungated, "are ungated")
 
 
 @predicate
 def none_ungated(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """No pod of the cliques has lost Grove's gate."""
-    counts = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
+    counts = {name: sum(not pods.is_gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
     ungated = [f"{count} pods of {name}" for name, count in counts.items() if count]
     return not ungated or Unmet(f"ungated: {', '.join(ungated)}")
 
@@ -93,14 +93,14 @@ def none_bound(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
 @predicate
 def placed(view: View, names: Iterable[str]) -> bool | Unmet:
     """The pods with these names are bound. This predicate is for pods that no clique owns."""
-    waiting = [name for name in names if not pods.bound(view.get("pods", name) or {})]
+    waiting = [name for name in names if not pods.is_bound(view.get("pods", name) or {})]
     return not waiting or Unmet(f"{', '.join(waiting)} have no node")
 
 
 @predicate
 def none_placed(view: View, names: Iterable[str]) -> bool | Unmet:
     """No pod with one of these names is bound."""
-    violations = [name for name in names if pods.bound(view.get("pods", name) or {})]
+    violations = [name for name in names if pods.is_bound(view.get("pods", name) or {})]
     return not violations or Unmet(f"bound: {', '.join(violations)}")
 
 

@@ -37,7 +37,7 @@ def serving(state: Mapping[str, Record]) -> dict[str, int]:
     """Return clique → number of Ready pods that are not being deleted."""
     result: dict[str, int] = {}
     for record in state.values():
-        if pods.ready(record.object) and not terminating(record.object):
+        if pods.is_ready(record.object) and not terminating(record.object):
             result[owner(record)] = result.get(owner(record), 0) + 1
     return result
 

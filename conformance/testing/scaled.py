@@ -24,7 +24,7 @@ def pods_are(view: View, sizes: Mapping[str, int], *, ready: bool = False, but: 
     counts = {clique: len(clique_pods) for clique, clique_pods in current.items()}
     if counts != dict(sizes):
         return Unmet(f"pods: {counts}, wanted: {dict(sizes)}")
-    unready = [clique for clique, clique_pods in current.items() if ready and not all(map(pods.ready, clique_pods))]
+    unready = [clique for clique, clique_pods in current.items() if ready and not all(map(pods.is_ready, clique_pods))]
     if any(uid(pod) == but for clique_pods in current.values() for pod in clique_pods):
         return Unmet("the pod is still there")
     return not unready or Unmet(f"not all pods are Ready: {', '.join(unready)}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance.grove import labels, template_hashes
 from conformance.grove.fields import at, items, label, name, text, uid
-from conformance.grove.template_hashes import CANONICAL, NotReadable, Way
+from conformance.grove.template_hashes import CANONICAL, HashScheme, NotReadable
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.scene_environment import SceneEnvironment
@@ -142,7 +142,7 @@ def not_canonical(view: View, sets: Iterable[str]) -> list[str]:
     return min(differences, key=len)
 
 
-def _hash_differences(view: View, set_name: str, way: Way) -> list[str]:
+def _hash_differences(view: View, set_name: str, way: HashScheme) -> list[str]:
     template: Any = at(view.get(SETS, set_name), "spec", "template") or {}
     try:
         expected_hash = template_hashes.of_set(template, way)

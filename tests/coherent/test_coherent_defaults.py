@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.grove.admission.defaults import without_coherent
+from conformance.grove.admission.defaults import without_coherent_defaults
 
 Object = dict[str, Any]
 
@@ -35,4 +35,4 @@ def pcs(strategy: dict[str, Any] | None, budget: int | None = None) -> dict[str,
 def test_only_defaults_of_fields_that_were_not_set_are_removed(
     requested_set: dict[str, Any], stored_set: dict[str, Any], judged_set: dict[str, Any]
 ) -> None:
-    assert without_coherent(requested_set, stored_set["spec"]) == judged_set["spec"]
+    assert without_coherent_defaults(requested_set, stored_set["spec"]) == judged_set["spec"]

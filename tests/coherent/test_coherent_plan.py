@@ -57,7 +57,7 @@ def test_a_component_below_its_minimum_is_updated_in_one_step() -> None:
 def test_a_plan_may_have_a_single_anchor() -> None:
     worked_plan = PLANS["COH-134"]
     batches = plan.readings(worked_plan.components, single_anchor=True)[0]
-    assert [batch.opens for batch in batches] == [True, False, False, False, False]
+    assert [batch.opens_anchor for batch in batches] == [True, False, False, False, False]
     assert [dict(batch.counts) for batch in batches] == [
         dict(b.counts) for b in plan.from_totals(worked_plan.components)
     ]
@@ -87,7 +87,7 @@ def test_worked_traces_follow_the_plan(name: str) -> None:
     batches = [step.batch for step in change.changes(write.layout for write in trace.writes)]
     assert [str(batch) for batch in batches] == [str(batch) for batch in plan.from_totals(trace.in_scope)]
     if len(trace.in_scope) == len(trace.components):
-        assert len(trace.writes[-1].layout) == plan.gangs(trace.components)
+        assert len(trace.writes[-1].layout) == plan.count_gangs(trace.components)
 
 
 WRONG_LAYOUTS = {
@@ -166,7 +166,7 @@ def test_every_reading_replaces_all_members_once_and_within_the_budget(component
             replaced_counts = [batch.counts.get(component.key, 0) for batch in batches]
             assert sum(replaced_counts) == component.replicas
             assert max(replaced_counts) <= component.unavailable
-        anchor_batches = [batch for batch in batches if batch.opens]
+        anchor_batches = [batch for batch in batches if batch.opens_anchor]
         without_groups = not any(component.key.kind == "group" for component in components)
         steps = min(component.replicas // component.minimum for component in components)
         assert len(anchor_batches) in ({1, steps} if without_groups else {steps})

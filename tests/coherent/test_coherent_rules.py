@@ -11,7 +11,7 @@ from conformance import invariants
 from conformance.grove import labels
 from conformance.grove.coherent import traces
 from conformance.grove.coherent.model import Component, Entry, Key
-from conformance.grove.coherent.traces import Sub, Trace
+from conformance.grove.coherent.traces import Trace, TraceWrite
 from conformance.invariants.result import RuleResult
 from tests.coherent.trace_simulation import Fault, TraceSimulation
 from tests.history.scripted import Scripted
@@ -80,9 +80,9 @@ COMPONENTS_IN_TURN = Trace(
     components=(Component(F, 4, 2, 2), Component(P, 2, 1, 1)),
     changed=(F, P),
     writes=(
-        Sub(OLD_ENTRIES, "", {}),
-        Sub((gang("B0", "v0", 2, 0), OLD_ENTRIES[1], gang("M1", "v1", 2)), "v1", {}),
-        Sub((gang("B0", "v0", 0, 0), OLD_ENTRIES[1], gang("M1", "v1", 2), gang("M2", "v1", 2)), "", {}),
+        TraceWrite(OLD_ENTRIES, "", {}),
+        TraceWrite((gang("B0", "v0", 2, 0), OLD_ENTRIES[1], gang("M1", "v1", 2)), "v1", {}),
+        TraceWrite((gang("B0", "v0", 0, 0), OLD_ENTRIES[1], gang("M1", "v1", 2), gang("M2", "v1", 2)), "", {}),
     ),
     whole=False,
 )
@@ -426,7 +426,7 @@ FIRST_PROPOSAL = Trace(
     ALL_COMPONENTS.components,
     ALL_COMPONENTS.changed,
     tuple(
-        Sub(traces.layout(gangs.split(" | ")), begins, {})
+        TraceWrite(traces.layout(gangs.split(" | ")), begins, {})
         for begins, gangs in (
             ("", "B0*@v0: F5 P[0] D[0] | B1@v0: P[1] | B2@v0: P[2] | B3@v0: P[3] | B4@v0: D[1] | B5@v0: D[2]"),
             (

@@ -131,13 +131,13 @@ def test_gangs_are_assigned_to_their_entries(document: dict[str, Any], key: str,
     ],
 )
 def test_a_gang_is_done_once_it_has_been_ready(status: dict[str, Any], is_done: bool) -> None:
-    assert shapes.gang_done({"status": status}) is is_done
+    assert shapes.gang_was_ready({"status": status}) is is_done
 
 
 def test_a_gang_is_scheduled_by_its_condition_or_its_time() -> None:
-    assert shapes.gang_scheduled({"status": {"conditions": [{"type": "Scheduled", "status": "True"}]}})
-    assert shapes.gang_scheduled({"status": {"lastScheduled": "2026-01-01T00:00:00Z"}})
-    assert not shapes.gang_scheduled({"status": {}})
+    assert shapes.gang_was_scheduled({"status": {"conditions": [{"type": "Scheduled", "status": "True"}]}})
+    assert shapes.gang_was_scheduled({"status": {"lastScheduled": "2026-01-01T00:00:00Z"}})
+    assert not shapes.gang_was_scheduled({"status": {}})
 
 
 @pytest.mark.parametrize(

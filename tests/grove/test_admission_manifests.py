@@ -77,8 +77,8 @@ def test_each_requirement_has_a_manifest_for_every_implementation_that_claims_it
 
 def test_right_sets_break_no_rule_and_stay_as_they_are():
     for seed in range(300):
-        pcs = examples.valid(Random(seed), FACTS)
-        assert model.create(pcs, FACTS) == [] == updates.update(pcs, pcs, FACTS)
+        pcs = examples.valid_set(Random(seed), FACTS)
+        assert model.creation_violations(pcs, FACTS) == [] == updates.update_violations(pcs, pcs, FACTS)
 
 
 def test_generated_sets_break_most_rules():
@@ -86,8 +86,8 @@ def test_generated_sets_break_most_rules():
     broken = set()
     for seed in range(3000):
         random = Random(seed)
-        pcs = examples.mutated(random, examples.valid(random, FACTS))
-        broken |= {violation.rule for violation in model.create(pcs, FACTS)}
+        pcs = examples.mutated_set(random, examples.valid_set(random, FACTS))
+        broken |= {violation.rule for violation in model.creation_violations(pcs, FACTS)}
     assert len(broken) > 35, sorted(broken)
 
 

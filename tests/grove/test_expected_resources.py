@@ -53,22 +53,22 @@ def test_claims_of_each_level(full_featured):
     assert set(claims) == set_claims | group_claims | clique_claims
     assert claims["p-0-sg-1-gpu"].owner == ("PodCliqueScalingGroup", "p-0-sg")
     assert claims["p-0-sg-1-gpu"].labels[labels.GROUP_INDEX] == "1"
-    assert expected_claims.own_spec(full_featured, claims["p-0-cache"]) == expected_claims.own_spec(
+    assert expected_claims.embedded_spec(full_featured, claims["p-0-cache"]) == expected_claims.embedded_spec(
         full_featured, claims["p-0-fe-all-cache"]
     )
 
 
 def test_filters_decide_which_pod_is_given_what(full_featured):
     cliques = expected(full_featured).cliques
-    assert expected_claims.of_pod(full_featured, cliques["p-0-fe"], 1) == [
+    assert expected_claims.pod_claim_names(full_featured, cliques["p-0-fe"], 1) == [
         "p-all-fabric",
         "p-0-link",
         "p-0-fe-all-cache",
         "p-0-fe-1-gpu",
     ]
-    leader = expected_claims.of_pod(full_featured, cliques["p-0-sg-2-ld"], 0)
+    leader = expected_claims.pod_claim_names(full_featured, cliques["p-0-sg-2-ld"], 0)
     assert leader == ["p-all-fabric", "p-0-cache", "p-0-sg-all-link"]
-    assert expected_claims.of_pod(full_featured, cliques["p-0-sg-2-wk"], 1) == [*leader, "p-0-sg-2-gpu"]
+    assert expected_claims.pod_claim_names(full_featured, cliques["p-0-sg-2-wk"], 1) == [*leader, "p-0-sg-2-gpu"]
 
 
 def test_constraints_of_the_worked_example():
@@ -86,16 +86,16 @@ def test_constraints_of_the_worked_example():
 
 
 def test_what_a_gang_says_is_read_without_trusting_it():
-    assert not expected_topology.observed({"spec": {"podgroups": "nonsense", "topologyConstraint": []}}).any
+    assert not expected_topology.observed_constraints({"spec": {"podgroups": "nonsense", "topologyConstraint": []}}).any
     gang = {"spec": {"topologyConstraintGroupConfigs": [{"podGroupNames": ["b", "a"]}]}}
-    assert not expected_topology.observed(gang).any, "an entry without a constraint says nothing"
+    assert not expected_topology.observed_constraints(gang).any, "an entry without a constraint says nothing"
 
 
 def test_the_nearest_level_decides_about_linked_gpus():
     workload = workloads.load("linked")
     assert set(expected_domains.domains(workload)) == {"p-0-narrow", "p-0-wide", "p-1-narrow", "p-1-wide"}
     cliques = expected(workload).cliques
-    assert expected_domains.of_clique(workload, cliques["p-1-trainer"]) == "p-1-wide"
-    assert expected_domains.of_clique(workload, cliques["p-0-sg-1-near"]) == "p-0-narrow"
-    assert expected_domains.of_clique(workload, cliques["p-0-sg-1-apart"]) == ""
-    assert expected_domains.of_clique(workload, cliques["p-0-plain-0-front"]) == "", "it has no GPUs"
+    assert expected_domains.clique_domain(workload, cliques["p-1-trainer"]) == "p-1-wide"
+    assert expected_domains.clique_domain(workload, cliques["p-0-sg-1-near"]) == "p-0-narrow"
+    assert expected_domains.clique_domain(workload, cliques["p-0-sg-1-apart"]) == ""
+    assert expected_domains.clique_domain(workload, cliques["p-0-plain-0-front"]) == "", "it has no GPUs"

@@ -34,7 +34,7 @@ JUNK = st.recursive(
 def test_any_document_can_be_read(document):
     for read in (fields.name, fields.labels, fields.finalizers, fields.controller, fields.terminating):
         read(document)
-    for read in (pods.gates, pods.phase, pods.node, pods.ready, index):
+    for read in (pods.gates, pods.phase, pods.node, pods.is_ready, index):
         read(document)
     environment(document, document)
     expected(document)

@@ -10,7 +10,7 @@ from conformance.grove import lines
 def test_releases_are_in_order() -> None:
     releases = ["v0.1.0-alpha.8", "v0.1.0-alpha.10-rc1", "v0.1.0-alpha.10", "v0.1.0-alpha.12-rc1", "v0.1.0-alpha.12"]
     releases += ["v0.1.0", "v0.2.0-alpha.1"]
-    orders = [lines.order(release) for release in releases]
+    orders = [lines.sort_key(release) for release in releases]
     assert None not in orders
     assert orders == sorted(orders, key=lambda order: order or ())
 
@@ -26,7 +26,7 @@ def test_releases_are_in_order() -> None:
     ],
 )
 def test_a_release_belongs_to_a_line(contract: str, expected: tuple[str, str]) -> None:
-    assert lines.of(contract) == expected
+    assert lines.line_and_release(contract) == expected
 
 
 @pytest.mark.parametrize(

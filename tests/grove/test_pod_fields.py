@@ -82,7 +82,7 @@ def test_an_alternative_of_a_later_version_has_an_item_of_its_own() -> None:
 
 
 def test_a_template_may_have_some_of_the_alternatives_only() -> None:
-    pod_spec = spec(replace(UNIONS, only={"Volume": ["secret"]}), Volume={"invented": reference("Secret")})
+    pod_spec = spec(replace(UNIONS, permitted={"Volume": ["secret"]}), Volume={"invented": reference("Secret")})
     assert [sorted(volume) for volume in pod_spec["volumes"]] == [["name", "secret"], ["name", "secret"]]
 
 

@@ -100,14 +100,14 @@ def test_templates_of_hashes_satisfy_the_standard() -> None:
     all_pairs = [
         *(pairs.keyed + pairs.ordered + pairs.open + pairs.changed + pairs.outside_pod_spec),
         *(pairs.notations + pairs.foreign_notations),
-        template_pairs.notations_by_chance(random.Random(1), pairs.base, "chance"),
+        template_pairs.random_notations(random.Random(1), pairs.base, "chance"),
     ]
     cliques = [side for pair in all_pairs for side in (pair.before, pair.after)]
     for seed in range(20):
         chance = random.Random(seed)
-        random_spec = template_pairs.by_chance(chance)
+        random_spec = template_pairs.random_pod_spec(chance)
         cliques += [
             template_pairs.template(name, change(chance, random_spec))
-            for name, change in {"r": template_pairs.reordered, "c": template_pairs.changed}.items()
+            for name, change in {"r": template_pairs.reordered_spec, "c": template_pairs.changed_spec}.items()
         ]
     assert violations_of_set({"spec": {"template": {"cliques": cliques}}}) == {}

@@ -161,4 +161,4 @@ def test_fields_without_a_schema_are_pruned() -> None:
         },
     }
     value = {"a": [{"b": "1", "c": "2"}], "limits": {"cpu": "1"}, "any": {"x": {"y": 1}}, "new": 1}
-    assert pod_specs.served(value, schema) == {"a": [{"b": "1"}], "limits": {"cpu": "1"}, "any": {"x": {"y": 1}}}
+    assert pod_specs.prune(value, schema) == {"a": [{"b": "1"}], "limits": {"cpu": "1"}, "any": {"x": {"y": 1}}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove import expected_secondary
-from conformance.grove.role_rules import allowed
+from conformance.grove.role_rules import permissions_of
 
 SEEN = ["get", "list", "watch"]
 
@@ -16,9 +16,9 @@ def role(*rules: tuple[list[str], list[str], list[str], list[str]]) -> dict[str,
 def test_a_split_rule_allows_the_same():
     one = role(([""], ["pods", "pods/status"], SEEN, []))
     split = role(([""], ["pods/status"], ["watch", "get", "list"], []), ([""], ["pods"], SEEN, []))
-    assert allowed(one) == allowed(split) == expected_secondary.PERMISSIONS
+    assert permissions_of(one) == permissions_of(split) == expected_secondary.PERMISSIONS
     with_names = role(([""], ["pods", "pods/status"], SEEN, []), ([""], ["pods"], ["get"], ["web-0"]))
-    assert allowed(with_names) == allowed(one)
+    assert permissions_of(with_names) == permissions_of(one)
 
 
 def test_more_and_less_are_told_apart():
@@ -29,9 +29,9 @@ def test_more_and_less_are_told_apart():
         role((["apps"], ["pods", "pods/status"], SEEN, [])),
         role(([""], ["pods", "pods/status"], ["*"], [])),
     ):
-        assert allowed(other) != expected_secondary.PERMISSIONS
-    assert allowed(None) == allowed({"rules": [None, {"verbs": ["get"]}]}) == []
+        assert permissions_of(other) != expected_secondary.PERMISSIONS
+    assert permissions_of(None) == permissions_of({"rules": [None, {"verbs": ["get"]}]}) == []
 
 
 def test_permissions_are_named():
-    assert allowed(role((["apps"], ["deployments"], ["get"], ["web"]))) == ['get deployments.apps "web"']
+    assert permissions_of(role((["apps"], ["deployments"], ["get"], ["web"]))) == ['get deployments.apps "web"']

@@ -27,9 +27,11 @@ def crd(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_the_reference_serves_its_kinds_as_documented(name: str) -> None:
     kind, definition = KINDS[name], crd(name)
-    assert served.called(definition, kind) == kind.is_called
+    assert served.observed_names(definition, kind) == kind.expected_names
     assert served.columns(definition, kind) == kind.columns
-    assert {f.path: served.observed(definition, f) for f in kind.fields} == {f.path: f.says for f in kind.fields}
+    assert {f.path: served.observed_properties(definition, f) for f in kind.fields} == {
+        f.path: f.expected_properties for f in kind.fields
+    }
 
 
 def test_requirements_rest_on_the_facts_that_the_data_hold() -> None:
@@ -54,11 +56,11 @@ def test_what_is_wrong_is_seen() -> None:
     del spec["properties"]["minAvailable"]["default"]
     spec["required"].remove("cliqueNames")
     del spec["properties"]["replicas"]
-    wrong = {f.path for f in kind.fields if served.observed(definition, f) != f.says}
+    wrong = {f.path for f in kind.fields if served.observed_properties(definition, f) != f.expected_properties}
     assert wrong == {"spec.minAvailable", "spec.cliqueNames", "spec.replicas"}
     version["served"] = False
     assert served.columns(definition, kind) == []
-    assert served.called({}, kind)["scope"] == "" and served.observed({}, kind.fields[0])["is"] == ""
+    assert served.observed_names({}, kind)["scope"] == "" and served.observed_properties({}, kind.fields[0])["is"] == ""
 
 
 def test_what_is_served_beyond_the_documents_is_let_through() -> None:
@@ -70,13 +72,19 @@ def test_what_is_served_beyond_the_documents_is_let_through() -> None:
     key, says = levels["items"]["properties"]["key"], next(f for f in kind.fields if f.path == "spec.levels[].key")
     for longest in (63, 317, None):
         key["maxLength"] = longest
-        assert served.observed(definition, says) == says.says, longest
-    assert served.called(definition, kind) == kind.is_called and served.columns(definition, kind) == kind.columns
+        assert served.observed_properties(definition, says) == says.expected_properties, longest
+    assert (
+        served.observed_names(definition, kind) == kind.expected_names
+        and served.columns(definition, kind) == kind.columns
+    )
     key["maxLength"] = 62
     version["additionalPrinterColumns"].reverse()
     definition["spec"]["names"]["shortNames"] = ["ctb"]
-    assert served.observed(definition, says) != says.says
-    assert served.called(definition, kind) != kind.is_called and served.columns(definition, kind) != kind.columns
+    assert served.observed_properties(definition, says) != says.expected_properties
+    assert (
+        served.observed_names(definition, kind) != kind.expected_names
+        and served.columns(definition, kind) != kind.columns
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,4 +104,4 @@ def test_coherent_may_be_a_strategy_and_then_the_default(enum: list[str], defaul
     spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     spec["updateStrategy"]["properties"]["type"] |= {"enum": enum, "default": default}
     field = next(field for field in kind.fields if field.fact == "API-004")
-    assert (served.observed(definition, field) == field.says) is right
+    assert (served.observed_properties(definition, field) == field.expected_properties) is right

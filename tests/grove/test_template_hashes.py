@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.grove import template_hashes
-from conformance.grove.template_hashes import NotReadable, Way
+from conformance.grove.template_hashes import HashScheme, NotReadable
 from tests.reference import hash_vectors
 
 VECTORS = {vector["name"]: vector for vector in hash_vectors.vectors()}
@@ -18,7 +18,7 @@ def test_recorded_hashes_are_reproduced(name: str) -> None:
     template = VECTORS[name]["template"]
     hashes = {}
     for library, form, clique in hash_vectors.expected(VECTORS[name]):
-        way = Way(library, form == "canonical")
+        way = HashScheme(library, form == "canonical")
         template_clique = next((candidate for candidate in template["cliques"] if candidate["name"] == clique), None)
         hashes[library, form, clique] = (
             template_hashes.of_clique(template_clique, template.get("priorityClassName") or "", way)

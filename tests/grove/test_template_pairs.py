@@ -74,10 +74,10 @@ def test_no_name_ends_in_another_one():
 @given(st.integers(0, 2**32))
 def test_templates_by_chance(seed: int):
     chance = random.Random(seed)
-    spec = template_pairs.by_chance(chance)
+    spec = template_pairs.random_pod_spec(chance)
     before, shuffled, other = (
         template_pairs.template("a", variant)
-        for variant in (spec, template_pairs.reordered(chance, spec), template_pairs.changed(chance, spec))
+        for variant in (spec, template_pairs.reordered_spec(chance, spec), template_pairs.changed_spec(chance, spec))
     )
     assert before != shuffled
     assert hashes(before, CANONICAL) == hashes(shuffled, CANONICAL)

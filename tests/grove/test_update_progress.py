@@ -30,7 +30,11 @@ def with_progress(progress, field="updateProgress"):
     ],
 )
 def test_progress_is_read_whatever_it_is(document, running, ended, turns):
-    assert (updates.running(document), updates.ended(document), updates.turns(document)) == (running, ended, turns)
+    assert (updates.is_running(document), updates.has_ended(document), updates.updating_replicas(document)) == (
+        running,
+        ended,
+        turns,
+    )
 
 
 def test_counters_that_are_left_out_are_zero():
@@ -40,8 +44,8 @@ def test_counters_that_are_left_out_are_zero():
 
 def test_hashes_are_compared_by_the_field_that_says_that_they_are_reached():
     clique = with_progress({"podTemplateHash": "h", "podCliqueSetGenerationHash": "g"})
-    assert updates.targets(clique) == {"currentPodTemplateHash": "h", "currentPodCliqueSetGenerationHash": "g"}
-    assert updates.reached({"status": {"currentPodTemplateHash": "h"}}) == {"currentPodTemplateHash": "h"}
+    assert updates.target_hashes(clique) == {"currentPodTemplateHash": "h", "currentPodCliqueSetGenerationHash": "g"}
+    assert updates.reached_hashes({"status": {"currentPodTemplateHash": "h"}}) == {"currentPodTemplateHash": "h"}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +60,7 @@ def test_hashes_are_compared_by_the_field_that_says_that_they_are_reached():
     ],
 )
 def test_what_has_been_selected_counts_as_named(progress, named):
-    assert updates.named(with_progress(progress)) == named
+    assert updates.listed_selections(with_progress(progress)) == named
 
 
 @pytest.mark.parametrize("index", [0, 2])

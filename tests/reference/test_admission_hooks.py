@@ -84,7 +84,7 @@ async def test_any_json_gets_a_verdict(new, old):
 @given(st.integers(0, 2**32), JSON)
 async def test_a_set_with_anything_anywhere_gets_a_verdict(seed, wrong):
     random = Random(seed)
-    pcs = examples.valid(random, FACTS)
+    pcs = examples.valid_set(random, FACTS)
     spoilt = _spoilt(random, pcs, wrong)
     try:
         orjson.dumps(spoilt)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.grove.admission import examples, manifests, model, updates
-from conformance.grove.admission.defaults import defaulted, differences
+from conformance.grove.admission.defaults import differences, with_defaults
 from conformance.grove.admission.violation import AdmissionFacts
 from conformance.tests.admission.judging import complaint
 from tests.reference import apiserver
@@ -62,10 +62,10 @@ def test_there_is_a_manifest_for_each_rule_that_one_request_can_show():
 @given(st.integers(0, 2**32))
 def test_generated_sets_get_the_verdict_of_the_model(seed):
     random = Random(seed)
-    base = examples.valid(random, FACTS)
-    pcs = examples.mutated(random, base) if seed % 4 else base
+    base = examples.valid_set(random, FACTS)
+    pcs = examples.mutated_set(random, base) if seed % 4 else base
     update = seed % 3 == 0 and pcs["metadata"]["name"] == base["metadata"]["name"]
-    violations = updates.update(pcs, base, FACTS) if update else model.create(pcs, FACTS)
+    violations = updates.update_violations(pcs, base, FACTS) if update else model.creation_violations(pcs, FACTS)
     if any(violation.rule in CEL for violation in violations):
         return
     reply = apiserver.ask(pcs, base if update else None)
@@ -76,4 +76,4 @@ def test_generated_sets_get_the_verdict_of_the_model(seed):
             str(reply),
         )
     else:
-        assert not differences(defaulted(pcs)["spec"], reply.object["spec"])
+        assert not differences(with_defaults(pcs)["spec"], reply.object["spec"])

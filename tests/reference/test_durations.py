@@ -46,4 +46,4 @@ def test_what_is_written_reads_the_same(nanoseconds):
 
 @given(st.integers(-(10**6), 10**6))
 def test_the_suite_writes_whole_seconds_alike(seconds):
-    assert suite.normal(f"{seconds}s") == durations.canonical(seconds * 10**9)
+    assert suite.normalized(f"{seconds}s") == durations.canonical(seconds * 10**9)

@@ -61,7 +61,7 @@ async def make(played: CrashRun) -> None:
 
 def deployed(view: View) -> bool:
     available = number(view.get("podcliquesets", "s"), "status", "availableReplicas") == 1
-    return available and sum(map(pods.ready, view.list("pods"))) == CREATED_PODS
+    return available and sum(map(pods.is_ready, view.list("pods"))) == CREATED_PODS
 
 
 def nothing_was_made_twice(played: CrashRun) -> None:
@@ -110,7 +110,7 @@ def settled(replicas: int) -> Done:
 
     def is_settled(view: View) -> bool:
         pcs, group = view.get("podcliquesets", "s"), view.get("podcliquescalinggroups", "s-0-g")
-        ready = sum(map(pods.ready, view.list("pods"))) == len(view.list("pods")) == 3 * replicas
+        ready = sum(map(pods.is_ready, view.list("pods"))) == len(view.list("pods")) == 3 * replicas
         flagged = condition_is(group, "GangTerminationInProgress") == "True"
         available = number(group, "status", "availableReplicas") == replicas
         return ready and available and not flagged and number(pcs, "status", "availableReplicas") == 1
@@ -178,7 +178,7 @@ def preempted(view: View) -> bool:
     low_gang = gang(view, "low")
     reported = condition_is(low_gang, "DisruptionTarget") == "True" and condition_is(low_gang, "Scheduled") == "False"
     high, low = predicates.pods_of(view, "high-0-w"), predicates.pods_of(view, "low-0-w")
-    placed = sum(map(pods.ready, high)), sum(map(pods.bound, high)), sum(map(pods.bound, low)), len(low)
+    placed = sum(map(pods.is_ready, high)), sum(map(pods.is_bound, high)), sum(map(pods.is_bound, low)), len(low)
     return placed == (PODS_OF_A_SET, PODS_OF_A_SET, 0, PODS_OF_A_SET) and reported
 
 

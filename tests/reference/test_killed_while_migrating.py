@@ -18,7 +18,7 @@ from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.settings import ClusterSettings
 from conformance.grove import template_hashes
-from conformance.grove.template_hashes import Way
+from conformance.grove.template_hashes import HashScheme
 from conformance.grove.template_pairs import template
 from conformance.history.query import History
 from conformance.history.record import ADDED, DELETED
@@ -96,7 +96,7 @@ def start(kubeconfig: Path, policy: Policy, k: int = 0) -> tuple[asyncio.Task[No
     return asyncio.create_task(run()), client
 
 
-def written_by(view: View, way: Way) -> list[str]:
+def written_by(view: View, way: HashScheme) -> list[str]:
     """Return an error for each of the set's hashes that is not written in this way."""
     if (pcs := view.get("podcliquesets", SET)) is None:
         return [f"{SET} has not arrived"]
@@ -121,9 +121,9 @@ async def all_deaths(cluster: Cluster) -> int:
     recorder = Recorder(cluster.kubeconfig, "killed-while-migrating")
     recorder.start()
     history = History(recorder, NAMESPACE)
-    legacy, canonical, other = Way("0.34", False), Way("0.34", True), Way("0.35", False)
+    legacy, canonical, other = HashScheme("0.34", False), HashScheme("0.34", True), HashScheme("0.35", False)
 
-    async def until(way: Way, expectation: str) -> None:
+    async def until(way: HashScheme, expectation: str) -> None:
         await asyncio.to_thread(history.wait, expectation, lambda view: not written_by(view, way), 60)
 
     async def migrated(expectation: str) -> None:

@@ -52,7 +52,7 @@ def deployed(view: View) -> bool:
 
 
 async def update(played: CrashRun) -> None:
-    played.notes["before"] = updates.generation(played.history.view().get("podcliquesets", "s"))
+    played.notes["before"] = updates.generation_hash(played.history.view().get("podcliquesets", "s"))
     played.notes["since"] = Step.now("change", played.history)
     body = {"spec": {"template": {"cliques": the_set(played, "second")["spec"]["template"]["cliques"]}}}
     await played.client.patch(models.PODCLIQUESETS, played.namespace, "s", body)
@@ -63,16 +63,18 @@ def ended(played: CrashRun) -> Done:
 
     def is_ended(view: View) -> bool:
         pcs = view.get("podcliquesets", "s")
-        generation = updates.generation(pcs)
+        generation = updates.generation_hash(pcs)
         parts = [view.get("podcliques", "s-0-a"), view.get("podcliquescalinggroups", "s-0-g")]
         return (
             generation != played.notes["before"]
-            and updates.ended(pcs)
+            and updates.has_ended(pcs)
             and number(pcs, "status", "updatedReplicas") == 1
             and number(pcs, "status", "observedGeneration") == number(pcs, "metadata", "generation")
-            and all(updates.ended(part) and updates.selection(part) is None for part in parts)
+            and all(updates.has_ended(part) and updates.selection(part) is None for part in parts)
             and all(text(part, "status", "currentPodCliqueSetGenerationHash") == generation for part in parts)
-            and all(updates.reached(parts[0])[at] == hash for at, hash in updates.targets(parts[0]).items())
+            and all(
+                updates.reached_hashes(parts[0])[at] == hash for at, hash in updates.target_hashes(parts[0]).items()
+            )
         )
 
     return is_ended

@@ -37,7 +37,7 @@ class Driver:
         self.instance, self.levels = instance, levels
         self.nodes = [node(item) for item in instance.nodes]
         self.old = {
-            pod.name: (pod, pending_pod(pod.name, pod.asks, {}, instance.priority(pod))) for pod in instance.running
+            pod.name: (pod, pending_pod(pod.name, pod.requests, {}, instance.priority(pod))) for pod in instance.running
         }
         self.evicted: set[str] = set()
         self.bound: dict[str, tuple[str, str, model.Pod, str]] = {}
@@ -56,7 +56,9 @@ class Driver:
         gangs = [self.gang(item) for item in self.instance.gangs]
         running = [(running, pod) for name, (running, pod) in self.old.items() if name not in self.evicted]
         used: dict[str, Counter[str]] = {}
-        for node, pod in [(r.node, p) for r, p in running if r.holds] + [(n, p) for *_, p, n in self.bound.values()]:
+        for node, pod in [(r.node, p) for r, p in running if r.occupies_node] + [
+            (n, p) for *_, p, n in self.bound.values()
+        ]:
             used.setdefault(node, Counter()).update(pod.requests)
         other_pods = cycle.OtherPods(
             evictable=[(p, r.node) for r, p in running if not r.gang and r.state == "running"],
@@ -87,7 +89,7 @@ class Driver:
                 (pod, running.node)
                 for name, (running, pod) in self.old.items()
                 if (running.gang, running.group) == (item.name, group.name)
-                and running.counts
+                and running.is_active
                 and name not in self.evicted
             ]
             members += [(pod, at) for g, n, pod, at in self.bound.values() if (g, n) == (item.name, group.name)]
@@ -95,7 +97,7 @@ class Driver:
             for number in range(group.desired):
                 name = f"{item.name}-{group.name}-new-{number}"
                 if len(members) + len(waiting) < group.desired and name not in self.bound:
-                    waiting.append(pending_pod(name, group.asks, group.demands, item.priority))
+                    waiting.append(pending_pod(name, group.requests, group.demands, item.priority))
             groups.append(ours.Group(group.name, group.minimum, waiting, members))
         names = [group.name for group in item.groups]
         levels = ((scope.groups, scope.required, scope.preferred) for scope in item.scopes)

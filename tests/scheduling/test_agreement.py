@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, note
 
 from conformance.grove.scheduling import outcomes, scenarios, strategies
-from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, admitted
+from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, is_admitted
 from conformance.grove.scheduling.rules import verdict
 from tests.scheduling.driving import Driver, drivable, settled
 
@@ -18,7 +18,7 @@ def check(instance, expected, outcome):
     breaches = verdict(instance, outcome)
     message = f"{scenarios.notation(outcome)}\n" + "\n".join(map(str, breaches))
     assert not breaches, message
-    placed = {gang.name for gang in instance.gangs if admitted(instance, outcome, gang)}
+    placed = {gang.name for gang in instance.gangs if is_admitted(instance, outcome, gang)}
     assert placed >= set(expected.always) and not placed & set(expected.never), message
     assert expected.admitted in (None, len(placed)), message
     if expected.victims:
@@ -61,7 +61,7 @@ def _two_groups_that_prefer_one_host() -> Instance:
 @example(_two_groups_that_prefer_one_host())
 def test_generated_preferences_are_met_as_well_as_can_be(instance):
     outcome = Driver(instance, strategies.LEVELS).run()
-    best = max((outcomes.score(instance, good) for good in outcomes.permitted(instance)), default=1.0)
+    best = max((outcomes.score(instance, good) for good in outcomes.permitted_outcomes(instance)), default=1.0)
     if (score := outcomes.score(instance, outcome)) < best:
         note(scenarios.to_yaml(instance, about=f"preferences are met by {score:.2f}, and could be by {best:.2f}"))
         note(f"the scheduler: {scenarios.notation(outcome)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.grove.scheduling.history import PodGone
+from conformance.grove.scheduling.history import PodDeleted
 from conformance.grove.scheduling.instance import SchedulingOutcome
 from conformance.grove.scheduling.rules import Breach
 from conformance.testing import judging
@@ -25,7 +25,7 @@ def evicting(name, victims, *steps):
     for step in steps:
         spread = placed.setdefault(step.gang, {}).setdefault(step.group, {})
         spread[step.node] = spread.get(step.node, 0) + 1
-    return scene(name, *map(PodGone, victims), *steps, outcome=SchedulingOutcome(placed, frozenset(victims)))
+    return scene(name, *map(PodDeleted, victims), *steps, outcome=SchedulingOutcome(placed, frozenset(victims)))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_room_kept_for_a_gang_of_a_rack_breaks_nothing_about_racks():
     assert broken(played) == {judging.WITHHELD}
 
 
-@pytest.mark.parametrize("name", [name for name, scenario in ALL.items() if not scenario.instance.zero_minimums])
+@pytest.mark.parametrize("name", [name for name, scenario in ALL.items() if not scenario.instance.has_zero_minimum])
 def test_every_breach_breaks_a_requirement(name):
     played = scene(name)
     rules = {rule for rule, level in judging.RULES if level == "MUST"} | {"GS-03", "OR-2"}

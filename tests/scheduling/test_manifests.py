@@ -10,7 +10,7 @@ from hypothesis import given
 
 from conformance.grove.scheduling import manifests, scenarios, strategies
 from conformance.grove.scheduling.instance import Instance
-from conformance.grove.scheduling.rules import forbidden, verdict
+from conformance.grove.scheduling.rules import must_breaches, verdict
 from reference_impl.api.models import PodGang
 from reference_impl.scheduler import cycle, snapshot
 from reference_impl.scheduler.capacity import Capacity
@@ -36,7 +36,7 @@ def decided(instance: Instance):
         priority_class["metadata"]["name"]: priority_class["value"]
         for priority_class in manifests.priority_classes(instance)
     }
-    documents = [*manifests.pods(instance, TESTBED), *manifests.running(instance, TESTBED)]
+    documents = [*manifests.pods(instance, TESTBED), *manifests.running_pods(instance, TESTBED)]
     states = {manifests.object_name(pod.name): pod.state for pod in instance.running}
     for document in documents:  # as admission and the cluster would do
         document["metadata"]["uid"] = document["metadata"]["name"]
@@ -75,7 +75,7 @@ def test_scenarios_are_decided_as_ever(scenario):
 def test_generated_instances_are_decided_as_ever(instance):
     plan, pods = decided(instance)
     if not plan.evictions:
-        assert forbidden(verdict(instance, manifests.outcome(instance, pods, TESTBED))) == []
+        assert must_breaches(verdict(instance, manifests.outcome(instance, pods, TESTBED))) == []
 
 
 def test_names_and_domains_are_those_of_the_pool():

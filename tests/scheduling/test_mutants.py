@@ -39,7 +39,7 @@ def rules_broken(instance: Instance) -> set[str]:
         outcome = driver.outcome()
     rules = {breach.rule for breach in verdict(instance, outcome)}
     if any(scope.preferred for gang in instance.gangs for scope in gang.scopes) and not rules:
-        best = max(outcomes.score(instance, good) for good in outcomes.permitted(instance))
+        best = max(outcomes.score(instance, good) for good in outcomes.permitted_outcomes(instance))
         rules |= {"OR-9"} if outcomes.score(instance, outcome) < best else set()
     return rules
 

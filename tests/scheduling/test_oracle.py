@@ -1,5 +1,5 @@
 """Tests of the oracle against the specification's tables: it permits as many outcomes as the tables list, and none of
-the forbidden ones."""
+the must_breaches ones."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from conformance.grove.scheduling import outcomes, scenarios
-from conformance.grove.scheduling.instance import SchedulingOutcome, admitted
-from conformance.grove.scheduling.rules import forbidden, verdict
+from conformance.grove.scheduling.instance import SchedulingOutcome, is_admitted
+from conformance.grove.scheduling.rules import must_breaches, verdict
 
 ALL = scenarios.load()
 LISTED = [scenario for scenario in ALL if scenario.enumerable]
@@ -20,7 +20,7 @@ def named(cases):
 
 
 def placed(scenario, outcome):
-    return {gang.name for gang in scenario.instance.gangs if admitted(scenario.instance, outcome, gang)}
+    return {gang.name for gang in scenario.instance.gangs if is_admitted(scenario.instance, outcome, gang)}
 
 
 def test_each_id_is_given_once():
@@ -34,14 +34,14 @@ def test_every_scenario_of_the_specification_is_there():
 
 @pytest.mark.parametrize("scenario", named(LISTED))
 def test_as_many_outcomes_are_permitted_as_the_specification_says(scenario):
-    permitted = list(outcomes.permitted(scenario.instance))
+    permitted = list(outcomes.permitted_outcomes(scenario.instance))
     assert permitted
     text = "\n".join(map(scenarios.notation, permitted))
     expected = scenario.expected
     if expected.must is not None:
         assert len(permitted) == expected.must, text
     if expected.should is not None:
-        assert len(outcomes.recommended(scenario.instance)) == expected.should, text
+        assert len(outcomes.recommended_outcomes(scenario.instance)) == expected.should, text
     if expected.victims:
         good = [o for o in permitted if not verdict(scenario.instance, o)]
         # A scheduler that never preempts is also correct.
@@ -55,7 +55,7 @@ def test_as_many_outcomes_are_permitted_as_the_specification_says(scenario):
 @pytest.mark.parametrize("scenario", named(s for s in ALL if s.expected.forbidden))
 def test_wrong_outcomes_are_forbidden(scenario):
     for outcome in scenario.expected.forbidden:
-        assert forbidden(verdict(scenario.instance, outcome)), scenarios.notation(outcome)
+        assert must_breaches(verdict(scenario.instance, outcome)), scenarios.notation(outcome)
 
 
 @pytest.mark.parametrize("scenario", named(ALL))

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.grove import labels
 from conformance.grove.scheduling import manifests
-from conformance.grove.scheduling.history import Bound, PodGone
+from conformance.grove.scheduling.history import PodBound, PodDeleted
 from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, RunningPod
 from conformance.grove.scheduling.scenarios import Expectation, Scenario
 from conformance.history.origins import ByHand
@@ -39,7 +39,7 @@ class Acted:
         self.gangs = {gang["metadata"]["name"]: gang for gang in manifests.gangs(INSTANCE, TESTBED)}
         self.pods = {
             pod["metadata"]["name"]: pod
-            for pod in [*manifests.running(INSTANCE, TESTBED), *manifests.pods(INSTANCE, TESTBED)]
+            for pod in [*manifests.running_pods(INSTANCE, TESTBED), *manifests.pods(INSTANCE, TESTBED)]
         }
         self.play = ScenarioRunner.__new__(ScenarioRunner)
         self.play.env = self  # type: ignore[assignment]
@@ -100,10 +100,10 @@ def test_a_pod_without_a_gang_is_recreated_too_and_counts_as_moved_once_bound() 
         SimpleNamespace(uid="2", name="s-other-again", at=1.0, kind=ADDED, object=pod),
         SimpleNamespace(uid="3", name="s-other-again", at=2.0, kind=DELETED, object=pod),
     ]
-    origin = ByHand(dict(TESTBED.tag))
+    origin = ByHand(dict(TESTBED.scenario_label))
     assert [move.step for move in _moves(records, cluster.part, {"1": origin, "2": origin})] == [
-        PodGone("other"),
-        Bound("s-other-again", "", "", "n", "other"),
+        PodDeleted("other"),
+        PodBound("s-other-again", "", "", "n", "other"),
     ]
 
 
@@ -114,11 +114,11 @@ def test_a_label_that_a_scheduler_changes_hides_no_pod() -> None:
     story.history.origins.sent(pod, {"metadata": {"uid": record.uid}})
     relabeled = {**pod, "metadata": {**pod["metadata"], "labels": {}}, "spec": {"nodeName": TESTBED.node("n")}}
     story.record("pods", record.name, relabeled)
-    story.pod("s-c-w-0", gang="s-a", clique="s-a-w", extra=TESTBED.tag, node=TESTBED.node("n"))
+    story.pod("s-c-w-0", gang="s-a", clique="s-a-w", extra=TESTBED.scenario_label, node=TESTBED.node("n"))
     cluster.play.env = SimpleNamespace(history=story.history)  # type: ignore[assignment]
     [current] = cluster.play._pods(cluster.part)
     assert current["metadata"]["labels"] == pod["metadata"]["labels"]
-    assert [move.step for move in cluster.play._moves(cluster.part)] == [Bound(record.name, "A", "w", "n")]
+    assert [move.step for move in cluster.play._moves(cluster.part)] == [PodBound(record.name, "A", "w", "n")]
 
 
 @pytest.mark.parametrize("name", ["s-a-w-0", "s-r-again"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.grove.scheduling import manifests, sampling, scenarios
-from conformance.grove.scheduling.history import Bound, PodGone
+from conformance.grove.scheduling.history import PodBound, PodDeleted
 from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, RunningPod, SchedulingOutcome
 from conformance.suite.registry import requirement
 from conformance.testing import judging
@@ -22,7 +22,7 @@ def scene(name, *moves, outcome=None, **options):
     steps = [Move(float(number), step) for number, step in enumerate(moves)]
     placed: dict[str, dict[str, dict[str, int]]] = {}
     for step in moves:
-        if isinstance(step, Bound):
+        if isinstance(step, PodBound):
             spread = placed.setdefault(step.gang, {}).setdefault(step.group, {})
             spread[step.node] = spread.get(step.node, 0) + 1
     observed = outcome or SchedulingOutcome(placed)
@@ -34,7 +34,7 @@ def broken(given, **options):
 
 
 def bound(gang, group, *nodes):
-    return [Bound(f"{gang}-{group}-{i}", gang, group, node) for i, node in enumerate(nodes)]
+    return [PodBound(f"{gang}-{group}-{i}", gang, group, node) for i, node in enumerate(nodes)]
 
 
 def test_every_scenario_names_requirements_that_are_judged():
@@ -97,13 +97,13 @@ def test_room_may_be_kept_for_another_gang_that_waits():
 
 def test_other_pods_of_a_gang_that_has_lost_one_are_a_matter_of_their_own():
     ended = SchedulingOutcome({}, frozenset({"w0", "w1"}))
-    assert broken(scene("repair-full", PodGone("w0"), PodGone("w1"), outcome=ended)) == {"SCHED-074"}
+    assert broken(scene("repair-full", PodDeleted("w0"), PodDeleted("w1"), outcome=ended)) == {"SCHED-074"}
 
 
 @pytest.mark.parametrize("evicted", [("w0", "w1"), ("w0",)], ids=["all", "some"])
 def test_a_gang_may_be_ended_because_it_is_below_its_minimum(evicted):
     """GREP-393: "This termination behavior is not enforced by Grove itself and may vary"."""
-    played = scene("GS-S41-full", *map(PodGone, evicted), outcome=SchedulingOutcome({}, frozenset(evicted)))
+    played = scene("GS-S41-full", *map(PodDeleted, evicted), outcome=SchedulingOutcome({}, frozenset(evicted)))
     assert broken(played) == {"SCHED-074"}
 
 
@@ -111,7 +111,7 @@ def test_a_gang_below_its_minimum_is_preempted_as_any_other():
     instance = ALL["repair-full"].instance
     high = Gang("H", (Group("w", 1, 1, {"gpus": 1}),), 90)
     instance = replace(instance, gangs=(*instance.gangs, high))
-    steps = [PodGone("w0"), *bound("H", "w", "n1")]
+    steps = [PodDeleted("w0"), *bound("H", "w", "n1")]
     outcome = SchedulingOutcome({"H": {"w": {"n1": 1}}}, frozenset({"w0"}))
     played = replace(scene("repair-full", *steps, outcome=outcome), instance=instance)
     scenario = replace(played.scenario, checks=())
@@ -138,7 +138,7 @@ def test_whose_room_is_free_is_a_matter_of_its_own(state, nodes, breaks):
 
 
 def test_the_room_of_a_victim_is_that_of_a_terminating_pod():
-    deleted, placed = [PodGone("l1"), PodGone("l2")], bound("H", "w", "n1", "n1")
+    deleted, placed = [PodDeleted("l1"), PodDeleted("l2")], bound("H", "w", "n1", "n1")
     outcome = SchedulingOutcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"}))
     assert broken(scene("GS-S31", *deleted, *placed, outcome=outcome)) == set()
     assert broken(scene("GS-S31", *placed, *deleted, outcome=outcome)) == {"SCHED-076"}
@@ -155,7 +155,7 @@ def test_preferences_are_told_apart_from_what_must_be():
 
 def test_that_nobody_is_evicted_is_for_those_who_claim_it():
     assert broken(scene("GS-S31")) == {judging.EVICTS}
-    steps = [PodGone("l1"), PodGone("l2"), *bound("H", "w", "n1", "n1")]
+    steps = [PodDeleted("l1"), PodDeleted("l2"), *bound("H", "w", "n1", "n1")]
     assert (
         broken(scene("GS-S31", *steps, outcome=SchedulingOutcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"}))))
         == set()
@@ -197,12 +197,12 @@ def test_minimums_of_zero_are_a_matter_of_their_own():
     assert broken(scene("GS-S25", *bound("A", "o", "n1"))) == {judging.ZERO}
     assert broken(scene("zero-minimum")) == {judging.ZERO}
     drawn = sampling.scenarios(3, 20, ())
-    assert not any(scenario.instance.zero_minimums for scenario in drawn)
+    assert not any(scenario.instance.has_zero_minimum for scenario in drawn)
 
 
 def test_a_pod_that_was_moved_is_not_evicted():
     placed = bound("G", "w", "n1")
-    deleted, rebound = PodGone("w0"), Bound("g-w-again", "G", "w", "n2", "w0")
+    deleted, rebound = PodDeleted("w0"), PodBound("g-w-again", "G", "w", "n2", "w0")
     repaired = {"G": {"w": {"n1": 1, "n2": 1}}}
     evicted = scene("repair", deleted, *placed, outcome=SchedulingOutcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"})))
     assert "SCHED-030" in broken(evicted)
@@ -214,21 +214,21 @@ def test_a_pod_that_was_moved_is_not_evicted():
 
 
 def evicting(name, pod):
-    return scene(name, PodGone(pod), outcome=SchedulingOutcome({}, frozenset({pod})))
+    return scene(name, PodDeleted(pod), outcome=SchedulingOutcome({}, frozenset({pod})))
 
 
 @pytest.mark.parametrize(
     ("name", "other_scene", "breaks"),
     [
-        pytest.param("GS-S33", ("GS-S31", Bound("h", "H", "w", "n1")), "SCHED-030", id="of lower priority"),
-        pytest.param("GS-S38", ("GS-S31", Bound("l", "L", "w", "n1")), "SCHED-030", id="of the same priority"),
-        pytest.param("GS-S38", ("GS-S31", PodGone("l1")), "SCHED-030", id="not placed"),
-        pytest.param("GS-S38", ("GS-S38", Bound("h", "H", "w", "n1")), "SCHED-030", id="of the same scenario"),
-        pytest.param("GS-S38", ("GS-S31", Bound("h", "H", "w", "n1")), "SCHED-032", id="of higher priority"),
+        pytest.param("GS-S33", ("GS-S31", PodBound("h", "H", "w", "n1")), "SCHED-030", id="of lower priority"),
+        pytest.param("GS-S38", ("GS-S31", PodBound("l", "L", "w", "n1")), "SCHED-030", id="of the same priority"),
+        pytest.param("GS-S38", ("GS-S31", PodDeleted("l1")), "SCHED-030", id="not placed"),
+        pytest.param("GS-S38", ("GS-S38", PodBound("h", "H", "w", "n1")), "SCHED-030", id="of the same scenario"),
+        pytest.param("GS-S38", ("GS-S31", PodBound("h", "H", "w", "n1")), "SCHED-032", id="of higher priority"),
     ],
 )
 def test_a_pod_may_have_been_evicted_for_a_gang_of_another_scenario(name, other_scene, breaks):
-    played, other = evicting(name, "p1"), scene(other_scene[0], PodGone("l2"), other_scene[1])
+    played, other = evicting(name, "p1"), scene(other_scene[0], PodDeleted("l2"), other_scene[1])
     proven = [judging.proven(breach, played, [played, other]) for breach in judging.breaches_of(played)]
     ids = judging.attributed(played, proven).keys() & {"SCHED-030", "SCHED-032"}
     assert ids == {breaks}
@@ -237,12 +237,12 @@ def test_a_pod_may_have_been_evicted_for_a_gang_of_another_scenario(name, other_
 def test_a_gang_that_loses_a_pod_to_an_eviction_was_still_placed_as_a_whole():
     first, second = bound("A", "w", "n1", "n2"), bound("B", "w", "n2", "n1")
     end = SchedulingOutcome({"A": {"w": {"n1": 1}}, "B": {"w": {"n1": 1, "n2": 1}}})
-    assert broken(scene("GS-S09", *first, PodGone("A-w-1"), *second, outcome=end)) == {"SCHED-031"}
+    assert broken(scene("GS-S09", *first, PodDeleted("A-w-1"), *second, outcome=end)) == {"SCHED-031"}
     assert broken(scene("GS-S09", *first[:1], *second, outcome=end)) == {"SCHED-020", "SCHED-027"}
 
 
 def test_a_gang_that_was_placed_before_has_evicted_nothing_afterwards():
-    played, other = evicting("GS-S38", "p1"), scene("GS-S31", Bound("h", "H", "w", "n1"))
+    played, other = evicting("GS-S38", "p1"), scene("GS-S31", PodBound("h", "H", "w", "n1"))
     assert "SCHED-030" in judging.attributed(
         played, [judging.proven(breach, played, [other]) for breach in judging.breaches_of(played)]
     )
@@ -251,9 +251,9 @@ def test_a_gang_that_was_placed_before_has_evicted_nothing_afterwards():
 def test_recreated_pods_are_known_by_their_names():
     instance = ALL["repair"].instance
     testbed = manifests.Testbed("ns", "pool", "mine", prefix="repair")
-    [_, *remaining] = manifests.running(instance, testbed)
+    [_, *remaining] = manifests.running_pods(instance, testbed)
     waiting = manifests.pods(instance, testbed)
-    recreated = manifests.recreated(instance, instance.running[0], testbed)
+    recreated = manifests.recreated_pod(instance, instance.running[0], testbed)
     assert "nodeName" not in recreated["spec"] and recreated["metadata"]["name"] == "repair-w0-again"
     [gang] = manifests.gangs(instance, testbed)
     groups = manifests.recreated_references(gang["spec"]["podgroups"], instance.running[0], testbed)
@@ -276,7 +276,7 @@ def test_what_a_scheduler_cannot_express_is_not_judged():
         allowed = {one.id for one in judging.cast(list(ALL.values()), judging.OF_DOMAINS, {feature})}
         assert left_out in all_ids - allowed and {"GS-S13", judging.WITNESS} <= allowed
         drawn = sampling.scenarios(3, 5, (), {feature})
-        assert len(drawn) == 5 and all(sampling.expressible(one.instance, {feature}) for one in drawn)
+        assert len(drawn) == 5 and all(sampling.is_expressible(one.instance, {feature}) for one in drawn)
 
 
 def test_a_binding_has_the_levels_that_gangs_use():

@@ -10,11 +10,11 @@ from conformance.grove.admission import durations
 from conformance.grove.admission.violation import Document
 
 COHERENT = "Coherent"
-BY_CODE = ("roleName", "minReplicas", "maxReplicas", "restartPolicy", "terminationGracePeriodSeconds")
+UNDOCUMENTED_FIELDS = ("roleName", "minReplicas", "maxReplicas", "restartPolicy", "terminationGracePeriodSeconds")
 """Fields whose defaults no document names; only upstream's code sets them."""
 
 
-def without_coherent(pcs: Document, stored: Document) -> dict[str, Any]:
+def without_coherent_defaults(pcs: Document, stored: Document) -> dict[str, Any]:
     """Return the spec of an accepted set without the defaults that implementations of coherent updates add: the
     strategy Coherent if no strategy was given (COH-060), and maxUnavailable (COH-062)."""
     spec: dict[str, Any] = copy.deepcopy(dict(stored))
@@ -38,7 +38,7 @@ def _strategy(spec: Mapping[str, Any]) -> object:
     return strategy.get("type") if isinstance(strategy, dict) else None
 
 
-def defaulted(pcs: Document) -> dict[str, Any]:
+def with_defaults(pcs: Document) -> dict[str, Any]:
     """Return a copy of a set with all defaults filled in. The set must be well-formed."""
     result = copy.deepcopy(dict(pcs))
     spec: MutableMapping[str, Any] = result["spec"]
@@ -50,20 +50,20 @@ def defaulted(pcs: Document) -> dict[str, Any]:
     _fill(template, "headlessServiceConfig", {})  # DEF-09
     _fill(template["headlessServiceConfig"], "publishNotReadyAddresses", True)  # DEF-04
     _fill(template, "terminationDelay", "4h0m0s")  # DEF-08
-    template["terminationDelay"] = durations.normal(template["terminationDelay"]) or template["terminationDelay"]
+    template["terminationDelay"] = durations.normalized(template["terminationDelay"]) or template["terminationDelay"]
     for clique in template.get("cliques") or []:
         clique_spec = clique["spec"]
         replicas = clique_spec["replicas"] = clique_spec.get("replicas") or 1  # DEF-10
         _fill(clique_spec, "minAvailable", replicas)  # DEF-11, DFT-02
         _fill(clique_spec, "roleName", "")
-        _autoscaling(clique_spec.get("autoScalingConfig"), replicas)  # DEF-12
+        _fill_autoscaling(clique_spec.get("autoScalingConfig"), replicas)  # DEF-12
         pod = clique_spec["podSpec"]
         pod["restartPolicy"] = pod.get("restartPolicy") or "Always"  # DEF-14
         _fill(pod, "terminationGracePeriodSeconds", 30)  # DEF-15
     for group in template.get("podCliqueScalingGroups") or []:
         _fill(group, "replicas", 1)  # DEF-05
         _fill(group, "minAvailable", 1)
-        _autoscaling(group.get("scaleConfig"), group["replicas"])  # DEF-13
+        _fill_autoscaling(group.get("scaleConfig"), group["replicas"])  # DEF-13
     return result
 
 
@@ -71,23 +71,23 @@ def differences(expected: Any, observed: Any, at: str = "") -> dict[str, Any]:
     """Return the expected fields that are missing or differ: path → observed value. Additional fields do not count,
     because the suite does not judge other defaults."""
     if isinstance(expected, Mapping) and isinstance(observed, Mapping):
-        differing: dict[str, Any] = {}
+        result_fields: dict[str, Any] = {}
         for key, value in expected.items():
-            differing |= differences(value, observed.get(key), f"{at}.{key}" if at else key)
-        return differing
+            result_fields |= differences(value, observed.get(key), f"{at}.{key}" if at else key)
+        return result_fields
     if isinstance(expected, list) and isinstance(observed, list) and len(expected) == len(observed):
-        differing = {}
+        result_fields = {}
         for i, (value, other) in enumerate(zip(expected, observed, strict=True)):
-            differing |= differences(value, other, f"{at}[{i}]")
-        return differing
+            result_fields |= differences(value, other, f"{at}[{i}]")
+        return result_fields
     if at.endswith("terminationDelay") and durations.equal(expected, observed):
         return {}
     return {} if expected == observed else {at: observed}
 
 
-def documented(pcs: Document) -> dict[str, Any]:
+def with_documented_defaults(pcs: Document) -> dict[str, Any]:
     """Return a copy of a set with only the defaults that documents name. The set must be well-formed."""
-    result = defaulted(pcs)
+    result = with_defaults(pcs)
     if pcs["spec"]["template"].get("headlessServiceConfig") is None:
         del result["spec"]["template"]["headlessServiceConfig"]
     submitted = pcs["spec"]["template"]
@@ -97,24 +97,24 @@ def documented(pcs: Document) -> dict[str, Any]:
         ):
             paths = (at, ("spec",), ("spec", "podSpec"))
             for path in paths:
-                before, after = _inside(submitted_entry, path), _inside(entry, path)
-                for field in set(BY_CODE) & set(after) - set(before):
+                before, after = _mapping_at(submitted_entry, path), _mapping_at(entry, path)
+                for field in set(UNDOCUMENTED_FIELDS) & set(after) - set(before):
                     del after[field]
     return result
 
 
-def _inside(entry: Any, path: tuple[str, ...]) -> Any:
+def _mapping_at(entry: Any, path: tuple[str, ...]) -> Any:
     for step in path:
         entry = entry.get(step) if isinstance(entry, dict) else None
     return entry if isinstance(entry, dict) else {}
 
 
-def _fill(within: MutableMapping[str, Any], field: str, value: Any) -> None:
-    if within.get(field) is None:
-        within[field] = value
+def _fill(target: MutableMapping[str, Any], field: str, value: Any) -> None:
+    if target.get(field) is None:
+        target[field] = value
 
 
-def _autoscaling(scale: Any, replicas: Any) -> None:
+def _fill_autoscaling(scale: Any, replicas: Any) -> None:
     if isinstance(scale, dict):
         _fill(scale, "minReplicas", replicas)
         _fill(scale, "maxReplicas", 0)

@@ -25,16 +25,16 @@ def seconds(text: str) -> Fraction | None:
         return Fraction(0)
     if not re.fullmatch(f"(?:{_TERM})+", body, re.ASCII):
         return None
-    return sign * sum((Fraction(_number(n)) * _SECONDS[unit] for n, unit in re.findall(_TERM, body)), Fraction(0))
+    return sign * sum((Fraction(_decimal(n)) * _SECONDS[unit] for n, unit in re.findall(_TERM, body)), Fraction(0))
 
 
-def equal(one: object, other: object) -> bool:
+def equal(first: object, second: object) -> bool:
     """Return whether two texts denote the same duration, even in different notations."""
-    duration = seconds(one) if isinstance(one, str) else None
-    return duration is not None and isinstance(other, str) and duration == seconds(other)
+    duration = seconds(first) if isinstance(first, str) else None
+    return duration is not None and isinstance(second, str) and duration == seconds(second)
 
 
-def normal(text: str) -> str | None:
+def normalized(text: str) -> str | None:
     """Return a duration of whole seconds in the form in which Go writes it; None for any other duration."""
     value = seconds(text)
     if value is None or value.denominator != 1:
@@ -48,5 +48,5 @@ def normal(text: str) -> str | None:
     return ("-" if value < 0 else "") + "".join(parts)
 
 
-def _number(text: str) -> str:
+def _decimal(text: str) -> str:
     return "0" + text if text.startswith(".") else text.removesuffix(".")

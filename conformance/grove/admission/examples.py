@@ -11,19 +11,19 @@ from conformance.grove.admission.violation import AdmissionFacts, cliques, group
 from conformance.grove.kinds import PODCLIQUESETS
 
 Set = dict[str, Any]
-STARTUP = ("CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit")
+STARTUP_TYPES = ("CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit")
 _NAMES = ("router", "prefill", "decode", "lead", "worker", "a")
-_WRONG_NAMES = ("", "Aa", "-a", "a_b", "a b", "é", "x" * 46, "x" * 253)
+_INVALID_NAMES = ("", "Aa", "-a", "a_b", "a b", "é", "x" * 46, "x" * 253)
 _SIZES = (-1, 0, 1, 2, 3, 9)
 
 
-def valid(random: Random, facts: AdmissionFacts, name: str = "generated") -> Set:
+def valid_set(random: Random, facts: AdmissionFacts, name: str = "generated") -> Set:
     """Return a random set that breaks no rule."""
     clique_names = random.sample(_NAMES, random.randint(1, 4))
     template: Set = {"cliques": [_clique(random, clique) for clique in clique_names]}
     if random.random() < 0.6:
-        template["cliqueStartupType"] = random.choice(STARTUP)
-    if template.get("cliqueStartupType") == STARTUP[2]:
+        template["cliqueStartupType"] = random.choice(STARTUP_TYPES)
+    if template.get("cliqueStartupType") == STARTUP_TYPES[2]:
         for i, clique in enumerate(template["cliques"][1:], 1):
             if random.random() < 0.6:
                 clique["spec"]["startsAfter"] = random.sample(clique_names[:i], random.randint(1, min(i, 2)))
@@ -34,7 +34,7 @@ def valid(random: Random, facts: AdmissionFacts, name: str = "generated") -> Set
     if random.random() < 0.2:
         template["headlessServiceConfig"] = {"publishNotReadyAddresses": random.random() < 0.5}
     if random.random() < 0.3:
-        _share(random, template)
+        _add_shared_claim(random, template)
     if facts.bindings and facts.topology and random.random() < 0.4:
         _constrain(random, template, facts)
     pcs: Set = {
@@ -48,13 +48,13 @@ def valid(random: Random, facts: AdmissionFacts, name: str = "generated") -> Set
     return pcs
 
 
-def mutated(random: Random, pcs: Set) -> Set:
+def mutated_set(random: Random, pcs: Set) -> Set:
     """Return a copy with one or two changes, which usually break a rule."""
-    changed: Set = copy.deepcopy(pcs)
+    mutation: Set = copy.deepcopy(pcs)
     for change in random.sample(MUTATIONS, random.choice([1, 1, 1, 2])):
-        if cliques(changed):
-            change(random, changed)
-    return changed
+        if cliques(mutation):
+            change(random, mutation)
+    return mutation
 
 
 def _clique(random: Random, name: str) -> Set:
@@ -79,9 +79,11 @@ def _clique(random: Random, name: str) -> Set:
 def _add_groups(random: Random, template: Set) -> None:
     names = [clique["name"] for clique in template["cliques"]]
     members = random.sample(names, random.randint(1, len(names)))
-    cut = random.randint(0, len(members)) if len(members) > 1 else len(members)
+    split_index = random.randint(0, len(members)) if len(members) > 1 else len(members)
     template["podCliqueScalingGroups"] = [
-        _group(random, name, listed) for name, listed in (("g", members[:cut]), ("h", members[cut:])) if listed
+        _group(random, name, listed)
+        for name, listed in (("g", members[:split_index]), ("h", members[split_index:]))
+        if listed
     ]
     for clique in template["cliques"]:
         if clique["name"] not in members and random.random() < 0.3:
@@ -99,7 +101,7 @@ def _group(random: Random, name: str, members: list[str]) -> Set:
     return group
 
 
-def _share(random: Random, template: Set) -> None:
+def _add_shared_claim(random: Random, template: Set) -> None:
     request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}
     template["resourceClaimTemplates"] = [
         {"name": "shared", "templateSpec": {"spec": {"devices": {"requests": [request]}}}}
@@ -113,14 +115,14 @@ def _share(random: Random, template: Set) -> None:
 def _constrain(random: Random, template: Set, facts: AdmissionFacts) -> None:
     """Add a topology constraint to the set, and equal or narrower constraints to some of its parts."""
     name, levels = random.choice(sorted(facts.bindings.items()))
-    at = random.randrange(len(levels))
-    template["topologyConstraint"] = {"topologyName": name, "pack": {"required": levels[at]}}
+    level_index = random.randrange(len(levels))
+    template["topologyConstraint"] = {"topologyName": name, "pack": {"required": levels[level_index]}}
     for entry in template.get("podCliqueScalingGroups", []):
         if random.random() < 0.5:
-            entry["topologyConstraint"] = {"pack": {"required": levels[at]}}
+            entry["topologyConstraint"] = {"pack": {"required": levels[level_index]}}
     for entry in template["cliques"]:
         if random.random() < 0.4:
-            entry["topologyConstraint"] = {"pack": {"required": random.choice(levels[at:])}}
+            entry["topologyConstraint"] = {"pack": {"required": random.choice(levels[level_index:])}}
 
 
 # -- what may go wrong ---------------------------------------------------------------------
@@ -135,12 +137,12 @@ def _some_group(random: Random, pcs: Set) -> Set | None:
     return random.choice(groups(pcs)) if groups(pcs) else None  # type: ignore[return-value]
 
 
-def _no_cliques(random: Random, pcs: Set) -> None:
+def _remove_cliques(random: Random, pcs: Set) -> None:
     pcs["spec"]["template"]["cliques"] = []
 
 
 def _rename_clique(random: Random, pcs: Set) -> None:
-    _some_clique(random, pcs)["name"] = random.choice([*_WRONG_NAMES, *_NAMES, "other"])
+    _some_clique(random, pcs)["name"] = random.choice([*_INVALID_NAMES, *_NAMES, "other"])
 
 
 def _repeat_role(random: Random, pcs: Set) -> None:
@@ -151,7 +153,7 @@ def _drop_role(random: Random, pcs: Set) -> None:
     _some_clique(random, pcs)["spec"].pop("roleName", None)
 
 
-def _size_of_clique(random: Random, pcs: Set) -> None:
+def _resize_clique(random: Random, pcs: Set) -> None:
     _some_clique(random, pcs)["spec"][random.choice(["replicas", "minAvailable"])] = random.choice(_SIZES)
 
 
@@ -161,7 +163,7 @@ def _scale_clique(random: Random, pcs: Set) -> None:
     }
 
 
-def _size_of_group(random: Random, pcs: Set) -> None:
+def _resize_group(random: Random, pcs: Set) -> None:
     if group := _some_group(random, pcs):
         group[random.choice(["replicas", "minAvailable"])] = random.choice(_SIZES)
 
@@ -173,7 +175,7 @@ def _scale_group(random: Random, pcs: Set) -> None:
         }
 
 
-def _members(random: Random, pcs: Set) -> None:
+def _change_members(random: Random, pcs: Set) -> None:
     if group := _some_group(random, pcs):
         names = [*(clique["name"] for clique in cliques(pcs)), "ghost"]
         group["cliqueNames"] = [random.choice(names) for _ in range(random.randint(0, 3))]
@@ -181,10 +183,10 @@ def _members(random: Random, pcs: Set) -> None:
 
 def _rename_group(random: Random, pcs: Set) -> None:
     if group := _some_group(random, pcs):
-        group["name"] = random.choice([*_WRONG_NAMES, "g", "h"])
+        group["name"] = random.choice([*_INVALID_NAMES, "g", "h"])
 
 
-def _more_or_fewer_groups(random: Random, pcs: Set) -> None:
+def _add_or_remove_group(random: Random, pcs: Set) -> None:
     listed = pcs["spec"]["template"].setdefault("podCliqueScalingGroups", [])
     if listed and random.random() < 0.5:
         listed.pop()
@@ -192,33 +194,33 @@ def _more_or_fewer_groups(random: Random, pcs: Set) -> None:
         listed.append(_group(random, random.choice("gh"), []))
 
 
-def _startup(random: Random, pcs: Set) -> None:
-    pcs["spec"]["template"]["cliqueStartupType"] = random.choice(STARTUP)
+def _change_startup_type(random: Random, pcs: Set) -> None:
+    pcs["spec"]["template"]["cliqueStartupType"] = random.choice(STARTUP_TYPES)
 
 
-def _starts_after(random: Random, pcs: Set) -> None:
+def _change_starts_after(random: Random, pcs: Set) -> None:
     names = [*(clique["name"] for clique in cliques(pcs)), "ghost", ""]
     clique = _some_clique(random, pcs)
     clique["spec"]["startsAfter"] = [random.choice(names) for _ in range(random.randint(1, 2))]
     if random.random() < 0.7:
-        pcs["spec"]["template"]["cliqueStartupType"] = STARTUP[2]
+        pcs["spec"]["template"]["cliqueStartupType"] = STARTUP_TYPES[2]
 
 
-def _labels(random: Random, pcs: Set) -> None:
+def _set_label_key(random: Random, pcs: Set) -> None:
     key = random.choice(["a", "example.com/a", "no spaces", "", "/a", "A/b", "a" * 64])
     _some_clique(random, pcs)[random.choice(["labels", "annotations"])] = {key: random.choice(["", "x", "y-1"])}
 
 
-def _label_value(random: Random, pcs: Set) -> None:
+def _set_label_value(random: Random, pcs: Set) -> None:
     _some_clique(random, pcs)["labels"] = {"tier": random.choice(["x y", "v" * 64, "_", "fine"])}
 
 
-def _variable(random: Random, pcs: Set) -> None:
+def _set_variable_name(random: Random, pcs: Set) -> None:
     container = _some_clique(random, pcs)["spec"]["podSpec"]["containers"][0]
     container["env"] = [{"name": random.choice(["A=B", "", ".a", "FINE"]), "value": "x"}]
 
 
-def _placed(random: Random, pcs: Set) -> None:
+def _place_pods(random: Random, pcs: Set) -> None:
     pod = _some_clique(random, pcs)["spec"]["podSpec"]
     if random.random() < 0.5:
         pod["nodeName"] = "node-1"
@@ -227,19 +229,19 @@ def _placed(random: Random, pcs: Set) -> None:
         pod["topologySpreadConstraints"] = [spread]
 
 
-def _scheduler(random: Random, pcs: Set) -> None:
+def _change_scheduler(random: Random, pcs: Set) -> None:
     _some_clique(random, pcs)["spec"]["podSpec"]["schedulerName"] = "no-such-scheduler"
 
 
-def _delay(random: Random, pcs: Set) -> None:
+def _change_termination_delay(random: Random, pcs: Set) -> None:
     pcs["spec"]["template"]["terminationDelay"] = random.choice(["0s", "-1s", "abc", "5", "", "1h", "10s"])
 
 
-def _replicas(random: Random, pcs: Set) -> None:
+def _change_replicas(random: Random, pcs: Set) -> None:
     pcs["spec"]["replicas"] = random.choice([-1, 0, 1, 3])
 
 
-def _claims(random: Random, pcs: Set) -> None:
+def _add_claim_template(random: Random, pcs: Set) -> None:
     spec: Set = random.choice([{}, {"devices": {"requests": []}}])
     entry: Set = {"name": random.choice(["", "shared", "mine"]), "templateSpec": {"spec": spec}}
     if random.random() < 0.5 and (listed := pcs["spec"]["template"].get("resourceClaimTemplates")):
@@ -247,7 +249,7 @@ def _claims(random: Random, pcs: Set) -> None:
     pcs["spec"]["template"].setdefault("resourceClaimTemplates", []).append(entry)
 
 
-def _sharing(random: Random, pcs: Set) -> None:
+def _add_resource_sharing(random: Random, pcs: Set) -> None:
     entry: Set = {"name": random.choice(["", "shared", "external"]), "scope": "PerReplica"}
     if random.random() < 0.4:
         entry["namespace"] = "elsewhere"
@@ -259,7 +261,7 @@ def _sharing(random: Random, pcs: Set) -> None:
     holder.setdefault("resourceSharing", []).append(entry)
 
 
-def _topology(random: Random, pcs: Set) -> None:
+def _add_topology_constraint(random: Random, pcs: Set) -> None:
     constraint: Set = {}
     if random.random() < 0.6:
         constraint["topologyName"] = random.choice(
@@ -280,17 +282,17 @@ def _constraints(pcs: Set) -> list[Set]:
     return [holder["topologyConstraint"] for holder in holders if holder.get("topologyConstraint")]
 
 
-def _mnnvl(random: Random, pcs: Set) -> None:
+def _add_mnnvl_group(random: Random, pcs: Set) -> None:
     holder = random.choice([pcs["metadata"], _some_clique(random, pcs), _some_group(random, pcs) or pcs["metadata"]])
     value = random.choice(["none", "nv1", "", "Bad_", "a" * 64])
     holder["annotations"] = {**holder.get("annotations", {}), "grove.io/mnnvl-group": value}
 
 
-def _image(random: Random, pcs: Set) -> None:
+def _change_image(random: Random, pcs: Set) -> None:
     _some_clique(random, pcs)["spec"]["podSpec"]["containers"][0]["image"] = "registry.example/app:2"
 
 
-def _swap(random: Random, pcs: Set) -> None:
+def _shuffle_cliques(random: Random, pcs: Set) -> None:
     random.shuffle(pcs["spec"]["template"]["cliques"])
 
 
@@ -307,32 +309,32 @@ def _long_set_name(random: Random, pcs: Set) -> None:
 
 
 MUTATIONS: list[Callable[[Random, Set], None]] = [
-    _no_cliques,
+    _remove_cliques,
     _rename_clique,
     _repeat_role,
     _drop_role,
-    _size_of_clique,
+    _resize_clique,
     _scale_clique,
-    _size_of_group,
+    _resize_group,
     _scale_group,
-    _members,
+    _change_members,
     _rename_group,
-    _more_or_fewer_groups,
-    _startup,
-    _starts_after,
-    _labels,
-    _label_value,
-    _variable,
-    _placed,
-    _scheduler,
-    _delay,
-    _replicas,
-    _claims,
-    _sharing,
-    _topology,
-    _mnnvl,
-    _image,
-    _swap,
+    _add_or_remove_group,
+    _change_startup_type,
+    _change_starts_after,
+    _set_label_key,
+    _set_label_value,
+    _set_variable_name,
+    _place_pods,
+    _change_scheduler,
+    _change_termination_delay,
+    _change_replicas,
+    _add_claim_template,
+    _add_resource_sharing,
+    _add_topology_constraint,
+    _add_mnnvl_group,
+    _change_image,
+    _shuffle_cliques,
     _drop_clique,
     _add_clique,
     _long_set_name,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from conformance.grove.admission import durations, topology
-from conformance.grove.admission.defaults import defaulted
+from conformance.grove.admission.defaults import with_defaults
 from conformance.grove.admission.violation import AdmissionFacts, Document, Violation, cliques, groups
 
 LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -24,26 +24,26 @@ MNNVL = "grove.io/mnnvl-group"
 MAX_COMBINED_LENGTH = 45
 
 
-def create(pcs: Document, facts: AdmissionFacts) -> list[Violation]:
+def creation_violations(pcs: Document, facts: AdmissionFacts) -> list[Violation]:
     """Return the violations of a new set."""
-    defaulted_set = defaulted(pcs)
+    defaulted_set = with_defaults(pcs)
     return [
-        *always(defaulted_set, facts),
+        *common_violations(defaulted_set, facts),
         *_pods_of_new_sets(defaulted_set),
         *_mnnvl(defaulted_set, facts),
-        *topology.create(defaulted_set, facts),
+        *topology.creation_violations(defaulted_set, facts),
     ]
 
 
-def left_open(pcs: Document) -> list[str]:
+def open_questions(pcs: Document) -> list[str]:
     """Return the reasons why a set may be rejected although it breaks no rule: upstream's code accepts it, but
     documents reject it or do not mention it."""
     clique_specs = [clique["spec"] for clique in cliques(pcs)]
     reasons = []
     if not all(spec.get("replicas") for spec in clique_specs):
         reasons.append("a clique without replicas (DEF-10)")
-    explicit = pcs["spec"]["template"].get("cliqueStartupType") == "CliqueStartupTypeExplicit"
-    if not explicit and any(spec.get("startsAfter") for spec in clique_specs):
+    is_explicit = pcs["spec"]["template"].get("cliqueStartupType") == "CliqueStartupTypeExplicit"
+    if not is_explicit and any(spec.get("startsAfter") for spec in clique_specs):
         reasons.append("startsAfter without explicit order (VAL-23)")
     sizes = [(spec.get("autoScalingConfig"), spec.get("replicas")) for spec in clique_specs]
     sizes += [(group.get("scaleConfig"), group.get("replicas")) for group in groups(pcs)]
@@ -54,8 +54,8 @@ def left_open(pcs: Document) -> list[str]:
     return reasons
 
 
-def always(defaulted_set: Document, facts: AdmissionFacts) -> Iterator[Violation]:
-    """Yield the violations of a defaulted set by the rules that apply on create and on every update."""
+def common_violations(defaulted_set: Document, facts: AdmissionFacts) -> Iterator[Violation]:
+    """Yield the violations of a with_defaults set by the rules that apply on create and on every update."""
     if defaulted_set["spec"]["replicas"] < 0:
         yield Violation("SCH-20", "spec.replicas")
     if not cliques(defaulted_set):
@@ -83,16 +83,16 @@ def _names(defaulted_set: Document) -> Iterator[Violation]:
             yield Violation("VAL-08", "name")
         if clique and clique not in members and len(name + clique) > MAX_COMBINED_LENGTH:
             yield Violation("VAL-09", "name")
-    if _twice(clique_names):
+    if _has_duplicates(clique_names):
         yield Violation("SCH-02", "cliques")
-    if _twice(clique["spec"]["roleName"] for clique in cliques(defaulted_set)):
+    if _has_duplicates(clique["spec"]["roleName"] for clique in cliques(defaulted_set)):
         yield Violation("VAL-12", "roleName")
     for group in groups(defaulted_set):
         if not _NAME.fullmatch(group["name"]):
             yield Violation("VAL-50", "name")
         if any(len(name + group["name"] + member) > MAX_COMBINED_LENGTH for member in group["cliqueNames"]):
             yield Violation("VAL-10", "name")
-    if _twice(group["name"] for group in groups(defaulted_set)):
+    if _has_duplicates(group["name"] for group in groups(defaulted_set)):
         yield Violation("VAL-58", "podCliqueScalingGroups.name")
 
 
@@ -122,7 +122,7 @@ def _clique(clique: Document) -> Iterator[Violation]:
             names = [variable["name"] for variable in container.get("env") or []]
             if not all(map(_VARIABLE.fullmatch, names)):
                 yield Violation("VAL-42", "name")
-            if _twice(names):
+            if _has_duplicates(names):
                 yield Violation("VAL-43", "env")
 
 
@@ -138,7 +138,7 @@ def _pods_of_new_sets(defaulted_set: Document) -> Iterator[Violation]:
 def _groups(defaulted_set: Document) -> Iterator[Violation]:
     clique_names = {clique["name"] for clique in cliques(defaulted_set)}
     members = [member for group in groups(defaulted_set) for member in group["cliqueNames"]]
-    if _twice(members):
+    if _has_duplicates(members):
         yield Violation("VAL-59", "cliqueNames")
     for clique in cliques(defaulted_set):
         if clique["name"] in members and clique["spec"].get("autoScalingConfig") is not None:
@@ -170,32 +170,34 @@ def _startup(defaulted_set: Document) -> Iterator[Violation]:
             yield Violation("VAL-18", "startsAfter")
         if clique["name"] in listed:
             yield Violation("VAL-19", "startsAfter")
-        if _twice(listed):
+        if _has_duplicates(listed):
             yield Violation("VAL-20", "startsAfter")
         if not set(listed) <= parents.keys():
             yield Violation("VAL-21", "startsAfter")
     # Repeatedly remove all cliques that do not wait for a remaining clique. Cliques that cannot be removed form a cycle
     # or wait for one.
-    waiting = {name: (predecessors & parents.keys()) - {name} for name, predecessors in parents.items()}
-    while unblocked := [name for name, predecessors in waiting.items() if not predecessors]:
+    predecessors_by_name = {name: (predecessors & parents.keys()) - {name} for name, predecessors in parents.items()}
+    while unblocked := [name for name, predecessors in predecessors_by_name.items() if not predecessors]:
         for name in unblocked:
-            del waiting[name]
-        waiting = {name: predecessors - set(unblocked) for name, predecessors in waiting.items()}
-    if waiting:
+            del predecessors_by_name[name]
+        predecessors_by_name = {
+            name: predecessors - set(unblocked) for name, predecessors in predecessors_by_name.items()
+        }
+    if predecessors_by_name:
         yield Violation("VAL-22", "cliques")
 
 
 def _sharing(defaulted_set: Document) -> Iterator[Violation]:
     template = defaulted_set["spec"]["template"]
     claims = template.get("resourceClaimTemplates") or []
-    internal = [claim.get("name") or "" for claim in claims]
+    internal_names = [claim.get("name") or "" for claim in claims]
     for claim in claims:
         if not claim.get("name"):
             yield Violation("VAL-04", "name")
         spec: Any = claim["templateSpec"].get("spec") or {}
         if not (spec.get("devices") or {}).get("requests"):
             yield Violation("VAL-05", "requests")
-    if _twice(internal):
+    if _has_duplicates(internal_names):
         yield Violation("VAL-05b", "name")
     clique_names = {clique["name"] for clique in cliques(defaulted_set)}
     group_names = {group["name"] for group in groups(defaulted_set)}
@@ -206,10 +208,10 @@ def _sharing(defaulted_set: Document) -> Iterator[Violation]:
         names = [entry.get("name") or "" for entry in entries]
         if not all(names):
             yield Violation("VAL-60", "name")
-        if _twice(filter(None, names)):
+        if _has_duplicates(filter(None, names)):
             yield Violation("VAL-61", "name")
         for entry in entries:
-            if entry.get("namespace") and entry.get("name") in internal:
+            if entry.get("namespace") and entry.get("name") in internal_names:
                 yield Violation("VAL-62", "namespace")
             if (entry_filter := entry.get("filter")) is None:
                 continue
@@ -242,6 +244,6 @@ def _mnnvl(defaulted_set: Document, facts: AdmissionFacts) -> Iterator[Violation
             yield Violation("MNV-03", MNNVL)
 
 
-def _twice(values: Iterable[object]) -> bool:
+def _has_duplicates(values: Iterable[object]) -> bool:
     listed = list(values)
     return len(set(listed)) < len(listed)

@@ -10,14 +10,14 @@ from conformance.grove.admission.violation import AdmissionFacts, Document, Viol
 LEAF = "topologyConstraint"
 
 
-def create(defaulted_set: Document, facts: AdmissionFacts) -> list[Violation]:
+def creation_violations(defaulted_set: Document, facts: AdmissionFacts) -> list[Violation]:
     """Return the violations of a new set. The rules are checked in steps, and the first step that finds violations ends
     the check (VTC-01)."""
     scopes = _scopes(defaulted_set)
     if not scopes:
         return []
-    if wrong := list(shape(defaulted_set)):
-        return wrong
+    if shape_violations := list(shape_errors(defaulted_set)):
+        return shape_violations
     if not facts.topology:
         return [Violation("VTC-02", LEAF)]
     return (
@@ -27,7 +27,7 @@ def create(defaulted_set: Document, facts: AdmissionFacts) -> list[Violation]:
     )
 
 
-def update(defaulted_set: Document, stored: Document) -> Iterator[Violation]:
+def update_violations(defaulted_set: Document, stored: Document) -> Iterator[Violation]:
     """Yield a violation for each changed constraint (VTC-20 to VTC-25). Sets with `packDomain` are not modeled."""
     previous_scopes = _scopes(stored)
     current_scopes = _scopes(defaulted_set)
@@ -63,7 +63,7 @@ def _request_of(constraint: Document | None) -> _Request:
     )
 
 
-def shape(defaulted_set: Document) -> Iterator[Violation]:
+def shape_errors(defaulted_set: Document) -> Iterator[Violation]:
     """Yield violations of the schema of constraints, which is checked before all other rules (ADM-04)."""
     for constraint in _scopes(defaulted_set).values():
         if constraint.get("pack") is None and not constraint.get("packDomain"):

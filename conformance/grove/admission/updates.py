@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conformance.grove.admission import model, topology
-from conformance.grove.admission.defaults import defaulted
+from conformance.grove.admission.defaults import with_defaults
 from conformance.grove.admission.violation import AdmissionFacts, Document, Violation, cliques, groups
 
 _CLIQUE_FIELDS = {
@@ -28,17 +28,20 @@ _SET_FIELDS = {
 }
 
 
-def update(pcs: Document, stored: Document, facts: AdmissionFacts) -> list[Violation]:
+def update_violations(pcs: Document, stored: Document, facts: AdmissionFacts) -> list[Violation]:
     """Return the violations of replacing `stored` with `pcs`. Changes are judged only if the new set itself is valid
     (ADM-10)."""
-    defaulted_set, previous_set = defaulted(pcs), defaulted(stored)
+    defaulted_set, previous_set = with_defaults(pcs), with_defaults(stored)
     violations = [
-        *model.always(defaulted_set, facts),
-        *topology.shape(defaulted_set),
-        *_added_to_pods(defaulted_set, previous_set),
+        *model.common_violations(defaulted_set, facts),
+        *topology.shape_errors(defaulted_set),
+        *_pod_field_violations(defaulted_set, previous_set),
     ]
     violations += _mnnvl(defaulted_set, previous_set)
-    return violations or [*_changes(defaulted_set, previous_set), *topology.update(defaulted_set, previous_set)]
+    return violations or [
+        *_changes(defaulted_set, previous_set),
+        *topology.update_violations(defaulted_set, previous_set),
+    ]
 
 
 def _changes(defaulted_set: Document, previous_set: Document) -> Iterator[Violation]:
@@ -51,8 +54,8 @@ def _changes(defaulted_set: Document, previous_set: Document) -> Iterator[Violat
         yield Violation("UPD-02", "cliques")
     if set(names) - set(old_names):
         yield Violation("UPD-03", "name")
-    ordered = template["cliqueStartupType"] != "CliqueStartupTypeAnyOrder"
-    if ordered and any(name in old_names and old_names.index(name) != i for i, name in enumerate(names)):
+    is_ordered = template["cliqueStartupType"] != "CliqueStartupTypeAnyOrder"
+    if is_ordered and any(name in old_names and old_names.index(name) != i for i, name in enumerate(names)):
         yield Violation("UPD-04", "cliques")
     yield from _changed_fields(cliques(defaulted_set), cliques(previous_set), _CLIQUE_FIELDS)
     if len(groups(defaulted_set)) != len(groups(previous_set)):
@@ -73,7 +76,7 @@ def _changed_fields(
                 yield Violation(rule, path[-1])
 
 
-def _added_to_pods(defaulted_set: Document, previous_set: Document) -> Iterator[Violation]:
+def _pod_field_violations(defaulted_set: Document, previous_set: Document) -> Iterator[Violation]:
     """Yield violations of the rule that upstream fails to enforce on updates (DFT-06)."""
     previous_pods = {clique["name"]: clique["spec"]["podSpec"] for clique in cliques(previous_set)}
     for clique in cliques(defaulted_set):

@@ -18,22 +18,22 @@ class LayoutChange:
     after: Layout
 
     @property
-    def opened(self) -> list[Entry]:
+    def new_anchors(self) -> list[Entry]:
         """Return the new anchors."""
         return [entry for entry in self._new() if entry.anchor]
 
     @property
-    def tails(self) -> list[Entry]:
+    def new_tails(self) -> list[Entry]:
         """Return the new gangs that are not anchors."""
         return [entry for entry in self._new() if not entry.anchor]
 
     @property
-    def grown(self) -> dict[str, dict[Key, int]]:
+    def gains_by_gang(self) -> dict[str, dict[Key, int]]:
         """Return the numbers of members that existing gangs have gained, by gang and component."""
         return {key: gained for key, gained in self._differences(1).items() if gained}
 
     @property
-    def shrunk(self) -> dict[str, dict[Key, int]]:
+    def losses_by_gang(self) -> dict[str, dict[Key, int]]:
         """Return the numbers of members that gangs, including removed ones, have lost, by gang and component."""
         return {key: lost for key, lost in self._differences(-1).items() if lost}
 
@@ -44,14 +44,14 @@ class LayoutChange:
         for entry in self._new():
             for key in entry.components():
                 counts[key] = counts.get(key, 0) + entry.size(key)
-        for gained in self.grown.values():
+        for gained in self.gains_by_gang.values():
             for key, count in gained.items():
                 counts[key] = counts.get(key, 0) + count
-        return Batch(bool(self.opened), counts)
+        return Batch(bool(self.new_anchors), counts)
 
     def __bool__(self) -> bool:
         """Return whether the members of any gang have changed. Hashes and dependencies do not count."""
-        return bool(self._new() or self.grown or self.shrunk)
+        return bool(self._new() or self.gains_by_gang or self.losses_by_gang)
 
     def _new(self) -> list[Entry]:
         old_keys = {entry.key for entry in self.before}
@@ -108,39 +108,39 @@ def problems(
     its generation (COH-197); `single_anchor`: whether only one anchor may be opened."""
     in_scope = {component.key: component for component in components}
     earlier_keys = set(before)
-    errors = [*unmoved(change, generation, earlier_keys), *_joining_replicas(change)]
+    errors = [*movement_errors(change, generation, earlier_keys), *_joining_replicas(change)]
     out_of_scope = sorted(change.batch.counts.keys() - in_scope.keys())
     errors += [f"{key.name} is not in the scope of the update, and {change.batch} moves it" for key in out_of_scope]
-    if change.opened:
+    if change.new_anchors:
         is_settled = settled or (lambda entry, key: entry.generation == generation)
         is_ahead = any(
             entry.size(key) and is_settled(entry, key) and (entry.generation != generation or entry.key in earlier_keys)
             for entry in change.before
             for key in in_scope
         )
-        errors += _anchor_problems(change, in_scope, is_settled, unavailable or {}, ahead=is_ahead)
+        errors += _anchor_problems(change, in_scope, is_settled, unavailable or {}, is_ahead=is_ahead)
     else:
         errors += _tail_problems(change, generation)
-    if change.opened and single_anchor and any(e.anchor and e.key not in earlier_keys for e in change.before):
+    if change.new_anchors and single_anchor and any(e.anchor and e.key not in earlier_keys for e in change.before):
         errors.append("a second anchor is opened")
     errors += _over_budget(change, in_scope, unavailable or {})
     return errors
 
 
-def unmoved(change: LayoutChange, generation: str, old: Collection[str]) -> Iterator[str]:
+def movement_errors(change: LayoutChange, generation: str, old: Collection[str]) -> Iterator[str]:
     """Yield errors if the members that a change removes and adds differ, or if members do not move from gangs of other
     generations to gangs of this generation. `old`: keys of the gangs that existed at the start of the update."""
     removed: dict[Key, int] = {}
     entries = {entry.key: entry for entry in (*change.after, *change.before)}
-    for gang, lost_members in change.shrunk.items():
+    for gang, lost_members in change.losses_by_gang.items():
         for key, count in lost_members.items():
             removed[key] = removed.get(key, 0) + count
         if entries[gang].generation == generation and gang not in old:
             yield f"gang {gang} of the new generation loses members"
-    for gang in change.grown:
+    for gang in change.gains_by_gang:
         if entries[gang].generation != generation:
             yield f"gang {gang} of an old generation gains members (COH-164)"
-    for entry in (*change.opened, *change.tails):
+    for entry in (*change.new_anchors, *change.new_tails):
         if entry.generation != generation:
             yield f"gang {entry.key} is new and of another generation than the update"
     if removed != dict(change.batch.counts):
@@ -149,7 +149,7 @@ def unmoved(change: LayoutChange, generation: str, old: Collection[str]) -> Iter
 
 def _joining_replicas(change: LayoutChange) -> Iterator[str]:
     """Yield errors for replicas of scaling groups that join an existing gang."""
-    for gang, gained in change.grown.items():
+    for gang, gained in change.gains_by_gang.items():
         for key in gained:
             if key.kind == "group":
                 yield f"gang {gang} gains replicas of {key.name} after it was created"
@@ -161,21 +161,21 @@ def _anchor_problems(
     settled: Callable[[Entry, Key], bool],
     unavailable: Mapping[Key, int],
     *,
-    ahead: bool,
+    is_ahead: bool,
 ) -> Iterator[str]:
     """Yield the errors of a sub-step that opens an anchor: the anchor must hold the minimum of every component in
     scope, and the sub-step may not do anything else. The anchor may hold less if members that it takes over were
-    unavailable (COH-213), or if some members were of the current template before the update (`ahead`), because
+    unavailable (COH-213), or if some members were of the current template before the update (`is_ahead`), because
     components may then have progressed differently (COH-Q33)."""
-    if len(change.opened) > 1:
-        yield f"{len(change.opened)} anchors are opened at once"
-    if change.tails or change.grown:
+    if len(change.new_anchors) > 1:
+        yield f"{len(change.new_anchors)} anchors are opened at once"
+    if change.new_tails or change.gains_by_gang:
         yield "more than an anchor is made in the sub-step that opens it"
-    for entry in change.opened:
+    for entry in change.new_anchors:
         for key, component in in_scope.items():
             unsettled = sum(e.size(key) for e in change.before if not settled(e, key))
             limit = min(component.minimum, unsettled)
-            may_be_smaller = ahead or any(unavailable.values())
+            may_be_smaller = is_ahead or any(unavailable.values())
             if entry.size(key) > limit or (entry.size(key) < limit and not may_be_smaller):
                 yield f"anchor {entry.key} holds {entry.size(key)} of {key.name}, whose minimum is {component.minimum}"
 
@@ -183,13 +183,13 @@ def _anchor_problems(
 def _tail_problems(change: LayoutChange, generation: str) -> Iterator[str]:
     """Yield the errors of a sub-step without a new anchor: each tail must hold one replica, and pods must join the
     newest anchor of the update."""
-    for entry in change.tails:
+    for entry in change.new_tails:
         if sum(map(entry.size, entry.components())) != 1 or any(key.kind == "clique" for key in entry.components()):
             yield f"gang {entry.key} is no anchor and holds {entry.content()}, not one replica of one scaling group"
     anchors = [entry.key for entry in change.after if entry.anchor and entry.generation == generation]
-    if change.tails and not anchors:
+    if change.new_tails and not anchors:
         yield "replicas get gangs of their own before the update has opened an anchor"
-    for gang in change.grown:
+    for gang in change.gains_by_gang:
         if anchors and gang != _newest(anchors):
             yield f"pods join {gang}, and not the newest anchor {_newest(anchors)}"
 

@@ -32,7 +32,7 @@ class Entry:
     dependent: bool = False
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Return whether the entry has no members; such an entry requests no gang."""
         return not any(self.cliques.values()) and not any(self.groups.values())
 
@@ -90,8 +90,8 @@ def broken_partition(layout: Sequence[Entry], sizes: Mapping[Key, int]) -> list[
     """Return an error for each component whose pods or replicas the gangs do not hold exactly once (COH-059)."""
     errors = []
     for key, size in sorted(sizes.items()):
-        if key.kind == "clique" and (placed := total(layout, key)) != size:
-            errors.append(f"entries hold {placed} of {size} pods of {key.name}")
+        if key.kind == "clique" and (placed_count := total(layout, key)) != size:
+            errors.append(f"entries hold {placed_count} of {size} pods of {key.name}")
         if key.kind == "group" and (replicas := indices(layout, key.name)) != list(range(size)):
             errors.append(f"entries hold replicas {replicas} of {key.name}, which has {size}")
     return errors
@@ -99,4 +99,4 @@ def broken_partition(layout: Sequence[Entry], sizes: Mapping[Key, int]) -> list[
 
 def shape(layout: Iterable[Entry]) -> list[str]:
     """Return the sorted contents of all gangs, without their names, for comparison."""
-    return sorted(f"{'anchor ' if entry.anchor else ''}{entry.content()}" for entry in layout if not entry.empty)
+    return sorted(f"{'anchor ' if entry.anchor else ''}{entry.content()}" for entry in layout if not entry.is_empty)

@@ -14,15 +14,16 @@ from conformance.grove.coherent.model import Component, Key
 
 @dataclass(frozen=True)
 class Batch:
-    """The pods or replicas of each component that one sub-step replaces. `opens`: whether the sub-step opens an anchor
-    that holds all of them; otherwise, each replica of a scaling group gets its own gang, and pods join an anchor."""
+    """The pods or replicas of each component that one sub-step replaces. `opens_anchor`: whether the sub-step opens an
+    anchor that holds all of them; otherwise, each replica of a scaling group gets its own gang, and pods join an
+    anchor."""
 
-    opens: bool
+    opens_anchor: bool
     counts: Mapping[Key, int]
 
     def __str__(self) -> str:
         members = ", ".join(f"{count} {key.name}" for key, count in sorted(self.counts.items()) if count)
-        return ("anchor " if self.opens else "") + "{" + members + "}"
+        return ("anchor " if self.opens_anchor else "") + "{" + members + "}"
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def steps(components: Sequence[Component]) -> Steps:
         return Steps(0, {}, {})
     count = max(1, min(component.replicas // max(1, component.minimum) for component in populated))
     target = {
-        component.key: _floor(component) + (component.replicas - count * _floor(component)) // count
+        component.key: _anchor_size(component) + (component.replicas - count * _anchor_size(component)) // count
         for component in populated
     }
     return Steps(
@@ -84,8 +85,10 @@ def readings(components: Sequence[Component], *, single_anchor: bool = False) ->
     if not any(component.key.kind == "group" for component in components):
         sequences.append(_with_one_anchor(components))
     if single_anchor:
-        sequences = [[Batch(at == 0, batch.counts) for at, batch in enumerate(sequence)] for sequence in sequences]
-    return [sequence for at, sequence in enumerate(sequences) if sequence not in sequences[:at]]
+        sequences = [
+            [Batch(index == 0, batch.counts) for index, batch in enumerate(sequence)] for sequence in sequences
+        ]
+    return [sequence for index, sequence in enumerate(sequences) if sequence not in sequences[:index]]
 
 
 def follows(observed: Sequence[Batch], reading: Sequence[Batch], components: Sequence[Component]) -> bool:
@@ -93,7 +96,7 @@ def follows(observed: Sequence[Batch], reading: Sequence[Batch], components: Seq
     two anchors may be divided into sub-steps differently, as long as no sub-step exceeds maxUnavailable: the texts say
     "at most" (COH-121)."""
     budgets = {component.key: max(1, component.unavailable) for component in components}
-    tails = [batch for batch in observed if not batch.opens]
+    tails = [batch for batch in observed if not batch.opens_anchor]
     within_budgets = all(
         count <= budgets.get(key, 0) for batch in tails for key, count in batch.counts.items() if count
     )
@@ -108,7 +111,7 @@ def _stages(batches: Sequence[Batch]) -> list[tuple[dict[Key, int], dict[Key, in
         counts = {key: count for key, count in batch.counts.items() if count}
         if not counts:
             continue
-        if batch.opens:
+        if batch.opens_anchor:
             stages.append((counts, {}))
             continue
         if not stages:
@@ -125,11 +128,11 @@ def _with_one_anchor(components: Sequence[Component]) -> list[Batch]:
     return list(_step(populated, {component.key: component.replicas for component in populated}))
 
 
-def gangs(components: Sequence[Component]) -> int:
+def count_gangs(components: Sequence[Component]) -> int:
     """Return how many gangs a replica of the set has after an update of all its components (COH-128)."""
     plan = steps(components)
     return plan.count + sum(
-        component.replicas - plan.count * _floor(component)
+        component.replicas - plan.count * _anchor_size(component)
         for component in components
         if component.key.kind == "group" and component.replicas
     )
@@ -137,8 +140,10 @@ def gangs(components: Sequence[Component]) -> int:
 
 def _step(components: Sequence[Component], target: Mapping[Key, int]) -> Iterator[Batch]:
     planned = [component for component in components if component.key in target]
-    yield Batch(True, {component.key: _floor(component) for component in planned})
-    yield from _tails(planned, {component.key: target[component.key] - _floor(component) for component in planned})
+    yield Batch(True, {component.key: _anchor_size(component) for component in planned})
+    yield from _tails(
+        planned, {component.key: target[component.key] - _anchor_size(component) for component in planned}
+    )
 
 
 def _tails(components: Sequence[Component], remaining: Mapping[Key, int]) -> Iterator[Batch]:
@@ -152,6 +157,6 @@ def _tails(components: Sequence[Component], remaining: Mapping[Key, int]) -> Ite
         unmoved = {key: count - batch[key] for key, count in unmoved.items() if count > batch[key]}
 
 
-def _floor(component: Component) -> int:
+def _anchor_size(component: Component) -> int:
     """Return the number of members of a component in an anchor."""
     return max(1, min(component.minimum, component.replicas))

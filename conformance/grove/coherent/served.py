@@ -16,7 +16,7 @@ FEATURE = "coherent"
 """The feature of an implementation that serves PodGangMaps and the strategy Coherent."""
 FIRST_TEXT = "coherent-first-text"
 """The feature of an implementation that serves both without maxUnavailable, like the first text of the proposal."""
-WORD = "podgangmaps"
+MAPS_WORD = "podgangmaps"
 """A word that occurs in the manifests of every implementation that serves PodGangMaps."""
 
 
@@ -40,7 +40,7 @@ class Served:
         return frozenset({FEATURE} if self.budget else {FEATURE, FIRST_TEXT})
 
     @property
-    def by_epoch(self) -> bool:
+    def is_by_epoch(self) -> bool:
         """Return whether PodGangMaps have the form of the line `maps` (GM-30)."""
         return self.maps and self.key == "epoch"
 

@@ -41,10 +41,10 @@ def replica(gang_map: Document | None) -> int | None:
 def entries(gang_map: Document | None) -> Layout:
     """Return the gangs that a map requests, in its order; entries without members are left out."""
     gangs = (gang for entry in gang_maps.entry_documents(gang_map) for gang in _gangs(entry))
-    return tuple(entry for entry in gangs if not entry.empty)
+    return tuple(entry for entry in gangs if not entry.is_empty)
 
 
-def by_epoch(gang_map: Document | None) -> bool:
+def is_by_epoch(gang_map: Document | None) -> bool:
     """Return whether the entries of a map are keyed by epochs. If so, the labels of a PodGang name its entry, and
     nothing is known about a PodGang before it exists."""
     return any(text(entry, "epoch") and not text(entry, "name") for entry in items(gang_map, "spec", "entries"))
@@ -53,14 +53,15 @@ def by_epoch(gang_map: Document | None) -> bool:
 def empty_entries(gang_map: Document | None) -> list[str]:
     """Return the keys of a map's entries that have no members."""
     all_entries = items(gang_map, "spec", "entries")
-    return [_key(entry) for entry in all_entries if all(gang.empty for gang in _gangs(entry))]
+    return [_key(entry) for entry in all_entries if all(gang.is_empty for gang in _gangs(entry))]
 
 
-def without_last(gang_map: Document | None) -> list[Mapping[str, Any]]:
+def entries_without_last(gang_map: Document | None) -> list[Mapping[str, Any]]:
     """Return the entries of a map except the last one that has members."""
     all_entries = items(gang_map, "spec", "entries")
     last_filled = max(
-        (place for place, entry in enumerate(all_entries) if not all(gang.empty for gang in _gangs(entry))), default=-1
+        (place for place, entry in enumerate(all_entries) if not all(gang.is_empty for gang in _gangs(entry))),
+        default=-1,
     )
     return [entry for place, entry in enumerate(all_entries) if place != last_filled]
 
@@ -89,14 +90,14 @@ def key_of(gang: Document | None, groups: Mapping[str, str]) -> str:
     return f"{epoch}/{replicas.pop()}" if len(replicas) == 1 else epoch
 
 
-def gang_done(gang: Document | None) -> bool:
+def gang_was_ready(gang: Document | None) -> bool:
     """Return whether a PodGang's status reports that it is or was Ready (COH-015, COH-087, COH-088)."""
     if text(gang, "status", "lastReady"):
         return True
     return "True" in (condition_is(gang, "Ready"), condition_is(gang, "Available"))
 
 
-def gang_scheduled(gang: Document | None) -> bool:
+def gang_was_scheduled(gang: Document | None) -> bool:
     """Return whether a PodGang's status reports that it is or was scheduled (COH-086)."""
     return text(gang, "status", "lastScheduled") != "" or condition_is(gang, "Scheduled") == "True"
 
@@ -112,19 +113,19 @@ def scope(pcs: Document | None) -> set[tuple[str, str]]:
     """Return the components that a set's update must roll: kind and template name (COH-010, COH-068). A clique may also
     be listed by the names of its PodCliques in all replicas."""
     progress, object_name = updates.progress(pcs), re.compile(rf"^{re.escape(name(pcs))}-\d+-")
-    cliques = _first(progress, "updatedStandalonePodCliques", "inScopeStandalonePodCliques")
-    groups = _first(progress, "updatedPodCliqueScalingGroups", "inScopePodCliqueScalingGroups")
+    cliques = _first_texts(progress, "updatedStandalonePodCliques", "inScopeStandalonePodCliques")
+    groups = _first_texts(progress, "updatedPodCliqueScalingGroups", "inScopePodCliqueScalingGroups")
     return {("clique", object_name.sub("", member, 1)) for member in cliques} | {("group", member) for member in groups}
 
 
 def in_flight(pcs: Document | None) -> dict[int, list[str]]:
     """Return the gangs that a set reports as in flight, by replica: their names or epochs (COH-011)."""
-    return {index: _in_flight(entry) for entry, index in _turns(pcs)}
+    return {index: _in_flight(entry) for entry, index in _updating_entries(pcs)}
 
 
 def stalls(pcs: Document | None) -> dict[int, str]:
     """Return the reasons for stalled updates that a set reports, by replica (COH-012)."""
-    messages = {index: text(entry, "errorMessage") or text(entry, "message") for entry, index in _turns(pcs)}
+    messages = {index: text(entry, "errorMessage") or text(entry, "message") for entry, index in _updating_entries(pcs)}
     return {index: words for index, words in messages.items() if words}
 
 
@@ -166,7 +167,7 @@ def _gangs(entry: Document) -> Iterator[Entry]:
     key, generation = _key(entry), text(entry, "podCliqueSetGenerationHash")
     cliques = {member: count for member, count in _numbers(at(entry, "podCliques")).items() if count}
     groups = {member: group_indices for member, group_indices in _groups(entry).items() if group_indices}
-    dependent = _depends(entry)
+    dependent = _has_dependencies(entry)
     role = text(entry, "role")
     if role in ("", ANCHOR_ROLE):
         yield Entry(key, generation, cliques, groups, _entry_is_anchor(entry, cliques, dependent), dependent)
@@ -185,12 +186,12 @@ def _entry_is_anchor(entry: Document, cliques: Mapping[str, int], dependent: boo
     nothing or holds standalone pods (COH-009)."""
     if role := text(entry, "role"):
         return role == ANCHOR_ROLE
-    if marked := mapping(entry, "labels").get(ANCHOR):
-        return marked == "true"
+    if anchor_label := mapping(entry, "labels").get(ANCHOR):
+        return anchor_label == "true"
     return bool(cliques) or not dependent
 
 
-def _depends(entry: Document) -> bool:
+def _has_dependencies(entry: Document) -> bool:
     """Return whether an entry depends on other entries, by a selector or by names or epochs (COH-007)."""
     value = at(entry, "dependsOn")
     if isinstance(value, list):
@@ -207,7 +208,7 @@ def _groups(entry: Document) -> dict[str, tuple[int, ...]]:
     )
 
 
-def _turns(pcs: Document | None) -> Iterator[tuple[Document, int]]:
+def _updating_entries(pcs: Document | None) -> Iterator[tuple[Document, int]]:
     for entry in items(updates.progress(pcs), "currentlyUpdating"):
         index = number(entry, "replicaIndex")
         if not text(entry, "updateEndedAt"):
@@ -215,11 +216,11 @@ def _turns(pcs: Document | None) -> Iterator[tuple[Document, int]]:
 
 
 def _in_flight(entry: Document) -> list[str]:
-    single = text(entry, "inFlightEpoch")
-    return _first(entry, "inFlightPodGangs", "inFlightEpochs") or ([single] if single else [])
+    single_epoch = text(entry, "inFlightEpoch")
+    return _first_texts(entry, "inFlightPodGangs", "inFlightEpochs") or ([single_epoch] if single_epoch else [])
 
 
-def _first(document: Document, *fields: str) -> list[str]:
+def _first_texts(document: Document, *fields: str) -> list[str]:
     return next((values for field in fields if (values := texts(document, field))), [])
 
 

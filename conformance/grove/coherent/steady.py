@@ -18,7 +18,7 @@ def problems(change: LayoutChange, sizes: Mapping[Key, int]) -> list[str]:
 def _growth_problems(change: LayoutChange) -> Iterator[str]:
     """Yield errors unless only pods of standalone cliques join existing gangs, and each joins the newest gang that
     holds its clique (COH-245)."""
-    for gang, gained in change.grown.items():
+    for gang, gained in change.gains_by_gang.items():
         for key in gained:
             if key.kind == "group":
                 yield f"gang {gang} gains replicas of {key.name}: each has a gang of its own (COH-240)"
@@ -27,7 +27,7 @@ def _growth_problems(change: LayoutChange) -> Iterator[str]:
 
 
 def _new_gang_problems(change: LayoutChange) -> Iterator[str]:
-    for entry in (*change.opened, *change.tails):
+    for entry in (*change.new_anchors, *change.new_tails):
         if entry.anchor:
             yield f"gang {entry.key} is new and an anchor"
         if any(key.kind == "clique" for key in entry.components()):
@@ -61,9 +61,13 @@ def _has_moved(change: LayoutChange, group: str, index: int) -> bool:
 def _newest_with(change: LayoutChange, key: Key) -> str:
     """Return the gang with the highest numeric suffix among the gangs that hold pods of a clique; empty if not all
     names have such a suffix."""
-    holding = [entry.key for entry in change.before if entry.size(key)]
-    suffixes = {name: name.rpartition("-")[2] for name in holding}
-    numbered = {name: int(suffix) for name, suffix in suffixes.items() if suffix.isdigit()}
-    if len(numbered) == 1 and len(holding) == 1:
-        return holding[0]
-    return max(numbered, key=lambda name: numbered[name]) if len(numbered) == len(holding) and holding else ""
+    holding_gangs = [entry.key for entry in change.before if entry.size(key)]
+    suffixes = {name: name.rpartition("-")[2] for name in holding_gangs}
+    numbers_by_gang = {name: int(suffix) for name, suffix in suffixes.items() if suffix.isdigit()}
+    if len(numbers_by_gang) == 1 and len(holding_gangs) == 1:
+        return holding_gangs[0]
+    return (
+        max(numbers_by_gang, key=lambda name: numbers_by_gang[name])
+        if len(numbers_by_gang) == len(holding_gangs) and holding_gangs
+        else ""
+    )

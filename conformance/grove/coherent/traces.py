@@ -20,7 +20,7 @@ _MEMBER = re.compile(r"(?P<name>[A-Za-z]+)(?:(?P<count>\d+)|\[(?P<indices>[\d,]+
 
 
 @dataclass(frozen=True)
-class Sub:
+class TraceWrite:
     """One write of the map. `begins`: the generation of the update that starts with it, if any; `unavailable`: the
     numbers of members of the batch that were already unavailable."""
 
@@ -39,7 +39,7 @@ class Trace:
     about: str
     components: tuple[Component, ...]
     changed: tuple[Key, ...]
-    writes: tuple[Sub, ...]
+    writes: tuple[TraceWrite, ...]
     whole: bool
     """Whether the trace shows every sub-step of an update in which nothing fails."""
 
@@ -99,7 +99,7 @@ def _trace(entry: Mapping[str, Any]) -> Trace:
         components,
         tuple(component.key for component in components if component.key.name in entry["changes"]),
         tuple(
-            Sub(
+            TraceWrite(
                 layout(write["gangs"]),
                 write.get("begins", ""),
                 {component.key: write.get("unavailable", {}).get(component.key.name, 0) for component in components},

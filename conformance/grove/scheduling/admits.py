@@ -30,17 +30,17 @@ def refusal(node: Node, group: Group) -> Refusal | None:
             _tolerates(t, taint) for t in group.demands.get("tolerations", ())
         ):
             return Refusal("OR-15", f"the taint {taint['key']} is not tolerated")
-    reason = unselected(node, group)
+    reason = selection_problem(node, group)
     return Refusal("OR-16", reason) if reason else None
 
 
-def unselected(node: Node, group: Group) -> str:
+def selection_problem(node: Node, group: Group) -> str:
     """Return the reason why the node selector or required node affinity of a group does not select the node; empty if
     both select it."""
-    if wrong := {k: v for k, v in group.demands.get("nodeSelector", {}).items() if node.labels.get(k) != v}:
-        return f"the node selector asks for {wrong}"
+    if mismatches := {k: v for k, v in group.demands.get("nodeSelector", {}).items() if node.labels.get(k) != v}:
+        return f"the node selector asks for {mismatches}"
     terms = group.demands.get("nodeAffinity")
-    matches = terms is None or any(_term(term, node) for term in terms)
+    matches = terms is None or any(_matches_term(term, node) for term in terms)
     return "" if matches else "the required node affinity does not match"
 
 
@@ -54,13 +54,13 @@ def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
     return toleration["key"] == taint["key"] and (exists or same_value)
 
 
-def _term(term: Mapping[str, Any], node: Node) -> bool:
+def _matches_term(term: Mapping[str, Any], node: Node) -> bool:
     """Return whether all expressions of a term hold. A term without expressions matches nothing."""
     expressions = term.get("matchExpressions", [])
-    return bool(expressions) and all(_holds(e, node.labels.get(e["key"])) for e in expressions)
+    return bool(expressions) and all(_matches_expression(e, node.labels.get(e["key"])) for e in expressions)
 
 
-def _holds(expression: Mapping[str, Any], value: str | None) -> bool:
+def _matches_expression(expression: Mapping[str, Any], value: str | None) -> bool:
     operator, values = expression["operator"], expression.get("values", [])
     if operator == "Exists":
         return value is not None
@@ -73,7 +73,7 @@ def _holds(expression: Mapping[str, Any], value: str | None) -> bool:
     if operator == "In":
         return value in values
     try:
-        have, bound = int(value), int(values[0])
+        label_number, limit = int(value), int(values[0])
     except (ValueError, IndexError):
         return False
-    return have > bound if operator == "Gt" else operator == "Lt" and have < bound
+    return label_number > limit if operator == "Gt" else operator == "Lt" and label_number < limit

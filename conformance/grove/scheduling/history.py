@@ -11,50 +11,54 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from conformance.grove.scheduling.instance import Instance, SchedulingOutcome, admitted
+from conformance.grove.scheduling.instance import Instance, SchedulingOutcome, is_admitted
 from conformance.grove.scheduling.rules import Breach, safety, verdict
 
 
 @dataclass(frozen=True)
-class Bound:
+class PodBound:
     """A pod was bound to a node. `gang` and `group` are empty if the pod does not belong to a gang."""
 
     pod: str
     gang: str
     group: str
     node: str
-    moved: str = ""
+    replaced_pod: str = ""
     """The running pod that this pod replaces after an eviction; empty if there is none."""
 
 
 @dataclass(frozen=True)
-class PodGone:
+class PodDeleted:
     """A pod is gone: either a running pod of the instance, or a pod that was bound in this history."""
 
     pod: str
 
 
-def judged(instance: Instance, steps: Iterable[Bound | PodGone], *, recreated: bool = False) -> list[Breach]:
+def find_breaches(
+    instance: Instance, steps: Iterable[PodBound | PodDeleted], *, recreated: bool = False
+) -> list[Breach]:
     """Return the distinct breaches during the steps, then the breaches at the end. `recreated`: see
     `SchedulingOutcome`."""
-    alive: dict[str, Bound] = {}
+    alive: dict[str, PodBound] = {}
     evicted: set[str] = set()
     breaches: dict[Breach, None] = {}
     admitted_gangs: set[str] = set()
     for step in steps:
-        if isinstance(step, Bound):
+        if isinstance(step, PodBound):
             alive[step.pod] = step
         elif alive.pop(step.pod, None) is None:
             evicted.add(step.pod)
-        current = outcome(alive.values(), evicted, recreated=recreated)
-        admitted_gangs |= {gang.name for gang in instance.gangs if admitted(instance, current, gang)}
-        breaches |= dict.fromkeys(safety(instance, current))
-    end = verdict(instance, outcome(alive.values(), evicted, recreated=recreated))
-    breaches |= dict.fromkeys(_lost(breach) if breach.gang in admitted_gangs else breach for breach in end)
+        current_outcome = outcome(alive.values(), evicted, recreated=recreated)
+        admitted_gangs |= {gang.name for gang in instance.gangs if is_admitted(instance, current_outcome, gang)}
+        breaches |= dict.fromkeys(safety(instance, current_outcome))
+    final_breaches = verdict(instance, outcome(alive.values(), evicted, recreated=recreated))
+    breaches |= dict.fromkeys(
+        _as_partial_eviction(breach) if breach.gang in admitted_gangs else breach for breach in final_breaches
+    )
     return list(breaches)
 
 
-def _lost(breach: Breach) -> Breach:
+def _as_partial_eviction(breach: Breach) -> Breach:
     """Return the breach of a gang that had its minimum earlier: such a gang was not placed partially, but evicted
     partially."""
     if breach.rule not in ("GS-20", "GS-21"):
@@ -62,11 +66,11 @@ def _lost(breach: Breach) -> Breach:
     return replace(breach, rule="GS-31", text=f"was placed as a whole, and pods of it were evicted: {breach.text}")
 
 
-def outcome(bound: Iterable[Bound], evicted: Iterable[str] = (), *, recreated: bool = False) -> SchedulingOutcome:
+def outcome(bound: Iterable[PodBound], evicted: Iterable[str] = (), *, recreated: bool = False) -> SchedulingOutcome:
     """Return the outcome in which exactly these pods are bound."""
     placed: dict[str, dict[str, Counter[str]]] = {}
     alive = list(bound)
     for pod in (pod for pod in alive if pod.gang):
         placed.setdefault(pod.gang, {}).setdefault(pod.group, Counter())[pod.node] += 1
     victims = frozenset(evicted)
-    return SchedulingOutcome(placed, victims, recreated, victims.intersection(pod.moved for pod in alive))
+    return SchedulingOutcome(placed, victims, recreated, victims.intersection(pod.replaced_pod for pod in alive))

@@ -38,13 +38,13 @@ class Node:
 
 @dataclass(frozen=True)
 class Group:
-    """A pod group: at least `minimum` and at most `desired` pods, each of which requests `asks`. If pods are gated or
-    missing, the minimum may be unreachable."""
+    """A pod group: at least `minimum` and at most `desired` pods, each of which requests the same resources. If pods
+    are gated or missing, the minimum may be unreachable."""
 
     name: str
     minimum: int
     desired: int
-    asks: Resources
+    requests: Resources
     required: str = ""
     preferred: str = ""
     demands: Mapping[str, Any] = field(default_factory=dict)
@@ -96,19 +96,19 @@ class RunningPod:
 
     name: str
     node: str
-    asks: Resources
+    requests: Resources
     priority: int = 0
     gang: str = ""
     group: str = ""
     state: Literal["running", "terminating", "finished"] = "running"
 
     @property
-    def holds(self) -> bool:
+    def occupies_node(self) -> bool:
         """Return whether the pod takes up capacity on its node (GS-S40)."""
         return self.state != "finished"
 
     @property
-    def counts(self) -> bool:
+    def is_active(self) -> bool:
         """Return whether the pod counts as a pod of its gang."""
         return self.state == "running"
 
@@ -164,7 +164,7 @@ class Instance:
         return next(node for node in self.nodes if node.name == name)
 
     @property
-    def zero_minimums(self) -> bool:
+    def has_zero_minimum(self) -> bool:
         """Return whether a pod group has the minimum 0, whose meaning is open (GS-45)."""
         return any(group.minimum == 0 for gang in self.gangs for group in gang.groups)
 
@@ -176,7 +176,7 @@ class Instance:
         """Return the instance that starts from the result of `outcome`, with `change` applied."""
         new_nodes = {node.name: node for node in change.nodes}
         nodes = [new_nodes.pop(node.name, node) for node in self.nodes] + list(new_nodes.values())
-        running = [pod for pod in self.running if pod.name not in outcome.evicted] + list(bound(self, outcome))
+        running = [pod for pod in self.running if pod.name not in outcome.evicted] + list(bound_pods(self, outcome))
         return replace(
             self,
             nodes=tuple(nodes),
@@ -185,7 +185,7 @@ class Instance:
         )
 
 
-def bound(instance: Instance, outcome: SchedulingOutcome) -> Iterator[RunningPod]:
+def bound_pods(instance: Instance, outcome: SchedulingOutcome) -> Iterator[RunningPod]:
     """Yield the pods that an outcome bound, with generated names."""
     for gang in instance.gangs:
         for group in gang.groups:
@@ -193,7 +193,7 @@ def bound(instance: Instance, outcome: SchedulingOutcome) -> Iterator[RunningPod
             for node, count in outcome.of(gang.name, group.name).items():
                 for _ in range(count):
                     name = f"{gang.name}-{group.name}-new-{number}"
-                    yield RunningPod(name, node, group.asks, gang.priority, gang.name, group.name)
+                    yield RunningPod(name, node, group.requests, gang.priority, gang.name, group.name)
                     number += 1
 
 
@@ -202,7 +202,7 @@ def survivors(instance: Instance, outcome: SchedulingOutcome, gang: str, group: 
     return Counter(
         pod.node
         for pod in instance.running
-        if (pod.gang, pod.group) == (gang, group) and pod.counts and pod.name not in outcome.evicted
+        if (pod.gang, pod.group) == (gang, group) and pod.is_active and pod.name not in outcome.evicted
     )
 
 
@@ -211,18 +211,18 @@ def members(instance: Instance, outcome: SchedulingOutcome, gang: str, group: st
     return survivors(instance, outcome, gang, group) + Counter(outcome.of(gang, group))
 
 
-def admitted(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool:
+def is_admitted(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool:
     """Return whether each group has its minimum at the end. This always holds for a gang whose minimums are all zero
     (GS-45)."""
     return all(members(instance, outcome, gang.name, group.name).total() >= group.minimum for group in gang.groups)
 
 
-def free(instance: Instance, outcome: SchedulingOutcome) -> dict[str, dict[str, int]]:
+def free_capacity(instance: Instance, outcome: SchedulingOutcome) -> dict[str, dict[str, int]]:
     """Return the free capacity of each node; negative if it is exceeded."""
     free_amounts = {node.name: dict(node.capacity) for node in instance.nodes}
-    for pod in (*instance.running, *bound(instance, outcome)):
-        if pod.holds and pod.name not in outcome.evicted and pod.node in free_amounts:
-            for resource, amount in pod.asks.items():
+    for pod in (*instance.running, *bound_pods(instance, outcome)):
+        if pod.occupies_node and pod.name not in outcome.evicted and pod.node in free_amounts:
+            for resource, amount in pod.requests.items():
                 if resource in free_amounts[pod.node]:
                     free_amounts[pod.node][resource] -= amount
     return free_amounts

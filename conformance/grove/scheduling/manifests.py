@@ -32,11 +32,11 @@ from conformance.grove.scheduling.instance import (
 Manifest = dict[str, Any]
 
 HOSTNAME = "kubernetes.io/hostname"
-KEYS: Mapping[str, str] = MappingProxyType(
+LABEL_KEYS: Mapping[str, str] = MappingProxyType(
     {"block": "kubernetes.io/block", "rack": "kubernetes.io/rack", HOST: HOSTNAME}
 )
 _RESOURCES = {"gpus": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
-_PLENTY = {"cpu": 1000, "memory": 10000}
+_DEFAULT_CAPACITY = {"cpu": 1000, "memory": 10000}
 FOREIGN_GATE = "example.com/held"
 """The scheduling gate of pods that the instance describes as gated."""
 
@@ -56,7 +56,7 @@ class Testbed:
     """Taints of the pool's nodes."""
     tolerations: tuple[Mapping[str, str], ...] = ()
     """The tolerations that every pod needs for these nodes."""
-    keys: Mapping[str, str] = field(default_factory=lambda: KEYS)
+    keys: Mapping[str, str] = field(default_factory=lambda: LABEL_KEYS)
     """Label key in the instance → label key of the nodes. Other keys are used unchanged."""
     gates: bool = False
     """Whether pods of scaled gangs start with Grove's gate, which the suite removes when an operator would (GS-03)."""
@@ -66,7 +66,7 @@ class Testbed:
         return object_name(*filter(None, (self.prefix,)), *parts)
 
     @property
-    def tag(self) -> Mapping[str, str]:
+    def scenario_label(self) -> Mapping[str, str]:
         """Return the label of every gang and pod."""
         return {labels.BY_HAND: self.prefix or self.pool}
 
@@ -123,8 +123,8 @@ def topology_binding(instance: Instance, testbed: Testbed) -> Manifest | None:
     """Return the ClusterTopologyBinding that the gangs of an instance name, with only the levels that they use, because
     some schedulers expect every level on each node (KAI-07); None if the gangs have no constraints."""
     scopes = [scope for gang in instance.gangs for scope in gang.scopes]
-    used = {key for scope in scopes for key in (scope.required, scope.preferred) if key}
-    levels = [{"domain": key, "key": testbed.key(key)} for key in KEYS if key in used]
+    used_keys = {key for scope in scopes for key in (scope.required, scope.preferred) if key}
+    levels = [{"domain": key, "key": testbed.key(key)} for key in LABEL_KEYS if key in used_keys]
     if not levels:
         return None
     metadata = {"name": testbed.pool}
@@ -147,12 +147,12 @@ def pods(instance: Instance, testbed: Testbed) -> list[Manifest]:
             names = [(name, gates) for name in _pending_names(instance, gang, group, testbed)]
             names += [(name, (*gates, FOREIGN_GATE)) for name in _gated_names(gang, group, testbed)]
             for name, pod_gates in names:
-                pod = _pod(name, group.asks, gang.priority, testbed, group.demands, pod_labels)
+                pod = _pod(name, group.requests, gang.priority, testbed, group.demands, pod_labels)
                 manifests.append(_with_gates(pod, pod_gates))
     return manifests
 
 
-def running(instance: Instance, testbed: Testbed) -> list[Manifest]:
+def running_pods(instance: Instance, testbed: Testbed) -> list[Manifest]:
     """Return the running pods, already bound. The caller deletes the pods that are `terminating` (a finalizer holds
     them) and ends the pods that are `finished`."""
     manifests = []
@@ -161,7 +161,7 @@ def running(instance: Instance, testbed: Testbed) -> list[Manifest]:
         group = gang.group(pod.group) if gang else None
         pod_labels = _pod_labels(gang, group, testbed) if gang and group else {}
         demands = group.demands if group else {}
-        manifest = _pod(testbed.name(pod.name), pod.asks, instance.priority(pod), testbed, demands, pod_labels)
+        manifest = _pod(testbed.name(pod.name), pod.requests, instance.priority(pod), testbed, demands, pod_labels)
         manifest["spec"]["nodeName"] = testbed.node(pod.node)
         manifests.append(manifest)
     return manifests
@@ -172,9 +172,9 @@ def recreated_name(pod: RunningPod, testbed: Testbed) -> str:
     return testbed.name(pod.name, "again")
 
 
-def recreated(instance: Instance, pod: RunningPod, testbed: Testbed) -> Manifest:
+def recreated_pod(instance: Instance, pod: RunningPod, testbed: Testbed) -> Manifest:
     """Return the pod that replaces an evicted pod, as its owner creates it: without a node."""
-    [manifest] = running(replace(instance, running=(pod,)), testbed)
+    [manifest] = running_pods(replace(instance, running=(pod,)), testbed)
     spec = {key: value for key, value in manifest["spec"].items() if key != "nodeName"}
     return {**manifest, "metadata": {**manifest["metadata"], "name": recreated_name(pod, testbed)}, "spec": spec}
 
@@ -202,7 +202,7 @@ def outcome(instance: Instance, observed: Iterable[Mapping[str, Any]], testbed: 
     groups = {testbed.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
     alive = {pod["metadata"]["name"]: pod for pod in observed if not pod["metadata"].get("deletionTimestamp")}
     running_pods = {testbed.name(pod.name): pod for pod in instance.running}
-    recreated = {recreated_name(pod, testbed): pod.name for pod in instance.running}
+    original_names = {recreated_name(pod, testbed): pod.name for pod in instance.running}
     placed: dict[str, dict[str, Counter[str]]] = {}
     for name, pod in alive.items():
         node, clique = pod["spec"].get("nodeName"), pod["metadata"].get("labels", {}).get(labels.CLIQUE)
@@ -210,7 +210,7 @@ def outcome(instance: Instance, observed: Iterable[Mapping[str, Any]], testbed: 
             gang, group = groups[clique]
             placed.setdefault(gang, {}).setdefault(group, Counter())[nodes_of.get(node, node)] += 1
     evicted = {pod.name for name, pod in running_pods.items() if pod.state == "running" and name not in alive}
-    replacements = {old: alive[new] for new, old in recreated.items() if new in alive and old in evicted}
+    replacements = {old: alive[new] for new, old in original_names.items() if new in alive and old in evicted}
     moved = frozenset(old for old, pod in replacements.items() if pod["spec"].get("nodeName"))
     gang_pods_recreated = any(pod.gang for pod in instance.running if pod.name in replacements)
     return SchedulingOutcome(placed, frozenset(evicted), gang_pods_recreated, moved)
@@ -218,7 +218,7 @@ def outcome(instance: Instance, observed: Iterable[Mapping[str, Any]], testbed: 
 
 def _node(node: Node, testbed: Testbed) -> Manifest:
     node_labels = dict(testbed.label(key, value) for key, value in node.labels.items())
-    capacity = {**{_RESOURCES[name]: amount for name, amount in _PLENTY.items()}, **_amounts(node.capacity)}
+    capacity = {**{_RESOURCES[name]: amount for name, amount in _DEFAULT_CAPACITY.items()}, **_amounts(node.capacity)}
     amounts = {name: f"{amount}Gi" if name == "memory" else str(amount) for name, amount in capacity.items()}
     amounts["pods"] = "110"
     spec: Manifest = {"taints": [dict(taint) for taint in (*testbed.taints, *node.taints)]}
@@ -249,7 +249,7 @@ def _gang(instance: Instance, gang: Gang, testbed: Testbed) -> Manifest:
     metadata: Manifest = {
         "name": testbed.name(gang.name),
         "namespace": testbed.namespace,
-        "labels": {labels.SCHEDULER: testbed.scheduler, **testbed.tag},
+        "labels": {labels.SCHEDULER: testbed.scheduler, **testbed.scenario_label},
     }
     if gang.scopes:
         metadata["annotations"] = {labels.TOPOLOGY: testbed.pool}
@@ -260,7 +260,7 @@ def _podgroup(instance: Instance, gang: Gang, group: Group, testbed: Testbed) ->
     running_names = [
         testbed.name(pod.name)
         for pod in instance.running
-        if (pod.gang, pod.group) == (gang.name, group.name) and pod.counts
+        if (pod.gang, pod.group) == (gang.name, group.name) and pod.is_active
     ]
     missing = [testbed.name(gang.name, group.name, "missing", str(i)) for i in range(group.missing or 0)]
     all_names = [
@@ -284,7 +284,7 @@ def _constraint(constrained: Gang | Group | Scope, testbed: Testbed) -> Manifest
 
 
 def _pending_names(instance: Instance, gang: Gang, group: Group, testbed: Testbed) -> list[str]:
-    running_count = sum((pod.gang, pod.group) == (gang.name, group.name) and pod.counts for pod in instance.running)
+    running_count = sum((pod.gang, pod.group) == (gang.name, group.name) and pod.is_active for pod in instance.running)
     return [testbed.name(gang.name, group.name, str(number)) for number in range(max(0, group.desired - running_count))]
 
 
@@ -327,25 +327,25 @@ def _pod(
         ]
     if claim := demands.get("claim"):
         spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
-    metadata = {"name": name, "namespace": testbed.namespace, "labels": {**pod_labels, **testbed.tag}}
+    metadata = {"name": name, "namespace": testbed.namespace, "labels": {**pod_labels, **testbed.scenario_label}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": restricted(spec)}
 
 
 def _containers(amounts: Mapping[str, str], demands: Mapping[str, Any]) -> Manifest:
     """Return the containers of a pod that requests these amounts, and pod-level resources if CPU and memory are
     requested by the pod itself."""
-    main: Manifest = {"name": "main", "image": "registry.example/x:1"}
+    main_container: Manifest = {"name": "main", "image": "registry.example/x:1"}
     if ports := demands.get("hostPorts"):
-        main["ports"] = [{"containerPort": port, "hostPort": port} for port in ports]
+        main_container["ports"] = [{"containerPort": port, "hostPort": port} for port in ports]
     devices = {name: amount for name, amount in amounts.items() if "/" in name}
     shared = {name: amount for name, amount in amounts.items() if "/" not in name}
     requested_by = demands.get("requestedBy", "containers")
     if requested_by == "containers":
-        return {"containers": [{**main, "resources": {"limits": dict(amounts)}}]}
-    containers = [{**main, "resources": {"limits": devices}}]
+        return {"containers": [{**main_container, "resources": {"limits": dict(amounts)}}]}
+    containers = [{**main_container, "resources": {"limits": devices}}]
     if requested_by == "pod":
-        second = {"name": "beside", "image": "registry.example/x:1"}
-        return {"containers": [*containers, second], "resources": {"requests": shared, "limits": shared}}
+        second_container = {"name": "beside", "image": "registry.example/x:1"}
+        return {"containers": [*containers, second_container], "resources": {"requests": shared, "limits": shared}}
     init_container: Manifest = {"name": "first", "image": "registry.example/x:1", "resources": {"limits": shared}}
     if requested_by == "sidecar":
         init_container["restartPolicy"] = "Always"

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain, combinations, product
 
-from conformance.grove.scheduling.instance import Gang, Instance, Placed, SchedulingOutcome, Spread, members, survivors
-from conformance.grove.scheduling.rules import forbidden, free_capacity, settled_domains, verdict
+from conformance.grove.scheduling.instance import (
+    Gang,
+    Instance,
+    Placed,
+    SchedulingOutcome,
+    Spread,
+    free_capacity,
+    members,
+    survivors,
+)
+from conformance.grove.scheduling.rules import must_breaches, settled_domains, verdict
 from conformance.grove.scheduling.search import distributions
 
 
-def permitted(instance: Instance) -> Iterator[SchedulingOutcome]:
+def permitted_outcomes(instance: Instance) -> Iterator[SchedulingOutcome]:
     """Yield every outcome at rest without a MUST breach, each once. Only for small instances: about 6 nodes, 8 pods, 3
     gangs.
 
@@ -20,15 +29,15 @@ def permitted(instance: Instance) -> Iterator[SchedulingOutcome]:
     for evicted in _evictions(instance):
         for placed in _placements(instance, list(instance.gangs), SchedulingOutcome(evicted=evicted)):
             outcome = SchedulingOutcome(placed, evicted)
-            if not forbidden(verdict(instance, outcome)):
+            if not must_breaches(verdict(instance, outcome)):
                 yield outcome
 
 
-def recommended(instance: Instance) -> list[SchedulingOutcome]:
+def recommended_outcomes(instance: Instance) -> list[SchedulingOutcome]:
     """Return the permitted outcomes without a SHOULD breach that have the best score."""
-    good = [outcome for outcome in permitted(instance) if not verdict(instance, outcome)]
-    best = max((score(instance, outcome) for outcome in good), default=1.0)
-    return [outcome for outcome in good if score(instance, outcome) == best]
+    candidates = [outcome for outcome in permitted_outcomes(instance) if not verdict(instance, outcome)]
+    best = max((score(instance, outcome) for outcome in candidates), default=1.0)
+    return [outcome for outcome in candidates if score(instance, outcome) == best]
 
 
 def score(instance: Instance, outcome: SchedulingOutcome) -> float:
@@ -39,15 +48,17 @@ def score(instance: Instance, outcome: SchedulingOutcome) -> float:
     for gang in instance.gangs:
         for scope in gang.scopes:
             nodes = chain.from_iterable(members(instance, outcome, gang.name, group) for group in scope.groups)
-            used = {labels.get(node, {}).get(scope.preferred, f"none of {node}") for node in nodes}
-            if scope.preferred and used:
-                scores.append(1 / len(used))
+            used_domains = {labels.get(node, {}).get(scope.preferred, f"none of {node}") for node in nodes}
+            if scope.preferred and used_domains:
+                scores.append(1 / len(used_domains))
     return sum(scores) / len(scores) if scores else 1.0
 
 
 def _evictions(instance: Instance) -> Iterator[frozenset[str]]:
-    highest = max((gang.priority for gang in instance.gangs), default=0)
-    names = [pod.name for pod in instance.running if pod.state == "running" and instance.priority(pod) < highest]
+    highest_priority = max((gang.priority for gang in instance.gangs), default=0)
+    names = [
+        pod.name for pod in instance.running if pod.state == "running" and instance.priority(pod) < highest_priority
+    ]
     for size in range(len(names) + 1):
         yield from map(frozenset, combinations(names, size))
 

@@ -18,13 +18,13 @@ from conformance.grove.scheduling.instance import (
     Instance,
     RunningPod,
     SchedulingOutcome,
-    admitted,
-    free,
+    free_capacity,
+    is_admitted,
     members,
     survivors,
 )
-from conformance.grove.scheduling.pairs import clashes, paired, unmet
-from conformance.grove.scheduling.search import FreeCapacity, distributions, fits, required_scopes, surely_fits
+from conformance.grove.scheduling.pairs import clashes, clashes_at_rest, has_pair_demands
+from conformance.grove.scheduling.search import distributions, fits, required_scopes, surely_fits
 
 Level = Literal["MUST", "SHOULD"]
 NO_DOMAIN = ""
@@ -52,14 +52,14 @@ class Breach:
 def verdict(instance: Instance, outcome: SchedulingOutcome) -> list[Breach]:
     """Return all breaches of an outcome at rest. Progress is judged only for outcomes without other MUST breaches,
     because it would be misleading otherwise."""
-    breaches = [*safety(instance, outcome), *whole(instance, outcome), *_victims(instance, outcome)]
-    breaches += [Breach(*clash) for clash in unmet(instance, outcome)]
-    if not forbidden(breaches):
-        breaches += [*_progress(instance, outcome), *_thrift(instance, outcome)]
+    breaches = [*safety(instance, outcome), *partial_gangs(instance, outcome), *_victim_breaches(instance, outcome)]
+    breaches += [Breach(*clash) for clash in clashes_at_rest(instance, outcome)]
+    if not must_breaches(breaches):
+        breaches += [*_progress_breaches(instance, outcome), *_costly_evictions(instance, outcome)]
     return breaches
 
 
-def forbidden(breaches: list[Breach]) -> list[Breach]:
+def must_breaches(breaches: list[Breach]) -> list[Breach]:
     """Return the breaches that make an outcome forbidden."""
     return [breach for breach in breaches if breach.level == "MUST"]
 
@@ -69,23 +69,23 @@ def forbidden(breaches: list[Breach]) -> list[Breach]:
 
 def safety(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
     """Yield the breaches of rules that apply at every moment: capacity, nodes, clashing pods, domains, base gangs."""
-    yield from _capacity(instance, outcome)
+    yield from _capacity_breaches(instance, outcome)
     yield from (Breach(*clash) for clash in clashes(instance, outcome))
     for gang in instance.gangs:
-        yield from _places(instance, outcome, gang)
-        yield from _domains(instance, outcome, gang)
-        yield from _base(instance, outcome, gang)
+        yield from _node_breaches(instance, outcome, gang)
+        yield from _domain_breaches(instance, outcome, gang)
+        yield from _base_gang_order(instance, outcome, gang)
 
 
-def _capacity(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
-    free_before = free(instance, SchedulingOutcome(evicted=outcome.evicted))
-    for node, free_amounts in free(instance, outcome).items():
+def _capacity_breaches(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
+    free_before = free_capacity(instance, SchedulingOutcome(evicted=outcome.evicted))
+    for node, free_amounts in free_capacity(instance, outcome).items():
         for resource, amount in free_amounts.items():
             if amount < min(0, free_before[node][resource]):
                 yield Breach("OR-1", "", f"node {node} exceeds its {resource} by {-amount}")
 
 
-def _places(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> Iterator[Breach]:
+def _node_breaches(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> Iterator[Breach]:
     nodes = {node.name: node for node in instance.nodes}
     for group in gang.groups:
         spread = outcome.of(gang.name, group.name)
@@ -100,7 +100,7 @@ def _places(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> Itera
             yield Breach("OR-2", gang.name, f"{group.name} has {count} pods, {group.desired} are desired")
 
 
-def _domains(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> Iterator[Breach]:
+def _domain_breaches(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> Iterator[Breach]:
     labels = {node.name: node.labels for node in instance.nodes}
     for scope in required_scopes(gang):
 
@@ -121,8 +121,8 @@ def _domains(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> Iter
             )
 
 
-def _base(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> Iterator[Breach]:
-    if not gang.base or not outcome.placed.get(gang.name) or _base_stands(instance, outcome, gang):
+def _base_gang_order(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> Iterator[Breach]:
+    if not gang.base or not outcome.placed.get(gang.name) or _is_base_admitted(instance, outcome, gang):
         return
     if not any(survivors(instance, outcome, gang.base, group) for group in _groups(instance, gang.base)):
         yield Breach("GS-03", gang.name, f"has pods bound, but its base gang {gang.base} is below its minimum")
@@ -132,20 +132,20 @@ def _groups(instance: Instance, gang: str) -> list[str]:
     return [group.name for other in instance.gangs if other.name == gang for group in other.groups]
 
 
-def _base_stands(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool:
-    """Return whether the base gang of a scaled gang is admitted at the end. True for all other gangs."""
+def _is_base_admitted(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool:
+    """Return whether the base gang of a scaled gang is is_admitted at the end. True for all other gangs."""
     base = next((other for other in instance.gangs if other.name == gang.base), None)
-    return not gang.base or (base is not None and admitted(instance, outcome, base))
+    return not gang.base or (base is not None and is_admitted(instance, outcome, base))
 
 
 # Rules that apply when the cluster is at rest.
 
 
-def whole(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
+def partial_gangs(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
     """Yield a breach for each gang that is partially bound. A gang must have its whole minimum or no pods at all, but a
     gang that has lost pods may stay below its minimum (GS-41)."""
     for gang in instance.gangs:
-        if not any(outcome.placed.get(gang.name, {}).values()) or admitted(instance, outcome, gang):
+        if not any(outcome.placed.get(gang.name, {}).values()) or is_admitted(instance, outcome, gang):
             continue
         if any(survivors(instance, outcome, gang.name, group.name) for group in gang.groups):
             continue
@@ -155,35 +155,35 @@ def whole(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
         yield Breach("GS-21" if surplus else "GS-20", gang.name, f"is bound in part: {', '.join(shortfalls)}")
 
 
-def _victims(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
+def _victim_breaches(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
     """Yield breaches about evicted pods and the gangs for which they were evicted (GS-30 to GS-32)."""
     victims = [pod for pod in instance.running if pod.name in outcome.victims]
     if unknown_victims := outcome.victims - {pod.name for pod in victims}:
         yield Breach("OR-8", "", f"evicted {', '.join(sorted(unknown_victims))}, which were not running")
     if not victims:
         return
-    yield from _torn(instance, victims)
+    yield from _partial_evictions(instance, victims)
     bound = [gang for gang in instance.gangs if any(outcome.placed.get(gang.name, {}).values())]
     for pod in victims:
         if not any(gang.priority > instance.priority(pod) for gang in bound):
             text = f"{pod.name} was evicted, but no gang of higher priority was placed"
             yield Breach("GS-30", pod.gang, text, victim=pod.name)
-    yield from _bereft(instance, victims)
-    yield from _needless(instance, outcome, victims, bound)
+    yield from _orphaned_gangs(instance, victims)
+    yield from _needless_evictions(instance, outcome, victims, bound)
 
 
-def _bereft(instance: Instance, victims: list[RunningPod]) -> Iterator[Breach]:
+def _orphaned_gangs(instance: Instance, victims: list[RunningPod]) -> Iterator[Breach]:
     """Yield a breach for each scaled gang that keeps running without its base gang (GS-31)."""
-    still_running = [pod for pod in instance.running if pod not in victims and pod.counts]
+    still_running = [pod for pod in instance.running if pod not in victims and pod.is_active]
     evicted_gangs = {pod.gang for pod in victims} - {pod.gang for pod in still_running}
     for gang in instance.gangs:
         if gang.base and gang.base in evicted_gangs and any(pod.gang == gang.name for pod in still_running):
             yield Breach("GS-31", gang.name, f"still runs, although its base gang {gang.base} was evicted", "SHOULD")
 
 
-def _torn(instance: Instance, victims: list[RunningPod]) -> Iterator[Breach]:
+def _partial_evictions(instance: Instance, victims: list[RunningPod]) -> Iterator[Breach]:
     for gang in instance.gangs:
-        gang_pods = [pod for pod in instance.running if pod.gang == gang.name and pod.counts]
+        gang_pods = [pod for pod in instance.running if pod.gang == gang.name and pod.is_active]
         evicted = {pod.name for pod in victims if pod.gang == gang.name}
         if not evicted or evicted == {pod.name for pod in gang_pods}:
             continue
@@ -191,14 +191,16 @@ def _torn(instance: Instance, victims: list[RunningPod]) -> Iterator[Breach]:
             Counter(p.group for p in gang_pods),
             Counter(p.group for p in gang_pods if p.name not in evicted),
         )
-        torn = [g for g in gang.groups if counts_after[g.name] < min(g.minimum, counts_before[g.name])]
-        if torn:
+        partial_groups = [g for g in gang.groups if counts_after[g.name] < min(g.minimum, counts_before[g.name])]
+        if partial_groups:
             yield Breach(
-                "GS-31", gang.name, f"was evicted in part: {torn[0].name} is left with {counts_after[torn[0].name]}"
+                "GS-31",
+                gang.name,
+                f"was evicted in part: {partial_groups[0].name} is left with {counts_after[partial_groups[0].name]}",
             )
 
 
-def _needless(
+def _needless_evictions(
     instance: Instance, outcome: SchedulingOutcome, victims: list[RunningPod], bound: list[Gang]
 ) -> Iterator[Breach]:
     """Yield a breach if a legal subset of the victims would have sufficed; judged only if there is exactly one
@@ -223,7 +225,7 @@ def _needless(
     )
     for subset in subsets:
         smaller = SchedulingOutcome({}, frozenset(pod.name for pod in subset))
-        if any(_torn(instance, [pod for pod in victims if pod in subset])):
+        if any(_partial_evictions(instance, [pod for pod in victims if pod in subset])):
             continue
         if _minimum_fits(instance, replace(smaller, placed=remaining), preemptor):
             names = ", ".join(sorted(smaller.evicted)) or "none"
@@ -236,24 +238,26 @@ def _goes_with_base(instance: Instance, outcome: SchedulingOutcome, pod: Running
     if gang is None or not gang.base or gang.base not in evicted_gangs:
         return False
     base = instance.gang(gang.base)
-    return not admitted(instance, outcome, base)
+    return not is_admitted(instance, outcome, base)
 
 
-def _progress(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
+def _progress_breaches(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
     """Yield breaches for gangs and pods that wait although they could be placed, or although gangs of lower priority
     were placed."""
-    for gang in waiting(instance, outcome):
+    for gang in waiting_gangs(instance, outcome):
         if _minimum_fits(instance, outcome, gang):
             yield Breach("GS-26", gang.name, "waits, although its minimums fit into the free capacity")
             continue
-        lower = {other.name for other in instance.gangs if other.priority < gang.priority}
-        upper = {name: groups for name, groups in outcome.placed.items() if name not in lower}
-        if upper.keys() != outcome.placed.keys() and _minimum_fits(instance, replace(outcome, placed=upper), gang):
+        lower_gangs = {other.name for other in instance.gangs if other.priority < gang.priority}
+        upper_placements = {name: groups for name, groups in outcome.placed.items() if name not in lower_gangs}
+        if upper_placements.keys() != outcome.placed.keys() and _minimum_fits(
+            instance, replace(outcome, placed=upper_placements), gang
+        ):
             yield Breach("GS-28", gang.name, "waits, but would fit without gangs of lower priority that were placed")
         elif _fits_without_extras(instance, outcome, gang):
             yield Breach("OR-6", gang.name, "waits, but would fit if other gangs had no extra pods", "SHOULD")
     for gang in instance.gangs:
-        if admitted(instance, outcome, gang) and _pending(instance, outcome, gang):
+        if is_admitted(instance, outcome, gang) and _pending(instance, outcome, gang):
             for group in gang.groups:
                 count = members(instance, outcome, gang.name, group.name).total()
                 if count < group.desired and _fits(instance, outcome, gang, {group.name: 1}):
@@ -262,27 +266,27 @@ def _progress(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach
                     yield Breach("GS-26", gang.name, pending, extra=extra)
 
 
-def waiting(instance: Instance, outcome: SchedulingOutcome) -> list[Gang]:
+def waiting_gangs(instance: Instance, outcome: SchedulingOutcome) -> list[Gang]:
     """Return the gangs that are below their minimum and whose pods are pending. Scaled gangs are included only once
-    their base gang is admitted (OR-7)."""
+    their base gang is is_admitted (OR-7)."""
     return [
         gang
         for gang in instance.gangs
-        if not admitted(instance, outcome, gang)
+        if not is_admitted(instance, outcome, gang)
         and _pending(instance, outcome, gang)
-        and _base_stands(instance, outcome, gang)
+        and _is_base_admitted(instance, outcome, gang)
     ]
 
 
-def certain(instance: Instance, outcome: SchedulingOutcome, breach: Breach) -> bool:
+def certainly_fits(instance: Instance, outcome: SchedulingOutcome, breach: Breach) -> bool:
     """Return whether a gang that needlessly waits according to `breach` (GS-26, GS-28) fits regardless of how its pods
     are placed one by one, so that a scheduler needs no search to place it."""
     gang = instance.gang(breach.gang)
-    if paired(instance) or len(required_scopes(gang)) > 1:  # choosing outer domains is also a search
+    if has_pair_demands(instance) or len(required_scopes(gang)) > 1:  # choosing outer domains is also a search
         return False
     if breach.rule == "GS-28":
-        lower = {other.name for other in instance.gangs if other.priority < gang.priority}
-        outcome = replace(outcome, placed={name: of for name, of in outcome.placed.items() if name not in lower})
+        lower_gangs = {other.name for other in instance.gangs if other.priority < gang.priority}
+        outcome = replace(outcome, placed={name: of for name, of in outcome.placed.items() if name not in lower_gangs})
     counts = {group.name: _lacking(instance, outcome, gang, group) for group in gang.groups}
     capacity, domains = free_capacity(instance, outcome), settled_domains(instance, outcome, gang)
     return surely_fits(instance, gang, counts, capacity, domains)
@@ -293,10 +297,10 @@ def _pending(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool
     if any(group.minimum > group.desired for group in gang.groups):
         return False
     has_lost_pods = any(pod.gang == gang.name and pod.name in outcome.evicted for pod in instance.running)
-    return (outcome.recreated or not has_lost_pods) and _base_stands(instance, outcome, gang)
+    return (outcome.recreated or not has_lost_pods) and _is_base_admitted(instance, outcome, gang)
 
 
-def _thrift(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
+def _costly_evictions(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
     """Yield breaches of the order in which victims must be chosen: pods above minimums before whole gangs, then lower
     priorities first (OR-8, GS-32)."""
     victims = [pod for pod in instance.running if pod.name in outcome.victims]
@@ -311,17 +315,19 @@ def _thrift(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
         _minimum_fits(instance, spared, gang) for spared in _without_spares(instance, gang.priority)
     ):
         yield Breach("GS-32", gang.name, "evicted a gang where pods above minimums would have sufficed", "SHOULD")
-    cheaper = _without_spares(instance, highest)
+    cheaper_outcomes = _without_spares(instance, highest)
     if essential_victims:
-        lower = {pod.name for pod in instance.running if instance.priority(pod) < highest and pod.state == "running"}
-        cheaper = iter(
+        lower_gangs = {
+            pod.name for pod in instance.running if instance.priority(pod) < highest and pod.state == "running"
+        }
+        cheaper_outcomes = iter(
             [
                 SchedulingOutcome(
-                    evicted=frozenset(lower | {pod.name for pod in victims if pod not in essential_victims})
+                    evicted=frozenset(lower_gangs | {pod.name for pod in victims if pod not in essential_victims})
                 )
             ]
         )
-    if any(candidate.evicted and _minimum_fits(instance, candidate, gang) for candidate in cheaper):
+    if any(candidate.evicted and _minimum_fits(instance, candidate, gang) for candidate in cheaper_outcomes):
         yield Breach("GS-32", gang.name, "evicted pods of a higher priority than necessary", "SHOULD")
 
 
@@ -338,7 +344,9 @@ def _without_spares(instance: Instance, priority: int) -> Iterator[SchedulingOut
     choices: list[list[tuple[str, ...]]] = []
     for gang in instance.gangs:
         for group in gang.groups if gang.priority < priority else ():
-            group_pods = [p.name for p in instance.running if (p.gang, p.group) == (gang.name, group.name) and p.counts]
+            group_pods = [
+                p.name for p in instance.running if (p.gang, p.group) == (gang.name, group.name) and p.is_active
+            ]
             if len(group_pods) > group.minimum:
                 choices.append(list(combinations(group_pods, len(group_pods) - group.minimum)))
     for chosen_pods in product(*choices) if choices else ():
@@ -349,7 +357,7 @@ def _fits_without_extras(instance: Instance, outcome: SchedulingOutcome, gang: G
     """Return whether the gang's minimums fit if gangs of the same or lower priority give up their new extra pods."""
     choices: list[list[tuple[str, str, Mapping[str, int]]]] = []
     for other in instance.gangs:
-        if other.priority <= gang.priority and admitted(instance, outcome, other):
+        if other.priority <= gang.priority and is_admitted(instance, outcome, other):
             for group in other.groups:
                 spread = outcome.of(other.name, group.name)
                 bound_before = survivors(instance, outcome, other.name, group.name).total()
@@ -382,25 +390,20 @@ def _lacking(instance: Instance, outcome: SchedulingOutcome, gang: Gang, group: 
 
 def _fits(instance: Instance, outcome: SchedulingOutcome, gang: Gang, counts: Mapping[str, int]) -> bool:
     capacity, domains = free_capacity(instance, outcome), settled_domains(instance, outcome, gang)
-    if not paired(instance):
+    if not has_pair_demands(instance):
         return fits(instance, gang, counts, capacity, domains)
     return any(
-        not any(chain(clashes(instance, extended), unmet(instance, extended)))
+        not any(chain(clashes(instance, extended), clashes_at_rest(instance, extended)))
         for spreads in distributions(instance, gang, counts, capacity, domains)
-        for extended in [_with(outcome, gang, spreads)]
+        for extended in [_with_pods(outcome, gang, spreads)]
     )
 
 
-def _with(outcome: SchedulingOutcome, gang: Gang, spreads: Mapping[str, Mapping[str, int]]) -> SchedulingOutcome:
+def _with_pods(outcome: SchedulingOutcome, gang: Gang, spreads: Mapping[str, Mapping[str, int]]) -> SchedulingOutcome:
     """Return an outcome with more pods of a gang."""
     groups = outcome.placed.get(gang.name, {})
     added = {group: Counter(groups.get(group, {})) + Counter(spread) for group, spread in spreads.items()}
     return replace(outcome, placed={**outcome.placed, gang.name: {**groups, **added}})
-
-
-def free_capacity(instance: Instance, outcome: SchedulingOutcome) -> FreeCapacity:
-    """Return the free capacity of each node."""
-    return free(instance, outcome)
 
 
 def settled_domains(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> dict[int, str]:

@@ -10,11 +10,11 @@ from conformance.grove.scheduling.scenarios import Expectation, Scenario
 
 NO_PREFERENCES, ONE_LEVEL = "no-preferred-topology", "one-topology-level"
 """Features of schedulers whose API cannot express preferred domains, or nested domains."""
-TRIES = 60
+MAX_TRIES = 60
 """Maximum number of generated instances for each instance that is used."""
 
 
-class _Enough(Exception):
+class _EnoughInstances(Exception):
     """Enough instances were found."""
 
 
@@ -30,7 +30,7 @@ def scenarios(number: int, count: int, checks: tuple[str, ...], features: Collec
 
     @seed(number)
     @settings(
-        max_examples=count * TRIES,
+        max_examples=count * MAX_TRIES,
         phases=[Phase.generate],
         verbosity=Verbosity.quiet,
         report_multiple_bugs=False,
@@ -42,16 +42,16 @@ def scenarios(number: int, count: int, checks: tuple[str, ...], features: Collec
     @given(instances())
     def draw(instance: Instance) -> None:
         if len(chosen_instances) == count:
-            raise _Enough
+            raise _EnoughInstances
         if (
             instance not in chosen_instances
-            and playable(instance)
-            and contended(instance)
-            and expressible(instance, features)
+            and is_playable(instance)
+            and is_contended(instance)
+            and is_expressible(instance, features)
         ):
             chosen_instances.append(instance)
 
-    with contextlib.suppress(_Enough):
+    with contextlib.suppress(_EnoughInstances):
         draw()
     about = f"drawn with seed {number}"
     return [_scenario(f"drawn-{i}", about, instance, checks) for i, instance in enumerate(chosen_instances)]
@@ -62,16 +62,16 @@ def _scenario(name: str, about: str, instance: Instance, checks: tuple[str, ...]
     return Scenario(name, about, named_instance, Expectation(), checks=checks)
 
 
-def playable(instance: Instance) -> bool:
+def is_playable(instance: Instance) -> bool:
     """Return whether the contract defines the outcome of the instance. No minimum may be 0, whose meaning is open
     (GS-45). No gang may have lower priority than a scaled gang, because the gates of scaled gangs are removed only
     after such a gang may have been placed, which is not a mistake."""
-    scaled = [gang for gang in instance.gangs if gang.base]
-    overtaken = any(other.priority < gang.priority for gang in scaled for other in instance.gangs)
-    return not overtaken and not instance.zero_minimums
+    scaled_gangs = [gang for gang in instance.gangs if gang.base]
+    can_be_overtaken = any(other.priority < gang.priority for gang in scaled_gangs for other in instance.gangs)
+    return not can_be_overtaken and not instance.has_zero_minimum
 
 
-def expressible(instance: Instance, features: Collection[str]) -> bool:
+def is_expressible(instance: Instance, features: Collection[str]) -> bool:
     """Return whether the constraints of the instance can be expressed for a scheduler with these features."""
     scopes = [scope for gang in instance.gangs for scope in gang.scopes]
     if NO_PREFERENCES in features and any(scope.preferred for scope in scopes):
@@ -80,9 +80,9 @@ def expressible(instance: Instance, features: Collection[str]) -> bool:
     return ONE_LEVEL not in features or max(required, default=0) <= 1
 
 
-def contended(instance: Instance) -> bool:
+def is_contended(instance: Instance) -> bool:
     """Return whether a gang is waiting, there are several nodes, and not everything fits."""
-    demand = sum(group.asks.get("gpus", 0) * group.desired for gang in instance.gangs for group in gang.groups)
+    demand = sum(group.requests.get("gpus", 0) * group.desired for gang in instance.gangs for group in gang.groups)
     supply = sum(node.capacity.get("gpus", 0) for node in instance.nodes if node.schedulable)
-    waits = any(gang.name not in {pod.gang for pod in instance.running} for gang in instance.gangs)
-    return waits and len(instance.nodes) > 1 and 0 < supply < demand
+    has_waiting_gang = any(gang.name not in {pod.gang for pod in instance.running} for gang in instance.gangs)
+    return has_waiting_gang and len(instance.nodes) > 1 and 0 < supply < demand

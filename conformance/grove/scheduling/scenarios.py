@@ -23,11 +23,11 @@ from conformance.grove.scheduling.instance import (
     SchedulingOutcome,
     Scope,
 )
-from conformance.grove.scheduling.pairs import PAIRED
+from conformance.grove.scheduling.pairs import PAIR_DEMANDS
 
 SCHEMA = "scenarios.schema.json"
 RESOURCES = ("gpus", "cpu", "memory")
-_DEMANDS = ("nodeSelector", "tolerations", "nodeAffinity", "claim", "requestedBy", *PAIRED)
+_DEMANDS = ("nodeSelector", "tolerations", "nodeAffinity", "claim", "requestedBy", *PAIR_DEMANDS)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Scenario:
     enumerable: bool = True
     change: InstanceChange | None = None
     """The change to make after the instance has come to rest, if any."""
-    afterwards: Expectation = Expectation()
+    expected_after_change: Expectation = Expectation()
     checks: tuple[str, ...] = ()
     """The requirements that a forbidden outcome can break; an outcome fails the requirements that are about its
     breaches."""
@@ -192,7 +192,7 @@ def _group(entry: Mapping[str, Any]) -> Group:
 
 def _running(entry: Mapping[str, Any], instance: Instance) -> RunningPod:
     gang, group = entry.get("gang", ""), entry.get("group", "")
-    asks = instance.gang(gang).group(group).asks if gang else {"gpus": 1, **_resources(entry)}
+    asks = instance.gang(gang).group(group).requests if gang else {"gpus": 1, **_resources(entry)}
     state = entry.get("state", "running")
     return RunningPod(entry["name"], entry["node"], asks, entry.get("priority", 0), gang, group, state)
 
@@ -248,7 +248,7 @@ def _running_entry(pod: RunningPod) -> dict[str, Any]:
     if pod.gang:
         entry |= {"gang": pod.gang, "group": pod.group}
     else:
-        entry |= {"priority": pod.priority, **pod.asks}
+        entry |= {"priority": pod.priority, **pod.requests}
     return entry if pod.state == "running" else {**entry, "state": pod.state}
 
 
@@ -262,7 +262,7 @@ def _gang_entry(gang: Gang) -> dict[str, Any]:
             "name": group.name,
             "min": group.minimum,
             "desired": group.desired,
-            **group.asks,
+            **group.requests,
             **_keys(group),
             **group.demands,
             **{key: value for key in ("gated", "missing") if (value := getattr(group, key)) is not None},

@@ -20,7 +20,7 @@ Domains = Mapping[int, str]
 """Index in `required_scopes(gang)` → the label value that all pods of the scope must share."""
 
 
-TRIES = 5_000
+MAX_STATES = 5_000
 """Maximum number of states that `surely_fits` examines."""
 
 
@@ -50,27 +50,27 @@ def surely_fits(
     labels = [
         sorted({node.labels[scope.key] for node in instance.nodes if scope.key in node.labels}) for scope in scopes
     ]
-    tries = iter(range(TRIES))
+    remaining_states = iter(range(MAX_STATES))
     return any(
-        _sure(instance, gang, counts, capacity, dict(enumerate(chosen)), tries)
+        _surely_fits(instance, gang, counts, capacity, dict(enumerate(chosen)), remaining_states)
         for chosen in product(*([domains[i]] if i in domains else values for i, values in enumerate(labels)))
     )
 
 
-def _sure(
+def _surely_fits(
     instance: Instance,
     gang: Gang,
     counts: Mapping[str, int],
     capacity: FreeCapacity,
     domains: Domains,
-    tries: Iterator[int],
+    remaining_states: Iterator[int],
 ) -> bool:
     scopes, visited = required_scopes(gang), set[object]()
     keys = {
         group.name: [(scope.key, domains[i]) for i, scope in enumerate(scopes) if group.name in scope.groups]
         for group in gang.groups
     }
-    usable = {
+    usable_nodes = {
         group.name: [
             node
             for node in instance.nodes
@@ -79,23 +79,25 @@ def _sure(
         for group in gang.groups
     }
 
-    def sure(unplaced: Mapping[str, int], capacity: FreeCapacity) -> bool:
+    def always_fits(unplaced: Mapping[str, int], capacity: FreeCapacity) -> bool:
         state = (tuple(unplaced.values()), tuple(tuple(free.values()) for free in capacity.values()))
         if state in visited or not any(unplaced.values()):
             return True
-        if next(tries, None) is None:
+        if next(remaining_states, None) is None:
             return False
         for group in (group for group in gang.groups if unplaced.get(group.name)):
-            nodes = [node for node in usable[group.name] if _holds(capacity[node.name], group.asks, 1)]
+            nodes = [
+                node for node in usable_nodes[group.name] if _count_fitting(capacity[node.name], group.requests, 1)
+            ]
             next_unplaced = {**unplaced, group.name: unplaced[group.name] - 1}
             if not nodes or not all(
-                sure(next_unplaced, without(capacity, group.asks, {node.name: 1})) for node in nodes
+                always_fits(next_unplaced, without(capacity, group.requests, {node.name: 1})) for node in nodes
             ):
                 return False
         visited.add(state)
         return True
 
-    return sure(counts, capacity)
+    return always_fits(counts, capacity)
 
 
 def distributions(
@@ -117,7 +119,7 @@ def _groups(
     if not groups:
         yield {}
         return
-    group, rest = groups[0], groups[1:]
+    group, other_groups = groups[0], groups[1:]
     scopes = required_scopes(gang)
     indices = [index for index, scope in enumerate(scopes) if group.name in scope.groups]
     for chosen in _choices(instance, scopes, indices, domains):
@@ -126,8 +128,10 @@ def _groups(
             for node in instance.nodes
             if admits(node, group) and all(node.labels.get(scopes[i].key) == chosen[i] for i in indices)
         ]
-        for spread in _spreads(nodes, group.asks, counts[group.name], capacity):
-            for remaining in _groups(instance, gang, rest, counts, without(capacity, group.asks, spread), chosen):
+        for spread in _spreads(nodes, group.requests, counts[group.name], capacity):
+            for remaining in _groups(
+                instance, gang, other_groups, counts, without(capacity, group.requests, spread), chosen
+            ):
                 yield {group.name: spread, **remaining}
 
 
@@ -149,7 +153,7 @@ def _choices(
 
 def _spreads(nodes: list[Node], asks: Resources, count: int, capacity: FreeCapacity) -> Iterator[dict[str, int]]:
     """Yield every way to put `count` pods on `nodes`."""
-    capacities = [_holds(capacity[node.name], asks, count) for node in nodes]
+    capacities = [_count_fitting(capacity[node.name], asks, count) for node in nodes]
     capacity_after = [sum(capacities[i:]) for i in range(len(capacities) + 1)]
 
     def spread(index: int, unplaced: int) -> Iterator[dict[str, int]]:
@@ -158,14 +162,14 @@ def _spreads(nodes: list[Node], asks: Resources, count: int, capacity: FreeCapac
             return
         if capacity_after[index] < unplaced:
             return
-        for here in range(min(capacities[index], unplaced), -1, -1):
-            for rest in spread(index + 1, unplaced - here):
-                yield {nodes[index].name: here, **rest} if here else rest
+        for node_count in range(min(capacities[index], unplaced), -1, -1):
+            for other_groups in spread(index + 1, unplaced - node_count):
+                yield {nodes[index].name: node_count, **other_groups} if node_count else other_groups
 
     yield from spread(0, count)
 
 
-def _holds(capacity: Mapping[str, int], asks: Resources, count: int) -> int:
+def _count_fitting(capacity: Mapping[str, int], asks: Resources, count: int) -> int:
     """Return how many of `count` pods fit on a node."""
     limits = [capacity[resource] // amount for resource, amount in asks.items() if amount and resource in capacity]
     return max(0, min([count, *limits]))
@@ -175,6 +179,9 @@ def without(capacity: FreeCapacity, asks: Resources, spread: Spread) -> FreeCapa
     """Return the remaining capacity after placing pods."""
     remaining = dict(capacity)
     for node, count in spread.items():
-        here = capacity[node]
-        remaining[node] = {**here, **{r: here[r] - amount * count for r, amount in asks.items() if r in here}}
+        node_count = capacity[node]
+        remaining[node] = {
+            **node_count,
+            **{r: node_count[r] - amount * count for r, amount in asks.items() if r in node_count},
+        }
     return remaining

@@ -22,8 +22,8 @@ from conformance.grove.scheduling.instance import (
     RunningPod,
     SchedulingOutcome,
     Scope,
+    free_capacity,
 )
-from conformance.grove.scheduling.rules import free_capacity
 from conformance.grove.scheduling.search import distributions
 
 RACK, BLOCK = "rack", "block"
@@ -101,13 +101,13 @@ def _node(draw: DrawFn, number: int) -> Node:
 
 
 @st.composite
-def _gang(draw: DrawFn, name: str, earlier: list[Gang]) -> Gang:
+def _gang(draw: DrawFn, name: str, earlier_gangs: list[Gang]) -> Gang:
     groups = tuple(draw(_group(letter)) for letter in "pqr"[: draw(st.sampled_from((1, 2, 1, 2, 3)))])
     configs: tuple[Scope, ...] = ()
     if len(groups) > 1 and draw(st.booleans()):
         some_groups = tuple(group.name for group in groups[: draw(st.integers(1, len(groups) - 1))])
         configs = (Scope(some_groups, draw(_keys), draw(_soft_keys)),)
-    bases = [gang for gang in earlier if not gang.base]
+    bases = [gang for gang in earlier_gangs if not gang.base]
     base = draw(st.sampled_from([None, None, *bases])) if bases else None
     # A scaled gang has the priority of its base gang, because both belong to the same set.
     priority = base.priority if base else draw(st.sampled_from((0, 5)))
@@ -143,15 +143,15 @@ def _with_running_gang(draw: DrawFn, instance: Instance, name: str) -> Instance:
     )
     if not placements or not 0 < sum(counts.values()) < 6:
         return instance
-    chosen = draw(st.sampled_from(placements))
+    chosen_placement = draw(st.sampled_from(placements))
     pods = [
         (group, node)
         for group in gang.groups
-        for node, count in chosen.get(group.name, {}).items()
+        for node, count in chosen_placement.get(group.name, {}).items()
         for _ in range(count)
     ]
     running = [
-        RunningPod(f"{name}-{number}", node, group.asks, 0, gang.name, group.name)
+        RunningPod(f"{name}-{number}", node, group.requests, 0, gang.name, group.name)
         for number, (group, node) in enumerate(pods)
     ]
     if len(running) > 1 and draw(st.integers(0, 2)) == 0:
@@ -166,7 +166,7 @@ def _with_single_pods(draw: DrawFn, instance: Instance) -> Instance:
         nodes_with_room = [node.name for node in instance.nodes if capacity[node.name]["gpus"] > 0]
         if nodes_with_room:
             state = draw(_states)
-            chosen, priority = draw(st.sampled_from(nodes_with_room)), draw(st.sampled_from((0, 5)))
-            pod = RunningPod(f"plain-{number}", chosen, {"gpus": 1}, priority, state=state)
+            chosen_placement, priority = draw(st.sampled_from(nodes_with_room)), draw(st.sampled_from((0, 5)))
+            pod = RunningPod(f"plain-{number}", chosen_placement, {"gpus": 1}, priority, state=state)
             instance = replace(instance, running=(*instance.running, pod))
     return instance

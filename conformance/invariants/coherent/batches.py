@@ -44,7 +44,7 @@ class OneBatchAtATime(CoherentRule):
             return
         pcs, replica = self.state.written
         change = LayoutChange(self.state.previous, self.state.maps[pcs, replica])
-        if not (change.shrunk and change.batch.counts):
+        if not (change.losses_by_gang and change.batch.counts):
             return  # scaling that was admitted just before the update moves no members
         coherent_set, done_keys = self.state.sets[pcs], {self.state.key_of_gang(gang) for gang in self._gangs()}
         for entry in self.state.previous:

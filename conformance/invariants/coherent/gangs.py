@@ -25,9 +25,9 @@ class ScheduledBeforeReady(CoherentRule):
         """Judge the statuses of gangs."""
         if record.resource != "podgangs" or record.kind == DELETED or not label(record.object, GENERATION_HASH):
             return
-        if shapes.gang_scheduled(record.object):
+        if shapes.gang_was_scheduled(record.object):
             self._scheduled.add(record.uid)
-        if shapes.gang_done(record.object):
+        if shapes.gang_was_ready(record.object):
             self.judged += 1
             if record.uid not in self._scheduled:
                 self._violate(f"gang {record.name} was reported as Ready and had not been as scheduled", record)

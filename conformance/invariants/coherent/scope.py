@@ -46,8 +46,8 @@ class OneReplicaAtATime(CoherentRule):
     def look(self, record: Record) -> None:
         """Judge the state after a record."""
         if record.resource == "podcliquesets" and (coherent_set := self.state.sets.get(record.name)):
-            if coherent_set.coherent and len(updates.turns(record.object)) > 1:
-                self._violate(f"replicas {updates.turns(record.object)} are being updated at once", record)
+            if coherent_set.coherent and len(updates.updating_replicas(record.object)) > 1:
+                self._violate(f"replicas {updates.updating_replicas(record.object)} are being updated at once", record)
             return
         for pod in self.state.deleted(record):
             if self.state.updating(pod.place.set):

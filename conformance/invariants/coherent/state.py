@@ -249,8 +249,8 @@ class CoherentState:
             self.sets.pop(record.name, None)
             return
         current = self.sets[record.name] = Set(template.read(record.object), record.object, declared, declared)
-        current.generation = updates.generation(record.object)
-        current.running = updates.running(record.object)
+        current.generation = updates.generation_hash(record.object)
+        current.running = updates.is_running(record.object)
         scope = shapes.scope(record.object)
         current.scope = frozenset(Key("clique" if kind == "clique" else "group", name) for kind, name in scope)
         if previous is None:
@@ -298,7 +298,7 @@ class CoherentState:
         layout = () if record.kind == DELETED else shapes.entries(record.object)
         before, self.maps[pcs, replica] = self.maps.get((pcs, replica), ()), layout
         (self.unmapped.add if record.kind == DELETED else self.unmapped.discard)((pcs, replica))
-        if shapes.by_epoch(record.object):
+        if shapes.is_by_epoch(record.object):
             self.epochs.add(pcs)
         for entry in layout:
             self.generations[entry.key] = entry.generation
@@ -312,9 +312,9 @@ class CoherentState:
         if record.kind == DELETED:
             return
         self.gangs[record.name] = record.object
-        if shapes.gang_done(record.object):
+        if shapes.gang_was_ready(record.object):
             self.done.add(record.name)
-        if shapes.gang_scheduled(record.object):
+        if shapes.gang_was_scheduled(record.object):
             self.scheduled.add(record.name)
 
     def _see_pod(self, record: Record) -> None:
@@ -339,9 +339,9 @@ class CoherentState:
             gang=label(document, labels.GANG),
             hash=label(document, labels.TEMPLATE_HASH),
             created=before.created if before else record.at,
-            ready=pods.ready(document) and not going,
-            bound=pods.bound(document),
-            finished=pods.ended(document),
+            ready=pods.is_ready(document) and not going,
+            bound=pods.is_bound(document),
+            finished=pods.has_ended(document),
             going=going,
             excused=record.uid in self.origins.excused,
         )

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from conformance.grove.scheduling import instance as oracle
-from conformance.grove.scheduling.manifests import KEYS
+from conformance.grove.scheduling.manifests import LABEL_KEYS
 from conformance.lab.gaps.instances import GapInstance, ServiceComponent
 from conformance.testing.workload_groups import Leaf, Root, Tree
 
@@ -57,7 +57,7 @@ KAI = Form("kai", "KAI", PODGANGS, "kai")
 
 def leaves(component: ServiceComponent, prefix: str = "", *, keys: bool = True) -> list[Leaf]:
     """Return a component's PodGroups: one for each replica, or a single one if the replicas are single pods."""
-    name, key = f"{prefix}{component.name}", KEYS["rack"] if component.rack and keys else ""
+    name, key = f"{prefix}{component.name}", LABEL_KEYS["rack"] if component.rack and keys else ""
     if component.single:
         return [Leaf(name, component.replicas, component.minimum, component.gpus, key)]
     return [Leaf(f"{name}-{i}", component.pods, component.pods, component.gpus, key) for i in range(component.replicas)]
@@ -79,7 +79,7 @@ def roots(form: Form, instance: GapInstance) -> list[Root]:
             children += leaves
         else:
             children.append(Tree(leaves[0].name.rpartition("-")[0], leaves, component.minimum))
-    key = KEYS["block"] if instance.block else ""
+    key = LABEL_KEYS["block"] if instance.block else ""
     only = children[0] if len(children) == 1 else None
     if isinstance(only, Tree):
         return [Tree(only.name, only.children, only.minimum, key)]

@@ -175,7 +175,7 @@ class MappingPlay:
         for pod in (*self.floor, self.extra, *self.scaled):
             current = view.get("pods", pod["metadata"]["name"])
             part = pod["metadata"]["name"].removeprefix(f"{self.bench.name}-").split("-")[1]
-            bound_counts[part] += current is not None and pod_fields.bound(current)
+            bound_counts[part] += current is not None and pod_fields.is_bound(current)
         return describe(bound_counts)
 
     def _pods(self) -> tuple[list[Object], list[Object], Object]:

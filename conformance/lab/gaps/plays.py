@@ -133,8 +133,10 @@ class InstanceRun:
 
     def domains(self, view: View) -> str:
         """Return how the domains of the bound pods violate the constraints, or an empty string."""
-        racks = [(leaf.name, self._domains(view, leaf, manifests.KEYS["rack"])) for leaf in self.leaves if leaf.key]
-        blocks = {block for leaf in self.leaves for block in self._domains(view, leaf, manifests.KEYS["block"])}
+        racks = [
+            (leaf.name, self._domains(view, leaf, manifests.LABEL_KEYS["rack"])) for leaf in self.leaves if leaf.key
+        ]
+        blocks = {block for leaf in self.leaves for block in self._domains(view, leaf, manifests.LABEL_KEYS["block"])}
         if self.instance.block and len(blocks) > 1:
             return f"in {len(blocks)} blocks"
         split = [name for name, domains in racks if len(domains) > 1]
@@ -163,7 +165,7 @@ class InstanceRun:
 
 def runs(pod: Mapping[str, Any]) -> bool:
     """Return whether a pod is bound and not being deleted."""
-    return pod_fields.bound(pod) and not terminating(pod)
+    return pod_fields.is_bound(pod) and not terminating(pod)
 
 
 def _as_created(pod: Mapping[str, Any]) -> Object:

@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.grove import pods as pod_fields
 from conformance.grove.restricted import restricted
-from conformance.grove.scheduling.manifests import KEYS
+from conformance.grove.scheduling.manifests import LABEL_KEYS
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.lab.gaps import forms, mappings
@@ -29,7 +29,7 @@ class SetPlay(InstanceRun):
         binding = f"{self._env.namespace}-{self.bench.name}"
         constrained = self.instance.block or any(leaf.key for leaf in self.leaves)
         if constrained:
-            self._env.create(topology_binding(binding, {level: KEYS[level] for level in ("block", "rack")}))
+            self._env.create(topology_binding(binding, {level: LABEL_KEYS[level] for level in ("block", "rack")}))
         cliques, groups = list[Object](), list[Object]()
         for component, leaves in forms.named(self.instance):
             single, first = component.single, leaves[0]

@@ -74,7 +74,7 @@ def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "images": [container["image"] for container in pod["spec"]["containers"]],
         "gated": bool(pod["spec"].get("schedulingGates")),
-        "ready": pods.ready(pod),
+        "ready": pods.is_ready(pod),
     }
 
 

@@ -474,7 +474,7 @@ class SceneEnvironment:
                 return nodes.schedulable(current) or Unmet(f"node {node} is not Ready, or has its taints still")
             if condition_is(current, "Ready") != "Unknown":
                 return Unmet(f"node {node} is not Ready=Unknown")
-            ready_pods = sum(pods.ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
+            ready_pods = sum(pods.is_ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
             return not ready_pods or Unmet(f"{ready_pods} pods are still Ready on the lost node {node}")
 
         description, limit = f"node {node} is {'lost' if lost else 'back'}", self.patience(60)

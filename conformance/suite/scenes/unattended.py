@@ -31,7 +31,7 @@ def pods_of(history: History, pool: str, seconds: float) -> str:
     }
     bound_at: dict[str, float] = {}
     for record in history.records("pods") if unattended_pods else ():
-        if record.name in unattended_pods and pods.bound(record.object):
+        if record.name in unattended_pods and pods.is_bound(record.object):
             bound_at.setdefault(record.uid, record.at)
     longest_wait = max((history.now() - at for at in bound_at.values()), default=0.0)
     if longest_wait < seconds:

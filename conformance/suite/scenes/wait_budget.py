@@ -85,4 +85,4 @@ def shows_binding(record: Record, origins: Origins) -> bool:
 def _is_bound_by_other(pod: Record, origins: Origins) -> bool:
     """Return whether a pod is bound and the suite did not create it with a nodeName."""
     origin = origins.by_hand.get(pod.uid)
-    return pods.bound(pod.object) and not (origin is not None and origin.bound)
+    return pods.is_bound(pod.object) and not (origin is not None and origin.bound)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.grove.admission import durations, manifests
-from conformance.grove.admission.defaults import without_coherent
+from conformance.grove.admission.defaults import without_coherent_defaults
 from conformance.grove.admission.manifests import ACCEPTED, Error, Manifest
 from conformance.grove.refusals import FieldError
 from conformance.suite.scenes.case import Case
@@ -105,7 +105,7 @@ def _without_coherent_defaults(case: Case, manifest: Manifest, reply: Reply) -> 
         return reply
     if not reply.accepted or not isinstance(spec, dict):
         return reply
-    return dataclasses.replace(reply, object={**reply.object, "spec": without_coherent(manifest.object, spec)})
+    return dataclasses.replace(reply, object={**reply.object, "spec": without_coherent_defaults(manifest.object, spec)})
 
 
 class _Stored:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.grove.admission import examples, model, updates
-from conformance.grove.admission.defaults import differences, documented, without_coherent
+from conformance.grove.admission.defaults import differences, with_documented_defaults, without_coherent_defaults
 from conformance.grove.admission.violation import AdmissionFacts, Violation
 from conformance.suite.registry.requirement import Level, load, requirements
 from conformance.suite.scenes.case import Case
@@ -28,21 +28,21 @@ def test_generated_sets_get_the_verdict_of_the_rules(case: Case) -> None:
     """Each error message names the requirements whose rules the set breaks."""
     with judging.cluster_topology_binding(case) as binding:
         facts = _facts(case, binding)
-        new_sets = [examples.valid(case.random, facts) for _ in range(CREATED)]
-        new_sets = [examples.mutated(case.random, pcs) if i % 4 else pcs for i, pcs in enumerate(new_sets)]
-        expected = [model.create(pcs, facts) for pcs in new_sets]
+        new_sets = [examples.valid_set(case.random, facts) for _ in range(CREATED)]
+        new_sets = [examples.mutated_set(case.random, pcs) if i % 4 else pcs for i, pcs in enumerate(new_sets)]
+        expected = [model.creation_violations(pcs, facts) for pcs in new_sets]
         _judge(case, "new sets", new_sets, expected, case.dry_run.all([case.dry_run.create(pcs) for pcs in new_sets]))
 
         changed, expected, stored_sets, created = [], [], [], []
         for i in range(STORED):
-            stored = examples.valid(case.random, facts, name=f"stored-{i}")
+            stored = examples.valid_set(case.random, facts, name=f"stored-{i}")
             created.append(case.create(stored))
             stored_sets.append(stored)
             for _ in range(CHANGES):
-                pcs = examples.mutated(case.random, stored)
+                pcs = examples.mutated_set(case.random, stored)
                 pcs["metadata"]["name"] = stored["metadata"]["name"]
                 changed.append(pcs)
-                expected.append(updates.update(pcs, stored, facts))
+                expected.append(updates.update_violations(pcs, stored, facts))
         _judge(case, "stored sets", stored_sets, [()] * STORED, [Reply(201, obj) for obj in created])
         replies = case.dry_run.all([case.dry_run.replace_spec(pcs) for pcs in changed])
         _judge(case, "updates", changed, expected, replies)
@@ -104,10 +104,10 @@ def _complaint(
         return f"no verdict: {reply}"
     if not violations:
         if not reply.accepted:
-            return "" if model.left_open(pcs) else f"no rule is broken, yet {reply}"
+            return "" if model.open_questions(pcs) else f"no rule is broken, yet {reply}"
         spec = reply.object.get("spec")
         if coherent and isinstance(spec, dict):
-            spec = without_coherent(pcs, spec)
-        different_values = differences(documented(pcs)["spec"], spec, "spec")
+            spec = without_coherent_defaults(pcs, spec)
+        different_values = differences(with_documented_defaults(pcs)["spec"], spec, "spec")
         return f"the accepted set has other values: {different_values}" if different_values else ""
     return ""

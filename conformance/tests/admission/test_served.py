@@ -27,7 +27,7 @@ def test_kinds_are_served_under_their_names(run: Recorded[ServedKinds]) -> None:
     for kind in run.scene.kinds:
         reply = run.scene.replies[kind.name]
         run.expect(f"{kind.name} exists", "accepted", str(reply))
-        run.same(f"what {kind.name} is called and has", kind.is_called, served.called(reply.object, kind))
+        run.same(f"what {kind.name} is called and has", kind.expected_names, served.observed_names(reply.object, kind))
 
 
 @requirement("CRD-002")
@@ -58,5 +58,7 @@ def test_pod_specs_have_their_fields(run: Recorded[ServedKinds]) -> None:
 def _compare(run: Recorded[ServedKinds], kind: served.Kind, fields: Sequence[served.Field]) -> None:
     """Expect that a kind is served with these fields."""
     crd = run.scene.replies[kind.name].object
-    expected = {field.path: field.says for field in fields}
-    run.same(f"fields of {kind.name}", expected, {field.path: served.observed(crd, field) for field in fields})
+    expected = {field.path: field.expected_properties for field in fields}
+    run.same(
+        f"fields of {kind.name}", expected, {field.path: served.observed_properties(crd, field) for field in fields}
+    )

@@ -28,7 +28,7 @@ def layouts(run: Run, update: str) -> list[Layout]:
 
 def generation(run: Run, update: str) -> str:
     """Return the generation hash of the set after an update."""
-    return updates.generation(run.at(f"{update}: at rest").get(SETS, "s"))
+    return updates.generation_hash(run.at(f"{update}: at rest").get(SETS, "s"))
 
 
 def expect_plan(

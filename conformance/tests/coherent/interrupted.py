@@ -55,7 +55,7 @@ class Interrupted(Scene):
         }
         sets.change(env, workloads["thrice"], "f", tag="2", hold=True)
         self._begin_the_second_replica(env)
-        before["thrice"] = updates.generation(env.history.view().get(SETS, "thrice"))
+        before["thrice"] = updates.generation_hash(env.history.view().get(SETS, "thrice"))
         sets.change(env, workloads["thrice"], "f", tag="3")
         sets.release(env, "thrice")  # an operator may wait for the gangs of the second version
         counts = {"partly": 1, "wider": 2, "mapless": 2, "weak": 2}
@@ -81,7 +81,7 @@ class Interrupted(Scene):
     def _begin_the_second_replica(self, env: SceneEnvironment) -> None:
         for _ in range(sets.SUB_STEPS):
             view = env.settled("thrice: pods wait to become Ready", sets.waiting("thrice"))
-            if 1 in updates.turns(view.get(SETS, "thrice")) or sets.waiting("thrice")(view) is not True:
+            if 1 in updates.updating_replicas(view.get(SETS, "thrice")) or sets.waiting("thrice")(view) is not True:
                 break
             sets.release(env, "thrice")
         env.wait_for("thrice: second replica", all_of(turn("thrice", 1), sets.pods_not_ready("thrice", 1, "2")))
@@ -111,7 +111,7 @@ class Interrupted(Scene):
         """Delete the new pods that are Ready, and one pod of the old version. Let the pods of the second sub-step
         become Ready."""
         members = predicates.pods_of(env.history.view(), WEAK)
-        first = [pod for pod in members if sets.tag(pod) == "2" and pods.ready(pod)]
+        first = [pod for pod in members if sets.tag(pod) == "2" and pods.is_ready(pod)]
         second = {name(pod) for pod in members if sets.tag(pod) == "2"} - {name(pod) for pod in first}
         old, *remaining = (pod for pod in members if sets.tag(pod) == "1")
         self.old_pods = {uid(pod) for pod in remaining}
@@ -124,7 +124,7 @@ class Interrupted(Scene):
 @predicate
 def turn(view: View, set_name: str, replica: int) -> bool | Unmet:
     """This replica is being updated."""
-    replicas = updates.turns(view.get(SETS, set_name))
+    replicas = updates.updating_replicas(view.get(SETS, set_name))
     return replica in replicas or Unmet(f"replicas of {set_name} that are being updated: {replicas}")
 
 

@@ -63,7 +63,7 @@ class NeverReady(Scene):
         self._try(env)
         self._lose(env)
         env.mark("fix")
-        self.middle = updates.generation(env.history.view().get(SETS, "s"))
+        self.middle = updates.generation_hash(env.history.view().get(SETS, "s"))
         sets.change(env, self.workload, "f", "pl", "pw", tag="3")
         env.wait_for("fixed", sets.updated("s", self.middle), SECONDS)
         self.before = before

@@ -121,7 +121,7 @@ def change(
 ) -> str:
     """Give the pods of these cliques another image. With `hold`, the new pods of all these cliques, or of the cliques
     in `hold`, do not become Ready until they are released. Return the generation hash of the set before the change."""
-    before = updates.generation(env.history.view().get(SETS, name(workload)))
+    before = updates.generation_hash(env.history.view().get(SETS, name(workload)))
     for clique in workload["spec"]["template"]["cliques"]:
         if clique["name"] in cliques:
             container = clique["spec"]["podSpec"]["containers"][0]
@@ -160,7 +160,7 @@ def _is_held(pod: Mapping[str, Any]) -> bool:
 @predicate
 def waiting(view: View, set_name: str) -> bool | Unmet:
     """A set has a bound pod that is held."""
-    return any(pods.bound(pod) and _is_held(pod) for pod in of_set(view, set_name)) or Unmet("no pod is held")
+    return any(pods.is_bound(pod) and _is_held(pod) for pod in of_set(view, set_name)) or Unmet("no pod is held")
 
 
 def release_all(env: SceneEnvironment, before: Mapping[str, str]) -> None:
@@ -283,12 +283,12 @@ def complete(view: View, set_name: str) -> bool | Unmet:
         if label(clique, labels.PART_OF) == set_name:
             clique_pods = predicates.pods_of(view, name(clique))
             replicas = number(clique, "spec", "replicas")
-            if len(clique_pods) != replicas or not all(map(pods.ready, clique_pods)):
-                return Unmet(f"{name(clique)}: {sum(map(pods.ready, clique_pods))} of {replicas} pods are Ready")
+            if len(clique_pods) != replicas or not all(map(pods.is_ready, clique_pods)):
+                return Unmet(f"{name(clique)}: {sum(map(pods.is_ready, clique_pods))} of {replicas} pods are Ready")
     gangs_by_key = gangs(view, set_name)
     for gang_map in view.list(MAPS):
         for entry in shapes.entries(gang_map) if gang_maps.set_of(gang_map) == set_name else ():
-            if not shapes.gang_done(gangs_by_key.get(entry.key)):
+            if not shapes.gang_was_ready(gangs_by_key.get(entry.key)):
                 return Unmet(f"the gang of entry {entry.key} has not been Ready")
     return True
 
@@ -297,9 +297,9 @@ def complete(view: View, set_name: str) -> bool | Unmet:
 def updated(view: View, set_name: str, before: str) -> bool | Unmet:
     """The set has another generation hash than `before`, its update has ended, and everything is Ready."""
     pcs = view.get(SETS, set_name)
-    if updates.generation(pcs) in ("", before):
+    if updates.generation_hash(pcs) in ("", before):
         return Unmet(f"{set_name} still has the generation of before")
-    if not updates.ended(pcs):
+    if not updates.has_ended(pcs):
         return Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(pcs))}")
     return complete(view, set_name)
 
@@ -308,7 +308,7 @@ def updated(view: View, set_name: str, before: str) -> bool | Unmet:
 def pods_not_ready(view: View, set_name: str, count: int, image_tag: str) -> bool | Unmet:
     """Exactly `count` bound pods of a set have an image with this tag and are not Ready."""
     tagged = [pod for pod in of_set(view, set_name) if tag(pod) == image_tag]
-    not_ready = sum(pods.bound(pod) and not pods.ready(pod) for pod in tagged)
+    not_ready = sum(pods.is_bound(pod) and not pods.is_ready(pod) for pod in tagged)
     return not_ready == count or Unmet(f"{not_ready} of {count} pods of image {image_tag} wait to become Ready")
 
 

@@ -42,7 +42,7 @@ class ChangedAgain(Scene):
         env.wait_for("third replica", all_of(updated(3), sets.pods_not_ready("back", 1, "2")), 60)
         self.untouched = {uid(pod) for pod in sets.of_set(env.history.view(), "back") if sets.tag(pod) == "1"}
         env.mark("taken back")
-        middle = updates.generation(env.history.view().get(SETS, "back"))
+        middle = updates.generation_hash(env.history.view().get(SETS, "back"))
         sets.change(env, reverted, "dm", tag="1")
         env.settle("sick: updated", sets.updated("sick", before), 60)
         env.settle("back: ended", sets.updated("back", middle), SECONDS)
@@ -57,7 +57,7 @@ class ChangedAgain(Scene):
         initial_uids = sets.uids(sets.of_set(env.history.view(), "twice"))
         sets.change(env, workload, "f", "dm", tag="2")
         env.settle("twice: update has begun", sets.lost(initial_uids, 0), 60)
-        generation = updates.generation(env.history.view().get(SETS, "twice"))
+        generation = updates.generation_hash(env.history.view().get(SETS, "twice"))
         sets.change(env, workload, "f", "dm", tag="3")
         return generation
 
@@ -76,7 +76,7 @@ def test_a_change_that_is_taken_back(run: Recorded[ChangedAgain]) -> None:
     view = run.at("end")
     run.expect("images", {"dm": ["1"]}, sets.tags(view, "back"))
     run.expect("replicas in entries", [0, 1, 2, 3], indices(sets.layout(view, "back"), "d"))
-    run.expect("generation", run.scene.first, updates.generation(view.get(SETS, "back")))
+    run.expect("generation", run.scene.first, updates.generation_hash(view.get(SETS, "back")))
     remaining = {uid(pod) for pod in sets.of_set(view, "back")}
     run.expect("pods that were never updated and are gone", [], sorted(run.scene.untouched - remaining))
 

@@ -132,7 +132,7 @@ def test_dependent_gangs_wait_for_their_anchor(run: Recorded[AnchorWithoutRoom])
     """At first the pod of the anchor does not fit on any node, but the pods of the dependent gangs do."""
     run.given("all pods created")
     run.always("nothing else is bound before the anchor", _anchor_first)
-    gated = [name(pod) for pod in sets.of_set(run.at("all bound"), "s") if pods.gated(pod)]
+    gated = [name(pod) for pod in sets.of_set(run.at("all bound"), "s") if pods.is_gated(pod)]
     run.expect("pods with a gate in the end", [], gated)
 
 
@@ -179,4 +179,4 @@ def _anchor_first(view: View) -> bool:
 
 def _bound(view: View, set_name: str = "s") -> list[str]:
     """Return the PodClique of each bound pod of a set."""
-    return [label(pod, labels.CLIQUE) for pod in sets.of_set(view, set_name) if pods.bound(pod)]
+    return [label(pod, labels.CLIQUE) for pod in sets.of_set(view, set_name) if pods.is_bound(pod)]

@@ -25,9 +25,9 @@ def test_what_is_complete_is_not_replaced_again(run: Recorded[Interrupted]) -> N
 def test_what_is_complete_leaves_the_scope(run: Recorded[Interrupted]) -> None:
     """The scope is read from the statuses that the operator writes after the second change."""
     run.given("second sub-steps", "partly: ended")
-    generation = updates.generation(run.at("end").get(SETS, "partly"))
+    generation = updates.generation_hash(run.at("end").get(SETS, "partly"))
     records = [record.object for record in run.after("partly: changed again").records(SETS, "partly")]
-    changed_again = [record for record in records if updates.generation(record) == generation]
+    changed_again = [record for record in records if updates.generation_hash(record) == generation]
     scope = {component for record in changed_again for _, component in shapes.scope(record)}
     run.expect("components in the scope of the last change", ["d", "g"], sorted(scope))
 
@@ -37,7 +37,7 @@ def test_a_raised_budget_applies_at_once(run: Recorded[Interrupted]) -> None:
     """maxUnavailable is raised from one to two after the first sub-step."""
     run.given("first sub-steps", "wider: ended")
     steps = change.changes(sets.layouts(run.between("change", "end"), "wider"))
-    run.expect("gangs of further replicas by sub-step", [0, 2, 1], [len(step.tails) for step in steps])
+    run.expect("gangs of further replicas by sub-step", [0, 2, 1], [len(step.new_tails) for step in steps])
 
 
 @requirement("COHR-075", reaches="thrice: ended")

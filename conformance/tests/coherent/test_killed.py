@@ -26,10 +26,10 @@ def test_a_change_while_the_operator_is_down(run: Recorded[OperatorKilled]) -> N
     """If admission accepts nothing while the operator is down, the set is changed right before the operator is killed.
     If the operator has written the start of the update but not yet the new generation hash, that start may be lost."""
     run.given("deployed")
-    before = updates.generation(run.at("change").get(SETS, "s"))
+    before = updates.generation_hash(run.at("change").get(SETS, "s"))
     states = [record.object for record in run.between("change", "end").records(SETS, "s")]
-    running = [pcs for pcs in states if updates.running(pcs) and updates.generation(pcs) != before]
-    starts = set(map(updates.started, running))
+    running = [pcs for pcs in states if updates.is_running(pcs) and updates.generation_hash(pcs) != before]
+    starts = set(map(updates.start_time, running))
     run.expect("updates that have begun", 1, len(starts))
 
 

@@ -25,7 +25,7 @@ def test_the_update_waits(run: Recorded[NeverReady]) -> None:
     first_sub_step = _lost_at_most(6, run.scene.first)
     run.always("no more than the first sub-step is replaced", first_sub_step, after="change", until="stuck")
     view = run.at("stuck")
-    generation = updates.generation(view.get(SETS, "s"))
+    generation = updates.generation_hash(view.get(SETS, "s"))
     new = [
         entry.sizes()
         for entry in sets.layout(view, "s", run.scene.turn)
@@ -34,7 +34,7 @@ def test_the_update_waits(run: Recorded[NeverReady]) -> None:
     run.expect("gangs of the new version", ["{f2, p×2}"], new)
     replaced = run.scene.first.keys() - sets.uids(sets.of_set(view, "s")).keys()
     run.expect("pods that were replaced", 6, len(replaced))
-    run.expect("the update has ended", False, updates.ended(view.get(SETS, "s")))
+    run.expect("the update has ended", False, updates.has_ended(view.get(SETS, "s")))
 
 
 @requirement("COHR-061", reaches="reason reported")
@@ -181,13 +181,13 @@ def test_replicas_are_updated_one_at_a_time(run: Recorded[NeverReady]) -> None:
     uids_of_other = {pod for pod, clique in run.scene.first.items() if not clique.startswith(f"s-{run.scene.turn}-")}
     run.always("no pod of the other replica is replaced", _lost_at_most(0, uids_of_other), after="change", until="fix")
     run.given("fixed")
-    running = [record.object for record in run.until("at rest").records(SETS) if updates.running(record.object)]
-    together = {tuple(turns) for pcs in running if len(turns := updates.turns(pcs)) > 1}
+    running = [record.object for record in run.until("at rest").records(SETS) if updates.is_running(record.object)]
+    together = {tuple(turns) for pcs in running if len(turns := updates.updating_replicas(pcs)) > 1}
     run.expect("replicas that had their turn together", [], sorted(together))
     order: dict[str, list[int | None]] = {}
     for pcs in running:
-        turns = order.setdefault(updates.generation(pcs), [])
-        turns += [index for index in updates.turns(pcs) if turns[-1:] != [index]]
+        turns = order.setdefault(updates.generation_hash(pcs), [])
+        turns += [index for index in updates.updating_replicas(pcs) if turns[-1:] != [index]]
     repeated = {index for turns in order.values() for index in turns if turns.count(index) > 1}
     run.expect("replicas whose turn came again, as it had not ended", set(), repeated)
 
@@ -205,7 +205,7 @@ def _of_children(replies: Mapping[str, Reply], replica: str = "") -> dict[str, R
 
 
 def _ready(view: View, clique: str) -> int:
-    return sum(map(pods.ready, predicates.pods_of(view, clique)))
+    return sum(map(pods.is_ready, predicates.pods_of(view, clique)))
 
 
 @predicate

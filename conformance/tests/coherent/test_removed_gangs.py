@@ -47,7 +47,7 @@ class GangsOfAnUpdateRemoved(Scene):
 def replaced(view: View, clique: str, lost_pod: Mapping[str, Any]) -> bool | Unmet:
     """The only pod of a clique is Ready and is not the lost pod."""
     members = predicates.pods_of(view, clique)
-    done = len(members) == 1 and pods.ready(members[0]) and uid(members[0]) != uid(lost_pod)
+    done = len(members) == 1 and pods.is_ready(members[0]) and uid(members[0]) != uid(lost_pod)
     return done or Unmet(f"pods of {clique}: {[name(pod) for pod in members]}")
 
 

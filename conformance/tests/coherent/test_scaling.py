@@ -39,9 +39,9 @@ def gangs_by_pod(view: View) -> dict[str, str]:
 def test_added_replicas_get_gangs_of_their_own(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """Two replicas are added after an update."""
     change = permitted_change(run, "at rest", "replicas added", 4, 6)
-    contents = sorted(entry.content() for entry in change.tails)
+    contents = sorted(entry.content() for entry in change.new_tails)
     run.expect("new gangs", ["{p[4]}", "{p[5]}"], contents)
-    run.expect("gangs that have changed", [], sorted({*change.grown, *change.shrunk}))
+    run.expect("gangs that have changed", [], sorted({*change.gains_by_gang, *change.losses_by_gang}))
     before, after = gangs_by_pod(run.at("at rest")), gangs_by_pod(run.at("replicas added: at rest"))
     run.same("pods that were there, and their gangs", before, {pod_uid: after.get(pod_uid) for pod_uid in before})
 
@@ -50,8 +50,8 @@ def test_added_replicas_get_gangs_of_their_own(run: Recorded[ScaledAfterAnUpdate
 def test_added_pods_join_the_newest_gang(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """All anchors hold pods of f, so the newest anchor is also the newest gang with pods of f."""
     change = permitted_change(run, "replicas added: at rest", "pods added", 6, 6)
-    run.expect("new gangs", [], [entry.content() for entry in (*change.opened, *change.tails)])
-    run.expect("pods that joined a gang", [2], [added.get(F, 0) for added in change.grown.values()])
+    run.expect("new gangs", [], [entry.content() for entry in (*change.new_anchors, *change.new_tails)])
+    run.expect("pods that joined a gang", [2], [added.get(F, 0) for added in change.gains_by_gang.values()])
 
 
 @requirement("COHR-108")
@@ -62,7 +62,7 @@ def test_added_pods_join_a_gang_that_holds_their_clique(run: Recorded[SetUpdated
     change = LayoutChange(before, after)
     sizes = {F: 6, P: 4, Key("group", "d"): 3}
     run.expect("what must not be done", [], steady.problems(change, sizes))
-    run.expect("pods that joined a gang", [1], [added.get(F, 0) for added in change.grown.values()])
+    run.expect("pods that joined a gang", [1], [added.get(F, 0) for added in change.gains_by_gang.values()])
 
 
 @requirement("COHR-082")
@@ -124,7 +124,7 @@ def test_a_terminated_replica_keeps_its_gangs(run: Recorded[ScaledAfterAnUpdate]
     later = {name(gang) for key, gang in gangs.items() if key in dependent}
     bound: dict[str, list[int]] = {"anchors": [], "dependent gangs": []}
     for record in run.after("pods of the template: at rest").records("pods"):
-        if record.uid not in run.scene.first and pods.bound(record.object):
+        if record.uid not in run.scene.first and pods.is_bound(record.object):
             gang_name = label(record.object, labels.GANG)
             for kind, members in (("anchors", anchors), ("dependent gangs", later)):
                 bound[kind] += [record.revision] if gang_name in members else []

@@ -59,9 +59,9 @@ def test_everything_is_the_minimum(run: Recorded[SetsOfEveryShape]) -> None:
 def test_what_is_left_follows_after_the_last_step(run: Recorded[SetsOfEveryShape]) -> None:
     """One pod of seven remains after two steps of three pods. Entries may be written one by one."""
     changes = shaped(run, "uneven")
-    anchors = [(number, entry.key) for number, step in enumerate(changes) for entry in step.opened]
+    anchors = [(number, entry.key) for number, step in enumerate(changes) for entry in step.new_anchors]
     last, newest = anchors[-1] if anchors else (-1, "")
-    joined = {gang for step in changes[last + 1 :] for gang in step.grown}
+    joined = {gang for step in changes[last + 1 :] for gang in step.gains_by_gang}
     run.expect("gangs that pods have joined", [newest], sorted(joined))
 
 
@@ -71,7 +71,7 @@ def test_further_replicas_follow_within_the_budget(run: Recorded[SetsOfEveryShap
     run.given("deployed", "skewed: updated")
     changes = change.changes(sets.layouts(run.between("change", "end"), "skewed"))
     budgets = {component.key: component.unavailable for component in sets.components(run.scene.workloads["skewed"])}
-    batches = [step.batch for step in changes if not step.batch.opens]
+    batches = [step.batch for step in changes if not step.batch.opens_anchor]
     wide = [str(batch) for batch in batches if any(count > budgets[key] for key, count in batch.counts.items())]
     run.expect("sub-steps that replace more than maxUnavailable", [], wide)
 
@@ -114,7 +114,7 @@ def test_new_gangs_are_constrained_as_the_old_ones(run: Recorded[SetsOfEveryShap
 def test_a_budget_above_the_minimum(run: Recorded[SetsOfEveryShape]) -> None:
     """maxUnavailable of f is above its minimum."""
     shaped(run, "loose")
-    entries = [entry for entry in sets.layout(run.at("end"), "loose") if not entry.empty]
+    entries = [entry for entry in sets.layout(run.at("end"), "loose") if not entry.is_empty]
     anchors = sorted(entry.sizes() for entry in entries if entry.anchor)
     run.expect("anchors in the end", ["{f3, g×1}", "{f4, g×1}"], anchors)
     run.expect("other gangs in the end", [], [entry.sizes() for entry in entries if not entry.anchor])
@@ -133,7 +133,7 @@ def test_one_anchor_only(run: Recorded[SetsOfEveryShape]) -> None:
 def _new_and_ready(pod: Mapping[str, Any]) -> bool:
     """Return whether a pod of the group d of the ordered set is Ready and of the new version."""
     of_d = label(pod, labels.PART_OF) == ORDERED and sets.template_of(pod) == "dm"
-    return of_d and sets.tag(pod) == "2" and pods.ready(pod)
+    return of_d and sets.tag(pod) == "2" and pods.is_ready(pod)
 
 
 test_invariants = invariants(SetsOfEveryShape, "INV-011", "INV-012", "INV-017", "INV-019", "INV-023")

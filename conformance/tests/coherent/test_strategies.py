@@ -106,7 +106,7 @@ class StrategiesAndMaps(Scene):
             gang_map = sets.map_of(view, set_name)
             if gang_map is None:
                 continue
-            edit = {"spec": {"entries": shapes.without_last(gang_map)}}
+            edit = {"spec": {"entries": shapes.entries_without_last(gang_map)}}
             requests = env.dry_run.delete(MAPS, name(gang_map)), env.dry_run.patch(MAPS, name(gang_map), edit)
             replies = env.dry_run.all(requests)
             if set_name == "lost" and replies[0].accepted:
@@ -126,7 +126,7 @@ def test_a_switch_deletes_nothing(run: Recorded[StrategiesAndMaps]) -> None:
     view = run.at("switched")
     for set_name in ("joins", "asks"):
         run.expect(f"{set_name}: pods", sorted(run.scene.first[set_name]), sorted(_gangs_by_pod(view, set_name)))
-        run.expect(f"{set_name}: an update runs", False, updates.running(view.get(SETS, set_name)))
+        run.expect(f"{set_name}: an update runs", False, updates.is_running(view.get(SETS, set_name)))
 
 
 @requirement("COHR-091", reaches="joins: map")
@@ -206,7 +206,7 @@ def test_another_order_of_cliques(run: Recorded[StrategiesAndMaps]) -> None:
     """The change may start an update, which has ended when the pods are compared."""
     run.given("deployed")
     run.same("pods and their gangs", run.scene.first["a"], _gangs_by_pod(run.at("end"), "a"))
-    run.expect("an update runs", False, updates.running(run.at("end").get(SETS, "a")))
+    run.expect("an update runs", False, updates.is_running(run.at("end").get(SETS, "a")))
 
 
 @requirement("COHR-093")

@@ -122,7 +122,7 @@ def test_a_switch_from_on_delete_deletes_nothing(run: Recorded[SwitchedMeanwhile
     run.given("deployed", "thaws: pod replaced")
     view = run.at("end")
     run.same("pods", run.scene.mixed, sets.uids(sets.of_set(view, THAWS)))
-    run.expect("an update runs", False, updates.running(view.get(SETS, THAWS)))
+    run.expect("an update runs", False, updates.is_running(view.get(SETS, THAWS)))
 
 
 test_invariants = invariants(SwitchedMeanwhile, "INV-018", "INV-020", "INV-021", "INV-022")
@@ -132,9 +132,9 @@ test_invariants = invariants(SwitchedMeanwhile, "INV-018", "INV-020", "INV-021",
 def _closed(view: View, set_name: str, before: str) -> bool | Unmet:
     """An update has started and is reported to have ended."""
     pcs = view.get(SETS, set_name)
-    if updates.generation(pcs) in ("", before):
+    if updates.generation_hash(pcs) in ("", before):
         return Unmet(f"{set_name} still has the generation of before")
-    return updates.ended(pcs) or Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(pcs))}")
+    return updates.has_ended(pcs) or Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(pcs))}")
 
 
 @predicate
@@ -156,12 +156,12 @@ def _replaced(view: View, set_name: str) -> bool | Unmet:
 def _group_updated(view: View, set_name: str) -> bool | Unmet:
     """All pods of the scaling group have the new template and are Ready."""
     members, images = sets.of_template(view, set_name, "dm"), sets.tags(view, set_name).get("dm")
-    return (images == ["2"] and all(map(pods.ready, members))) or Unmet(f"images of dm: {images}")
+    return (images == ["2"] and all(map(pods.is_ready, members))) or Unmet(f"images of dm: {images}")
 
 
 @predicate
 def _bound(view: View, clique: str, *, ready: bool = False) -> bool | Unmet:
     """A pod of a PodClique is bound and, with `ready`, is also Ready."""
     members = pods_of(view, clique)
-    fulfilled = any(pods.ready(pod) if ready else pods.bound(pod) for pod in members)
+    fulfilled = any(pods.is_ready(pod) if ready else pods.is_bound(pod) for pod in members)
     return fulfilled or Unmet(f"{clique} has {len(members)} pods, none of them is {'Ready' if ready else 'bound'}")

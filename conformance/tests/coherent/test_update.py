@@ -40,7 +40,7 @@ def test_each_write_is_permitted(run: Recorded[SetUpdatedFourTimes], update: str
     violations = {
         f"write {number}": problems
         for number, step in enumerate(change.changes(versions), 1)
-        if (problems := list(change.unmoved(step, new_generation, old_keys)))
+        if (problems := list(change.movement_errors(step, new_generation, old_keys)))
     }
     run.expect(f"{update}: what writes of the map must not do", {}, violations)
 
@@ -63,16 +63,18 @@ def test_the_progress_of_the_set(run: Recorded[SetUpdatedFourTimes]) -> None:
     for update, (_, components) in CHANGES.items():
         run.given(f"{update}: updated")
         span = run.between(f"{update}: change", f"{update}: at rest")
-        before = updates.generation(span.start_view().get(SETS, "s"))
+        before = updates.generation_hash(span.start_view().get(SETS, "s"))
         records = (record.object for record in span.records(SETS, "s"))
-        states = [pcs for pcs in records if updates.generation(pcs) != before]
-        during = [pcs for pcs in states if updates.running(pcs)]
+        states = [pcs for pcs in records if updates.generation_hash(pcs) != before]
+        during = [pcs for pcs in states if updates.is_running(pcs)]
         run.expect(f"{update}: scopes", [tuple(sorted(components))], shapes.scopes(during))
-        turns = [index for pcs in during for index in updates.turns(pcs)]
+        turns = [index for pcs in during for index in updates.updating_replicas(pcs)]
         run.expect(f"{update}: replicas that had their turn", [0], list(dict.fromkeys(turns)))
         end = run.at(f"{update}: at rest").get(SETS, "s")
         run.expect(
-            f"{update}: ended, replicas that are being updated", (True, []), (updates.ended(end), updates.turns(end))
+            f"{update}: ended, replicas that are being updated",
+            (True, []),
+            (updates.has_ended(end), updates.updating_replicas(end)),
         )
 
 
@@ -101,7 +103,7 @@ def test_gangs_keep_their_generation(run: Recorded[SetUpdatedFourTimes]) -> None
         generations_by_gang.setdefault(key, set()).add(generation_hash)
     several = {key: sorted(hashes) for key, hashes in generations_by_gang.items() if len(hashes) > 1}
     run.expect("gangs that have had several", {}, several)
-    before = updates.generation(run.at(f"{ALL}: change").get(SETS, "s"))
+    before = updates.generation_hash(run.at(f"{ALL}: change").get(SETS, "s"))
     observed: set[str] = set().union(*generations_by_gang.values())
     run.expect("generations", sorted([before, generation(run, ALL)]), sorted(observed))
 
@@ -124,7 +126,7 @@ def test_replicas_are_replaced_in_order(run: Recorded[SetUpdatedFourTimes]) -> N
     """The replicas of one sub-step may be replaced in any order."""
     replicas: dict[str, list[int]] = {"p": [], "d": []}
     for step in change.changes(layouts(run, ALL)):
-        for entry in (*step.opened, *step.tails):
+        for entry in (*step.new_anchors, *step.new_tails):
             for group, indices in entry.groups.items():
                 replicas[group] += sorted(indices)
     run.expect("replicas, in the order of their sub-steps", {"p": [0, 1, 2, 3], "d": [0, 1, 2]}, replicas)

@@ -33,7 +33,7 @@ class SetWithEveryPodField(Scene):
         for template in pod_fields.templates():
             specs[template.name] = pod_fields.pod_spec(schemas, template, env.namespace)
             for schema in served:
-                specs[template.name] = pod_specs.served(specs[template.name], schema)
+                specs[template.name] = pod_specs.prune(specs[template.name], schema)
         for obj in _named_objects(env.namespace, next(iter(specs.values()))):
             env.create(obj)
         workload = env.placed(_set(self.set_name, specs))

@@ -24,7 +24,7 @@ FOREIGN: Mapping[str, Any] = {
     "status": "True",
     "reason": "Noted",
     "message": "by a passer-by",
-    "lastTransitionTime": health.MOMENT,
+    "lastTransitionTime": health.TIMESTAMP,
 }
 
 
@@ -93,7 +93,7 @@ def test_an_incomplete_gang_keeps_its_gates(run: Recorded[PodsOverQuota]) -> Non
     view = run.at("gang incomplete")
     gang_pods = [pod for clique in run.scene.cliques for pod in predicates.pods_of(view, clique)]
     run.expect(
-        "pods of the incomplete gang without a gate", [], [name(pod) for pod in gang_pods if not pods.gated(pod)]
+        "pods of the incomplete gang without a gate", [], [name(pod) for pod in gang_pods if not pods.is_gated(pod)]
     )
 
 

@@ -143,7 +143,7 @@ def test_a_rebuilt_map_has_the_epochs_of_the_gangs(run: Recorded[LostMaps]) -> N
     run.given(REBUILT, REBUILT_AGAIN)
     before, after = f"{REBUILT}: before", f"{REBUILT}: at rest"
     expected, observed = (
-        {entry.epoch: entry.role for entry in following.entries_of(run.at(step), "s") if not entry.empty}
+        {entry.epoch: entry.role for entry in following.entries_of(run.at(step), "s") if not entry.is_empty}
         for step in (before, after)
     )
     run.expect("epochs and roles of entries that hold something", expected, observed)
@@ -167,7 +167,7 @@ def test_a_rebuilt_map_holds_what_lives(run: Recorded[LostMaps]) -> None:
 
 def _contents(view: View) -> list[str]:
     """Return the contents of the entries that are not empty."""
-    return [f"{entry.epoch}: {entry.summary()}" for entry in following.entries_of(view, "s") if not entry.empty]
+    return [f"{entry.epoch}: {entry.summary()}" for entry in following.entries_of(view, "s") if not entry.is_empty]
 
 
 @requirement("MAP-022")

@@ -82,9 +82,9 @@ def test_a_new_replica_begins_with_an_anchor(run: Recorded[NewSets]) -> None:
     for set_name, replica in _maps(view):
         pcs = view.get(SETS, set_name)
         entries = following.entries_of(view, set_name, replica)
-        expected[f"{set_name}-{replica}"] = gang_maps.first(pcs or {}, updates.generation(pcs))
+        expected[f"{set_name}-{replica}"] = gang_maps.expected_first_entries(pcs or {}, updates.generation_hash(pcs))
         gang_map = following.maps_of(view, set_name).get(replica)
-        observed[f"{set_name}-{replica}"] = of(gang_map, gang_maps.beginning(entries))
+        observed[f"{set_name}-{replica}"] = of(gang_map, gang_maps.observed_first_entries(entries))
     run.same("entries", expected, observed)
     epochs = [entry.epoch for set_name in SIZES for entry in following.entries_of(view, set_name)]
     run.expect("epochs that are no decimal numbers", [], [epoch for epoch in epochs if not epoch.isdecimal()])
@@ -137,10 +137,10 @@ def test_gangs_say_to_which_entry_they_belong(run: Recorded[NewSets]) -> None:
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for set_name in SIZES:
-        generation = updates.generation(view.get(SETS, set_name))
+        generation = updates.generation_hash(view.get(SETS, set_name))
         for gang, gang_object in following.built_gangs(view, set_name):
-            expected[gang.name] = gang_maps.tags(gang.entry, generation)
-            observed[gang.name] = of(gang_object, gang_maps.belonging(gang_object))
+            expected[gang.name] = gang_maps.expected_entry_labels(gang.entry, generation)
+            observed[gang.name] = of(gang_object, gang_maps.entry_labels(gang_object))
     run.same("labels of PodGangs", expected, observed)
 
 

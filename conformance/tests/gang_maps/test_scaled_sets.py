@@ -130,7 +130,11 @@ def test_an_added_replica_begins_with_new_epochs(run: Recorded[ScaledAtEveryLeve
     for step in (SET_OUT, SET_BACK):
         entries = following.entries_of(run.at(_rest(step)), "s", 1)
         generation = entries[0].generation if entries else ""
-        run.expect(f"{step}: entries", gang_maps.first(pcs or {}, generation), gang_maps.beginning(entries))
+        run.expect(
+            f"{step}: entries",
+            gang_maps.expected_first_entries(pcs or {}, generation),
+            gang_maps.observed_first_entries(entries),
+        )
     current = [gang for gang in following.gangs_of(run.at(_rest(SET_BACK)), "s").values() if of_replica(gang, 1)]
     run.expect("epochs of earlier PodGangs that new ones of the second replica have", [], used_again(earlier, current))
 

@@ -88,7 +88,7 @@ def _holds_nothing(view: View, set_name: str) -> bool | Unmet:
     """The map of a set exists, and all of its entries are empty."""
     if 0 not in following.maps_of(view, set_name):
         return Unmet(f"{set_name} has no map")
-    contents = [entry.summary() for entry in following.entries_of(view, set_name) if not entry.empty]
+    contents = [entry.summary() for entry in following.entries_of(view, set_name) if not entry.is_empty]
     return not contents or Unmet(f"the map of {set_name} holds {', '.join(contents)}")
 
 
@@ -103,7 +103,7 @@ def test_what_is_scaled_back_has_an_anchor(run: Recorded[ScaledToNothing]) -> No
     for set_name in RESTS:
         entries = following.entries_of(run.at("back"), set_name)
         run.expect(f"{set_name}: Anchors that hold something", True,
-                   any(entry.role == ANCHOR_ROLE and not entry.empty for entry in entries))  # fmt: skip
+                   any(entry.role == ANCHOR_ROLE and not entry.is_empty for entry in entries))  # fmt: skip
         run.expect(f"{set_name}: what is wrong", [], following.unmet(run.at("back"), set_name))
 
 

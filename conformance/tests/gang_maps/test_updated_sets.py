@@ -38,7 +38,7 @@ class UpdatedSets(Scene):
         env.settled("maps followed", all_of(*map(following.followed, set_names)))
         env.quiet(1)
         env.mark("before the update")
-        before = {set_name: updates.generation(env.history.view().get(SETS, set_name)) for set_name in set_names}
+        before = {set_name: updates.generation_hash(env.history.view().get(SETS, set_name)) for set_name in set_names}
         for workload in (rolled, on_delete):
             _change(env, workload)
         env.wait_for("sets updated", all_of(*(_updated(set_name, before[set_name]) for set_name in set_names)), 120)
@@ -83,7 +83,7 @@ def _sizes(set_name: str) -> dict[str, int]:
 def _updated(view: View, set_name: str, before: str) -> bool | Unmet:
     """The set has another generation hash, its update has ended, and it is available."""
     pcs = view.get(SETS, set_name)
-    if updates.generation(pcs) in ("", before) or not updates.ended(pcs):
+    if updates.generation_hash(pcs) in ("", before) or not updates.has_ended(pcs):
         return Unmet(f"the update of {set_name} has not ended")
     return predicates.available(set_name, REPLICAS)(view)
 
@@ -95,7 +95,7 @@ def _of_entries(view: View, set_name: str) -> Mapping[str, str]:
         f"entry {entry.epoch} of replica {replica}": entry.generation
         for replica in range(REPLICAS)
         for entry in following.entries_of(view, set_name, replica)
-        if not entry.empty
+        if not entry.is_empty
     }
 
 
@@ -108,7 +108,7 @@ def _of_gangs(view: View, set_name: str) -> Mapping[str, str]:
 @predicate
 def _current(view: View, set_name: str, hashes: Callable[[View, str], Mapping[str, str]]) -> bool | Unmet:
     """All these hashes equal the generation hash of the set."""
-    generation = updates.generation(view.get(SETS, set_name))
+    generation = updates.generation_hash(view.get(SETS, set_name))
     outdated = [key for key, observed in hashes(view, set_name).items() if observed != generation]
     return not outdated or Unmet(f"{len(outdated)} have another generation than {set_name}, the first: {outdated[0]}")
 

@@ -24,7 +24,7 @@ class SetsOfTheSameCliques(Scene):
     scaling groups and startup types. There are no nodes."""
 
     def play(self, env: SceneEnvironment) -> None:
-        specs = [template_pairs.by_chance(env.random) for _ in range(2)]
+        specs = [template_pairs.random_pod_spec(env.random) for _ in range(2)]
         clique_a, clique_b = (template(name, spec) for name, spec in zip("ab", specs, strict=True))
         after = {**clique_b, "spec": {**clique_b["spec"], "startsAfter": ["a"]}}
         twins = [template(name, specs[0]) for name in "ab"]

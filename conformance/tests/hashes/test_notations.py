@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove import template_pairs
-from conformance.grove.admission.defaults import defaulted
+from conformance.grove.admission.defaults import with_defaults
 from conformance.history.query import Predicate
 from conformance.suite.scenes.api import Object
 from conformance.testing import incarnations, sets
@@ -69,7 +69,7 @@ def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
     examples = template_pairs.read()
     pairs = examples.foreign_notations if name == "foreign" else examples.notations
     if name.startswith("chance"):
-        pairs = [template_pairs.notations_by_chance(env.random, examples.base, clique) for clique in "abc"]
+        pairs = [template_pairs.random_notations(env.random, examples.base, clique) for clique in "abc"]
     plain = name in ("usual", "foreign")
     groups = None if plain else {"g": [pair.name for pair in pairs[:2]]}
     before = sets.manifest(env, name, [pair.before for pair in pairs], groups=groups)
@@ -77,7 +77,7 @@ def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
     if plain:
         return before, after
     missing = [field for field in DEFAULTED if name != "complete" and env.random.random() < 0.25]
-    return _without(defaulted(before), missing), _without(defaulted(after), missing)
+    return _without(with_defaults(before), missing), _without(with_defaults(after), missing)
 
 
 def _without(workload: Object, fields: list[str]) -> Object:

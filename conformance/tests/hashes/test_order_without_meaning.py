@@ -101,7 +101,7 @@ def _nothing_restarted(run: Recorded[SetsReordered], names: Iterable[str]) -> No
 
 def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
     """Return the manifest with which a set is created, and the manifest to which it is changed."""
-    specs = [template_pairs.by_chance(env.random) for _ in range(3 if "grouped" in name else 2)]
+    specs = [template_pairs.random_pod_spec(env.random) for _ in range(3 if "grouped" in name else 2)]
     before = [template(clique, spec) for clique, spec in zip("cab", specs, strict=False)]
     after = copy.deepcopy(before)
     if name == "lists":
@@ -109,7 +109,7 @@ def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
         before, after = [pair.before for pair in keyed], [pair.after for pair in keyed]
     elif name in LISTS:
         for clique in after:
-            clique["spec"]["podSpec"] = template_pairs.reordered(env.random, clique["spec"]["podSpec"])
+            clique["spec"]["podSpec"] = template_pairs.reordered_spec(env.random, clique["spec"]["podSpec"])
     elif name in LISTED:
         after = after[::-1]
     else:

@@ -21,7 +21,7 @@ class RealChangesAmongOthers(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
         names = [*STANDALONE, *(name for members in GROUPS.values() for name in members)]
-        before = [template(name, template_pairs.by_chance(env.random)) for name in names]
+        before = [template(name, template_pairs.random_pod_spec(env.random)) for name in names]
         env.create(sets.manifest(env, "s", before, groups=GROUPS))
         env.wait_for("set has its pods", sets.have_pods({"s": PODS}))
         env.wait_for("set available", predicates.available("s", 1))
@@ -30,7 +30,9 @@ class RealChangesAmongOthers(Scene):
         standalone, member = env.random.choice(STANDALONE), env.random.choice(GROUPS["g"])
         after = []
         for clique in before:
-            change = template_pairs.changed if clique["name"] in (standalone, member) else template_pairs.reordered
+            change = (
+                template_pairs.changed_spec if clique["name"] in (standalone, member) else template_pairs.reordered_spec
+            )
             after.append(template(clique["name"], change(env.random, clique["spec"]["podSpec"])))
         env.random.shuffle(after)
         self.outdated = {pod: uid for pod, uid in uids.items() if pod.startswith((f"s-0-{standalone}-", "s-0-g-"))}

@@ -266,7 +266,7 @@ def _moved(set_name: str, first: Pods, node: str) -> Predicate:
         indices = sorted(label(pod, labels.POD_INDEX) for pod in clique_pods)
         if indices != expected_indices:
             return Unmet(f"{clique} has pods with the indices {indices}, not {expected_indices}")
-        unready = [name(pod) for pod in clique_pods if pods.node(pod) != node or not pods.ready(pod)]
+        unready = [name(pod) for pod in clique_pods if pods.node(pod) != node or not pods.is_ready(pod)]
         return not unready or Unmet(f"not Ready on {node}: {', '.join(unready)}")
 
     return check

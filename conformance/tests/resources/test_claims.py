@@ -101,7 +101,7 @@ def _other_set(env: SceneEnvironment, set_name: str) -> None:
 
 
 def _ready(clique: str, count: int) -> Predicate:
-    return lambda view: sum(map(pods.ready, predicates.pods_of(view, clique))) == count
+    return lambda view: sum(map(pods.is_ready, predicates.pods_of(view, clique))) == count
 
 
 @predicate

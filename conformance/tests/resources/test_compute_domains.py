@@ -64,7 +64,7 @@ def test_the_nearest_annotation_says_the_group(run: Recorded[LinkedCliques]) -> 
     view, workload = run.at("nothing moves"), run.scene.workload
     run.expect("domains by name", sorted(run.scene.domains), view.names(DOMAINS))
     for clique in run.scene.expected.cliques.values():
-        domain = expected_domains.of_clique(workload, clique)
+        domain = expected_domains.clique_domain(workload, clique)
         for owner, spec in _pod_specs(clique, view):
             run.expect(f"channels of {owner}", [domain] if domain else [], _channels(spec))
     requested = dict.fromkeys(UNMARKED, observed.annotation(workload, labels.MNNVL))
@@ -81,7 +81,7 @@ def test_containers_with_gpus_use_a_channel(run: Recorded[LinkedCliques]) -> Non
     run.given("all pods exist", "ComputeDomains exist")
     view = run.at("nothing moves")
     for clique in run.scene.expected.cliques.values():
-        domain = expected_domains.of_clique(run.scene.workload, clique)
+        domain = expected_domains.clique_domain(run.scene.workload, clique)
         if not domain:
             continue
         template = list(_template(clique, view))
@@ -100,7 +100,7 @@ def test_domains_and_channels_are_as_upstreams(run: Recorded[LinkedCliques]) -> 
     sizes = {domain: of(item := view.get(DOMAINS, domain), number(item, "spec", "numNodes")) for domain in domains}
     run.same("numNodes of domains", dict.fromkeys(domains, 0), sizes)
     for clique in run.scene.expected.cliques.values():
-        domain = expected_domains.of_clique(run.scene.workload, clique)
+        domain = expected_domains.clique_domain(run.scene.workload, clique)
         for owner, spec in (*_template(clique, view), *_pod_specs(clique, view)):
             _use(run, owner, spec, items(spec, "initContainers"), domain)
             without = [item for item in items(spec, "containers") if not expected_domains.has_gpu(item)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from conformance.grove import expected_claims, expected_pods, expected_secondary, labels
 from conformance.grove.expected import ExpectedClique, ExpectedObjects, expected
 from conformance.grove.fields import Document, at, items, label, mapping, name, number, pruned, text
-from conformance.grove.role_rules import allowed
+from conformance.grove.role_rules import permissions_of
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.outcomes.checks import ABSENT, Absent
@@ -80,7 +80,7 @@ def test_account_and_role_are_called_as_upstreams(run: Recorded[FullFeaturedSet]
 
 @requirement("RES-002")
 def test_account_and_role_carry_labels(run: Recorded[FullFeaturedSet]) -> None:
-    """Additional labels are allowed."""
+    """Additional labels are permissions_of."""
     for secondary in run.scene.secondary:
         objects = judging.present(run.at(PRESENT), secondary.resource, run.scene.owner[1])
         judging.same_labels(run, secondary.resource, dict.fromkeys(objects, judging.common(secondary.labels)), objects)
@@ -101,7 +101,7 @@ def test_the_role_allows_to_see_pods(run: Recorded[FullFeaturedSet]) -> None:
     account, role = (secondary.name for secondary in run.scene.secondary[:2])
     view = run.at(PRESENT)
     current, binding = view.get("roles", role), view.get("rolebindings", role)
-    run.expect("what the Role allows", expected_secondary.PERMISSIONS, of(current, allowed(current)))
+    run.expect("what the Role allows", expected_secondary.PERMISSIONS, of(current, permissions_of(current)))
     bound = {
         "role": [text(binding, "roleRef", "kind"), text(binding, "roleRef", "name")],
         "subjects": [[text(s, key) for key in ("kind", "name", "namespace")] for s in items(binding, "subjects")],
@@ -143,7 +143,7 @@ def test_standalone_cliques_exist_first(run: Recorded[FullFeaturedSet]) -> None:
 
 @requirement("RES-022")
 def test_gangs_carry_labels_and_annotations_of_the_set(run: Recorded[FullFeaturedSet]) -> None:
-    """Additional labels and annotations are allowed."""
+    """Additional labels and annotations are permissions_of."""
     workload, view = run.scene.workload, run.at(PRESENT)
     expected_set = by_composition(run.scene.expected, view)
     for field in ("labels", "annotations"):
@@ -179,7 +179,7 @@ def test_labels_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> No
 
 @requirement("RES-119")
 def test_labels_of_templates_are_passed_on_to_pods(run: Recorded[FullFeaturedSet]) -> None:
-    """Additional labels are allowed."""
+    """Additional labels are permissions_of."""
     view = run.at(PRESENT)
     for clique in by_composition(run.scene.expected, view).cliques.values():
         objects = dict(_of_template(view, clique))
@@ -267,7 +267,7 @@ def test_autoscalers_are_called_like_their_targets(run: Recorded[FullFeaturedSet
 
 @requirement("RES-031")
 def test_autoscalers_carry_labels(run: Recorded[FullFeaturedSet]) -> None:
-    """Additional labels are allowed."""
+    """Additional labels are permissions_of."""
     tags = {target: judging.common(scaler.labels) for target, scaler in run.scene.scalers.items()}
     judging.same_labels(run, SCALERS, tags, _autoscalers(run))
 
@@ -296,7 +296,7 @@ def test_each_sharing_entry_has_its_claims(run: Recorded[FullFeaturedSet]) -> No
 
 @requirement("RES-041")
 def test_claims_carry_labels_and_have_an_owner(run: Recorded[FullFeaturedSet]) -> None:
-    """Additional labels are allowed."""
+    """Additional labels are permissions_of."""
     run.given("claims exist")
     claims, view = run.scene.claims, run.at(PRESENT)
     current = judging.by_name(view, CLAIMS, claims)
@@ -324,7 +324,9 @@ def test_claims_say_where_they_belong_and_all_containers_have_them(run: Recorded
 def test_claims_have_the_spec_of_their_template(run: Recorded[FullFeaturedSet]) -> None:
     """The namespace has another template with the same name as one of the set's templates."""
     view = run.at(PRESENT)
-    specs = {claim.name: expected_claims.own_spec(run.scene.workload, claim) for claim in run.scene.claims.values()}
+    specs = {
+        claim.name: expected_claims.embedded_spec(run.scene.workload, claim) for claim in run.scene.claims.values()
+    }
     actual = {
         claim_name: of(claim := view.get(CLAIMS, claim_name), pruned(spec, at(claim, "spec")))
         for claim_name, spec in specs.items()
@@ -432,6 +434,6 @@ def _pods_with_claims(run: Recorded[FullFeaturedSet]) -> list[tuple[Document, li
     for clique in run.scene.expected.cliques.values():
         for pod in predicates.pods_of(view, clique.name):
             index = expected_pods.index(pod)
-            claim_names = expected_claims.of_pod(run.scene.workload, clique, -1 if index is None else index)
+            claim_names = expected_claims.pod_claim_names(run.scene.workload, clique, -1 if index is None else index)
             pods.append((pod, list(claim_names)))
     return pods

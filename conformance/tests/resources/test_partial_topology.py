@@ -77,7 +77,9 @@ class ConstraintsOfSomeLevels(Scene):
         placements = expected_topology.placements(self.workloads[set_name], expected_set, _levels(set_name))
         judged = [gang for gang in expected_set.gangs.values() if not _inherits(expected_set, gang, PARTS[set_name])]
         gangs = {gang.name: view.get("podgangs", gang.name) for gang in judged}
-        actual: dict[str, object] = {name: of(gang, expected_topology.observed(gang)) for name, gang in gangs.items()}
+        actual: dict[str, object] = {
+            name: of(gang, expected_topology.observed_constraints(gang)) for name, gang in gangs.items()
+        }
         return {name: replace(placements[name], inherited=False) for name in gangs}, actual
 
     def _translated(self, view: View) -> bool:
@@ -151,7 +153,7 @@ def test_a_replica_is_added_without_the_binding(run: Recorded[BindingThatComesBa
     run.same(
         "constraints of the gangs",
         placements,
-        {gang_name: of(g, expected_topology.observed(g)) for gang_name, g in current.items()},
+        {gang_name: of(g, expected_topology.observed_constraints(g)) for gang_name, g in current.items()},
     )
 
 

@@ -8,7 +8,7 @@ import contextlib
 from conformance.grove import expected_secondary, labels, names
 from conformance.grove.expected import expected
 from conformance.grove.fields import Document, mapping, name, text
-from conformance.grove.role_rules import allowed
+from conformance.grove.role_rules import permissions_of
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
@@ -234,7 +234,7 @@ def _selects(view: View, service: str, selector: dict[str, str]) -> bool | Unmet
 
 @predicate
 def _narrow(view: View, role: str) -> bool | Unmet:
-    rules = allowed(view.get("roles", role))
+    rules = permissions_of(view.get("roles", role))
     return rules == expected_secondary.PERMISSIONS or Unmet(f"roles/{role} allows {', '.join(rules) or 'nothing'}")
 
 

@@ -101,7 +101,9 @@ def test_gangs_without_constraints_name_no_binding(run: Recorded[BindingThatLose
 @requirement("RES-062")
 def test_a_scaled_gang_has_the_constraint_of_the_set(run: Recorded[BindingThatLosesItsLevels]) -> None:
     """Upstream's code does this, although its documents say otherwise."""
-    constraint = expected_topology.observed(composition.gang_of(run.at(CONSTRAINED), "p-0-loose-1-free")).gang
+    constraint = expected_topology.observed_constraints(
+        composition.gang_of(run.at(CONSTRAINED), "p-0-loose-1-free")
+    ).gang
     run.expect("constraint of a scaled gang of an unconstrained group", {"required": LEVELS["zone"]}, constraint)
 
 
@@ -113,7 +115,9 @@ def test_constraints_are_removed_with_their_level(run: Recorded[BindingThatLoses
     before, after = run.at(ON_RACKS), run.at(WITHOUT_LEVEL)
     for gang in composition.by_composition(run.scene.expected, before).gangs:
         current = after.get("podgangs", gang)
-        was, now = (stated(expected_topology.observed(state)) for state in (before.get("podgangs", gang), current))
+        was, now = (
+            stated(expected_topology.observed_constraints(state)) for state in (before.get("podgangs", gang), current)
+        )
         run.expect(
             f"constraints of {gang} on racks",
             [],
@@ -173,7 +177,7 @@ def _compare(run: Recorded[BindingThatLosesItsLevels], levels: Levels, step: str
     view = run.at(step)
     for gang, placement in _expected_placements(run.scene.workload, run.scene.expected, view, levels).items():
         current = view.get("podgangs", gang)
-        run.expect(f"constraints of {gang}", placement, of(current, expected_topology.observed(current)))
+        run.expect(f"constraints of {gang}", placement, of(current, expected_topology.observed_constraints(current)))
 
 
 def _expected_placements(
@@ -184,7 +188,7 @@ def _expected_placements(
     placements = {}
     named = composition.by_composition(expected_set, view)
     for gang, placement in expected_topology.placements(workload, named, levels).items():
-        constraints = expected_topology.observed(view.get("podgangs", gang)).gang
+        constraints = expected_topology.observed_constraints(view.get("podgangs", gang)).gang
         placements[gang] = replace(
             placement, gang={} if placement.inherited and not constraints else placement.gang, inherited=False
         )
@@ -194,7 +198,9 @@ def _expected_placements(
 @predicate
 def _placed(view: View, workload: Document, expected_set: ExpectedObjects, levels: Levels, binding: str) -> bool:
     placements = _expected_placements(workload, expected_set, view, levels)
-    constrained = {gang: expected_topology.observed(view.get("podgangs", gang)) for gang in placements} == placements
+    constrained = {
+        gang: expected_topology.observed_constraints(view.get("podgangs", gang)) for gang in placements
+    } == placements
     bindings = _named(expected_set, view, constrained=binding != "")
     return constrained and set(bindings.values()) == {binding}
 
@@ -206,7 +212,7 @@ def _named(expected_set: ExpectedObjects, view: View, *, constrained: bool) -> d
     return {
         gang: observed.annotation(current, labels.TOPOLOGY)
         for gang, current in gangs.items()
-        if expected_topology.observed(current).any is constrained
+        if expected_topology.observed_constraints(current).any is constrained
     }
 
 
@@ -214,7 +220,9 @@ def _named(expected_set: ExpectedObjects, view: View, *, constrained: bool) -> d
 def _on_racks(view: View, expected_set: ExpectedObjects) -> bool:
     gangs = (view.get("podgangs", gang) for gang in composition.by_composition(expected_set, view).gangs)
     return any(
-        LEVELS["rack"] in constraint for gang in gangs for constraint in stated(expected_topology.observed(gang))
+        LEVELS["rack"] in constraint
+        for gang in gangs
+        for constraint in stated(expected_topology.observed_constraints(gang))
     )
 
 

@@ -133,7 +133,7 @@ test_invariants = invariants(ThousandPods, "INV-001", "INV-004", "INV-005", "INV
 def _ready(view: View, clique: str) -> bool | Unmet:
     """Both pods of a clique are Ready. The predicate does not read other pods, because it is evaluated after each of
     many records."""
-    count = sum(map(pods.ready, view.list("pods", {labels.CLIQUE: clique})))
+    count = sum(map(pods.is_ready, view.list("pods", {labels.CLIQUE: clique})))
     return count >= 2 or Unmet(f"{count} of 2 pods of {clique} are Ready")
 
 

@@ -72,7 +72,7 @@ def names(view: View, clique: str) -> list[str]:
 
 def ready(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, int]:
     """Return clique → number of Ready pods."""
-    return {name: sum(map(pods.ready, members)) for name, members in predicates.by_clique(view, cliques).items()}
+    return {name: sum(map(pods.is_ready, members)) for name, members in predicates.by_clique(view, cliques).items()}
 
 
 @predicate

@@ -252,6 +252,6 @@ def _uids(view: View, cliques: Iterable[ExpectedClique]) -> set[str]:
 def _some_pod(view: View, clique: ExpectedClique, former_uids: Container[str] = ()) -> str | Unmet:
     """Return the name of a bound pod of the clique whose UID is not in `former_uids`."""
     candidates = [
-        pod for pod in predicates.pods_of(view, clique.name) if uid(pod) not in former_uids and pods.bound(pod)
+        pod for pod in predicates.pods_of(view, clique.name) if uid(pod) not in former_uids and pods.is_bound(pod)
     ]
     return name(candidates[0]) if candidates else Unmet(f"no such pod of {clique.name} is bound")

@@ -202,7 +202,7 @@ def _groups(env: SceneEnvironment, sets: Iterable[str]) -> list[str]:
 
 def _all_bound(view: View) -> bool | Unmet:
     """No pod waits for a node."""
-    waiting = [name(pod) for pod in view.list("pods") if not (pods.bound(pod) or terminating(pod))]
+    waiting = [name(pod) for pod in view.list("pods") if not (pods.is_bound(pod) or terminating(pod))]
     return not waiting or Unmet(f"not bound: {', '.join(waiting)}")
 
 

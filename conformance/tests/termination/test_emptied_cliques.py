@@ -36,7 +36,7 @@ class CliqueEmptied(Scene):
         env.mark("last pod lost")
         before = incarnations.uids(env.history.view(), CLIQUES)
         for pod in disruption.by_index(env, STANDALONE):
-            if pods.bound(pod):
+            if pods.is_bound(pod):
                 env.delete("pods", pod["metadata"]["name"])
         env.settle("cliques of its gang recreated", incarnations.renewed(CLIQUES, self.other_cliques, before), 120)
         env.settle("all cliques recreated", incarnations.renewed(CLIQUES, self.cliques, before), 120)

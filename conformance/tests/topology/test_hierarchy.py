@@ -103,7 +103,7 @@ def _half_of(tray: str) -> Object:
 
 def _half_trays_used(view: View) -> bool:
     """The two pods that take half a tray are Ready."""
-    return sum(map(pods.ready, view.list("pods"))) == 2
+    return sum(map(pods.is_ready, view.list("pods"))) == 2
 
 
 def _domains(view: View, domain: str, cliques: Iterable[ExpectedClique]) -> set[str]:

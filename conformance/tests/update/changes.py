@@ -58,7 +58,7 @@ def apply(env: SceneEnvironment, workload: Object) -> None:
 
 def change(env: SceneEnvironment, workload: Object, *cliques: str, tag: str) -> str:
     """Change the image of these cliques, and return the generation hash that the set had before the change."""
-    before = updates.generation(env.history.view().get(SETS, name(workload)))
+    before = updates.generation_hash(env.history.view().get(SETS, name(workload)))
     image(workload, *cliques, tag=tag)
     apply(env, workload)
     return before
@@ -122,7 +122,7 @@ def held_pods(view: View, clique: str) -> list[Pod]:
     return [
         pod
         for pod in predicates.pods_of(view, clique)
-        if text(pod, "metadata", "annotations", HELD) and pods.bound(pod)
+        if text(pod, "metadata", "annotations", HELD) and pods.is_bound(pod)
     ]
 
 
@@ -173,9 +173,9 @@ def one_held(view: View, clique: str, of: str = "2") -> bool | Unmet:
 def begun(view: View, set_name: str, before: str) -> bool | Unmet:
     """A set reports a generation hash other than `before`, and an update that has started."""
     pcs = view.get(SETS, set_name)
-    if updates.generation(pcs) in ("", before):
+    if updates.generation_hash(pcs) in ("", before):
         return Unmet(f"{set_name} still has the generation of before")
-    return updates.started(pcs) != "" or Unmet(f"{set_name} has no updateProgress")
+    return updates.start_time(pcs) != "" or Unmet(f"{set_name} has no updateProgress")
 
 
 @predicate
@@ -185,7 +185,7 @@ def done(view: View, set_name: str, before: str) -> bool | Unmet:
     if not (answer := begun(set_name, before)(view)):
         return answer
     pcs = view.get(SETS, set_name)
-    if not updates.ended(pcs):
+    if not updates.has_ended(pcs):
         return Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(pcs))}")
     desired, reported = number(pcs, "spec", "replicas"), number(pcs, "status", "updatedReplicas")
     return desired == reported or Unmet(f"updatedReplicas of {set_name} is {reported}, not {desired}")
@@ -197,13 +197,15 @@ def rest_reported(view: View, set_name: str) -> bool | Unmet:
     pcs = view.get(SETS, set_name)
     counts = updates.counts(pcs)
     behind = [counter for counter, total in updates.COUNTERS if counts[counter] != counts[total]]
-    return not (behind or updates.turns(pcs)) or Unmet(f"{set_name} reports {dict(updates.progress(pcs))}")
+    return not (behind or updates.updating_replicas(pcs)) or Unmet(f"{set_name} reports {dict(updates.progress(pcs))}")
 
 
 @predicate
 def parts_ended(view: View, set_name: str, parts: Collection[tuple[str, str]]) -> bool | Unmet:
     """A set and these of its cliques and groups (resource and name) report an update that has ended."""
-    unfinished = [part for resource, part in ((SETS, set_name), *parts) if not updates.ended(view.get(resource, part))]
+    unfinished = [
+        part for resource, part in ((SETS, set_name), *parts) if not updates.has_ended(view.get(resource, part))
+    ]
     return not unfinished or Unmet(f"no update has started and ended at {', '.join(unfinished)}")
 
 
@@ -224,7 +226,7 @@ def replaced(clique: str, before: Iterable[str], counts: Collection[int], total:
 
     def check(view: View) -> bool | Unmet:
         current = predicates.pods_of(view, clique)
-        lost, bound = len(former_uids - {uid(pod) for pod in current}), sum(map(pods.bound, current))
+        lost, bound = len(former_uids - {uid(pod) for pod in current}), sum(map(pods.is_bound, current))
         return (lost in counts and bound == total) or Unmet(
             f"{clique}: {lost} of {len(former_uids)} pods are deleted, wanted {' or '.join(map(str, counts))}; "
             f"{bound} are bound, wanted {total}"

@@ -96,20 +96,24 @@ class Update:
     @property
     def generation(self) -> str:
         """Return the generation hash of the set before the change."""
-        return updates.generation(self.span.start_view().get(SETS, "s"))
+        return updates.generation_hash(self.span.start_view().get(SETS, "s"))
 
     def of_set(self) -> list[Record]:
         """Return the states of the set that have the new generation hash."""
         before = self.generation
-        return [record for record in self.span.records(SETS, "s") if updates.generation(record.object) != before]
+        return [record for record in self.span.records(SETS, "s") if updates.generation_hash(record.object) != before]
 
     def end(self) -> Record | None:
         """Return the first state of the set that reports the end of the update."""
-        return next((record for record in self.of_set() if updates.ended(record.object)), None)
+        return next((record for record in self.of_set() if updates.has_ended(record.object)), None)
 
     def named(self, resource: str, part: str) -> set[str | int]:
         """Return the pods or replicas that a clique or a group has reported as selected, at any time in the update."""
-        return {selected for record in self.span.records(resource, part) for selected in updates.named(record.object)}
+        return {
+            selected
+            for record in self.span.records(resource, part)
+            for selected in updates.listed_selections(record.object)
+        }
 
 
 def replica(clique: str) -> str:
@@ -165,15 +169,15 @@ def selecting(view: View) -> list[str]:
 def behind(view: View, parts: Iterable[str] = (*CLIQUES_ALONE, *SIZES_OF_GROUPS)) -> list[str]:
     """Return descriptions of reports of standalone cliques and groups that are inconsistent with an update that has
     ended."""
-    wrong, generation = [], updates.generation(view.get(SETS, "s"))
+    wrong, generation = [], updates.generation_hash(view.get(SETS, "s"))
     for resource, part in [(CLIQUES if part in CLIQUES_ALONE else GROUPS, part) for part in parts]:
         current = view.get(resource, part)
-        if not updates.ended(current):
+        if not updates.has_ended(current):
             wrong.append(f"{part}: its update has not ended")
-        reached = updates.reached(current)
+        reached = updates.reached_hashes(current)
         if reached.get("currentPodCliqueSetGenerationHash") != generation:
             wrong.append(f"{part}: is not of the set's generation")
-        targets = updates.targets(current) if resource == CLIQUES else {}
+        targets = updates.target_hashes(current) if resource == CLIQUES else {}
         outdated = [field for field, hash in targets.items() if reached.get(field) != hash]
         wrong += [f"{part}: {field} is not the one that its progress names" for field in outdated]
     return wrong

@@ -47,7 +47,7 @@ class ChangesOfAllKinds(Scene):
         env.wait_for("OnDelete: all pods Ready", pods_are({"o-0-a": 3, "o-1-a": 3}, ready=True))
         env.quiet(0.7)
         env.mark("changes")
-        before = {set_name: updates.generation(env.history.view().get(SETS, set_name)) for set_name in replicas}
+        before = {set_name: updates.generation_hash(env.history.view().get(SETS, set_name)) for set_name in replicas}
         _change(env, starting)
         _change_what_pods_do_not_depend_on(env, other)
         for workload in waiting.values():
@@ -162,9 +162,9 @@ def _tags(view: View, tags: dict[str, list[str]]) -> bool | Unmet:
 def _replica_updated(view: View) -> bool | Unmet:
     clique = view.get(CLIQUES, "o-0-a")
     pcs, count = view.get(SETS, "o"), number(view.get(SETS, "o"), "status", "updatedReplicas")
-    if updates.reached(clique) != updates.targets(clique):
+    if updates.reached_hashes(clique) != updates.target_hashes(clique):
         return Unmet("the clique does not have the hashes that its progress names")
-    return (count == 1 and updates.ended(pcs)) or Unmet(f"updatedReplicas of the set is {count}, not 1")
+    return (count == 1 and updates.has_ended(pcs)) or Unmet(f"updatedReplicas of the set is {count}, not 1")
 
 
 @predicate

@@ -79,7 +79,7 @@ def _give_budget(workload: Object, *, of_group: bool) -> None:
 
 
 def _ready(view: View, clique: str) -> int:
-    return sum(map(pods.ready, predicates.pods_of(view, clique)))
+    return sum(map(pods.is_ready, predicates.pods_of(view, clique)))
 
 
 @predicate

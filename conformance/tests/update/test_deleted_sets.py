@@ -81,5 +81,5 @@ test_invariants = invariants(UpdatedSetsAreDeletedAndCreatedAgain, "INV-001", "I
 
 
 def _have_generations(view: View) -> bool | Unmet:
-    missing = [set_name for set_name in NAMES if not updates.generation(view.get(SETS, set_name))]
+    missing = [set_name for set_name in NAMES if not updates.generation_hash(view.get(SETS, set_name))]
     return not missing or Unmet(f"without a generation: {', '.join(missing)}")

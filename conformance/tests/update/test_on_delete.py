@@ -18,9 +18,9 @@ def test_on_delete_reports_the_end_with_the_start(run: Recorded[ChangesOfAllKind
     of_set = span.records(SETS, "o")
     records = [*of_set, *(record for resource, part in PARTS_OF_O for record in span.records(resource, part))]
     selected = [str(record) for record in records if updates.selection(record.object) is not None]
-    turns = [str(record) for record in of_set if updates.turns(record.object)]
+    turns = [str(record) for record in of_set if updates.updating_replicas(record.object)]
     run.expect("states with a selection", [], [*selected, *turns])
-    running = [str(record) for record in of_set if updates.running(record.object)]
+    running = [str(record) for record in of_set if updates.is_running(record.object)]
     run.expect("states in which an update is reported to be running", [], running)
 
 
@@ -62,7 +62,7 @@ def test_on_delete_counts_updated_pods(run: Recorded[ChangesOfAllKinds]) -> None
 def test_on_delete_counts_updated_cliques(run: Recorded[ChangesOfAllKinds]) -> None:
     """A clique counts as updated if its status has the hashes that its progress names."""
     clique = run.at("OnDelete: one pod replaced").get(CLIQUES, "o-0-a")
-    run.expect("the clique counts as updated", False, updates.reached(clique) == updates.targets(clique))
+    run.expect("the clique counts as updated", False, updates.reached_hashes(clique) == updates.target_hashes(clique))
     run.given("OnDelete: all pods of the clique replaced")
 
 

@@ -79,7 +79,7 @@ class CliquesInDifferentStates(Scene):
         env.mark("change")
         view = env.history.view()
         self.first = {set_name: changes.uids(view, clique(set_name)) for set_name in SIZES}
-        before = {set_name: updates.generation(view.get(SETS, set_name)) for set_name in SIZES}
+        before = {set_name: updates.generation_hash(view.get(SETS, set_name)) for set_name in SIZES}
 
         for set_name, workload in sets.items():
             changes.image(workload, "web", tag="2")
@@ -154,7 +154,7 @@ Run = Recorded[CliquesInDifferentStates]
 def test_no_set_reports_the_end_before_its_pods_are_ready(run: Recorded[CliquesInDifferentStates]) -> None:
     """At this time all pods of `down` have been replaced, and none of the new pods is Ready."""
     view = run.at("first pods replaced")
-    early = [set_name for set_name in SIZES if updates.ended(view.get(SETS, set_name))]
+    early = [set_name for set_name in SIZES if updates.has_ended(view.get(SETS, set_name))]
     run.expect("sets that report the end while pods are not Ready", [], early)
 
 
@@ -162,9 +162,9 @@ def test_no_set_reports_the_end_before_its_pods_are_ready(run: Recorded[CliquesI
 def test_no_clique_reports_the_end_before_its_pods_are_ready(run: Recorded[CliquesInDifferentStates]) -> None:
     """The pods are judged at the same time as for sets, when no new pod of `down` is Ready."""
     view = run.at("first pods replaced")
-    generations = {set_name: updates.generation(view.get(SETS, set_name)) for set_name in SIZES}
+    generations = {set_name: updates.generation_hash(view.get(SETS, set_name)) for set_name in SIZES}
     early = [
-        set_name for set_name in SIZES if updates.ended(view.get(CLIQUES, clique(set_name)), generations[set_name])
+        set_name for set_name in SIZES if updates.has_ended(view.get(CLIQUES, clique(set_name)), generations[set_name])
     ]
     run.expect("cliques that report the end while pods are not Ready", [], early)
 
@@ -208,7 +208,7 @@ def test_the_next_ready_pod_waits_for_the_successor(run: Recorded[CliquesInDiffe
 def test_no_ready_pod_is_replaced_below_the_minimum(run: Recorded[CliquesInDifferentStates]) -> None:
     """Only two of four pods are Ready, although at least three must be."""
     _expect_replaced_at_first(run, "sick")
-    ready = changes.uids_where(run.at("change"), clique("sick"), pods.ready)
+    ready = changes.uids_where(run.at("change"), clique("sick"), pods.is_ready)
     remaining = changes.uids(run.at("first pods replaced"), clique("sick"))
     run.expect("replaced pods of sick that were Ready", [], sorted(ready - remaining))
 
@@ -327,7 +327,7 @@ def _oldest_new(env: SceneEnvironment, set_name: str, first: Uids) -> set[str]:
 @predicate
 def _ready(view: View, clique: str, uids: set[str]) -> bool | Unmet:
     """These pods (UIDs) of a clique are Ready."""
-    unready = uids - changes.uids_where(view, clique, pods.ready)
+    unready = uids - changes.uids_where(view, clique, pods.is_ready)
     return not unready or Unmet(f"{len(unready)} of {len(uids)} pods of {clique} are missing or not Ready")
 
 
@@ -335,7 +335,7 @@ def _ready(view: View, clique: str, uids: set[str]) -> bool | Unmet:
 def _ended(view: View, set_name: str) -> bool | Unmet:
     """An update that restores the first template has ended. Its generation is the same as before the first change."""
     pcs = view.get(SETS, set_name)
-    return updates.ended(pcs) or Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(pcs))}")
+    return updates.has_ended(pcs) or Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(pcs))}")
 
 
 # -- judging -----------------------------------------------------------------------------------------------------------
@@ -343,9 +343,9 @@ def _ended(view: View, set_name: str) -> bool | Unmet:
 
 def _end_of_clique(run: Run, set_name: str) -> Record | None:
     """Return the first state of a set's clique that reports the end of the update."""
-    generation = updates.generation(run.at("first pods replaced").get(SETS, set_name))
+    generation = updates.generation_hash(run.at("first pods replaced").get(SETS, set_name))
     records = run.after("change").records(CLIQUES, clique(set_name))
-    return next((record for record in records if updates.ended(record.object, generation)), None)
+    return next((record for record in records if updates.has_ended(record.object, generation)), None)
 
 
 def _lost(view: View, set_name: str, first: Uids) -> set[str]:
@@ -355,7 +355,9 @@ def _lost(view: View, set_name: str, first: Uids) -> set[str]:
 def _unready(view: View, set_name: str, first: Uids) -> list[changes.Pod]:
     """Return the old pods of a set that still exist and are not Ready."""
     return [
-        pod for pod in predicates.pods_of(view, clique(set_name)) if uid(pod) in first[set_name] and not pods.ready(pod)
+        pod
+        for pod in predicates.pods_of(view, clique(set_name))
+        if uid(pod) in first[set_name] and not pods.is_ready(pod)
     ]
 
 

@@ -81,7 +81,7 @@ def test_an_update_after_a_scaling_ends(run: Recorded[ScaledBeforeAChange], set_
     exist."""
     run.given("sets available", "all pods Ready")
     pcs = run.at("updated").get(SETS, set_name)
-    run.expect("replicas that are named as being updated", [], updates.turns(pcs))
+    run.expect("replicas that are named as being updated", [], updates.updating_replicas(pcs))
     counts = updates.counts(pcs)
     behind = [counter for counter, total in updates.COUNTERS if counts[counter] != counts[total]]
     run.expect("counters that differ from their totals", [], behind)
@@ -141,9 +141,9 @@ def test_a_scale_in_after_an_update_starts_none(run: Recorded[ScaledBeforeAChang
     run.given(f"{SHRINKS}: update ended", "second replica gone")
     span = run.between("updated", "scaled in after the update")
     before, after = (view.get(SETS, SHRINKS) for view in (span.start_view(), span.view()))
-    run.expect("generation", updates.generation(before), updates.generation(after))
-    run.expect("start of the update", updates.started(before), updates.started(after))
-    run.expect("the update has ended", True, bool(updates.ended(after)))
+    run.expect("generation", updates.generation_hash(before), updates.generation_hash(after))
+    run.expect("start of the update", updates.start_time(before), updates.start_time(after))
+    run.expect("the update has ended", True, bool(updates.has_ended(after)))
     run.expect(
         "cliques with new Pods", [], [clique for clique in replay.created(span) if clique.startswith(f"{SHRINKS}-")]
     )

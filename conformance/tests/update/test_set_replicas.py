@@ -162,7 +162,7 @@ def test_a_terminated_replica_is_not_updated(run: Recorded[SetsInDifferentStates
     if "1" in changes.images(view, "recycled-0-a"):
         raise Blocked("the replica is not terminated: GREP-291 has termination pause during updates", "circumstances")
     run.given("recycled: replica terminated")
-    ended = updates.ended(view.get(SETS, RECYCLED))
+    ended = updates.has_ended(view.get(SETS, RECYCLED))
     run.expect("the update is reported to have ended", False, ended)
 
 
@@ -211,14 +211,14 @@ def _one_held(set_name: str, replicas: int) -> Predicate:
 @predicate
 def _has_turn(view: View, set_name: str, index: int) -> bool | Unmet:
     """A replica of a set is being updated."""
-    turns = updates.turns(view.get(SETS, set_name))
+    turns = updates.updating_replicas(view.get(SETS, set_name))
     return index in turns or Unmet(f"{set_name}: the turn is {turns}, not {index}")
 
 
 def _update_closed(view: View) -> bool | Unmet:
     """The update that was unfinished at the switch to OnDelete has ended, and breaches are reported again."""
     parts = {"freezes": view.get(SETS, "freezes"), "freezes-0-web": view.get(CLIQUES, "freezes-0-web")}
-    unfinished = [part for part, current in parts.items() if not updates.ended(current)]
+    unfinished = [part for part, current in parts.items() if not updates.has_ended(current)]
     if condition_is(view.get(CLIQUES, "freezes-0-web"), disruption.BREACHED) in ("", "Unknown"):
         unfinished.append("the breach of freezes-0-web is Unknown")
     return not unfinished or Unmet(f"not ended: {', '.join(unfinished)}")
@@ -233,7 +233,7 @@ def _replicas_in_turn(run: Recorded[SetsInDifferentStates], set_name: str) -> li
     """Return the replicas of a set that were being updated, in order."""
     turns: list[int | None] = []
     for record in run.between("change", "end").records(SETS, set_name):
-        turns += [index for index in updates.turns(record.object) if index not in turns[-1:]]
+        turns += [index for index in updates.updating_replicas(record.object) if index not in turns[-1:]]
     return turns
 
 

@@ -43,7 +43,7 @@ class StrategySwitchedTwice(Scene):
         self.excluded = text(pods[0], "spec", "nodeName")
         self.lost = {uid(pod) for pod in pods if text(pod, "spec", "nodeName") == self.excluded}
         env.mark("affinity: change")
-        before = updates.generation(env.history.view().get(SETS, "o"))
+        before = updates.generation_hash(env.history.view().get(SETS, "o"))
         terms = [{"matchExpressions": [{"key": HOSTNAME, "operator": "NotIn", "values": [self.excluded]}]}]
         affinity = {"nodeAffinity": {REQUIRED[2]: {REQUIRED[3]: terms}}}
         changes.template(workload, "a")["spec"]["podSpec"]["affinity"] = affinity

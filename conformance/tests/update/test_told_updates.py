@@ -78,7 +78,7 @@ def _stuck(view: View, resource: str) -> bool | Unmet:
     updates that end too early."""
     current = view.get(resource, NAMES[resource])
     status = condition_is(current, CONDITION) or "absent"
-    return status == "Unknown" or updates.ended(current) or Unmet(f"{CONDITION} is {status}, not Unknown")
+    return status == "Unknown" or updates.has_ended(current) or Unmet(f"{CONDITION} is {status}, not Unknown")
 
 
 @predicate
@@ -95,7 +95,7 @@ def _pods_wait(view: View) -> bool | Unmet:
 
 def _one_ready(view: View) -> bool | Unmet:
     """Exactly one pod of the new template is Ready."""
-    ready = [pod for pod in predicates.pods_of(view, CLIQUE) if changes.tag(pod) == "2" and pods.ready(pod)]
+    ready = [pod for pod in predicates.pods_of(view, CLIQUE) if changes.tag(pod) == "2" and pods.is_ready(pod)]
     return len(ready) == 1 or Unmet(f"{len(ready)} new pods are Ready")
 
 
@@ -117,7 +117,7 @@ def test_an_update_that_stands_still_is_reported(run: Recorded[UpdateThatStandsS
     """A pod that becomes Ready counts as progress. No pod may be recreated from the old template."""
     created = changes.created_with_another_tag(run.after("new pods wait"), CLIQUE, "2")
     run.expect("pods that were made from the template of before", [], created)
-    if updates.ended(run.at(STUCK).get(CLIQUES, CLIQUE)):
+    if updates.has_ended(run.at(STUCK).get(CLIQUES, CLIQUE)):
         raise Blocked("the update had ended before any new Pod was Ready (UPD-052)", "circumstances")
 
 
@@ -127,7 +127,7 @@ def test_an_update_ends_with_the_last_ready_pod(run: Recorded[UpdateThatStandsSt
     run.given("one pod Ready")
     clique, pcs = (run.at("one Ready").get(resource, NAMES[resource]) for resource in (CLIQUES, SETS))
     run.expect("updates that have ended with one of three pods Ready", [False, False],
-               [updates.ended(clique), updates.ended(pcs)])  # fmt: skip
+               [updates.has_ended(clique), updates.has_ended(pcs)])  # fmt: skip
 
 
 test_invariants = invariants(UpdateThatStandsStill, "INV-001", "INV-004", "INV-005", "INV-009")

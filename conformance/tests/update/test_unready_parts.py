@@ -38,7 +38,7 @@ class PodsThatRunUnready(Scene):
         env.quiet(0.7)
         env.mark("change")
         current = predicates.pods_of(env.history.view(), CLIQUE)
-        self.unready = {uid(pod) for pod in current if not pods.ready(pod)}
+        self.unready = {uid(pod) for pod in current if not pods.is_ready(pod)}
         changes.hold(weak, "web")
         before = {"weak": changes.change(env, weak, "web", tag="2"), "frail": changes.change(env, frail, "b", tag="2")}
         changes.require_held(env, CLIQUE)
@@ -59,7 +59,7 @@ def test_pods_that_run_unready_are_replaced_at_once(run: Recorded[PodsThatRunUnr
     run.given("three pods run and are not Ready")
     view = run.at("successors not Ready")
     new = [pod for pod in predicates.pods_of(view, CLIQUE) if changes.tag(pod) == "2"]
-    run.expect("successors that are Ready by then", [], [uid(pod) for pod in new if pods.ready(pod)])
+    run.expect("successors that are Ready by then", [], [uid(pod) for pod in new if pods.is_ready(pod)])
 
 
 @requirement("UPD-025")

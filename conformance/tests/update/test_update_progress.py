@@ -41,7 +41,7 @@ each_change = pytest.mark.parametrize("change", CHANGES)
 @each_change
 def test_no_update_names_several_replicas_at_once(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     records = Update(run, change).of_set()
-    with_several = [str(record) for record in records if len(updates.turns(record.object)) > 1]
+    with_several = [str(record) for record in records if len(updates.updating_replicas(record.object)) > 1]
     run.expect("states with several replicas at once", [], with_several)
 
 
@@ -50,13 +50,13 @@ def test_no_update_names_several_replicas_at_once(run: Recorded[SetUpdatedThreeT
 def test_a_running_update_names_its_replicas(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     """The order of the replicas is not judged."""
     records = Update(run, change).of_set()
-    running = [record for record in records if updates.running(record.object)]
-    run.expect("updates that started", 1, len({updates.started(record.object) for record in records}))
+    running = [record for record in records if updates.is_running(record.object)]
+    run.expect("updates that started", 1, len({updates.start_time(record.object) for record in records}))
     run.holds("the update was reported to be running", bool(running))
-    turns = {turn for record in running for turn in updates.turns(record.object)}
+    turns = {turn for record in running for turn in updates.updating_replicas(record.object)}
     run.expect("replicas that had their turn", set(range(REPLICAS)), turns)
-    first = next((n for n, record in enumerate(records) if updates.ended(record.object)), len(records))
-    restarted = [str(record) for record in records[first:] if updates.running(record.object)]
+    first = next((n for n, record in enumerate(records) if updates.has_ended(record.object)), len(records))
+    restarted = [str(record) for record in records[first:] if updates.is_running(record.object)]
     run.expect("states after the end in which the update is running again", [], restarted)
 
 
@@ -66,7 +66,7 @@ def test_an_update_ends(run: Recorded[SetUpdatedThreeTimes], change: str) -> Non
     """The totals are covered by UPD-008 and UPD-054."""
     run.given("set available")
     pcs = Update(run, change).span.view().get(SETS, "s")
-    run.expect("replicas that are named as being updated", [], updates.turns(pcs))
+    run.expect("replicas that are named as being updated", [], updates.updating_replicas(pcs))
     run.expect("updatedReplicas", REPLICAS, number(pcs, "status", "updatedReplicas"))
     run.same("updatedReplicas of the groups", SIZES_OF_GROUPS, updated_replicas(Update(run, change).span.view()))
     counts = updates.counts(pcs)
@@ -177,7 +177,7 @@ def test_a_breach_is_unknown_during_an_update(
     """One such state for each clique and group is enough, because statuses may be written late."""
     span = Update(run, change).span
     for part_name in (f"s-{index}-{part}" for index in range(REPLICAS)):
-        running = [record.object for record in span.records(resource, part_name) if updates.running(record.object)]
+        running = [record.object for record in span.records(resource, part_name) if updates.is_running(record.object)]
         reported = [condition(state, BREACHED) for state in running]
         is_unknown = any(
             (text(breach, "status"), text(breach, "reason")) == ("Unknown", "UpdateInProgress") for breach in reported

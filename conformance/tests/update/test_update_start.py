@@ -37,7 +37,7 @@ def _replaced(run: Recorded[ChangesOfAllKinds], part: str) -> None:
 def test_other_changes_start_no_update(run: Recorded[ChangesOfAllKinds]) -> None:
     """All changes are made at the same time."""
     before, after = (run.at(step).get(SETS, "other") for step in ("changes", "changes at rest"))
-    run.expect("generation hash of the set", updates.generation(before), updates.generation(after))
+    run.expect("generation hash of the set", updates.generation_hash(before), updates.generation_hash(after))
     run.expect("updateProgress of the set", {}, dict(updates.progress(after)))
     deleted = [record.name for record in replay.deleted(run.between("changes", "changes at rest"))]
     run.expect("deleted pods of the set", [], [pod for pod in deleted if pod.startswith("other-")])

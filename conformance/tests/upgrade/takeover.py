@@ -9,7 +9,7 @@ from typing import Any
 from conformance.grove import labels, template_hashes
 from conformance.grove.fields import at, items, label, name, number, terminating, text
 from conformance.grove.restricted import restricted
-from conformance.grove.template_hashes import Way
+from conformance.grove.template_hashes import HashScheme
 from conformance.grove.template_pairs import Spec, template
 from conformance.history.query import Unmet, predicate
 from conformance.history.record import ADDED, DELETED
@@ -145,7 +145,7 @@ def updates(span: Span, set_name: str) -> list[str]:
     return [str(record) for record in records if at(record.object, "status", "updateProgress") is not None]
 
 
-def write_hashes(env: SceneEnvironment, set_name: str, way: Way | None, **earlier: Object) -> None:
+def write_hashes(env: SceneEnvironment, set_name: str, way: HashScheme | None, **earlier: Object) -> None:
     """Replace all stored hashes of a set with the hashes of another operator, while no operator is running. Without a
     `way`, the hashes do not match any template. `earlier` has the fields of pod specs that differed when that operator
     ran, as if the template had been changed since. It is keyed by clique, with _ for -."""

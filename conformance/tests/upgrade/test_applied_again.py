@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove import template_pairs
-from conformance.grove.admission.defaults import defaulted
+from conformance.grove.admission.defaults import with_defaults
 from conformance.grove.template_hashes import LEGACY
 from conformance.history.view import View
 from conformance.testing import incarnations, predicates, sets
@@ -112,4 +112,4 @@ def _workload(env: SceneEnvironment, name: str, cliques: list[Object], replicas:
     if name != WHOLE:
         return sets.manifest(env, name, cliques, replicas=replicas)
     groups = {"g": [clique["name"] for clique in cliques[:2]]}
-    return defaulted(sets.manifest(env, name, cliques, groups=groups, replicas=replicas))
+    return with_defaults(sets.manifest(env, name, cliques, groups=groups, replicas=replicas))

@@ -129,7 +129,7 @@ class _HistoryRun:
         await self.world.api.patch(PCS, {"spec": spec}, "merge", False)
 
     async def _scale(self, part: str, replicas: int) -> None:
-        if updates.running(self.world.api.objects[PCS]) or not self._is_observed():
+        if updates.is_running(self.world.api.objects[PCS]) or not self._is_observed():
             return
         plural = "podcliquescalinggroups" if self.history.part(part).is_group else "podcliques"
         await self.world.scale(plural, f"{SET}-0-{part}", replicas)
@@ -176,7 +176,7 @@ class _HistoryRun:
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _running_update(self, is_at_rest: bool) -> list[str]:
-        is_running = not is_at_rest or updates.running(self.world.api.objects[PCS]) or not self._is_observed()
+        is_running = not is_at_rest or updates.is_running(self.world.api.objects[PCS]) or not self._is_observed()
         return [f"the update does not end: {self.world.progress()}"] if is_running else []
 
     def _final_problems(self) -> list[str]:

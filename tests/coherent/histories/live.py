@@ -259,9 +259,9 @@ class _HistoryRun:
             except ApiError as error:
                 rejection = str(error)
             set_after = self._set()
-        if number(object_before, "spec", "replicas") == replicas or updates.started(set_before) != updates.started(
-            set_after
-        ):
+        if number(object_before, "spec", "replicas") == replicas or updates.start_time(
+            set_before
+        ) != updates.start_time(set_after):
             return
         blocked = [_blocks_scaling(pcs) for pcs in (set_before, set_after)]
         if all(blocked) and not rejection:
@@ -321,7 +321,7 @@ class _HistoryRun:
         pcs = view.get(SETS, SET)
         if number(pcs, "status", "observedGeneration") != number(pcs, "metadata", "generation"):
             return Unmet(f"the present set is not observed: {dict(updates.progress(pcs))}")
-        if updates.running(pcs):
+        if updates.is_running(pcs):
             return Unmet(f"an update is running: {dict(updates.progress(pcs))}")
         expected = {
             clique["name"]: [clique["spec"]["podSpec"]["containers"][0]["image"].rpartition(":")[2]]
@@ -346,4 +346,4 @@ class _HistoryRun:
 
 
 def _blocks_scaling(pcs: Mapping[str, Any]) -> bool:
-    return text(pcs, "spec", "updateStrategy", "type") == COHERENT and updates.running(pcs)
+    return text(pcs, "spec", "updateStrategy", "type") == COHERENT and updates.is_running(pcs)

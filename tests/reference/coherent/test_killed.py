@@ -49,7 +49,7 @@ async def make(played: CrashRun) -> None:
 
 
 async def update(played: CrashRun) -> None:
-    played.notes["before"] = updates.generation(played.history.view().get("podcliquesets", "s"))
+    played.notes["before"] = updates.generation_hash(played.history.view().get("podcliquesets", "s"))
     played.notes["since"] = Step.now("change", played.history)
     body = {"spec": {"template": {"cliques": the_set(played, "second")["spec"]["template"]["cliques"]}}}
     await played.client.patch(models.PODCLIQUESETS, played.namespace, "s", body)
@@ -65,7 +65,7 @@ def has(view: View, replicas: int) -> bool:
     """Return whether `a` and `g` have this many replicas, all serving, and the map and the statuses agree with them."""
     pcs, clique = view.get("podcliquesets", "s"), view.get("podcliques", "s-0-a")
     group, gang_map = view.get("podcliquescalinggroups", "s-0-g"), view.get("podgangmaps", "s-0")
-    ready = sum(map(pods.ready, view.list("pods"))) == len(view.list("pods")) == 3 * replicas
+    ready = sum(map(pods.is_ready, view.list("pods"))) == len(view.list("pods")) == 3 * replicas
     entries = gang_map["spec"]["entries"] if gang_map else []
     mapped = {entry["name"]: entry["podCliques"]["a"] for entry in entries if "a" in entry.get("podCliques", {})}
     return (
@@ -80,14 +80,14 @@ def has(view: View, replicas: int) -> bool:
 def updated(played: CrashRun) -> Done:
     def is_updated(view: View) -> bool:
         pcs = view.get("podcliquesets", "s")
-        generation = updates.generation(pcs)
+        generation = updates.generation_hash(pcs)
         parts = [view.get("podcliques", "s-0-a"), view.get("podcliquescalinggroups", "s-0-g")]
         return (
             generation != played.notes["before"]
-            and updates.ended(pcs)
+            and updates.has_ended(pcs)
             and number(pcs, "status", "updatedReplicas") == 1
             and number(pcs, "status", "observedGeneration") == number(pcs, "metadata", "generation")
-            and all(updates.ended(part) for part in parts)
+            and all(updates.has_ended(part) for part in parts)
             and all(text(part, "status", "currentPodCliqueSetGenerationHash") == generation for part in parts)
             and has(view, 2)
         )

@@ -24,7 +24,7 @@ class Room:
     def __init__(self, world: World, evicted: Sequence[Object] = ()) -> None:
         self.free = {name(node): int(node["status"]["allocatable"]["nvidia.com/gpu"]) for node in world.all("nodes")}
         for pod in world.all("pods"):
-            if pods.bound(pod) and pod not in evicted:
+            if pods.is_bound(pod) and pod not in evicted:
                 self.free[pods.node(pod)] -= gpus(pod)
 
     def copy(self) -> Room:
@@ -93,7 +93,7 @@ class Scheduler:
         return [leaf for child in self._children(group) for leaf in self._leaves(child)]
 
     def _is_pending(self, pod: Object) -> bool:
-        return not pods.bound(pod) and not pods.gates(pod) and pod["spec"]["schedulerName"] == self.scheduler
+        return not pods.is_bound(pod) and not pods.gates(pod) and pod["spec"]["schedulerName"] == self.scheduler
 
     # -- placing -----------------------------------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class Scheduler:
         """Return the placement of a group's waiting pods, and take their room; None if too few of them fit."""
         if not (key := topology(group)):
             return self._placed_within(group, room, nodes)
-        present = [pod for pod in self._members(group) if pods.bound(pod)]
+        present = [pod for pod in self._members(group) if pods.is_bound(pod)]
         domains = sorted({label(node, key) for node in nodes} - {""})
         if present and not self.broken("a Pod that joins is placed in any domain"):
             domains = [label(self.world.objects["nodes"][pods.node(present[0])], key)]
@@ -175,7 +175,7 @@ class Scheduler:
         needed = len(members) if self.broken("all Pods of a gang are required") else minimum(group)
         if self.broken("a gang is placed in part"):
             needed = 0
-        return placement if sum(map(pods.bound, members)) + len(placement) >= needed else None
+        return placement if sum(map(pods.is_bound, members)) + len(placement) >= needed else None
 
     # -- agreement ---------------------------------------------------------------------------------------------------
 
@@ -185,7 +185,7 @@ class Scheduler:
 
         Return whether the tree was refused.
         """
-        bound = [pod for pod in members if pods.bound(pod)]
+        bound = [pod for pod in members if pods.is_bound(pod)]
         domains = {
             label(self.world.objects["nodes"][pods.node(pod)], topology(root)) for pod in bound if topology(root)
         }
@@ -217,7 +217,7 @@ class Scheduler:
     def _report(self, root: Object) -> None:
         for leaf in self._leaves(root):
             members = self._members(leaf)
-            if minimum(leaf) <= sum(map(pods.bound, members)):
+            if minimum(leaf) <= sum(map(pods.is_bound, members)):
                 self._say(leaf, INITIALLY_SCHEDULED, "True", "Scheduled")
             for pod in members:
                 if self._is_pending(pod):
@@ -238,7 +238,7 @@ class Scheduler:
         """Return pods of lower priority whose eviction makes the queue fit, as few and with as low priorities as
         possible; none if the queue does not fit even then."""
         limit = priority(queue[0])
-        running = [pod for pod in self.world.all("pods") if pods.bound(pod) and priority(pod) < limit]
+        running = [pod for pod in self.world.all("pods") if pods.is_bound(pod) and priority(pod) < limit]
         units = [self._unit(pod) for pod in sorted(running, key=priority, reverse=True)]
         victims = [pod for unit in units for pod in unit]
         if not fits(Room(self.world, victims)):
@@ -256,7 +256,7 @@ class Scheduler:
         unit, group = [pod], self.world.objects["podgroups"].get(group_of(pod))
         while group is not None:
             if "all" in group["spec"].get("disruptionMode", {}):
-                unit = [member for member in self._members(group) if pods.bound(member)]
+                unit = [member for member in self._members(group) if pods.is_bound(member)]
             group = self.world.objects["compositepodgroups"].get(parent(group))
         return unit
 
@@ -266,7 +266,7 @@ class Scheduler:
 
     def _evict_short_gangs(self) -> None:
         for leaf in self.world.all("podgroups"):
-            bound = [pod for pod in self._members(leaf) if pods.bound(pod)]
+            bound = [pod for pod in self._members(leaf) if pods.is_bound(pod)]
             if 0 < len(bound) < minimum(leaf):
                 self._evict(bound)
 
