@@ -1,6 +1,6 @@
-"""Finds MUSTs that rest on a place in a document which another requirement quotes as a contradiction.
+"""Finds MUSTs that quote a place in a document that another requirement quotes as a contradiction.
 
-Where public documents disagree, what all of them say is a MUST, and the rest is a SHOULD that quotes both sides.
+If public documents disagree, a MUST says what all of them say, and a SHOULD that quotes both sides says the rest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from conformance.suite.registry.requirement import Level, Requirement
 
 def contested_musts(entries: Iterable[Requirement]) -> Iterator[tuple[Requirement, str]]:
     """Yield each MUST that a document contradicts, and each MUST that quotes the same place or the same words as a
-    contradiction to another requirement. Each comes with a message."""
+    contradiction to another requirement, with a message."""
     requirements = list(entries)
     contradictions = [(quotation, entry.id) for entry in requirements for quotation in entry.basis.contradictions]
     for entry in requirements:
@@ -32,7 +32,7 @@ def contested_musts(entries: Iterable[Requirement]) -> Iterator[tuple[Requiremen
 
 
 def _are_same(quotation: Quotation, other_quotation: Quotation) -> bool:
-    """Return whether two quotations are from the same place, or one has the words of the other."""
+    """Return whether two quotations are from the same place, or one contains the words of the other."""
     if quotation.document != other_quotation.document:
         return False
     return quotation.place == other_quotation.place or (

@@ -1,8 +1,8 @@
-"""`make lint`: checks that what the repository cites exists in the repository.
+"""`make lint`: checks that everything that the repository cites exists.
 
-It checks ids of the specification and of requirements, sections of this project's documents that are named by number or
-title, relative links with their anchors, the sources of requirements, the states of public documents, MUSTs that quote
-what contradicts another requirement, and sentences that do not oblige an actor.
+The lint checks ids of the specification and of requirements, sections of this project's documents that are named by
+number or title, relative links and their anchors, the sources of requirements, and the states of public documents. It
+also reports MUSTs that quote a contradiction to another requirement, and sentences that do not oblige an actor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.citations import conflicts, sentences, states
 
 SUFFIXES = (".py", ".md", ".yaml", ".json", ".toml", ".go")
 UNCHECKED_FOLDERS = {"reports", "pins"}
-"""Folders that are not checked: outputs, and lists of other projects' modules."""
+"""Folders that are not checked: outputs, and lists of the modules of other projects."""
 
 DOCUMENT_PATTERN = r"(?P<document>[\w./-]+\.md)`?,?[\s#/]+sections?[\s#/]+"
 NAMED_SECTION = re.compile(
@@ -69,12 +69,12 @@ def find_problems(root: Path = data.PROJECT) -> list[Problem]:
 
 
 def checked_files(root: Path) -> list[Path]:
-    """Return the files that people write, without outputs and hidden files."""
+    """Return the files that are written by people, without outputs and hidden files."""
     return sorted(path for path in _files_below(root) if path.suffix in SUFFIXES or path.name == "Makefile")
 
 
 def unknown_ids(file_name: str, text: str, ids: re.Pattern[str], row_ids: set[str]) -> Iterator[Problem]:
-    """Yield a problem for each text that has the form of a specification id but no row."""
+    """Yield a problem for each text in the form of a specification id that has no row."""
     for match in ids.finditer(text):
         if match[0] not in row_ids and not PUBLIC_DOCUMENT_NAME.fullmatch(match[0]):
             yield Problem(_location(file_name, text, match), f"unknown id {match[0]}", _suggestion(match[0], row_ids))
@@ -82,8 +82,8 @@ def unknown_ids(file_name: str, text: str, ids: re.Pattern[str], row_ids: set[st
 
 def section_problems(file_name: str, text: str, read_document: Callable[[str], str | None]) -> Iterator[Problem]:
     """Yield a problem for each named section, as in `objects.md, section 4.5` or `design.md, section "Verdicts"`, that
-    the named document does not have. `document` returns a document's text by its name, or None if it is not this
-    project's."""
+    the named document does not have. `read_document` returns the text of a document by its name, or None if this
+    project has no such document."""
     for match in NAMED_SECTION.finditer(text):
         location, content = _location(file_name, text, match), read_document(match["document"])
         if content is None:
@@ -101,7 +101,7 @@ def section_problems(file_name: str, text: str, read_document: Callable[[str], s
 
 
 def link_problems(file_name: str, text: str, path: Path) -> Iterator[Problem]:
-    """Yield a problem for each relative link of a page to a file or an anchor that does not exist."""
+    """Yield a problem for each relative link on a page to a file or an anchor that does not exist."""
     for match in LINK.finditer(_without_code(text)):
         target, _, anchor = match["target"].partition("#")
         if re.match(r"[a-z]+:", target):
@@ -118,7 +118,7 @@ def link_problems(file_name: str, text: str, path: Path) -> Iterator[Problem]:
 
 
 def table_problems(file_name: str, text: str) -> Iterator[Problem]:
-    """Yield a problem for each table row with more or fewer cells than the heading, because a rendered page drops extra
+    """Yield a problem for each table row that has more or fewer cells than the heading. Rendered pages omit additional
     cells."""
     width = 0
     for number, line in enumerate(re.sub(r"^```.*?^```", _blank, text, flags=re.M | re.S).splitlines(), 1):
@@ -147,7 +147,7 @@ def source_problems(registry: requirement.Registry, rows: set[str]) -> Iterator[
 def document_problems(
     registry: requirement.Registry, documents: Mapping[str, basis.PublicDocument]
 ) -> Iterator[Problem]:
-    """Yield a problem for each claim of a document that upstream's threads and commits do not confirm, and for each
+    """Yield a problem for each claim about a document that upstream's threads and commits do not confirm, and for each
     MUST that no document supports."""
     for problem in states.document_problems(documents.values(), states.load_states()):
         yield Problem(DOCUMENTS_FILE, problem, "correct it, or tests/citations/states.yaml after a look at upstream")
@@ -166,8 +166,8 @@ def disagreement_problems(registry: requirement.Registry) -> Iterator[Problem]:
 
 
 def reason_problems(registry: requirement.Registry) -> Iterator[Problem]:
-    """Yield a problem for each reason that discusses levels or proposes other sentences instead of saying why the
-    decision was made."""
+    """Yield a problem for each reason that discusses levels or proposes other sentences instead of explaining the
+    decision."""
     for entry in registry.requirements.values():
         if note := NOTE_WORDS.search(entry.basis.reason):
             location = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
@@ -191,7 +191,7 @@ def anchors(text: str) -> frozenset[str]:
 
 
 def heading_anchors(text: str) -> list[str]:
-    """Return for each line the anchor that GitHub generates from it; empty for lines that are not headings."""
+    """Return the anchor that GitHub generates from each line, or an empty string for lines that are not headings."""
     used_names = set(specification.ANCHOR.findall(text))
     names = []
     for line in re.sub(r"^```.*?^```", _blank, text, flags=re.M | re.S).splitlines():
@@ -248,7 +248,7 @@ def _titles(text: str) -> list[str]:
 
 
 def _without_code(text: str) -> str:
-    """Return the text with its code replaced by blanks, so that positions stay the same."""
+    """Return the text with its code replaced by blanks, which keeps all positions."""
     return re.sub(r"^```.*?^```|`[^`\n]*`", _blank, text, flags=re.M | re.S)
 
 
@@ -266,7 +266,7 @@ def _suggestion(name: str, candidates: Iterable[str]) -> str:
 
 
 def main(root: Path = data.PROJECT) -> int:
-    """Print the problems, one per line, and return 1 if there are any."""
+    """Print the problems, one per line, and return 1 if there are problems."""
     problems = find_problems(root)
     for problem in problems:
         sys.stderr.write(f"{problem}\n")

@@ -23,13 +23,13 @@ _MARKUP = re.compile(r"^\s*(?:(?://|#|\*|>|\|)+ ?)+", re.MULTILINE)
 
 
 def normalize(text: str) -> str:
-    """Return the words of a text in lower case, without the marks of comments, tables and emphasis."""
+    """Return the words of a text in lower case, without the markup of comments, tables and emphasis."""
     return re.sub(r"[\s`*_|]+", " ", _MARKUP.sub(" ", text)).strip().lower()
 
 
 @cache
 def read_document(clones: Path, link: str) -> str | None:
-    """Return the text of a document, or None if no clone has it."""
+    """Return the text of a document, or None if no clone contains the document."""
     match = IN_REPOSITORY.fullmatch(link)
     if match is None or not (clone := clones / match["repository"]).exists():
         return None
@@ -40,14 +40,14 @@ def read_document(clones: Path, link: str) -> str | None:
 
 @cache
 def document_words(clones: Path, link: str) -> str | None:
-    """Return the plain text of a document, or None if no clone has it."""
+    """Return the normalized text of a document, or None if no clone contains the document."""
     text = read_document(clones, link)
     return None if text is None else normalize(text)
 
 
 def find_anchor(text: str, quotation: str, *, headings: bool) -> str:
-    """Return the anchor of the heading above the quoted words, or of the line with the words; empty if there is
-    none."""
+    """Return the anchor of the heading above a quotation, or of the line with the quotation. Return an empty string if
+    the text does not contain the quotation."""
     lines = [normalize(line) for line in text.splitlines()]
     start = " ".join(line for line in lines if line).find(normalize(quotation))
     if start < 0:
@@ -62,7 +62,7 @@ def find_anchor(text: str, quotation: str, *, headings: bool) -> str:
 
 
 def find_anchors(clones: Path) -> dict[str, dict[str, str]]:
-    """Return the anchor of each quoted place by document: where the first quotation from that place is found. A
+    """Return the anchors of quoted places by document and place, each at the first quotation from that place. A
     document without a clone keeps its stored anchors."""
     by_document: dict[str, dict[str, str]] = {}
     stored_anchors = json.loads(basis.ANCHORS.read_text("utf-8")) if basis.ANCHORS.exists() else {}
@@ -83,8 +83,8 @@ def find_anchors(clones: Path) -> dict[str, dict[str, str]]:
 
 
 def find_missing(clones: Path) -> tuple[list[str], int, int]:
-    """Return the quotations that their documents do not contain, the number of quotations that were looked up, and the
-    number of those that were not."""
+    """Return the quotations that their documents do not contain, the number of quotations that were checked, and the
+    number of quotations that were not checked."""
     missing, checked, unchecked = [], 0, 0
     for entry in requirement.load().requirements.values():
         for quotation in (*entry.basis.quotations, *entry.basis.contradictions):
@@ -99,7 +99,7 @@ def find_missing(clones: Path) -> tuple[list[str], int, int]:
 
 
 def main() -> int:
-    """Print the quotations that are not found; return 1 if there are any."""
+    """Print the quotations that are not found, and return 1 if there are such quotations."""
     match sys.argv[1:]:
         case [folder] | [folder, "--anchors"]:
             clones = Path(folder)

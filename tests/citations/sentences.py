@@ -1,7 +1,7 @@
-"""`make lint`: checks that each requirement says who has to meet it.
+"""`make lint`: checks that each requirement names the actor that has to meet it.
 
-"Nothing MUST be deleted" permits deletion (RFC 2119), and a sentence about an object leaves open who has to act. So the
-subject of each MUST and SHOULD has to be an actor that is bound by the requirement's roles.
+"Nothing MUST be deleted" permits deletion (RFC 2119), and a sentence about an object does not say who has to act.
+Therefore, the subject of each MUST and SHOULD has to be an actor that the requirement's roles bind.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def find_problems(entry: Requirement) -> Iterator[str]:
 
 def _subject(roles: tuple[str, ...]) -> re.Pattern[str]:
     """Return a pattern for text that ends with an actor as its subject: the actor starts a clause, and only a relative
-    clause may follow it."""
+    clause may follow the actor."""
     names = "|".join(sorted({actor for role in roles for actor in ACTORS[role]}))
     actor = rf"(?:(?:the|an?|another) (?:{names})|admission)"
     relative = r"(?: that (?:(?!,| and (?:the|an?|each|every|its) ).)*)?"

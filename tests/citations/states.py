@@ -1,8 +1,8 @@
 """`make lint`: compares the states and commits of public documents with those in upstream's repositories.
 
-`states.yaml` lists what `git log` and the threads report. A document that claims a different state, a different commit
-or no commit is a problem, and so is a MUST that rests on a document which upstream has closed, reverted or not
-published.
+`states.yaml` lists the states and commits that `git log` and the threads report. A document that claims a different
+state, a different commit or no commit is a problem. A MUST that rests on a document that upstream has closed, reverted
+or not published is also a problem.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from conformance.suite.registry.requirement import Level, Registry, Requirement
 
 STATES_FILE = Path(__file__).with_name("states.yaml")
 UNKNOWN = "unknown"
-"""Stands for the commit of a merged thread that no available clone has."""
+"""The commit of a merged thread if no available clone contains it."""
 THREAD = re.compile(r"https://github\.com/([^/]+/[^/]+)/(?:pull|issues)/(\d+)")
 FILE_LINK = re.compile(r"https://github\.com/[^/]+/[^/]+/(?:blob|tree)/([0-9a-f]+)")
 
@@ -35,7 +35,7 @@ def load_states() -> KnownStates:
 
 
 def document_problems(entries: Iterable[PublicDocument], known_states: KnownStates) -> Iterator[str]:
-    """Yield a message for each claim of a document that the list does not confirm."""
+    """Yield a message for each claim about a document that the list does not confirm."""
     for entry in entries:
         for problem in _thread_problems(entry, known_states["threads"]):
             yield f"{entry.id}: {problem}"
@@ -57,7 +57,7 @@ def _is_supported(entry: Requirement, by_id: Mapping[str, PublicDocument]) -> bo
 
 
 def _thread_problems(entry: PublicDocument, threads: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Yield a message for each claim of a document that its thread, which decides its state, does not confirm."""
+    """Yield a message for each claim about a document that its thread, which decides its state, does not confirm."""
     link = THREAD.match(entry.link)
     name = entry.thread or (f"{link[1]}#{link[2]}" if link else "")
     if not name:
@@ -78,7 +78,7 @@ def _thread_problems(entry: PublicDocument, threads: Mapping[str, Mapping[str, s
 
 
 def _commit_problems(entry: PublicDocument, commits: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Yield a message for each claim of a document about its commit that the list does not confirm."""
+    """Yield a message for each claim about the commit of a document that the list does not confirm."""
     if (file := FILE_LINK.match(entry.link)) and not (entry.commit and file[1].startswith(entry.commit)):
         yield f"has commit {entry.commit or 'none'}, and its link {file[1]}"
     has_thread = bool(entry.thread or THREAD.match(entry.link))

@@ -1,5 +1,4 @@
-"""Tests that everything the repository cites exists in the repository, and that the lint finds citations that do not
-resolve."""
+"""Tests that everything that the repository cites exists, and that the lint reports citations that do not resolve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tests that quotations are looked up in clones of the documents' repositories, and that a wrong one is found."""
+"""Tests that quotations are checked against clones of the documents' repositories, and that wrong quotations are
+reported."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tests.citations import quotations
 
 @pytest.mark.parametrize("is_present", [True, False])
 def test_a_quotation_that_its_document_does_not_contain_is_reported(tmp_path: Path, is_present: bool) -> None:
-    """The clone has one document, in which the words that a requirement quotes span two lines of a comment."""
+    """The clone has one document, in which the words of the quotation span two lines of a comment."""
     entry = requirement.load().get("GANG-002")
     quotation = entry.basis.quotations[0]
     location = quotations.IN_REPOSITORY.fullmatch(basis.load_documents()[quotation.document].link)

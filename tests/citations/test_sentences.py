@@ -60,7 +60,7 @@ def test_a_negated_subject_permits_what_it_seems_to_forbid(text: str) -> None:
     ],
 )
 def test_a_subject_that_is_not_an_actor_is_reported(text: str) -> None:
-    """The scheduler is not an actor in a requirement for operators."""
+    """In a requirement for operators, the scheduler is not an actor."""
     problems = list(sentences.find_problems(replace(OPERATOR_REQUIREMENT, text=text)))
     assert [problem.partition(":")[0] for problem in problems] == ["the subject is no actor"]
 

@@ -1,4 +1,4 @@
-"""Tests that the lint of public documents finds wrong states and commits, and MUSTs that no document supports."""
+"""Tests that the lint reports wrong states and commits of public documents, and MUSTs that no document supports."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_an_open_proposal_supports_a_must_only_as_a_seed() -> None:
 
 
 def test_documents_have_the_state_of_upstream() -> None:
-    """Documents that once had a wrong state have the state that their repository's history shows."""
+    """Documents that had a wrong state in the past have the state that the history of their repository shows."""
     documents = basis.load_documents()
     pull = documents["pull-566"]
     assert (pull.state, pull.commit, pull.reverted_by) == (DocumentState.REVERTED, "94a0105c", "21c24c67")

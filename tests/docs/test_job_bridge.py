@@ -1,4 +1,4 @@
-"""Tests that the bridge of docs/ai-conformance.md, set up as the page says, turns Jobs into gangs."""
+"""Tests that the bridge of docs/ai-conformance.md creates gangs for Jobs if it is set up as the page says."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GANG_LABEL = {"example.com/gang": "grove"}
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Iterator[str]:
-    """Yield the kubeconfig of a two-node cluster with the reference, the admission policy and the bridge."""
+    """The kubeconfig of a two-node cluster with the reference, the admission policy and the bridge."""
     start, apply, export, bridge = commands(PAGE, "A gang scheduler of Grove")
     run(start, tmp_path)
     try:

@@ -1,9 +1,9 @@
-"""Tests that the recipes of CONTRIBUTING.md work: they are applied to a copy of the tree, and their quick checks pass
-there.
+"""Tests that the recipes in CONTRIBUTING.md work: they are applied to a copy of the tree, and their quick checks pass
+in that copy.
 
-The first line of a block says what the block is: a new file, an addition to a file, a replacement in a file, or
+The first line of a block says what the block contains: a new file, an addition to a file, a replacement in a file, or
 commands. Commands that start a cluster are not run. The changes of all recipes accumulate, so a command that several
-recipes contain runs only once, in the last of them.
+recipes contain runs only in the last of these recipes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Tests of the documentation site: every link resolves, on GitHub and on the site, and pages load nothing from
-elsewhere."""
+"""Tests of the documentation site: every link resolves, on GitHub and on the site, and pages load no files from other
+hosts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LOADED_ATTRIBUTES = {"img": "src", "script": "src", "link": "href"}
 
 
 class References(HTMLParser):
-    """The links of a page, the files that it loads, and its ids."""
+    """The links of a page, the files that the page loads, and its ids."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ def build_site(project: Path, site_folder: Path) -> subprocess.CompletedProcess[
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A small project with this project's settings: a document, a folder and a file outside `docs/`."""
+    """A small project with this project's settings, and with a document, a folder and a file outside `docs/`."""
     for name in ("mkdocs.yml", "docs/front_page.py", "docs/site.py", "docs/iframe-worker.js"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(PROJECT / name, tmp_path / name)

@@ -1,4 +1,4 @@
-"""Tests that the instructions for newcomers work: the commands of README.md, and the samples that they apply."""
+"""Tests that the instructions for new users work: the commands in README.md, and the samples that they apply."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def with_namespace(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_only_the_readme_says_how_commands_are_typed() -> None:
-    """A command that starts with `.venv/bin/` does not exist where only the wheel is installed."""
+    """A command that starts with `.venv/bin/` does not exist if only the wheel is installed."""
     pages = [README, *(PROJECT / "docs").rglob("*.md")]
     counts = {str(page.relative_to(PROJECT)): page.read_text("utf-8").count(f".venv/bin/{PROGRAM}") for page in pages}
     assert {name: count for name, count in counts.items() if count} == {"README.md": 1}

@@ -1,4 +1,4 @@
-"""Tests that a request's verb and object are read from its method, path and query alone."""
+"""Tests that the verb and the object of a request are read from only its method, path and query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a violation which sometimes occurs without a fault is not a finding."""
+"""Tests that a violation that sometimes occurs without a fault is not a finding."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ VIOLATION_BY_CHANCE, VIOLATION_BY_FAULT = "INV-005 is broken", "INV-025 is broke
 
 
 class FlakyImplementation:
-    """An implementation that breaks BY_ITSELF in every run with a fault, and in those runs without a fault for which
-    `now` yields True. It breaks BY_THE_FAULT only in runs with a fault at point b."""
+    """An implementation with VIOLATION_BY_CHANCE in every run with a fault, and in the runs without a fault for which
+    `violations` yields True. It has VIOLATION_BY_FAULT only in runs with a fault at point b."""
 
     def __init__(self, violations: list[bool], *, comes_to_rest: bool = True) -> None:
         self.now: Iterator[bool] = iter(violations)
@@ -52,7 +52,7 @@ class FlakyImplementation:
 
 
 class ChangingImplementation(FlakyImplementation):
-    """Breaks a different invariant in each run with a fault."""
+    """An implementation that breaks a different invariant in each run with a fault."""
 
     def play(self, bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
         return FaultOutcome(
@@ -63,7 +63,8 @@ class ChangingImplementation(FlakyImplementation):
 
 
 class EarlyViolation(FlakyImplementation):
-    """Breaks an invariant before the fault is injected; the fault at point a is never injected."""
+    """An implementation that breaks an invariant before the fault is injected. The fault at point a is never
+    injected."""
 
     def play(self, bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
         verdict = FaultVerdict.NOT_STRUCK if plan.point.name == "a" else FaultVerdict.DIFFERENT
@@ -74,7 +75,7 @@ class FakeTestbed:
     """A testbed that runs nothing."""
 
     def restart(self) -> None:
-        """Do nothing: there are no processes."""
+        """Do nothing, because there are no processes."""
 
 
 def run_campaign(

@@ -1,4 +1,4 @@
-"""Tests of a campaign's report: what was tried, what counts as a finding, and how to replay a finding."""
+"""Tests of a campaign's report: the plans that were tried, the findings, and the files that replay findings."""
 
 from __future__ import annotations
 

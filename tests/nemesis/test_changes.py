@@ -1,5 +1,5 @@
-"""Tests of changes to a set: the desired end state, the commands that a person types, and the search for a different
-end."""
+"""Tests of sequences of changes to a set: the desired end state, the equivalent commands, and the search for a sequence
+that ends in a different state."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from conformance.nemesis.results import About
 
 
 class FakePlayer:
-    """Ends in a different state after a restart followed by a change of an image; if not `stable`, only in every other
-    run."""
+    """A player whose set ends in a different state if a restart is followed by a change to an image; if it is not
+    `is_stable`, only in every other run."""
 
     def __init__(self, is_stable: bool = True) -> None:
         self.is_stable, self.played, self._differences = is_stable, 0, dict[tuple[SetChange, ...], list[str]]()
@@ -40,8 +40,8 @@ class FakePlayer:
 
 
 def find_deviations(player: FakePlayer, plays: int, *, stop_at_first: bool = False) -> list[Divergence]:
-    """Run a search whose clock advances only with each run of the player, so that the speed of the machine does not
-    matter."""
+    """Run a search and return its deviations. Its clock advances only with each run of the player, so the speed of the
+    machine has no effect."""
     search = Search(player, plays, lambda changes: None, first=stop_at_first, clock=lambda: player.played)  # type: ignore[arg-type]
     search.run(1)
     return search.deviations

@@ -1,4 +1,4 @@
-"""Tests that plans run in an order that covers something new first."""
+"""Tests that plans that cover something new run first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_patch_of_another_field_comes_before_a_second_patch_of_the_same_field(
 
     points = [patch(1, "status.a"), patch(2, "status.a"), patch(3, "status.a", "status.b.c"), patch(4, "status.b.c")]
     assert [plan.point.occurrence for plan in choice.plans("x", points, [KILL_FAULT])] == [1, 3, 2, 4]
-    assert patch(1) == points[0]  # whatever fields the write sets in a run
+    assert patch(1) == points[0]  # points are equal even if their writes set different fields
 
 
 def test_a_fault_applies_only_to_points_of_its_kind() -> None:

@@ -1,4 +1,4 @@
-"""Tests of each fault's effect on a write or an event, with fake processes and a fake API server."""
+"""Tests of the effect of each fault on a write or an event, with fake processes and a fake API server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITE_POINT, EVENT_POINT = (
 
 
 class FakeRole:
-    """Records what is done to the processes."""
+    """A role that records actions on its processes."""
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
@@ -44,14 +44,15 @@ class FakeRole:
 
 
 class FaultTrial:
-    """A fault at a point, and a log of what happened."""
+    """A fault at a point, and a log of its effects."""
 
     def __init__(self, fault: str, point: FaultPoint = WRITE_POINT) -> None:
         self.log: list[str] = []
         self.injector = FaultInjector("s", "n", FaultPlan("create", fault, point), FakeRole(self.log), "100")
 
     async def write(self, name: str = "a") -> str:
-        """Send a write as the role does; return the status of the response, or "nothing" if the connection is cut."""
+        """Send a write as the role does, and return the status of the response, or "nothing" if the connection is
+        cut."""
         try:
             reply = await self.injector.write(
                 request("POST", PODS, body=f'{{"metadata":{{"name":"{name}"}}}}'), self._send
@@ -61,7 +62,7 @@ class FaultTrial:
         return str(reply.status)
 
     async def event(self, name: str = "a") -> str:
-        """Deliver a watch event; return what the role sees."""
+        """Deliver a watch event, and return "the event", or "its end" if the watch is closed."""
         try:
             await self.injector.event(
                 request("GET", PODS, "watch=1"), WatchEvent("ADDED", name, "n", "7", b""), self._deliver
@@ -172,7 +173,7 @@ def test_a_restarted_role_reads_old_state_for_a_while_from_its_first_request() -
         list_request = request("GET", PODS, "resourceVersion=0")
         assert await trial.injector.read(list_request) == list_request
         await trial.write()
-        await asyncio.sleep(0.1)  # longer than the past is shown; the time counts from the role's first request
+        await asyncio.sleep(0.1)  # longer than old state is served; this time starts with the role's first request
         old_read = await trial.injector.read(list_request)
         assert isinstance(old_read, ProxyRequest)
         assert parse_qs(old_read.query) == {"resourceVersion": ["100"], "resourceVersionMatch": ["Exact"]}

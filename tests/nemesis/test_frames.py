@@ -1,4 +1,4 @@
-"""Tests that a watch stream is cut into its events, however the network splits the stream, and that no byte changes."""
+"""Tests that a watch stream is split into its events without changes, no matter how the network splits the stream."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def varint(value: int) -> bytes:
 
 
 def message(event_type: str, metadata: bytes) -> bytes:
-    """Return a Protobuf frame as an API server sends it: WatchEvent, RawExtension, Unknown, and an object with its
+    """Return a Protobuf frame in the format of an API server: WatchEvent, RawExtension, Unknown, and an object with its
     metadata."""
     pod = protobuf_field(1, metadata) + protobuf_field(2, b"\x08\x01spec without a reader"[:2])
     unknown = (

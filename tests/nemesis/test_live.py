@@ -1,5 +1,5 @@
-"""Tests that the reference ends in its usual state under each fault, and that an operator which does not tolerate
-faults is found."""
+"""Tests that the reference reaches its usual state despite each fault, and that an operator that does not tolerate
+faults is detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that two runs of a scenario have the same normal form, and that differences are shown."""
+"""Tests that two runs of a scenario have the same normal form, and that differences between runs are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tests that the proxy passes everything on unchanged, except where an Interference changes a write or a watch."""
+"""Tests that the proxy forwards all requests and responses unchanged, unless an Interference changes a write or a
+watch."""
 
 from __future__ import annotations
 

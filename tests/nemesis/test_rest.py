@@ -1,4 +1,4 @@
-"""Tests of how waiting pods and objects are reported for a state that does not come to rest."""
+"""Tests that waiting pods and objects are reported if a cluster does not come to rest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conformance.nemesis.rest import started, waiting
 
 
 class PodState(View):
-    """A state that consists of the given pods."""
+    """A view that contains only the given pods."""
 
     def __init__(self, *pods: dict[str, Any]) -> None:
         super().__init__()

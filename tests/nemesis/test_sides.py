@@ -1,4 +1,4 @@
-"""Tests that a comparison shows both runs side by side and marks their first deviation."""
+"""Tests that a comparison shows two runs side by side and marks their first deviation."""
 
 from __future__ import annotations
 

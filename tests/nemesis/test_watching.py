@@ -1,4 +1,4 @@
-"""Tests that the points of a step record which fields their patches set."""
+"""Tests that the recorded points of a step name the fields that their patches set."""
 
 from __future__ import annotations
 
