@@ -35,7 +35,7 @@ def lines(view: View, name: str, replicas: int, expected: ExpectedObjects) -> li
         (f"{count} without Grove's scheduling gate", predicates.all_ungated(cliques)(view)),
         (f"{count} bound to nodes", predicates.all_bound(cliques)(view)),
         (f"{count} Ready", _all_ready(view, expected)),
-        (f"status.availableReplicas: {replicas}", predicates.available(name, replicas)(view)),
+        (f"status.availableReplicas: {replicas}", predicates.is_available(name, replicas)(view)),
     ]
     return [ProgressLine(subject, "" if answer else str(answer)) for subject, answer in results]
 
@@ -63,6 +63,6 @@ def _objects(expected: ExpectedObjects) -> list[_ExpectedNames]:
 
 
 def _all_ready(view: View, expected: ExpectedObjects) -> bool | Unmet:
-    members = predicates.by_clique(view, expected.cliques.values())
+    members = predicates.pods_by_clique(view, expected.cliques.values())
     ready = sum(pods.is_ready(pod) for clique_pods in members.values() for pod in clique_pods)
     return ready >= expected.pods or Unmet(f"{ready} of {expected.pods} are Ready")

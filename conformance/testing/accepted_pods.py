@@ -15,7 +15,7 @@ from conformance.testing.scene import SceneEnvironment
 
 Object = dict[str, Any]
 _OPENAPI = "/openapi/v3/api/v1"
-_STEP = re.compile(r"[^.\[\]]+")
+_PATH_STEP = re.compile(r"[^.\[\]]+")
 _MAX_ROUNDS = 8
 
 
@@ -34,34 +34,34 @@ class AcceptedPods:
         return spec
 
 
-def ask(env: SceneEnvironment, workload: Object) -> AcceptedPods:
+def request_pods(env: SceneEnvironment, workload: Object) -> AcceptedPods:
     """Create one pod for each clique template of a PodCliqueSet, as a dry run."""
     cliques = workload["spec"]["template"]["cliques"]
     replies = env.dry_run.all([env.dry_run.create(_pod(env, clique)) for clique in cliques])
     return AcceptedPods({clique["name"]: reply for clique, reply in zip(cliques, replies, strict=True)})
 
 
-def fit(env: SceneEnvironment, workload: Object) -> list[str]:
+def remove_rejected_fields(env: SceneEnvironment, workload: Object) -> list[str]:
     """Remove from the clique templates the fields that the API server rejects in pods, and remove the cliques whose
     pods it rejects whatever their fields. Return what was removed; for a clique, with the API server's reason. A later
     version of Kubernetes may restrict the values of fields that are new today."""
-    left_out = []
+    removed = []
     template = workload["spec"]["template"]
     for _ in range(_MAX_ROUNDS):
-        replies = ask(env, workload).replies
+        replies = request_pods(env, workload).replies
         for clique in list(template["cliques"]):
             reply = replies[clique["name"]]
             if reply.accepted:
                 continue
             spec = clique["spec"]
-            places = [error.raw_path for error in reply.errors if _clear(spec["podSpec"], error.raw_path)]
+            rejected_paths = [error.raw_path for error in reply.errors if _clear_field(spec["podSpec"], error.raw_path)]
             spec["podSpec"] = _without_none(spec["podSpec"])
-            left_out += [f"{clique['name']}: {place}" for place in places] or [f"{clique['name']}: {reply}"]
-            if not places:
+            removed += [f"{clique['name']}: {path}" for path in rejected_paths] or [f"{clique['name']}: {reply}"]
+            if not rejected_paths:
                 template["cliques"].remove(clique)
         if all(reply.accepted for reply in replies.values()):
             break
-    return left_out
+    return removed
 
 
 def openapi_schemas(env: SceneEnvironment) -> Mapping[str, Any]:
@@ -79,21 +79,21 @@ def _pod(env: SceneEnvironment, clique: Document) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": clique["name"], **metadata}, "spec": spec}
 
 
-def _clear(pod_spec: Object, place: str) -> bool:
+def _clear_field(pod_spec: Object, path: str) -> bool:
     """Set the field at this path to None, or the innermost existing field of the path. Return whether a field within
     the spec was found."""
-    holder: Any = None
-    current: Any = {"spec": pod_spec}
+    parent: Any = None
+    value: Any = {"spec": pod_spec}
     steps: list[str | int] = []
-    for word in _STEP.findall(place):
+    for word in _PATH_STEP.findall(path):
         step = int(word) if word.isdigit() else word
-        if not isinstance(current, dict | list) or at(current, step) is None:
+        if not isinstance(value, dict | list) or at(value, step) is None:
             break
-        holder, current = current, current[step]
+        parent, value = value, value[step]
         steps.append(step)
     if len(steps) < 2:
         return False
-    holder[steps[-1]] = None
+    parent[steps[-1]] = None
     return True
 
 

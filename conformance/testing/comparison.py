@@ -14,16 +14,16 @@ Comparison = tuple[dict[str, object], dict[str, object]]
 """Expected and observed values by name: the arguments of `Recorded.same`."""
 
 
-def of(document: Document | None, value: T) -> T | Absent:
+def value_or_absent(document: Document | None, value: T) -> T | Absent:
     """Return a value read from an object, or ABSENT if there is no such object."""
     return ABSENT if document is None else value
 
 
-def carried(
+def values_of_expected_keys(
     expected: Mapping[str, Mapping[str, str]], observed: Mapping[str, Mapping[str, str] | Absent]
 ) -> dict[str, dict[str, str | None] | Absent]:
     """Return each object's values of the expected labels or annotations, by name."""
     return {
-        name: ABSENT if have is ABSENT else {key: have.get(key) for key in expected[name]}
-        for name, have in observed.items()
+        name: ABSENT if values is ABSENT else {key: values.get(key) for key in expected[name]}
+        for name, values in observed.items()
     }

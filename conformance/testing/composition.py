@@ -40,28 +40,28 @@ def none_in_gangs(view: View, cliques: Collection[str]) -> bool | Unmet:
 
 
 @predicate
-def initialized(view: View, clique: str, status: str = "True") -> bool | Unmet:
+def is_initialized(view: View, clique: str, status: str = "True") -> bool | Unmet:
     """The PodGang of a PodClique has this status of the condition Initialized."""
     reported = condition_is(gang_of(view, clique), "Initialized")
     return reported == status or Unmet(f"gang of {clique}: Initialized is {reported or 'absent'}")
 
 
-def by_composition(expected: ExpectedObjects, view: View) -> ExpectedObjects:
+def with_actual_gang_names(expected: ExpectedObjects, view: View) -> ExpectedObjects:
     """Return the same objects, but give each gang the name of the existing gang that holds all or most of its cliques.
     A gang that does not exist keeps its name."""
-    actual_names = _names(expected, view)
+    actual_names = _actual_names(expected, view)
     gangs = [replace(gang, name=actual_names.get(gang.name, gang.name)) for gang in expected.gangs.values()]
     cliques = {clique.name: _renamed(clique, actual_names) for clique in expected.cliques.values()}
     return replace(expected, gangs={gang.name: gang for gang in gangs}, cliques=cliques)
 
 
-def _names(objects: ExpectedObjects, view: View) -> dict[str, str]:
+def _actual_names(objects: ExpectedObjects, view: View) -> dict[str, str]:
     """Return expected name → actual name for the gangs that exist. The most similar gangs are paired first."""
-    result: dict[str, str] = {}
+    actual_by_expected: dict[str, str] = {}
     for _, _, expected, actual in sorted(_pairs(objects, view), reverse=True):
-        if expected not in result and actual not in result.values():
-            result[expected] = actual
-    return result
+        if expected not in actual_by_expected and actual not in actual_by_expected.values():
+            actual_by_expected[expected] = actual
+    return actual_by_expected
 
 
 def _pairs(expected: ExpectedObjects, view: View) -> list[tuple[float, bool, str, str]]:
@@ -75,10 +75,10 @@ def _pairs(expected: ExpectedObjects, view: View) -> list[tuple[float, bool, str
 
 
 def _renamed(clique: ExpectedClique, actual_names: Mapping[str, str]) -> ExpectedClique:
-    tags = {key: actual_names.get(value, value) if key in (labels.GANG, labels.BASE_GANG) else value
+    renamed_labels = {key: actual_names.get(value, value) if key in (labels.GANG, labels.BASE_GANG) else value
             for key, value in clique.labels.items()}  # fmt: skip
     gang, base_gang = (actual_names.get(gang, gang) for gang in (clique.gang, clique.base_gang))
-    return replace(clique, labels=tags, gang=gang, base_gang=base_gang)
+    return replace(clique, labels=renamed_labels, gang=gang, base_gang=base_gang)
 
 
 def _cliques_in_gangs(view: View) -> set[str]:

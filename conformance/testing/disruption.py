@@ -24,12 +24,12 @@ starting."""
 STARTING: Mapping[str, Any] = {"containers": {"started": False}}
 SERVING: Mapping[str, Any] = {"ready": True, "containers": {"started": True}}
 RECOVERED: Mapping[str, Any] = {"ready": True, "containers": {"started": True, "lastExit": 1}}
-UNHEARD_OF: Mapping[str, Any] = {"containers": {"started": True, "ready": True}}
+UNREACHABLE: Mapping[str, Any] = {"containers": {"started": True, "ready": True}}
 """The state of a pod on an unreachable node: the node controller has set the pod to not Ready, and the statuses of its
 containers no longer change."""
 
 
-def by_index(env: SceneEnvironment, clique: str) -> list[Mapping[str, Any]]:
+def pods_by_index(env: SceneEnvironment, clique: str) -> list[Mapping[str, Any]]:
     """Return the pods of a clique, ordered by index."""
     members = predicates.pods_of(env.history.view(), clique)
     return sorted(members, key=lambda pod: label(pod, labels.POD_INDEX))
@@ -37,14 +37,14 @@ def by_index(env: SceneEnvironment, clique: str) -> list[Mapping[str, Any]]:
 
 def delete_pods(env: SceneEnvironment, clique: str, count: int) -> None:
     """Delete the first `count` pods of a clique."""
-    for pod in by_index(env, clique)[:count]:
+    for pod in pods_by_index(env, clique)[:count]:
         env.delete("pods", name(pod))
 
 
-def become(env: SceneEnvironment, clique: str, state: Mapping[str, Any], count: int) -> None:
+def set_pod_states(env: SceneEnvironment, clique: str, state: Mapping[str, Any], count: int) -> None:
     """Write a state into the statuses of the first `count` pods of a clique. The fake kubelet stops updating these
     pods."""
-    for pod in by_index(env, clique)[:count]:
+    for pod in pods_by_index(env, clique)[:count]:
         env.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
@@ -55,30 +55,30 @@ def cordon(env: SceneEnvironment, nodes: Iterable[str], *, undo: bool = False) -
         env.patch("nodes", node, {"spec": {"unschedulable": None if undo else True}})
 
 
-def delay(env: SceneEnvironment, sets: Iterable[str], seconds: str) -> None:
+def set_termination_delay(env: SceneEnvironment, sets: Iterable[str], seconds: str) -> None:
     """Set the terminationDelay of the named sets."""
     for set_name in sets:
         env.patch(SETS, set_name, {"spec": {"template": {"terminationDelay": seconds}}})
 
 
-def breached(resource: str, names: Iterable[str], status: str = "True") -> Predicate:
+def are_breached(resource: str, names: Iterable[str], status: str = "True") -> Predicate:
     """The condition MinAvailableBreached of all these objects has this status."""
     return _have_condition(resource, names, BREACHED, status)
 
 
 @predicate
-def bound(view: View, sizes: Mapping[str, int]) -> bool | Unmet:
+def have_bound_pods(view: View, sizes: Mapping[str, int]) -> bool | Unmet:
     """Each of these cliques has this number of bound pods."""
-    current = {clique: sum(map(pods.is_bound, predicates.pods_of(view, clique))) for clique in sizes}
-    return current == dict(sizes) or Unmet(f"bound pods: {current}, wanted: {dict(sizes)}")
+    bound_counts = {clique: sum(map(pods.is_bound, predicates.pods_of(view, clique))) for clique in sizes}
+    return bound_counts == dict(sizes) or Unmet(f"bound pods: {bound_counts}, wanted: {dict(sizes)}")
 
 
-def flagged(groups: Iterable[str]) -> Predicate:
+def are_terminating(groups: Iterable[str]) -> Predicate:
     """All these groups have the condition GangTerminationInProgress."""
     return _have_condition(GROUPS, groups, IN_PROGRESS, "True")
 
 
-def cleared(groups: Iterable[str]) -> Predicate:
+def are_not_terminating(groups: Iterable[str]) -> Predicate:
     """The condition GangTerminationInProgress of all these groups is absent, or not True."""
     expected = list(groups)
 
@@ -104,17 +104,17 @@ def _have_condition(resource: str, names: Iterable[str], condition_type: str, st
     return check
 
 
-def waited(cause: Record | None, end: Record | None, begin: float) -> float:
+def termination_delay(cause: Record | None, end: Record | None, started_at: float) -> float:
     """Return the seconds from the breach in `cause` to the deletion in `end`; -1 if either record is missing.
 
     The timestamps in the objects are used because a record may arrive late. They are rounded down to whole seconds,
-    which never makes a delay of whole seconds look too short. `begin` is a time of the history, in seconds; no breach
-    can have started before it, whatever is reported.
+    which never makes a delay of whole seconds look too short. `started_at` is a time of the history, in seconds. No
+    breach can have started before this time, whatever is reported.
     """
     if cause is None or end is None:
         return -1.0
     reported = _timestamp(text(condition(cause.object, BREACHED), "lastTransitionTime"), cause)
-    breach = max(reported, math.floor(cause.wall - cause.at + begin))
+    breach = max(reported, math.floor(cause.wall - cause.at + started_at))
     return round(_timestamp(text(end.object, "metadata", "deletionTimestamp"), end) - breach, 3)
 
 
@@ -125,7 +125,7 @@ def _timestamp(timestamp: str, record: Record) -> float:
         return record.wall
 
 
-def counts(history: incarnations.Records, cliques: Iterable[str]) -> dict[str, int]:
+def incarnation_counts(history: incarnations.Records, cliques: Iterable[str]) -> dict[str, int]:
     """Return clique → number of its incarnations."""
-    incarnations_of = incarnations.counts(history, CLIQUES)
-    return {clique: incarnations_of.get(clique, 0) for clique in cliques}
+    count_by_name = incarnations.counts(history, CLIQUES)
+    return {clique: count_by_name.get(clique, 0) for clique in cliques}

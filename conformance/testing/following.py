@@ -48,11 +48,11 @@ def desired_gangs(view: View, set_name: str) -> dict[str, EntryGang]:
 def built_gangs(view: View, set_name: str) -> list[tuple[EntryGang, Document | None]]:
     """Return the gangs that the maps of a set describe, each with the PodGang that holds the same PodCliques, whatever
     its name. The PodGang is None if none exists or all are already paired with other gangs."""
-    current: dict[tuple[str, ...], list[Document]] = {}
+    gangs_by_cliques: dict[tuple[str, ...], list[Document]] = {}
     for gang in gangs_of(view, set_name).values():
-        current.setdefault(gang_maps.pod_group_names(gang), []).append(gang)
+        gangs_by_cliques.setdefault(gang_maps.pod_group_names(gang), []).append(gang)
     return [
-        (gang, same.pop(0) if (same := current.get(gang.cliques)) else None)
+        (gang, candidates.pop(0) if (candidates := gangs_by_cliques.get(gang.cliques)) else None)
         for gang in desired_gangs(view, set_name).values()
     ]
 
@@ -63,13 +63,13 @@ def gangs_of(view: View, set_name: str) -> dict[str, Document]:
     PodGang."""
     set_uid = uid(view.get(SETS, set_name))
 
-    def of_set(gang: Document) -> bool:
+    def belongs_to_set(gang: Document) -> bool:
         owner = controller(gang)
         if text(owner, "kind") == PODCLIQUESETS.kind:
             return text(owner, "uid") == set_uid
         return label(gang, labels.PART_OF) == set_name
 
-    return {name(gang): gang for gang in view.list(GANGS) if of_set(gang) and not terminating(gang)}
+    return {name(gang): gang for gang in view.list(GANGS) if belongs_to_set(gang) and not terminating(gang)}
 
 
 def pods_of_set(view: View, set_name: str) -> list[Mapping[str, object]]:
@@ -86,22 +86,26 @@ def cliques_of_set(view: View, set_name: str) -> list[str]:
 # -- what may be wrong -------------------------------------------------------------------------------------------------
 
 
-def misplaced(view: View, set_name: str) -> list[str]:
+def misplaced_members(view: View, set_name: str) -> list[str]:
     """Return the members that the maps of a set do not hold exactly once (GM-38)."""
-    pcs, stored = view.get(SETS, set_name) or {}, maps_of(view, set_name)
-    desired = template.read(pcs)
-    wrong: list[str] = []
+    pcs, map_by_replica = view.get(SETS, set_name) or {}, maps_of(view, set_name)
+    set_template = template.read(pcs)
+    misplaced: list[str] = []
     for replica in range(number(pcs, "spec", "replicas") or 0):
-        standalone = {part.name: names.clique(set_name, replica, part.name) for part in desired.standalone}
-        groups = {part.name: names.scaling_group(set_name, replica, part.name) for part in desired.groups}
-        sizes = {key: number(view.get(CLIQUES, full), "spec", "replicas") or 0 for key, full in standalone.items()}
-        grouped = {key: number(view.get(GROUPS, full), "spec", "replicas") or 0 for key, full in groups.items()}
-        entries = gang_maps.entries(stored.get(replica))
-        wrong += [f"replica {replica}: {part}" for part in gang_maps.placement_errors(entries, sizes, grouped)]
-    return wrong
+        standalone = {part.name: names.clique(set_name, replica, part.name) for part in set_template.standalone}
+        groups = {part.name: names.scaling_group(set_name, replica, part.name) for part in set_template.groups}
+        clique_sizes = {
+            key: number(view.get(CLIQUES, full), "spec", "replicas") or 0 for key, full in standalone.items()
+        }
+        group_sizes = {key: number(view.get(GROUPS, full), "spec", "replicas") or 0 for key, full in groups.items()}
+        entries = gang_maps.entries(map_by_replica.get(replica))
+        misplaced += [
+            f"replica {replica}: {part}" for part in gang_maps.placement_errors(entries, clique_sizes, group_sizes)
+        ]
+    return misplaced
 
 
-def unfollowed(view: View, set_name: str) -> list[str]:
+def gang_differences(view: View, set_name: str) -> list[str]:
     """Return the gangs that an entry describes but that do not exist, and the gangs that no entry describes. Gangs are
     compared by epoch and PodCliques, whatever their names."""
     expected = sorted(_gang_text(gang.entry.epoch, gang.cliques) for gang in desired_gangs(view, set_name).values())
@@ -117,7 +121,7 @@ def _gang_text(epoch: str, cliques: tuple[str, ...]) -> str:
     return f"of epoch {epoch or '(none)'} with {', '.join(cliques) or 'nothing'}"
 
 
-def strays(view: View, set_name: str) -> list[str]:
+def stray_pods(view: View, set_name: str) -> list[str]:
     """Return the pods whose gang does not exist or does not reference them."""
     gangs = gangs_of(view, set_name)
     return [reason for pod in pods_of_set(view, set_name) for reason in _reasons_astray(pod, gangs)]
@@ -132,7 +136,7 @@ def _reasons_astray(pod: Mapping[str, object], gangs: Mapping[str, Document]) ->
         yield f"{name(pod)} is of the gang {gang_name}, which does not refer to it"
 
 
-def unmet(view: View, set_name: str) -> list[str]:
+def unmet_dependencies(view: View, set_name: str) -> list[str]:
     """Return the entries that can never proceed because they depend on entries that do not exist."""
     return [
         f"replica {replica}: {entry}"
@@ -141,31 +145,35 @@ def unmet(view: View, set_name: str) -> list[str]:
     ]
 
 
-def everything(view: View, set_name: str) -> list[str]:
+def all_violations(view: View, set_name: str) -> list[str]:
     """Return all violations: misplaced members, gangs that do not follow the maps, stray pods and unmet
     dependencies."""
-    return [violation for check in (misplaced, unfollowed, strays, unmet) for violation in check(view, set_name)]
+    return [
+        violation
+        for check in (misplaced_members, gang_differences, stray_pods, unmet_dependencies)
+        for violation in check(view, set_name)
+    ]
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------
 
 
 @predicate
-def followed(view: View, set_name: str) -> bool | Unmet:
+def are_maps_followed(view: View, set_name: str) -> bool | Unmet:
     """The maps, gangs and pods of a set agree."""
-    wrong = everything(view, set_name)
-    return not wrong or Unmet("; ".join(wrong[:3]))
+    violations = all_violations(view, set_name)
+    return not violations or Unmet("; ".join(violations[:3]))
 
 
-def settles(env: SceneEnvironment, step: str, set_name: str, sizes: Mapping[str, int]) -> None:
+def wait_until_settled(env: SceneEnvironment, step: str, set_name: str, sizes: Mapping[str, int]) -> None:
     """Wait for the step that these pods are Ready. Then wait, without judging it, until the gangs and pods agree with
     the maps and nothing changes."""
     env.settle(step, pods_are(sizes, ready=True), 60)
-    env.settled(f"{step}: maps followed", followed(set_name))
+    env.settled(f"{step}: maps followed", are_maps_followed(set_name))
     env.quiet(1)
     env.mark(f"{step}: at rest")
 
 
-def look(env: SceneEnvironment, set_name: str, reason: str) -> None:
+def trigger_reconcile(env: SceneEnvironment, set_name: str, reason: str) -> None:
     """Make the operator reconcile a set again."""
     env.patch(SETS, set_name, {"metadata": {"annotations": {labels.TRIGGER: reason}}})

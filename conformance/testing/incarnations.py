@@ -21,13 +21,13 @@ def uids(view: View, resource: str) -> dict[str, str]:
 
 def counts(history: Records, resource: str) -> dict[str, int]:
     """Return name → number of incarnations."""
-    uids_of: dict[str, set[str]] = {}
+    uids_by_name: dict[str, set[str]] = {}
     for record in history.records(resource):
-        uids_of.setdefault(record.name, set()).add(record.uid)
-    return {name: len(uids) for name, uids in uids_of.items()}
+        uids_by_name.setdefault(record.name, set()).add(record.uid)
+    return {name: len(uids) for name, uids in uids_by_name.items()}
 
 
-def ends(history: Records, resource: str) -> dict[str, Record]:
+def deletions(history: Records, resource: str) -> dict[str, Record]:
     """Return name → the first record that shows that an object with this name was deleted or is terminating."""
     result: dict[str, Record] = {}
     for record in history.records(resource):
@@ -36,13 +36,13 @@ def ends(history: Records, resource: str) -> dict[str, Record]:
     return result
 
 
-def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> Predicate:
-    """An object with each of these names exists, and its UID differs from the UID in `before`."""
-    expected = list(names)
+def are_recreated(resource: str, names: Iterable[str], previous_uids: Mapping[str, str]) -> Predicate:
+    """An object with each of these names exists, and its UID differs from the UID in `previous_uids`."""
+    expected_names = list(names)
 
     def check(view: View) -> bool | Unmet:
-        now = uids(view, resource)
-        missing = [name for name in expected if now.get(name, "") in ("", before.get(name))]
+        current_uids = uids(view, resource)
+        missing = [name for name in expected_names if current_uids.get(name, "") in ("", previous_uids.get(name))]
         return not missing or Unmet(f"not created again: {', '.join(missing)}")
 
     return check
@@ -53,8 +53,8 @@ def condition_start(
 ) -> Record | None:
     """Return the record with which a condition of an object got the status that it still has at the end. Return None if
     the condition has another status by then."""
-    start: Record | None = None
+    start_record: Record | None = None
     for record in history.records(resource, object_name):
         holds = record.kind != DELETED and condition_is(record.object, condition_type) == status
-        start = (start or record) if holds else None
-    return start
+        start_record = (start_record or record) if holds else None
+    return start_record

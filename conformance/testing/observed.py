@@ -11,7 +11,7 @@ from conformance.history.view import View
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 
 
-def present(resource: str, names: Iterable[str]) -> Predicate:
+def are_present(resource: str, names: Iterable[str]) -> Predicate:
     """All these objects exist."""
     expected = sorted(names)
 
@@ -30,7 +30,7 @@ def all_of(view: View, *predicates: Predicate) -> bool | Unmet:
     return not missed or Unmet("; ".join(missed))
 
 
-def absent(resource: str, names: Iterable[str]) -> Predicate:
+def are_absent(resource: str, names: Iterable[str]) -> Predicate:
     """None of these objects exists."""
     unwanted = sorted(names)
 
@@ -42,7 +42,7 @@ def absent(resource: str, names: Iterable[str]) -> Predicate:
 
 
 @predicate
-def replaced(view: View, resource: str, name: str, uid: str) -> bool | Unmet:
+def is_recreated(view: View, resource: str, name: str, uid: str) -> bool | Unmet:
     """The object exists and its UID differs from this one."""
     current = view.get(resource, name)
     if current is None:
@@ -50,15 +50,15 @@ def replaced(view: View, resource: str, name: str, uid: str) -> bool | Unmet:
     return text(current, "metadata", "uid") != uid or Unmet(f"{resource}/{name} was not recreated")
 
 
-def errors(document: Document | None) -> list[str]:
+def error_codes(document: Document | None) -> list[str]:
     """Return the codes of the errors in `status.lastErrors`."""
     return [text(entry, "code") for entry in items(document, "status", "lastErrors")]
 
 
 @predicate
-def complains(view: View, set_name: str) -> bool | Unmet:
+def reports_error(view: View, set_name: str) -> bool | Unmet:
     """The set reports an error."""
-    return errors(view.get("podcliquesets", set_name)) != [] or Unmet("its lastErrors is empty")
+    return error_codes(view.get("podcliquesets", set_name)) != [] or Unmet("its lastErrors is empty")
 
 
 def claims_of_pod(pod: Document) -> list[str]:
@@ -75,7 +75,7 @@ def claims_of_container(pod: Document, container: Document) -> list[str]:
     return [claims_by_name.get(text(entry, "name"), "") for entry in items(container, "resources", "claims")]
 
 
-def rest(env: SceneEnvironment, expected: ExpectedObjects) -> View:
+def wait_for_rest(env: SceneEnvironment, expected: ExpectedObjects) -> View:
     """Wait until the statuses of all cliques count their pods, none of which is scheduled, and nothing changes any
     more. From then on, an operator reconciles the set only if the test gives it a reason to. This wait judges
     nothing."""

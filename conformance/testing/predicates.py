@@ -27,24 +27,24 @@ def pods_of(view: View, clique: str) -> Pods:
     return [pod for pod in view.grouped("pods", _clique, clique) if present is None or _may_own(present, pod)]
 
 
-def by_clique(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, Pods]:
+def pods_by_clique(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, Pods]:
     """Return `pods_of` for each of these cliques."""
     return {clique.name: pods_of(view, clique.name) for clique in cliques}
 
 
-def bound(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
+def bound_counts(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
     """Return clique → number of bound pods."""
-    return {name: sum(map(pods.is_bound, members)) for name, members in by_clique(view, cliques).items()}
+    return {name: sum(map(pods.is_bound, members)) for name, members in pods_by_clique(view, cliques).items()}
 
 
-def ready(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
+def ready_counts(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
     """Return clique → number of Ready pods."""
-    return {name: sum(map(pods.is_ready, members)) for name, members in by_clique(view, cliques).items()}
+    return {name: sum(map(pods.is_ready, members)) for name, members in pods_by_clique(view, cliques).items()}
 
 
-def gated(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
+def gated_counts(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
     """Return clique → number of pods that have Grove's gate."""
-    return {name: sum(map(pods.is_gated, members)) for name, members in by_clique(view, cliques).items()}
+    return {name: sum(map(pods.is_gated, members)) for name, members in pods_by_clique(view, cliques).items()}
 
 
 def sizes(cliques: Iterable[ExpectedClique]) -> dict[str, int]:
@@ -52,7 +52,7 @@ def sizes(cliques: Iterable[ExpectedClique]) -> dict[str, int]:
     return {clique.name: clique.template.replicas for clique in cliques}
 
 
-def none(cliques: Iterable[ExpectedClique]) -> dict[str, int]:
+def zero_counts(cliques: Iterable[ExpectedClique]) -> dict[str, int]:
     """Return clique → zero."""
     return {clique.name: 0 for clique in cliques}
 
@@ -60,38 +60,38 @@ def none(cliques: Iterable[ExpectedClique]) -> dict[str, int]:
 @predicate
 def all_exist(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """Every clique has its desired number of pods."""
-    return _lacking(sizes(cliques), {n: len(p) for n, p in by_clique(view, cliques).items()}, "exist")
+    return _have_minimums(sizes(cliques), {n: len(p) for n, p in pods_by_clique(view, cliques).items()}, "exist")
 
 
 @predicate
 def all_ungated(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """Every pod of the cliques exists and no longer has Grove's gate."""
-    ungated = {name: sum(not pods.is_gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
-    return _lacking(sizes(cliques), ungated, "are ungated")
+    ungated = {name: sum(not pods.is_gated(pod) for pod in p) for name, p in pods_by_clique(view, cliques).items()}
+    return _have_minimums(sizes(cliques), ungated, "are ungated")
 
 
 @predicate
 def none_ungated(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """No pod of the cliques has lost Grove's gate."""
-    counts = {name: sum(not pods.is_gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
+    counts = {name: sum(not pods.is_gated(pod) for pod in p) for name, p in pods_by_clique(view, cliques).items()}
     ungated = [f"{count} pods of {name}" for name, count in counts.items() if count]
     return not ungated or Unmet(f"ungated: {', '.join(ungated)}")
 
 
 def all_bound(cliques: Sequence[ExpectedClique]) -> Predicate:
     """Every pod of the cliques exists and is bound."""
-    return lambda view: _lacking(sizes(cliques), bound(view, cliques), "are bound")
+    return lambda view: _have_minimums(sizes(cliques), bound_counts(view, cliques), "are bound")
 
 
 @predicate
 def none_bound(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """No pod of the cliques is bound."""
-    violations = [f"{count} pods of {name}" for name, count in bound(view, cliques).items() if count]
+    violations = [f"{count} pods of {name}" for name, count in bound_counts(view, cliques).items() if count]
     return not violations or Unmet(f"bound: {', '.join(violations)}")
 
 
 @predicate
-def placed(view: View, names: Iterable[str]) -> bool | Unmet:
+def all_placed(view: View, names: Iterable[str]) -> bool | Unmet:
     """The pods with these names are bound. This predicate is for pods that no clique owns."""
     waiting = [name for name in names if not pods.is_bound(view.get("pods", name) or {})]
     return not waiting or Unmet(f"{', '.join(waiting)} have no node")
@@ -104,20 +104,20 @@ def none_placed(view: View, names: Iterable[str]) -> bool | Unmet:
     return not violations or Unmet(f"bound: {', '.join(violations)}")
 
 
-def admitted(expected: ExpectedObjects, gang: ExpectedGang) -> Predicate:
+def is_admitted(expected: ExpectedObjects, gang: ExpectedGang) -> Predicate:
     """Every PodGroup of the gang has at least minReplicas bound pods."""
     cliques = expected.of_gang(gang.name)
-    return lambda view: _lacking(gang.minimums, bound(view, cliques), "are bound")
+    return lambda view: _have_minimums(gang.minimums, bound_counts(view, cliques), "are bound")
 
 
-def minimum_ready(expected: ExpectedObjects, gang: ExpectedGang) -> Predicate:
+def has_minimum_ready(expected: ExpectedObjects, gang: ExpectedGang) -> Predicate:
     """Every PodGroup of the gang has at least minReplicas Ready pods."""
     cliques = expected.of_gang(gang.name)
-    return lambda view: _lacking(gang.minimums, ready(view, cliques), "are Ready")
+    return lambda view: _have_minimums(gang.minimums, ready_counts(view, cliques), "are Ready")
 
 
 @predicate
-def available(view: View, set_name: str, replicas: int) -> bool | Unmet:
+def is_available(view: View, set_name: str, replicas: int) -> bool | Unmet:
     """The set reports this number of available replicas for its current generation."""
     current = view.get("podcliquesets", set_name)
     if current is None:
@@ -148,7 +148,7 @@ def _may_own(clique: Record, pod: Mapping[str, Any]) -> bool:
     return not uids or clique.uid in uids
 
 
-def _lacking(minimums: Mapping[str, int], actual: Mapping[str, int], verb: str) -> bool | Unmet:
+def _have_minimums(minimums: Mapping[str, int], actual: Mapping[str, int], verb: str) -> bool | Unmet:
     shortfalls = [f"{actual.get(name, 0)} of {minimum} pods of {name} {verb}" for name, minimum in minimums.items()
              if actual.get(name, 0) < minimum]  # fmt: skip
     return not shortfalls or Unmet("; ".join(shortfalls))

@@ -8,7 +8,7 @@ from conformance.errors import HarnessError
 from conformance.grove.fields import mapping
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 
-ENFORCED_WITHIN = 30.0
+ENFORCEMENT_SECONDS = 30.0
 """Seconds within which the quota controller must have counted a new quota."""
 
 
@@ -18,12 +18,12 @@ def limit_pods(env: SceneEnvironment, name: str, pods: int) -> None:
     hard = {"pods": str(pods)}
     env.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": {"hard": hard}})
 
-    def counted() -> bool:
+    def is_counted() -> bool:
         quota = env.dry_run.ask(env.dry_run.get("resourcequotas", name)).object
         return mapping(quota, "status", "hard") == hard
 
-    stop = stop_after_delay(env.patience(ENFORCED_WITHIN))
+    stop = stop_after_delay(env.patience(ENFORCEMENT_SECONDS))
     try:
-        Retrying(retry=retry_if_result(lambda enforced: not enforced), wait=wait_fixed(0.1), stop=stop)(counted)
+        Retrying(retry=retry_if_result(lambda enforced: not enforced), wait=wait_fixed(0.1), stop=stop)(is_counted)
     except RetryError:
         raise HarnessError(f"the ResourceQuota {name} is not counted", where=env.namespace) from None

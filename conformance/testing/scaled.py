@@ -18,13 +18,16 @@ def scale(env: SceneEnvironment, resource: str, name: str, replicas: int) -> Non
 
 
 @predicate
-def pods_are(view: View, sizes: Mapping[str, int], *, ready: bool = False, but: str = "") -> bool | Unmet:
-    """Each of these cliques has this number of pods, all of them Ready if `ready`, and no pod has the UID `but`."""
-    current = {clique: predicates.pods_of(view, clique) for clique in sizes}
-    counts = {clique: len(clique_pods) for clique, clique_pods in current.items()}
+def pods_are(view: View, sizes: Mapping[str, int], *, ready: bool = False, excluded_uid: str = "") -> bool | Unmet:
+    """Each of these cliques has this number of pods, and no pod has the UID `excluded_uid`. With `ready`, all these
+    pods are Ready."""
+    pods_by_clique = {clique: predicates.pods_of(view, clique) for clique in sizes}
+    counts = {clique: len(clique_pods) for clique, clique_pods in pods_by_clique.items()}
     if counts != dict(sizes):
         return Unmet(f"pods: {counts}, wanted: {dict(sizes)}")
-    unready = [clique for clique, clique_pods in current.items() if ready and not all(map(pods.is_ready, clique_pods))]
-    if any(uid(pod) == but for clique_pods in current.values() for pod in clique_pods):
+    unready_cliques = [
+        clique for clique, clique_pods in pods_by_clique.items() if ready and not all(map(pods.is_ready, clique_pods))
+    ]
+    if any(uid(pod) == excluded_uid for clique_pods in pods_by_clique.values() for pod in clique_pods):
         return Unmet("the pod is still there")
-    return not unready or Unmet(f"not all pods are Ready: {', '.join(unready)}")
+    return not unready_cliques or Unmet(f"not all pods are Ready: {', '.join(unready_cliques)}")

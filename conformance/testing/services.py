@@ -7,12 +7,12 @@ from conformance.grove.expected import ExpectedObjects
 from conformance.grove.fields import label, mapping, name, text, truth
 from conformance.history.view import View
 from conformance.testing import predicates
-from conformance.testing.comparison import Comparison, of
+from conformance.testing.comparison import Comparison, value_or_absent
 
 
 def headless_services(expected: ExpectedObjects, view: View) -> Comparison:
     """Return the expected and observed headless Services of a set, with the pods that they select."""
-    pods = predicates.by_clique(view, expected.cliques.values())
+    pods = predicates.pods_by_clique(view, expected.cliques.values())
     expected_services: dict[str, object] = {}
     observed: dict[str, object] = {}
     for service in expected.services.values():
@@ -28,7 +28,7 @@ def headless_services(expected: ExpectedObjects, view: View) -> Comparison:
             "publishNotReadyAddresses": service.publish_not_ready,
         }
         selector = mapping(service_object, "spec", "selector")
-        observed[service.name] = of(
+        observed[service.name] = value_or_absent(
             service_object,
             {
                 "clusterIP": text(service_object, "spec", "clusterIP"),

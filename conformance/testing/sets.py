@@ -48,12 +48,12 @@ def manifest(
     )
 
 
-def become(env: SceneEnvironment, manifest: Object) -> None:
+def update_spec(env: SceneEnvironment, manifest: Object) -> None:
     """Replace the spec of an existing set with the spec of another manifest that has the same name."""
     env.patch(SETS, name(manifest), {"spec": manifest["spec"]})
 
 
-def pods_of_replica(workload: Object) -> int:
+def pods_per_replica(workload: Object) -> int:
     """Return the number of pods in one replica of a set that `manifest` returned and whose cliques have one pod
     each."""
     template = workload["spec"]["template"]
@@ -61,17 +61,17 @@ def pods_of_replica(workload: Object) -> int:
     return sum(2 if clique["name"] in grouped else 1 for clique in template["cliques"])
 
 
-def generation(view: View, set_name: str) -> str:
+def generation_hash(view: View, set_name: str) -> str:
     """Return the generation hash in a set's status."""
     return text(view.get(SETS, set_name), "status", "currentGenerationHash")
 
 
-def of_clique(view: View, clique: str) -> str:
+def clique_template_hash(view: View, clique: str) -> str:
     """Return the template hash of a PodClique; empty if the PodClique does not exist."""
     return label(view.get(CLIQUES, clique) or {}, labels.TEMPLATE_HASH)
 
 
-def of_pods(view: View) -> dict[str, str]:
+def template_hashes_by_pod(view: View) -> dict[str, str]:
     """Return the template hash of each pod that is not being deleted, keyed by name and UID so that a recreated pod has
     another key."""
     return {f"{name(pod)} {uid(pod)}": label(pod, labels.TEMPLATE_HASH) for pod in pods(view)}
@@ -83,11 +83,11 @@ def pods(view: View) -> list[Mapping[str, Any]]:
     return [pod for members in pods_of_cliques for pod in members]
 
 
-def stored(view: View, set_name: str, replicas: int = 1) -> dict[str, str]:
+def stored_hashes(view: View, set_name: str, replicas: int = 1) -> dict[str, str]:
     """Return location → hash for the hashes in the status of a set and in the labels and statuses of its cliques and
     groups. Only the first `replicas` replicas are included."""
     prefixes = tuple(f"{set_name}-{index}-" for index in range(replicas))
-    hashes = {f"{SETS}/{set_name}": generation(view, set_name)}
+    hashes = {f"{SETS}/{set_name}": generation_hash(view, set_name)}
     for resource, fields in (
         (CLIQUES, ("currentPodTemplateHash", "currentPodCliqueSetGenerationHash")),
         (GROUPS, ("currentPodCliqueSetGenerationHash",)),
@@ -100,7 +100,7 @@ def stored(view: View, set_name: str, replicas: int = 1) -> dict[str, str]:
     return hashes
 
 
-def progress(view: View, set_name: str) -> object:
+def update_progress(view: View, set_name: str) -> object:
     """Return the update progress that a set reports, or None."""
     return at(view.get(SETS, set_name), "status", "updateProgress")
 
@@ -108,12 +108,14 @@ def progress(view: View, set_name: str) -> object:
 @predicate
 def have_pods(view: View, counts: Mapping[str, int]) -> bool | Unmet:
     """Each set has this number of pods and a generation hash, and each of its cliques has a template hash."""
-    present = Counter(label(pod, labels.PART_OF) for pod in pods(view))
+    pods_by_set = Counter(label(pod, labels.PART_OF) for pod in pods(view))
     for set_name, count in counts.items():
-        if present[set_name] != count:
-            return Unmet(f"{set_name} has {present[set_name]} of {count} pods")
-        missing = [location for location, hash in stored(view, set_name).items() if not hash and "label" in location]
-        if missing or not generation(view, set_name):
+        if pods_by_set[set_name] != count:
+            return Unmet(f"{set_name} has {pods_by_set[set_name]} of {count} pods")
+        missing = [
+            location for location, hash in stored_hashes(view, set_name).items() if not hash and "label" in location
+        ]
+        if missing or not generation_hash(view, set_name):
             return Unmet(f"there is no hash at {', '.join(missing) or set_name}")
     return True
 
@@ -131,13 +133,14 @@ def have_second_replica(names: Iterable[str]) -> Predicate:
     return check
 
 
-def not_canonical(view: View, sets: Iterable[str]) -> list[str]:
+def non_canonical_hashes(view: View, sets: Iterable[str]) -> list[str]:
     """Return the stored hashes that differ from the hashes of Grove's canonical form. They are computed for each
     library version, and the version with the fewest differences counts. The template is read back from the API server,
     because webhooks may have rewritten its quantities."""
-    names = list(sets)
+    set_names = list(sets)
     differences = [
-        [wrong for set_name in names for wrong in _hash_differences(view, set_name, way)] for way in CANONICAL
+        [difference for set_name in set_names for difference in _hash_differences(view, set_name, way)]
+        for way in CANONICAL
     ]
     return min(differences, key=len)
 
@@ -146,13 +149,17 @@ def _hash_differences(view: View, set_name: str, way: HashScheme) -> list[str]:
     template: Any = at(view.get(SETS, set_name), "spec", "template") or {}
     try:
         expected_hash = template_hashes.of_set(template, way)
-        current = generation(view, set_name)
-        wrong = [f"{set_name}: {current}, not {expected_hash} ({way})"] if current != expected_hash else []
+        stored_hash = generation_hash(view, set_name)
+        differences = (
+            [f"{set_name}: {stored_hash}, not {expected_hash} ({way})"] if stored_hash != expected_hash else []
+        )
         for clique in items(template, "cliques"):
             expected_hash = template_hashes.of_clique(clique, template.get("priorityClassName") or "", way)
             clique_name = f"{set_name}-0-{text(clique, 'name')}"
-            if view.get(CLIQUES, clique_name) is not None and of_clique(view, clique_name) != expected_hash:
-                wrong.append(f"{clique_name}: {of_clique(view, clique_name)}, not {expected_hash} ({way})")
+            if view.get(CLIQUES, clique_name) is not None and clique_template_hash(view, clique_name) != expected_hash:
+                differences.append(
+                    f"{clique_name}: {clique_template_hash(view, clique_name)}, not {expected_hash} ({way})"
+                )
     except (NotReadable, KeyError, TypeError) as error:
         return [f"{set_name}: {error}"]
-    return wrong
+    return differences

@@ -12,12 +12,12 @@ from typing import Any
 
 from conformance.grove.restricted import restricted
 
-GROUP = "scheduling.k8s.io"
-POD_GROUPS, COMPOSITES = f"{GROUP}/v1beta1", f"{GROUP}/v1alpha3"
+API_GROUP = "scheduling.k8s.io"
+POD_GROUPS, COMPOSITE_POD_GROUPS = f"{API_GROUP}/v1beta1", f"{API_GROUP}/v1alpha3"
 """The API versions of Kubernetes 1.37 (WL37-E01)."""
-OLD_POD_GROUPS = f"{GROUP}/v1alpha2"
+OLD_POD_GROUPS = f"{API_GROUP}/v1alpha2"
 """The API version of Kubernetes 1.36, which has no CompositePodGroups."""
-POD = "conformance.grove.io/pod"
+POD_LABEL = "conformance.grove.io/pod"
 """The label that holds a pod's own name."""
 GATE = "conformance.grove.io/wait"
 """The scheduling gate of pods that wait for the last pod of their gang, as Grove's pods do."""
@@ -90,22 +90,22 @@ class WorkloadTarget:
         return {"name": name, "namespace": self.namespace, "labels": dict(self.labels)}
 
 
-def groups(root: Root, place: WorkloadTarget, parent: str = "") -> Iterator[Object]:
+def groups(root: Root, target: WorkloadTarget, parent: str = "") -> Iterator[Object]:
     """Yield the groups of a tree, parents before children (WL37, section 3)."""
-    yield group(root, place, parent)
+    yield group(root, target, parent)
     if isinstance(root, Tree):
         for child in root.children:
-            yield from groups(child, place, root.name)
+            yield from groups(child, target, root.name)
 
 
-def group(root: Root, place: WorkloadTarget, parent: str = "") -> Object:
+def group(root: Root, target: WorkloadTarget, parent: str = "") -> Object:
     """Return one PodGroup or CompositePodGroup, without the groups below it."""
     tree = isinstance(root, Tree)
     spec: Object = {"schedulingPolicy": _policy(root)}
     if parent:
-        spec["parentCompositePodGroupName"] = place.name(parent)
+        spec["parentCompositePodGroupName"] = target.name(parent)
     if parent or tree:  # a reference is required (WL37-V01, V04)
-        spec["workloadRef"] = {"workloadName": place.prefix, "templateName": root.name}
+        spec["workloadRef"] = {"workloadName": target.prefix, "templateName": root.name}
     if root.key:
         spec["schedulingConstraints"] = {"topology": [{"key": root.key}]}
     if root.priority:
@@ -113,33 +113,33 @@ def group(root: Root, place: WorkloadTarget, parent: str = "") -> Object:
     if root.disruption:
         spec["disruptionMode"] = {root.disruption: {}}
     return {
-        "apiVersion": COMPOSITES if tree else place.pod_groups,
+        "apiVersion": COMPOSITE_POD_GROUPS if tree else target.pod_groups,
         "kind": "CompositePodGroup" if tree else "PodGroup",
-        "metadata": place.metadata(place.name(root.name)),
+        "metadata": target.metadata(target.name(root.name)),
         "spec": spec,
     }
 
 
 def pods(
-    leaf: Leaf, place: WorkloadTarget, first: int = 0, count: int | None = None, *, gated: bool = False
+    leaf: Leaf, target: WorkloadTarget, first: int = 0, count: int | None = None, *, gated: bool = False
 ) -> list[Object]:
     """Return `count` pods of a group, starting at index `first`. By default, return all pods of the group."""
     indices = range(first, first + (leaf.pods if count is None else count))
-    return [_pod(leaf, place, index, gated) for index in indices]
+    return [_pod(leaf, target, index, gated) for index in indices]
 
 
-def plain(name: str, place: WorkloadTarget, gpus: int = 1, priority: str = "", node: str = "") -> Object:
+def plain_pod(name: str, target: WorkloadTarget, gpus: int = 1, priority: str = "", node: str = "") -> Object:
     """Return a pod that belongs to no group. With `node`, the pod is already bound to that node."""
-    spec = _spec(place, gpus, priority, "")
+    spec = _spec(target, gpus, priority, "")
     if node:
         spec["nodeName"] = node
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(place, place.name(name)), "spec": spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(target, target.name(name)), "spec": spec}
 
 
-def _metadata(place: WorkloadTarget, name: str) -> Object:
+def _metadata(target: WorkloadTarget, name: str) -> Object:
     """Return the metadata of a pod, with a unique label for selectors."""
-    metadata = place.metadata(name)
-    return {**metadata, "labels": {**metadata["labels"], POD: name}}
+    metadata = target.metadata(name)
+    return {**metadata, "labels": {**metadata["labels"], POD_LABEL: name}}
 
 
 def _policy(root: Root) -> Object:
@@ -148,22 +148,22 @@ def _policy(root: Root) -> Object:
     return {"gang": {"minGroupCount" if isinstance(root, Tree) else "minCount": root.minimum}}
 
 
-def _pod(leaf: Leaf, place: WorkloadTarget, index: int, gated: bool) -> Object:
+def _pod(leaf: Leaf, target: WorkloadTarget, index: int, gated: bool) -> Object:
     priority = leaf.priority if leaf.pod_priority is None else leaf.pod_priority
-    spec = _spec(place, leaf.gpus, priority, leaf.scheduler)
-    spec["schedulingGroup"] = {"podGroupName": place.name(leaf.name)}
+    spec = _spec(target, leaf.gpus, priority, leaf.scheduler)
+    spec["schedulingGroup"] = {"podGroupName": target.name(leaf.name)}
     if gated:
         spec["schedulingGates"] = [{"name": GATE}]
-    metadata = _metadata(place, place.name(leaf.name, index))
+    metadata = _metadata(target, target.name(leaf.name, index))
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _spec(place: WorkloadTarget, gpus: int, priority: str, scheduler: str) -> Object:
+def _spec(target: WorkloadTarget, gpus: int, priority: str, scheduler: str) -> Object:
     requests = {"cpu": "10m", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
     spec: Object = {
-        "schedulerName": scheduler or place.scheduler,
-        "nodeSelector": dict(place.selector),
-        "tolerations": [dict(toleration) for toleration in place.tolerations],
+        "schedulerName": scheduler or target.scheduler,
+        "nodeSelector": dict(target.selector),
+        "tolerations": [dict(toleration) for toleration in target.tolerations],
         "terminationGracePeriodSeconds": 0,
         "containers": [
             {"name": "c", "image": "registry.example/x:1", "resources": {"requests": requests, "limits": requests}}

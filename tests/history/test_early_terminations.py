@@ -40,7 +40,7 @@ def early_deletions(second: float, *names: str) -> list[str]:
     story, causes = torn()
     for name in names:
         deletion(story, name, second)
-    ends = incarnations.ends(story.history, "podcliques")
+    ends = incarnations.deletions(story.history, "podcliques")
     return [line.split()[0] for line in early(causes, ends, 6, 0)]
 
 
@@ -66,4 +66,4 @@ def test_a_deletion_without_a_breach_is_early() -> None:
     story = Story(Scripted())
     story.record("podcliques", "loose-0-a", {})
     deletion(story, "loose-0-a", 50)
-    assert early({"loose-0-a": []}, incarnations.ends(story.history, "podcliques"), 6, 0)
+    assert early({"loose-0-a": []}, incarnations.deletions(story.history, "podcliques"), 6, 0)

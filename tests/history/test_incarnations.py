@@ -16,15 +16,15 @@ def test_a_recreated_object_has_two_incarnations(story):
     story.record(CLIQUES, "a", {})
     story.record(CLIQUES, "b", {})
     before = incarnations.uids(story.history.view(), CLIQUES)
-    assert str(incarnations.renewed(CLIQUES, ["a"], before)(story.history.view())) == "not created again: a"
+    assert str(incarnations.are_recreated(CLIQUES, ["a"], before)(story.history.view())) == "not created again: a"
     end = story.record(CLIQUES, "a", TERMINATING)
     assert incarnations.uids(story.history.view(), CLIQUES) == {"b": before["b"]}
-    assert not incarnations.renewed(CLIQUES, ["a"], before)(story.history.view())
+    assert not incarnations.are_recreated(CLIQUES, ["a"], before)(story.history.view())
     story.delete(CLIQUES, "a")
     story.record(CLIQUES, "a", {})
-    assert incarnations.renewed(CLIQUES, ["a"], before)(story.history.view()) is True
+    assert incarnations.are_recreated(CLIQUES, ["a"], before)(story.history.view()) is True
     assert incarnations.counts(story.history, CLIQUES) == {"a": 2, "b": 1}
-    assert incarnations.ends(story.history, CLIQUES) == {"a": end}
+    assert incarnations.deletions(story.history, CLIQUES) == {"a": end}
 
 
 def test_a_condition_counts_from_its_last_transition(story):

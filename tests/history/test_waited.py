@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.history.record import Record
-from conformance.testing.disruption import waited
+from conformance.testing.disruption import termination_delay
 from tests.history.scripted import Scripted
 from tests.history.story import Story
 
@@ -28,23 +28,23 @@ def stamp(minute: str) -> str:
 
 
 def test_what_arrives_late_was_not_deleted_early() -> None:
-    assert waited(*breach_and_deletion("00:10", 11.1, "00:16", 16.1), 9.2) == 6
+    assert termination_delay(*breach_and_deletion("00:10", 11.1, "00:16", 16.1), 9.2) == 6
 
 
 def test_what_was_deleted_early_is_seen_however_late_that_arrives() -> None:
-    assert waited(*breach_and_deletion("00:10", 10.1, "00:15", 19.0), 9.2) == 5
+    assert termination_delay(*breach_and_deletion("00:10", 10.1, "00:15", 19.0), 9.2) == 5
 
 
 def test_no_breach_is_older_than_what_made_it() -> None:
     """An operator gains nothing by reporting the time of an earlier breach."""
-    assert waited(*breach_and_deletion("00:04", 10.1, "00:15", 15.1), 9.9) == 6
+    assert termination_delay(*breach_and_deletion("00:04", 10.1, "00:15", 15.1), 9.9) == 6
 
 
 @pytest.mark.parametrize("transition", ["", "soon"])
 def test_without_stamps_arrivals_count(transition: str) -> None:
-    assert waited(*breach_and_deletion(transition, 10.1, "", 17.6), 9.2) == 7.5
+    assert termination_delay(*breach_and_deletion(transition, 10.1, "", 17.6), 9.2) == 7.5
 
 
 def test_without_a_record_there_is_no_duration() -> None:
     cause, end = breach_and_deletion("00:10", 10.1, "00:16", 16.1)
-    assert waited(None, end, 0) == waited(cause, None, 0) == -1
+    assert termination_delay(None, end, 0) == termination_delay(cause, None, 0) == -1

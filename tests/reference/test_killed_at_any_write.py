@@ -120,7 +120,7 @@ def settled(replicas: int) -> Done:
 
 def anew(played: CrashRun) -> Done:
     before = played.notes["before"]
-    renewed = incarnations.renewed("podcliques", before, before)
+    renewed = incarnations.are_recreated("podcliques", before, before)
     return lambda view: bool(renewed(view)) and settled(1)(view)
 
 

@@ -86,7 +86,7 @@ def migrated(played: CrashRun) -> Done:
     def is_migrated(view: View) -> bool | Unmet:
         if condition(view.get("podcliquesets", "s"), gang_migration.CONDITION):
             return Unmet(f"the set has the condition {gang_migration.CONDITION}")
-        return following.followed("s")(view)
+        return following.are_maps_followed("s")(view)
 
     return is_migrated
 

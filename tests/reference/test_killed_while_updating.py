@@ -83,8 +83,8 @@ def ended(played: CrashRun) -> Done:
 def replaced_once(played: CrashRun) -> None:
     view = played.history.view()
     span = Span(played.history, played.notes["since"], Step.now("end", played.history))
-    assert replay.created(span) == SIZES, f"{played.namespace}: created pods"
-    assert max(replay.lacking(span, SIZES).values()) == 1, f"{played.namespace}: missing pods"
+    assert replay.creation_counts(span) == SIZES, f"{played.namespace}: created pods"
+    assert max(replay.max_shortfalls(span, SIZES).values()) == 1, f"{played.namespace}: missing pods"
     for clique, size in SIZES.items():
         clique_pods = predicates.pods_of(view, clique)
         of = label(view.get("podcliques", clique), labels.TEMPLATE_HASH)

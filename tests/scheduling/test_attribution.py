@@ -45,8 +45,11 @@ def test_requirements_with_a_rule_of_their_own_take_no_other(name, steps, breaks
 def test_a_preemptor_over_two_racks_was_placed_by_preemption():
     assert broken(evicting("GS-S35", ["x1", "y2"], *bound("H", "w", "a1", "b2"))) == {"TOPO-034"}
     assert broken(evicting("GS-S35", ["x1", "x2", "y1"], *bound("H", "w", "a1", "a2"))) == {"SCHED-030"}
-    assert broken(evicting("GS-S35", ["x1", "x2"], *bound("H", "w", "a1"))) == {"SCHED-020", judging.EVICTS}
-    assert broken(evicting("GS-S35", ["x1", "x2"])) == {"SCHED-030", judging.EVICTS}
+    assert broken(evicting("GS-S35", ["x1", "x2"], *bound("H", "w", "a1"))) == {
+        "SCHED-020",
+        judging.PREEMPTION_REQUIREMENT,
+    }
+    assert broken(evicting("GS-S35", ["x1", "x2"])) == {"SCHED-030", judging.PREEMPTION_REQUIREMENT}
 
 
 @pytest.mark.parametrize(
@@ -62,8 +65,8 @@ def test_a_preemptor_over_two_racks_was_placed_by_preemption():
             id="scaled gang in part whose minimum does not fit",
         ),
         pytest.param("gated", bound("B", "w", "n1"), {"SCHED-020"}, id="gang without gates in part"),
-        pytest.param("gated", bound("A", "w", "n1", "n1"), {"SCHED-020", judging.GATED}, id="gated pod counts"),
-        pytest.param("gated", bound("A", "w", "n1", "n1", "n1"), {judging.GATED}, id="gated pod bound"),
+        pytest.param("gated", bound("A", "w", "n1", "n1"), {"SCHED-020", judging.GATED_PODS}, id="gated pod counts"),
+        pytest.param("gated", bound("A", "w", "n1", "n1", "n1"), {judging.GATED_PODS}, id="gated pod bound"),
         pytest.param("repair", bound("G", "w", "n1"), {"SCHED-050"}, id="replacement on a full node"),
         pytest.param("repair", [], {"SCHED-026", "SCHED-041"}, id="replacement waits"),
         pytest.param("GS-S09", bound("A", "w", "n2", "n2"), {"SCHED-050"}, id="one of two gangs, overcommitted"),
@@ -106,7 +109,7 @@ def test_a_preemptor_over_two_racks_was_placed_by_preemption():
 )
 def test_requirements_without_a_rule_take_what_they_speak_of(name, steps, breaks):
     musts = {breach for breach in judging.breaches_of(scene(name, *steps)) if breach.level == "MUST"}
-    assert set(judging.attributed(scene(name, *steps), sorted(musts, key=str))) == breaks
+    assert set(judging.breaches_by_requirement(scene(name, *steps), sorted(musts, key=str))) == breaks
 
 
 @pytest.mark.parametrize(
@@ -139,13 +142,13 @@ def test_room_kept_for_a_gang_of_a_rack_breaks_nothing_about_racks():
     outcome = scene("GS-S49", *steps).outcome
     instance = scenario.instance.after(SchedulingOutcome(), scenario.change)
     played = ScenarioResult(scenario, instance, True, [Move(0.0, step) for step in steps], outcome, 5.0, {})
-    assert broken(played) == {judging.WITHHELD}
+    assert broken(played) == {judging.WITHHELD_ROOM}
 
 
 @pytest.mark.parametrize("name", [name for name, scenario in ALL.items() if not scenario.instance.has_zero_minimum])
 def test_every_breach_breaks_a_requirement(name):
     played = scene(name)
-    rules = {rule for rule, level in judging.RULES if level == "MUST"} | {"GS-03", "OR-2"}
+    rules = {rule for rule, level in judging.REQUIREMENT_BY_RULE if level == "MUST"} | {"GS-03", "OR-2"}
     breaches = [Breach(rule, gang.name, "") for rule in sorted(rules) for gang in played.instance.gangs]
-    attributed = judging.attributed(played, breaches)
+    attributed = judging.breaches_by_requirement(played, breaches)
     assert {breach for broken_rules in attributed.values() for breach in broken_rules} >= set(breaches)

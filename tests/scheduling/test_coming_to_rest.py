@@ -25,10 +25,10 @@ class Turns(ScenarioRunner):
     def _note(self) -> None:
         self.rested += 1
 
-    def _at_rest(self, parts: Any, view: Any) -> bool:
+    def _are_at_rest(self, runs: Any, view: Any) -> bool:
         return True
 
-    def _go_on(self, parts: Any) -> bool:
+    def _act_as_operator(self, runs: Any) -> bool:
         self.remaining -= 1
         return self.remaining >= 0
 

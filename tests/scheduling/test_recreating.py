@@ -14,7 +14,7 @@ from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, R
 from conformance.grove.scheduling.scenarios import Expectation, Scenario
 from conformance.history.origins import ByHand
 from conformance.history.record import ADDED, DELETED
-from conformance.testing.part import CONSOLIDATION, OFTEN, ScenarioRun
+from conformance.testing.part import CONSOLIDATION, MAX_RECREATIONS, ScenarioRun
 from conformance.testing.playing import ScenarioRunner, _moves
 from tests.history.story import Story
 
@@ -57,16 +57,16 @@ class Acted:
     def patch(self, resource: str, name: str, change: Any) -> None:
         self.gangs[name] = {**self.gangs[name], "spec": {**self.gangs[name]["spec"], **change["spec"]}}
 
-    def look(self, *features: str) -> bool:
+    def recreate_missing(self, *features: str) -> bool:
         """Inspect the pods and recreate those that are missing. Return whether any was recreated."""
-        self.part.look(self.list("pods"), features)
+        self.part.judge_placement(self.list("pods"), features)
         return self.play._recreate([self.part])
 
     def evict(self, name: str) -> None:
         """Delete a pod, which is terminating before it is gone."""
         pod = self.pods[name]
         self.pods[name] = {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "now"}}
-        assert not self.look(CONSOLIDATION) or f"{name}-again" in self.pods
+        assert not self.recreate_missing(CONSOLIDATION) or f"{name}-again" in self.pods
         del self.pods[name]
 
     def references(self, gang: str) -> list[str]:
@@ -75,7 +75,7 @@ class Acted:
 
 
 def test_nothing_is_recreated_while_all_pods_are_there() -> None:
-    assert not Acted().look(CONSOLIDATION)
+    assert not Acted().recreate_missing(CONSOLIDATION)
 
 
 def test_a_pod_that_ran_before_gets_another_name() -> None:
@@ -84,7 +84,7 @@ def test_a_pod_that_ran_before_gets_another_name() -> None:
     assert cluster.references("s-r") == ["s-r-again"]
     recreated = cluster.pods["s-r-again"]
     assert "nodeName" not in recreated["spec"] and recreated["metadata"]["labels"][labels.GANG] == "s-r"
-    assert not cluster.look(CONSOLIDATION)
+    assert not cluster.recreate_missing(CONSOLIDATION)
 
 
 def test_a_pod_without_a_gang_is_recreated_too_and_counts_as_moved_once_bound() -> None:
@@ -125,11 +125,11 @@ def test_a_label_that_a_scheduler_changes_hides_no_pod() -> None:
 def test_a_pod_that_was_bound_in_the_scenario_is_recreated_under_its_name(name: str) -> None:
     cluster = Acted()
     cluster.evict("s-r")
-    for _ in range(OFTEN):
+    for _ in range(MAX_RECREATIONS):
         cluster.evict(name)
-        assert cluster.look(CONSOLIDATION) and "nodeName" not in cluster.pods[name]["spec"]
+        assert cluster.recreate_missing(CONSOLIDATION) and "nodeName" not in cluster.pods[name]["spec"]
     cluster.evict(name)
-    assert not cluster.look(CONSOLIDATION), "this would never end"
+    assert not cluster.recreate_missing(CONSOLIDATION), "this would never end"
 
 
 @pytest.mark.parametrize("name", ["s-a-w-0", "s-r-again"])
@@ -137,23 +137,23 @@ def test_a_pod_that_the_view_does_not_show_yet_is_not_recreated_again(name: str)
     cluster = Acted()
     cluster.evict("s-r")
     pod = cluster.pods.pop("s-r-again")
-    assert not cluster.look(CONSOLIDATION)
+    assert not cluster.recreate_missing(CONSOLIDATION)
     cluster.create(pod)
     cluster.evict(name)
-    assert cluster.look(CONSOLIDATION)
+    assert cluster.recreate_missing(CONSOLIDATION)
     del cluster.pods[name]
-    assert not cluster.look(CONSOLIDATION)
+    assert not cluster.recreate_missing(CONSOLIDATION)
 
 
 def test_a_recreated_pod_of_an_ungated_gang_has_no_gate() -> None:
     cluster = Acted()
     assert cluster.pods["s-b-w-0"]["spec"]["schedulingGates"] == [{"name": labels.GATE}]
-    cluster.part.open.add("B")
+    cluster.part.ungated_gangs.add("B")
     cluster.evict("s-b-w-0")
-    assert cluster.look(CONSOLIDATION) and not cluster.pods["s-b-w-0"]["spec"]["schedulingGates"]
+    assert cluster.recreate_missing(CONSOLIDATION) and not cluster.pods["s-b-w-0"]["spec"]["schedulingGates"]
 
 
 def test_nothing_is_recreated_for_other_schedulers() -> None:
     cluster = Acted()
     del cluster.pods["s-other"], cluster.pods["s-a-w-0"]
-    assert not cluster.look()
+    assert not cluster.recreate_missing()

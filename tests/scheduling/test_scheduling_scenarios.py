@@ -30,7 +30,7 @@ def scene(name, *moves, outcome=None, **options):
 
 
 def broken(given, **options):
-    return set(judging.attributed(given, judging.breaches_of(given, **options)))
+    return set(judging.breaches_by_requirement(given, judging.breaches_of(given, **options)))
 
 
 def bound(gang, group, *nodes):
@@ -38,17 +38,21 @@ def bound(gang, group, *nodes):
 
 
 def test_every_scenario_names_requirements_that_are_judged():
-    judged = {*judging.OF_SCHEDULERS, *judging.OF_DOMAINS, judging.OF_HOST_PORTS}
+    judged = {*judging.SCHEDULER_REQUIREMENTS, *judging.DOMAIN_REQUIREMENTS, judging.HOST_PORTS}
     assert {id for scenario in ALL.values() for id in scenario.checks} <= judged
     assert all(scenario.checks for scenario in ALL.values())
-    assert {*judging.RULES.values(), judging.EVICTS} <= judged <= requirement.load().requirements.keys()
-    assert {*judging.PLACES, *judging.OF_THEIR_OWN} <= judged
+    assert (
+        {*judging.REQUIREMENT_BY_RULE.values(), judging.PREEMPTION_REQUIREMENT}
+        <= judged
+        <= requirement.load().requirements.keys()
+    )
+    assert {*judging.PLACEMENT_REQUIREMENTS, *judging.EXCLUSIVE_RULES} <= judged
 
 
 def test_every_requirement_can_be_broken():
     by_scenarios = {id for scenario in ALL.values() for id in scenario.checks}
-    judged_ids = {*by_scenarios, *judging.RULES.values(), judging.EVICTS}
-    assert {*judging.OF_SCHEDULERS, *judging.OF_DOMAINS} <= judged_ids
+    judged_ids = {*by_scenarios, *judging.REQUIREMENT_BY_RULE.values(), judging.PREEMPTION_REQUIREMENT}
+    assert {*judging.SCHEDULER_REQUIREMENTS, *judging.DOMAIN_REQUIREMENTS} <= judged_ids
 
 
 def test_a_torn_gang_breaks_its_rule_and_what_the_scenario_shows():
@@ -59,8 +63,8 @@ def test_a_torn_gang_breaks_its_rule_and_what_the_scenario_shows():
 def test_a_scene_says_which_scenarios_break_a_requirement():
     torn, whole = scene("GS-S03", *bound("A", "w", "n-0")), scene("GS-S01", *bound("A", "w", "n1", "n1", "n2", "n2"))
     given = judging.Scenarios()
-    given.played, given.at_once = [torn, whole], True
-    assert {id: [played for played, _ in violations] for id, violations in given.broken.items()} == {
+    given.results, given.saw_everything_at_once = [torn, whole], True
+    assert {id: [played for played, _ in violations] for id, violations in given.failures_by_requirement.items()} == {
         "SCHED-020": [torn],
         "SCHED-050": [torn],
     }
@@ -73,21 +77,21 @@ def test_a_gang_that_waits_breaks_what_says_that_it_is_placed():
 
 
 def test_an_extra_pod_that_waits_breaks_no_must():
-    assert broken(scene("GS-S23", *bound("A", "w", "n1"), *bound("B", "w", "n1"))) == {judging.EXTRA}
+    assert broken(scene("GS-S23", *bound("A", "w", "n1"), *bound("B", "w", "n1"))) == {judging.EXTRA_PODS}
     assert broken(scene("GS-S23", *bound("A", "w", "n1"))) == {"SCHED-026"}
-    assert requirement.load().get(judging.EXTRA).level is requirement.Level.SHOULD
+    assert requirement.load().get(judging.EXTRA_PODS).level is requirement.Level.SHOULD
 
 
 def test_a_placement_that_takes_a_search_is_a_matter_of_its_own():
     for name in ("GS-S07", "GS-S24", "packing"):
-        assert broken(scene(name)) == {judging.SEARCH}
+        assert broken(scene(name)) == {judging.SEARCHED_ROOM}
 
 
 def test_room_may_be_kept_for_another_gang_that_waits():
-    assert broken(scene("GS-S12", *bound("A", "w", "n1", "n1"))) == {judging.WITHHELD}
-    assert broken(scene("GS-S11")) == {judging.WITHHELD, "SCHED-025"}
-    assert broken(scene("gated")) == {judging.WITHHELD}
-    assert broken(scene("GS-S22", *bound("base", "w", "n1", "n1", "n1"))) == {judging.WITHHELD}
+    assert broken(scene("GS-S12", *bound("A", "w", "n1", "n1"))) == {judging.WITHHELD_ROOM}
+    assert broken(scene("GS-S11")) == {judging.WITHHELD_ROOM, "SCHED-025"}
+    assert broken(scene("gated")) == {judging.WITHHELD_ROOM}
+    assert broken(scene("GS-S22", *bound("base", "w", "n1", "n1", "n1"))) == {judging.WITHHELD_ROOM}
     assert broken(scene("GS-S44-6", *bound("base", "r0", "n1", "n1"), *bound("base", "r1", "n1", "n1"))) == {
         "SCHED-026",
         "SCHED-052",
@@ -154,7 +158,7 @@ def test_preferences_are_told_apart_from_what_must_be():
 
 
 def test_that_nobody_is_evicted_is_for_those_who_claim_it():
-    assert broken(scene("GS-S31")) == {judging.EVICTS}
+    assert broken(scene("GS-S31")) == {judging.PREEMPTION_REQUIREMENT}
     steps = [PodDeleted("l1"), PodDeleted("l2"), *bound("H", "w", "n1", "n1")]
     assert (
         broken(scene("GS-S31", *steps, outcome=SchedulingOutcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"}))))
@@ -163,18 +167,18 @@ def test_that_nobody_is_evicted_is_for_those_who_claim_it():
 
 
 def test_a_scaled_gang_is_placed_first_only_if_gates_are_overlooked():
-    assert broken(scene("GS-S21", *bound("scaled", "w", "n1"))) == {judging.GATED}
+    assert broken(scene("GS-S21", *bound("scaled", "w", "n1"))) == {judging.GATED_PODS}
 
 
 def test_what_depends_on_the_order_of_nodes_is_left_out_where_it_was_chance():
     lower = bound("L", "w", "a1", "a1")
     assert broken(scene("GS-S45", *lower)) == {"SCHED-028"}
-    assert broken(scene("GS-S45", *lower), at_once=False) == set()
+    assert broken(scene("GS-S45", *lower), saw_everything_at_once=False) == set()
 
 
 def test_an_explanation_has_all_and_reads_back(tmp_path):
     given = scene("GS-S05", *bound("A", "P", "n1", "n2"))
-    text = judging.explained(given, judging.breaches_of(given))
+    text = judging.explanation(given, judging.breaches_of(given))
     report, _, yaml = text.partition("scenario:\n")
     assert report.splitlines()[0] == "seen: A.P n1+n2"
     assert "breach: GS-21 A: is bound in part: D 0 of 1" in report
@@ -194,8 +198,8 @@ def test_drawn_instances_are_those_of_the_seed():
 
 
 def test_minimums_of_zero_are_a_matter_of_their_own():
-    assert broken(scene("GS-S25", *bound("A", "o", "n1"))) == {judging.ZERO}
-    assert broken(scene("zero-minimum")) == {judging.ZERO}
+    assert broken(scene("GS-S25", *bound("A", "o", "n1"))) == {judging.ZERO_MINIMUMS}
+    assert broken(scene("zero-minimum")) == {judging.ZERO_MINIMUMS}
     drawn = sampling.scenarios(3, 20, ())
     assert not any(scenario.instance.has_zero_minimum for scenario in drawn)
 
@@ -229,8 +233,8 @@ def evicting(name, pod):
 )
 def test_a_pod_may_have_been_evicted_for_a_gang_of_another_scenario(name, other_scene, breaks):
     played, other = evicting(name, "p1"), scene(other_scene[0], PodDeleted("l2"), other_scene[1])
-    proven = [judging.proven(breach, played, [played, other]) for breach in judging.breaches_of(played)]
-    ids = judging.attributed(played, proven).keys() & {"SCHED-030", "SCHED-032"}
+    proven = [judging.proven_breach(breach, played, [played, other]) for breach in judging.breaches_of(played)]
+    ids = judging.breaches_by_requirement(played, proven).keys() & {"SCHED-030", "SCHED-032"}
     assert ids == {breaks}
 
 
@@ -243,8 +247,8 @@ def test_a_gang_that_loses_a_pod_to_an_eviction_was_still_placed_as_a_whole():
 
 def test_a_gang_that_was_placed_before_has_evicted_nothing_afterwards():
     played, other = evicting("GS-S38", "p1"), scene("GS-S31", PodBound("h", "H", "w", "n1"))
-    assert "SCHED-030" in judging.attributed(
-        played, [judging.proven(breach, played, [other]) for breach in judging.breaches_of(played)]
+    assert "SCHED-030" in judging.breaches_by_requirement(
+        played, [judging.proven_breach(breach, played, [other]) for breach in judging.breaches_of(played)]
     )
 
 
@@ -268,13 +272,17 @@ def test_recreated_pods_are_known_by_their_names():
 
 def test_what_a_scheduler_cannot_express_is_not_judged():
     lower = scene("GS-S10", *bound("L", "w", "n1", "n1"))
-    assert broken(lower, at_once=False) == set(), "the gang of higher priority may have been tried in vain"
+    assert broken(lower, saw_everything_at_once=False) == set(), (
+        "the gang of higher priority may have been tried in vain"
+    )
     assert broken(lower) == {"SCHED-028"}
-    assert broken(lower, ranked=False) == set()
+    assert broken(lower, has_priorities=False) == set()
     for feature, left_out in (("no-preferred-topology", "GS-S26"), ("one-topology-level", "hierarchy")):
-        all_ids = {one.id for one in judging.cast(list(ALL.values()), judging.OF_DOMAINS)}
-        allowed = {one.id for one in judging.cast(list(ALL.values()), judging.OF_DOMAINS, {feature})}
-        assert left_out in all_ids - allowed and {"GS-S13", judging.WITNESS} <= allowed
+        all_ids = {one.id for one in judging.expressible_scenarios(list(ALL.values()), judging.DOMAIN_REQUIREMENTS)}
+        allowed = {
+            one.id for one in judging.expressible_scenarios(list(ALL.values()), judging.DOMAIN_REQUIREMENTS, {feature})
+        }
+        assert left_out in all_ids - allowed and {"GS-S13", judging.WITNESS_SCENARIO} <= allowed
         drawn = sampling.scenarios(3, 5, (), {feature})
         assert len(drawn) == 5 and all(sampling.is_expressible(one.instance, {feature}) for one in drawn)
 

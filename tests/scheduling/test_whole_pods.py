@@ -12,7 +12,9 @@ from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.dry_run import Reply
 from conformance.testing import judging
 
-CAST = {scenario.id: scenario for scenario in judging.cast(scenarios.load(), ["SCHED-085", "SCHED-086"])}
+CAST = {
+    scenario.id: scenario for scenario in judging.expressible_scenarios(scenarios.load(), ["SCHED-085", "SCHED-086"])
+}
 OF_WHOLE_PODS = {"filter-pod-level", "filter-pod-level-fits"}
 
 
@@ -27,7 +29,7 @@ def play_on(monkeypatch):
     ids: set[str] = set()
 
     class Played:
-        at_once = ranked = True
+        saw_everything_at_once = has_priorities = True
 
         def __init__(self, env, cast):
             ids.update(scenario.id for scenario in cast)
@@ -40,7 +42,7 @@ def play_on(monkeypatch):
     def play(answer, *names):
         scene = judging.Scenarios()
         env = SimpleNamespace(dry_run=SimpleNamespace(create=lambda obj: obj, ask=answer))
-        scene.play_all(env, [CAST[name] for name in names or CAST])
+        scene.run_all(env, [CAST[name] for name in names or CAST])
         return scene, ids
 
     return play

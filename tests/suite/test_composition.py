@@ -9,11 +9,11 @@ from conformance.grove.workloads import load
 from conformance.history.view import View
 from conformance.testing.composition import (
     all_in_gangs,
-    by_composition,
     cliques_of,
     gang_of,
-    initialized,
+    is_initialized,
     none_in_gangs,
+    with_actual_gang_names,
 )
 from tests.history.story import Story
 
@@ -36,7 +36,7 @@ def view(names: dict[str, str], *, without: str = "") -> View:
 
 def test_gangs_are_found_by_the_cliques_that_they_hold() -> None:
     names = {name: f"other-{number}" for number, name in enumerate(EXPECTED.gangs)}
-    actual = by_composition(EXPECTED, view(names))
+    actual = with_actual_gang_names(EXPECTED, view(names))
     assert {gang.name for gang in actual.gangs.values()} == set(names.values())
     for old, new in names.items():
         was, now = EXPECTED.gangs[old], actual.gangs[new]
@@ -45,7 +45,7 @@ def test_gangs_are_found_by_the_cliques_that_they_hold() -> None:
 
 def test_a_gang_that_is_not_there_keeps_its_name() -> None:
     first, *rest = EXPECTED.gangs
-    actual = by_composition(EXPECTED, view({first: "other"}))
+    actual = with_actual_gang_names(EXPECTED, view({first: "other"}))
     assert set(actual.gangs) == {"other", *rest}
 
 
@@ -53,20 +53,20 @@ def test_a_gang_that_lacks_a_clique_is_found_by_the_others() -> None:
     first, *rest = EXPECTED.gangs
     lost = min(EXPECTED.gangs[first].minimums)
     names = {first: "other", **{gang: gang for gang in rest}}
-    assert set(by_composition(EXPECTED, view(names, without=lost)).gangs) == {"other", *rest}
+    assert set(with_actual_gang_names(EXPECTED, view(names, without=lost)).gangs) == {"other", *rest}
 
 
 def test_one_gang_does_not_count_for_two() -> None:
     story = Story()
     every = [{"name": clique, "minReplicas": 0} for clique in EXPECTED.cliques]
     story.record("podgangs", "all", {"metadata": {}, "spec": {"podgroups": every}})
-    actual = by_composition(EXPECTED, story.history.view())
+    actual = with_actual_gang_names(EXPECTED, story.history.view())
     assert len(actual.gangs) == len(EXPECTED.gangs) > 1 and "all" in actual.gangs
 
 
 def test_cliques_name_the_gangs_that_hold_them() -> None:
     names = {name: f"other-{number}" for number, name in enumerate(EXPECTED.gangs)}
-    actual = by_composition(EXPECTED, view(names)).cliques
+    actual = with_actual_gang_names(EXPECTED, view(names)).cliques
     for clique in EXPECTED.cliques.values():
         now = actual[clique.name]
         assert now.gang == now.labels[labels.GANG] == names[clique.gang]
@@ -90,4 +90,4 @@ def test_a_gang_is_found_by_a_clique() -> None:
     assert all_in_gangs(held_cliques)(current) is True and none_in_gangs(loose)(current) is True
     assert str(all_in_gangs([*held_cliques, loose[0]])(current)) == f"no gang has a PodGroup for {loose[0]}"
     assert str(none_in_gangs([held_cliques[0], *loose])(current)) == f"gangs still have PodGroups for {held_cliques[0]}"
-    assert str(initialized(held_cliques[0])(current)) == f"gang of {held_cliques[0]}: Initialized is absent"
+    assert str(is_initialized(held_cliques[0])(current)) == f"gang of {held_cliques[0]}: Initialized is absent"

@@ -223,7 +223,7 @@ def test_a_replica_with_outdated_pods_may_be_recreated(steps: str, permitted: li
         pod = {"metadata": {"labels": {labels.CLIQUE: clique}}, "spec": spec}
         story.record("pods", step[1:], pod, kind=DELETED if step[0] == "-" else "")
     span = Span(story.history, start, Step.now("end", story.history))
-    recreated = replay.recreated_beside_outdated(
+    recreated = replay.deletions_beside_outdated(
         span, replica_of_group, lambda record: changes.tag(record.object) == "1"
     )
     assert [record.name[0] for record in recreated] == permitted

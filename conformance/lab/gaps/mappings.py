@@ -139,7 +139,7 @@ class MappingPlay:
     def groups(self) -> list[Object]:
         """Return the groups in the order in which they are to be created."""
         base, scaled = gangs(self.mapping.shape)
-        return [group for root in (*base, *scaled) for group in workload_groups.groups(root, self.bench.place)]
+        return [group for root in (*base, *scaled) for group in workload_groups.groups(root, self.bench.target)]
 
     def pods(self) -> list[Object]:
         """Return the pods in the order in which they are to be created, each with a gate."""
@@ -167,7 +167,7 @@ class MappingPlay:
 
     def witness(self, pod: str) -> None:
         """Show that the scheduler has had its chance; see `Bench.witness`."""
-        self.bench.witness(pod)
+        self.bench.bind_witness(pod)
 
     def outcome(self, view: View) -> str:
         """Return in words which parts are bound."""
@@ -180,9 +180,9 @@ class MappingPlay:
 
     def _pods(self) -> tuple[list[Object], list[Object], Object]:
         """Return the pods of the floor, the pods of the scaled gangs, and the router's second pod."""
-        router = workload_groups.pods(ROUTER, self.bench.place, gated=True)
+        router = workload_groups.pods(ROUTER, self.bench.target, gated=True)
         pods_of_replicas = {
-            name: [pod for leaf in leaves for pod in workload_groups.pods(leaf, self.bench.place, gated=True)]
+            name: [pod for leaf in leaves for pod in workload_groups.pods(leaf, self.bench.target, gated=True)]
             for name, leaves in REPLICAS.items()
         }
         floor = [router[0], *pods_of_replicas["p0"], *pods_of_replicas["d0"]]
@@ -193,7 +193,7 @@ class MappingPlay:
                 (pods_of_replicas["d1"], "d1"),
             ):
                 for pod in pods:
-                    pod["spec"]["schedulingGroup"] = {"podGroupName": self.bench.place.name(group)}
+                    pod["spec"]["schedulingGroup"] = {"podGroupName": self.bench.target.name(group)}
         if self.mapping.extra == "plain":
             del router[1]["spec"]["schedulingGroup"]
         return floor, [*pods_of_replicas["p1"], *pods_of_replicas["d1"]], router[1]

@@ -61,9 +61,9 @@ class InstanceRun:
     def create(self) -> None:
         """Create what groups and pods need: pods on the occupied nodes, and the objects to which PodGangs refer."""
         for number, (node, gpus) in enumerate(self._occupied_nodes):
-            self.bench.plain(f"other-{number}", gpus=gpus, node=node)
+            self.bench.create_plain_pod(f"other-{number}", gpus=gpus, node=node)
         if self.form.api == forms.PODGANGS:
-            self.bench.classes(0)
+            self.bench.create_priority_classes(0)
             if (binding := manifests.topology_binding(self._gangs, self._testbed)) is not None:
                 self._env.create(binding)
 
@@ -72,13 +72,13 @@ class InstanceRun:
         if self.form.api == forms.PODGANGS:
             return [{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(self._gangs, self._testbed)]
         roots = [] if self.form.api == forms.PLAIN else forms.roots(self.form, self.instance)
-        return [group for root in roots for group in workload_groups.groups(root, self.bench.place)]
+        return [group for root in roots for group in workload_groups.groups(root, self.bench.target)]
 
     def pods(self) -> list[Object]:
         """Return the pods in the order in which they are to be created, each with a gate."""
         if self.form.api == forms.PODGANGS:
             return self._pods_of_gangs()
-        pods = [pod for leaf in self.leaves for pod in workload_groups.pods(leaf, self.bench.place, gated=True)]
+        pods = [pod for leaf in self.leaves for pod in workload_groups.pods(leaf, self.bench.target, gated=True)]
         for pod in pods if self.form.api == forms.PLAIN else ():
             del pod["spec"]["schedulingGroup"]
         self.gated = [pod["metadata"]["name"] for pod in pods]
@@ -110,7 +110,7 @@ class InstanceRun:
             f"{self.bench.name} has lost pods",
             lambda view: all(view.get("pods", name) is None for name in names) or Unmet("a deleted pod is still there"),
         )
-        self.bench.plain("taker", gpus=leaves[0].gpus, node=pod_fields.node(lost_pods[0]))
+        self.bench.create_plain_pod("taker", gpus=leaves[0].gpus, node=pod_fields.node(lost_pods[0]))
         for pod in lost_pods:
             env.create(_as_created(pod))
 
@@ -118,7 +118,7 @@ class InstanceRun:
         """Show that the scheduler has had its chance; see `Bench.witness`. A scheduler for PodGangs does not schedule
         plain pods."""
         if self.form.api != forms.PODGANGS:
-            self.bench.witness(pod)
+            self.bench.bind_witness(pod)
 
     # -- observation -------------------------------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class InstanceRun:
 
     def _pod(self, leaf: Leaf, index: int) -> str:
         if self.form.api != forms.PODGANGS:
-            return self.bench.place.name(leaf.name, index)
+            return self.bench.target.name(leaf.name, index)
         [gang] = [g for g in forms.gangs(self.instance) for group in g.groups if group.name == leaf.name]
         return self._testbed.name(gang.name, leaf.name, str(index))
 

@@ -36,7 +36,7 @@ class SetPlay(InstanceRun):
             name = first.name if single else first.name.rpartition("-")[0]
             count, minimum = (component.replicas, component.minimum) if single else (component.pods, component.pods)
             member = name if single else _member(name)
-            cliques.append(clique(member, count, minimum, component.gpus, self.bench.place))
+            cliques.append(clique(member, count, minimum, component.gpus, self.bench.target))
             if not single:
                 group: Object = {"name": name, "cliqueNames": [member]}
                 group |= {"replicas": component.replicas, "minAvailable": component.minimum}
@@ -61,7 +61,7 @@ class SetPlay(InstanceRun):
             if component.name in self.instance.lost
         ]
         lost = [self.bound(view, leaf)[0] for leaf in leaves]
-        self.bench.plain("taker", gpus=leaves[0].gpus, node=pod_fields.node(lost[0]))
+        self.bench.create_plain_pod("taker", gpus=leaves[0].gpus, node=pod_fields.node(lost[0]))
         names = [str(pod["metadata"]["name"]) for pod in lost]
         for name in names:
             env.delete("pods", name)
@@ -86,7 +86,7 @@ class SetMappingPlay(MappingPlay):
 
     def create(self) -> None:
         """Create the set."""
-        place, groups = self.bench.place, {"b-prefill": {"p-l": 1, "p-w": 2}, "c-decode": {"d-l": 1, "d-w": 1}}
+        place, groups = self.bench.target, {"b-prefill": {"p-l": 1, "p-w": 2}, "c-decode": {"d-l": 1, "d-w": 1}}
         cliques = [clique("a-router", 2, 1, 1, place)]
         cliques += [clique(name, n, n, 1, place) for pods in groups.values() for name, n in pods.items()]
         scaling = [

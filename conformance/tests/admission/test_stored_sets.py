@@ -13,7 +13,7 @@ from typing import Any
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.api import Object
 from conformance.suite.scenes.dry_run import Reply
-from conformance.testing.observed import absent
+from conformance.testing.observed import are_absent
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.admission.judging import cluster_topology_binding, refused
 
@@ -42,7 +42,7 @@ class StoredSetsWithPackDomain(Scene):
             self._ask_to_migrate(env)
             self._ask_to_touch(env)
             env.delete(SETS, NAMELESS)
-            env.settle("deleted set is gone", absent(SETS, [NAMELESS]), 30)
+            env.settle("deleted set is gone", are_absent(SETS, [NAMELESS]), 30)
 
     def _ask_to_repair(self, env: SceneEnvironment, binding: str) -> None:
         """Request to add the missing binding name, both alone and together with other changes."""

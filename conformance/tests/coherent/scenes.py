@@ -195,9 +195,9 @@ class ScaledAfterAnUpdate(Scene):
         self._fail(env)
         self._scale(env, "pods removed", f=2)
         self._scale(env, "pods of the template", f=4)  # recreated cliques have this many pods
-        disruption.delay(env, ["s"], "2s")
+        disruption.set_termination_delay(env, ["s"], "2s")
         self.first = sets.uids(sets.of_set(env.history.view(), "s"))
-        disruption.become(env, "s-0-f", disruption.CRASHED, 3)
+        disruption.set_pod_states(env, "s-0-f", disruption.CRASHED, 3)
         env.settle("terminated", sets.lost(self.first, len(self.first) - 1), SECONDS)
         env.settle("terminated and recovered", sets.recreated("s", self.first), SECONDS)
         env.quiet(5.5, real=True)

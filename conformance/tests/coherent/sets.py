@@ -272,7 +272,7 @@ def gangs(view: View, set_name: str) -> dict[str, Document]:
 @predicate
 def deployed(view: View, set_name: str, replicas: int = 1) -> bool | Unmet:
     """The set is available, all pods of its cliques are Ready, and all gangs of its maps have been Ready."""
-    if not (answer := predicates.available(set_name, replicas)(view)):
+    if not (answer := predicates.is_available(set_name, replicas)(view)):
         return answer
     return complete(view, set_name)
 

@@ -28,7 +28,7 @@ class GangsOfAnUpdateRemoved(Scene):
         workload = sets.coherent(env, "s", {}, {"p": (3, 1)})
         env.create(workload)
         env.wait_for("deployed", sets.deployed("s"), SECONDS)
-        disruption.become(env, LAST, disruption.CRASHED, 1)
+        disruption.set_pod_states(env, LAST, disruption.CRASHED, 1)
         env.wait_for("pod not Ready", sets.reported_ready(LAST, 0))
         before = sets.change(env, workload, "pl", "pw", tag="2")
         env.wait_for("updated", sets.updated("s", before), SECONDS)

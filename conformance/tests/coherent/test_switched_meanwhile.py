@@ -112,7 +112,7 @@ def test_a_switch_from_coherent_to_on_delete_ends_the_update(run: Recorded[Switc
     """The strategy is switched during the first sub-step."""
     run.given("deployed", "new pods")
     span = run.between("freezes: closed", "end")
-    deleted = [record.name for record in replay.deleted(span) if record.name.startswith("freezes-")]
+    deleted = [record.name for record in replay.deletions(span) if record.name.startswith("freezes-")]
     run.expect("pods that were deleted afterwards", [], deleted)
 
 

@@ -37,8 +37,8 @@ class SetWithEveryPodField(Scene):
         for obj in _named_objects(env.namespace, next(iter(specs.values()))):
             env.create(obj)
         workload = env.placed(_set(self.set_name, specs))
-        self.left_out = accepted_pods.fit(env, workload)
-        self.accepted = accepted_pods.ask(env, workload)
+        self.left_out = accepted_pods.remove_rejected_fields(env, workload)
+        self.accepted = accepted_pods.request_pods(env, workload)
         self.expected = expected(workload)
         env.create(workload)
         env.wait_for(EXIST, predicates.all_exist(list(self.expected.cliques.values())))

@@ -8,7 +8,7 @@ from conformance.grove.fields import at, condition_is, count, items, label, text
 from conformance.history.view import View
 from conformance.suite.outcomes.checks import ABSENT
 from conformance.testing import predicates
-from conformance.testing.comparison import Comparison, of
+from conformance.testing.comparison import Comparison, value_or_absent
 from conformance.testing.scene import Span
 
 GANGS = "podgangs"
@@ -36,7 +36,7 @@ def later_minimums(expected_set: ExpectedObjects, view: View) -> Comparison:
         groups = {text(group, "name"): count(group, "minReplicas") for group in items(gang_object, "spec", "podgroups")}
         released = [group for group, minimum in groups.items() if not minimum and _standalone(expected_set, group)]
         expected[gang.name] = {group: 0 if group in released else minimum for group, minimum in gang.minimums.items()}
-        observed[gang.name] = of(gang_object, groups)
+        observed[gang.name] = value_or_absent(gang_object, groups)
     return expected, observed
 
 
@@ -54,21 +54,23 @@ def references(expected_set: ExpectedObjects, view: View) -> Comparison:
         for clique in gang.minimums:
             pods = predicates.pods_of(view, clique)
             expected[clique] = sorted(_namespaced_name(at(pod, "metadata")) for pod in pods)
-            observed[clique] = of(gang_object, sorted(pods_by_group.get(clique, ())))
+            observed[clique] = value_or_absent(gang_object, sorted(pods_by_group.get(clique, ())))
     return expected, observed
 
 
 def schedulers(expected_set: ExpectedObjects, view: View, scheduler: str) -> Comparison:
     """Return the expected and observed scheduler of each gang."""
     gangs = {gang.name: view.get(GANGS, gang.name) for gang in expected_set.gangs.values()}
-    observed: dict[str, object] = {name: of(gang, label(gang, labels.SCHEDULER)) for name, gang in gangs.items()}
+    observed: dict[str, object] = {
+        name: value_or_absent(gang, label(gang, labels.SCHEDULER)) for name, gang in gangs.items()
+    }
     return dict.fromkeys(gangs, scheduler), observed
 
 
 def initialized(expected_set: ExpectedObjects, view: View) -> Comparison:
     """Return the expected and observed condition Initialized of each gang."""
     gangs = {name: view.get(GANGS, name) for name in expected_set.gangs}
-    observed = {name: of(gang, condition_is(gang, "Initialized")) for name, gang in gangs.items()}
+    observed = {name: value_or_absent(gang, condition_is(gang, "Initialized")) for name, gang in gangs.items()}
     return dict.fromkeys(gangs, "True"), dict(observed)
 
 

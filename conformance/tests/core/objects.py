@@ -13,7 +13,7 @@ from conformance.grove.template import CliqueTemplate
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.accepted_pods import AcceptedPods
-from conformance.testing.comparison import Comparison, carried, of
+from conformance.testing.comparison import Comparison, value_or_absent, values_of_expected_keys
 from conformance.testing.owners import PLURALS
 
 Labels = Mapping[str, str]
@@ -52,8 +52,10 @@ def labels_carried(
         object_name: {key: value for key, value in own_labels.items() if chosen(key)}
         for object_name, own_labels in labels_by_name.items()
     }
-    observed = {object_name: of(obj := view.get(resource, object_name), labels_of(obj)) for object_name in expected}
-    return dict(expected), dict(carried(expected, observed))
+    observed = {
+        object_name: value_or_absent(obj := view.get(resource, object_name), labels_of(obj)) for object_name in expected
+    }
+    return dict(expected), dict(values_of_expected_keys(expected, observed))
 
 
 def owners(expected_set: ExpectedObjects, view: View) -> dict[str, dict[str, Owner]]:
@@ -65,7 +67,7 @@ def owners(expected_set: ExpectedObjects, view: View) -> dict[str, dict[str, Own
         "services": {service.name: service.owner for service in expected_set.services.values()},
         "pods": {
             name(pod): ("PodClique", clique)
-            for clique, pods in predicates.by_clique(view, expected_set.cliques.values()).items()
+            for clique, pods in predicates.pods_by_clique(view, expected_set.cliques.values()).items()
             for pod in pods
         },
     }
@@ -80,14 +82,16 @@ def controllers(owner_by_name: Mapping[str, Owner], resource: str, view: View) -
         owner, obj = view.get(PLURALS[kind], owner_name), view.get(resource, object_name)
         expected[object_name] = {"kind": kind, "name": owner_name, "uid": text(owner, "metadata", "uid")}
         reference = controller(obj)
-        observed[object_name] = of(owner, of(obj, {key: reference.get(key) for key in ("kind", "name", "uid")}))
+        observed[object_name] = value_or_absent(
+            owner, value_or_absent(obj, {key: reference.get(key) for key in ("kind", "name", "uid")})
+        )
     return expected, observed
 
 
 def blocking(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> Comparison:
     """Return whether each object's reference to its controller must block, and does block, foreground deletion."""
     observed = {
-        object_name: of(obj := view.get(resource, object_name), controller(obj).get("blockOwnerDeletion"))
+        object_name: value_or_absent(obj := view.get(resource, object_name), controller(obj).get("blockOwnerDeletion"))
         for object_name in owner_by_name
     }
     return dict.fromkeys(owner_by_name, True), dict(observed)
@@ -112,7 +116,7 @@ def specs(expected_set: ExpectedObjects, accepted: AcceptedPods, view: View) -> 
             "roleName": clique.template.role,
             "podSpec": _pod_spec(clique.template.pod_spec, clique.template, accepted),
         }
-        observed[clique.name] = of(obj, _clique_spec(obj, clique.template, accepted))
+        observed[clique.name] = value_or_absent(obj, _clique_spec(obj, clique.template, accepted))
     for group in expected_set.groups.values():
         obj = view.get("podcliquescalinggroups", group.name)
         expected[group.name] = {
@@ -120,7 +124,9 @@ def specs(expected_set: ExpectedObjects, accepted: AcceptedPods, view: View) -> 
             "minAvailable": group.min_available,
             "cliqueNames": sorted(group.cliques),
         }
-        observed[group.name] = of(obj, {**_sizes(obj), "cliqueNames": sorted(texts(obj, "spec", "cliqueNames"))})
+        observed[group.name] = value_or_absent(
+            obj, {**_sizes(obj), "cliqueNames": sorted(texts(obj, "spec", "cliqueNames"))}
+        )
     return expected, observed
 
 

@@ -40,19 +40,19 @@ class PublishedSet(Scene):
         for obj in objects:
             env.create(obj)
         workload = env.placed(workload)
-        self.accepted = accepted_pods.ask(env, workload)
+        self.accepted = accepted_pods.request_pods(env, workload)
         if not all(reply.accepted for reply in self.accepted.replies.values()):
             workload = without_host(workload)
-            self.accepted = accepted_pods.ask(env, workload)
+            self.accepted = accepted_pods.request_pods(env, workload)
         self.namespace, self.scheduler, self.set_name = env.namespace, env.implementation.scheduler_name, name(workload)
         named = self.expected = expected(workload)
         env.create(workload)
-        env.settle(AVAILABLE, predicates.available(self.set_name, 1), 60)
+        env.settle(AVAILABLE, predicates.is_available(self.set_name, 1), 60)
         if self.group:
             named = self.expected = self._scale_out(env, workload)
         env.settle(PODS_READY, all_ready(named), 60)
         view = env.settle(READY, caught_up(named, self.set_name), 60)
-        self.expected = composition.by_composition(named, view)
+        self.expected = composition.with_actual_gang_names(named, view)
 
     def _scale_out(self, env: SceneEnvironment, workload: Object) -> ExpectedObjects:
         (group,) = (group for group in read(workload).groups if group.name == self.group)

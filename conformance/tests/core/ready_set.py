@@ -33,11 +33,11 @@ class ReadyDisaggregatedSet(Scene):
         self.expected = self.named
         env.create(workload)
         # An operator that does not report availability is still judged by all other requirements.
-        env.settle(AVAILABLE, predicates.available(self.set_name, 1), 60)
+        env.settle(AVAILABLE, predicates.is_available(self.set_name, 1), 60)
         env.settle(PODS_READY, all_ready(self.named), 60)
         view = env.settle(READY, caught_up(self.named, self.set_name), 60)
-        self.expected = composition.by_composition(self.named, view)
-        self.accepted = accepted_pods.ask(env, workload)
+        self.expected = composition.with_actual_gang_names(self.named, view)
+        self.accepted = accepted_pods.request_pods(env, workload)
 
 
 def all_ready(expected_set: ExpectedObjects) -> Predicate:
@@ -49,7 +49,7 @@ def all_ready(expected_set: ExpectedObjects) -> Predicate:
 def caught_up(view: View, named: ExpectedObjects, set_name: str) -> bool | Unmet:
     """The statuses, and the pod references of gangs, are those of a ready set. A set is available as soon as its
     scaling group has minAvailable replicas, so these fields may be updated later."""
-    expected_set = composition.by_composition(named, view)
+    expected_set = composition.with_actual_gang_names(named, view)
     comparisons = [*statuses.all_comparisons(expected_set, view, set_name), gang_objects.references(expected_set, view)]
     equal = all(expected_values == observed_values for expected_values, observed_values in comparisons)
     return equal or Unmet("statuses or references are behind")

@@ -11,7 +11,7 @@ from conformance.grove.fields import condition, condition_is, label, name, numbe
 from conformance.grove.selectors import selects
 from conformance.history.view import View
 from conformance.testing import predicates
-from conformance.testing.comparison import Comparison, of
+from conformance.testing.comparison import Comparison, value_or_absent
 
 SETS, CLIQUES, GROUPS = "podcliquesets", "podcliques", "podcliquescalinggroups"
 Conditions = Mapping[str, tuple[str, str]]
@@ -71,7 +71,7 @@ def selectors(expected_set: ExpectedObjects, view: View, set_name: str) -> Compa
         (GROUPS, group, "selector", {clique.name for clique in cliques if clique.group == group})
         for group in expected_set.groups
     ]
-    pods = predicates.by_clique(view, cliques)
+    pods = predicates.pods_by_clique(view, cliques)
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for resource, owner, field, members in parts:
@@ -80,7 +80,7 @@ def selectors(expected_set: ExpectedObjects, view: View, set_name: str) -> Compa
         matches = [(name(pod), clique in members, selects(selector, pod)) for clique in pods for pod in pods[clique]]
         expected[owner] = {"published": True, "pods": sorted(pod for pod, member, _ in matches if member)}
         published = {"published": selector != "", "pods": sorted(pod for pod, _, selected in matches if selected)}
-        observed[owner] = published if resource == SETS else of(obj, published)
+        observed[owner] = published if resource == SETS else value_or_absent(obj, published)
     return expected, observed
 
 
@@ -95,7 +95,7 @@ def reasons(expected_set: ExpectedObjects, view: View) -> Comparison:
         for object_name in names:
             obj = view.get(resource, object_name)
             expected[object_name] = {condition_type: reason for condition_type, (_, reason) in healthy.items()}
-            observed[object_name] = of(
+            observed[object_name] = value_or_absent(
                 obj, {condition_type: text(condition(obj, condition_type), "reason") for condition_type in healthy}
             )
     return expected, observed
@@ -113,14 +113,14 @@ def hashes(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparis
         template_hash = label(obj, labels.TEMPLATE_HASH)
         pod_hashes = {label(pod, labels.TEMPLATE_HASH) for pod in predicates.pods_of(view, clique.name)}
         expected[f"pods of {clique.name}"] = {"hashes": [template_hash]}
-        observed[f"pods of {clique.name}"] = of(obj, {"hashes": sorted(pod_hashes)})
+        observed[f"pods of {clique.name}"] = value_or_absent(obj, {"hashes": sorted(pod_hashes)})
         hash_by_field = {"currentPodTemplateHash": template_hash, **generation}
         expected[clique.name] = _nonempty_hashes(hash_by_field)
-        observed[clique.name] = of(obj, _status_fields(obj, hash_by_field))
+        observed[clique.name] = value_or_absent(obj, _status_fields(obj, hash_by_field))
     for group in expected_set.groups:
         obj = view.get(GROUPS, group)
         expected[group] = _nonempty_hashes(generation)
-        observed[group] = of(obj, _status_fields(obj, generation))
+        observed[group] = value_or_absent(obj, _status_fields(obj, generation))
     return expected, observed
 
 
@@ -151,5 +151,5 @@ def _healthy(view: View, resource: str, counts: Mapping[str, Mapping[str, int]],
         expected_status, observed_status = _counts(view, resource, owner, numbers)
         for condition_type, (status, _) in healthy.items():
             expected_status[condition_type], observed_status[condition_type] = status, condition_is(obj, condition_type)
-        expected[owner], observed[owner] = expected_status, of(obj, observed_status)
+        expected[owner], observed[owner] = expected_status, value_or_absent(obj, observed_status)
     return expected, observed

@@ -30,27 +30,27 @@ class PodsLosingReadiness(Scene):
         all_available = all_of(reports.available(SETS, "s", 1), reports.available(GROUPS, GROUP, 3))
         env.wait_for("all available", all_available)
 
-        disruption.become(env, DECODES[1], STALLED, 1)
+        disruption.set_pod_states(env, DECODES[1], STALLED, 1)
         env.wait_for("replica with an unready pod unavailable", reports.available(GROUPS, GROUP, 2))
         env.quiet(1)
         env.mark("one replica unavailable")
 
         for decode in DECODES:
-            disruption.become(env, decode, STARTING, 1)
+            disruption.set_pod_states(env, decode, STARTING, 1)
         env.wait_for("replicas with starting pods unavailable", reports.available(GROUPS, GROUP, 0))
         env.quiet(1)
         env.mark("all replicas starting")
         for decode in DECODES:
-            disruption.become(env, decode, STALLED, 1)
+            disruption.set_pod_states(env, decode, STALLED, 1)
         env.wait_for("group breached", reports.group_breached(GROUP, "True"))
         env.wait_for("set without its group unavailable", reports.available(SETS, "s", 0))
 
         for decode in DECODES:
-            disruption.become(env, decode, SERVING, 1)
+            disruption.set_pod_states(env, decode, SERVING, 1)
         env.wait_for("group no longer breached", reports.group_breached(GROUP, "False"))
         env.wait_for("all available again", all_available)
-        disruption.become(env, ROUTER, STALLED, 2)
-        env.wait_for("router breached", disruption.breached(CLIQUES, [ROUTER]))
+        disruption.set_pod_states(env, ROUTER, STALLED, 2)
+        env.wait_for("router breached", disruption.are_breached(CLIQUES, [ROUTER]))
         env.wait_for("set without its router unavailable", reports.available(SETS, "s", 0))
         env.quiet(1)
         env.mark("router unready")

@@ -47,7 +47,7 @@ class PodsLostOneByOne(Scene):
         env.wait_for("clique reports all pods ready again", reports.counts(clique, {"readyReplicas": 3}))
 
         # Statuses may still change until they reflect the replacement.
-        env.wait_for("set available again", predicates.available("s", 1))
+        env.wait_for("set available again", predicates.is_available("s", 1))
         start = env.machine.now()
         env.quiet(2, real=True, of=WRITTEN)
         env.mark("nothing changes")

@@ -9,9 +9,9 @@ from conformance.grove import labels
 from conformance.grove.fields import finalizers, name, text
 from conformance.grove.fields import labels as labels_of
 from conformance.testing import predicates
-from conformance.testing.comparison import of
+from conformance.testing.comparison import value_or_absent
 from conformance.testing.composition import cliques_of
-from conformance.testing.owners import owned
+from conformance.testing.owners import owner_comparison
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.testing.services import headless_services
 from conformance.tests.core import objects
@@ -77,13 +77,13 @@ def test_gangs_and_cliques_have_upstreams_names_and_labels(run: Recorded[ReadyDi
     """These names and labels appear only in upstream's code and not in any document."""
     view, expected_set = run.at(READY), run.scene.expected
     expected = {gang.name: sorted(gang.minimums) for gang in run.scene.named.scaled_gangs}
-    observed = {gang: of(obj := view.get("podgangs", gang), cliques_of(obj)) for gang in expected}
+    observed = {gang: value_or_absent(obj := view.get("podgangs", gang), cliques_of(obj)) for gang in expected}
     run.same("PodCliques of the scaled gangs by name", expected, observed)
     _compare_labels(run, objects.is_of_gangs)
     _compare_labels_of_pods(run, lambda key: key == labels.BASE_GANG)
     of_base = [clique for clique in expected_set.cliques.values() if not clique.base_gang]
     objects_of_base = [view.get("podcliques", clique.name) for clique in of_base]
-    objects_of_base += [pod for pods in predicates.by_clique(view, of_base).values() for pod in pods]
+    objects_of_base += [pod for pods in predicates.pods_by_clique(view, of_base).values() for pod in pods]
     marked = [name(obj) for obj in objects_of_base if labels.BASE_GANG in labels_of(obj)]
     run.expect("cliques and pods of the base gang that name a base gang", [], marked)
 
@@ -105,7 +105,10 @@ def test_cliques_have_their_owner(run: Recorded[ReadyDisaggregatedSet]) -> None:
     """The UID is compared as well, because a deleted owner with the same name does not count."""
     view, cliques = run.at(READY), run.scene.expected.cliques
     podcliques = {clique: view.get("podcliques", clique) for clique in cliques}
-    run.same("owners of cliques", *owned({name: clique.owner for name, clique in cliques.items()}, podcliques, view))
+    run.same(
+        "owners of cliques",
+        *owner_comparison({name: clique.owner for name, clique in cliques.items()}, podcliques, view),
+    )
 
 
 @requirement("CORE-045")
@@ -136,7 +139,9 @@ def test_objects_carry_their_finalizer(run: Recorded[ReadyDisaggregatedSet]) -> 
     view = run.at(READY)
     for finalizer, resource, names in objects.finalizers_of(run.scene.expected, run.scene.set_name):
         current = {object_name: view.get(resource, object_name) for object_name in names}
-        observed = {object_name: of(obj, finalizer in finalizers(obj)) for object_name, obj in current.items()}
+        observed = {
+            object_name: value_or_absent(obj, finalizer in finalizers(obj)) for object_name, obj in current.items()
+        }
         run.same(f"{resource} with the finalizer {finalizer}", dict.fromkeys(names, True), observed)
 
 

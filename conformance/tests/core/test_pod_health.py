@@ -14,7 +14,7 @@ from conformance.history.view import View
 from conformance.invariants.creations import STALE
 from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, incarnations, predicates
-from conformance.testing.comparison import Comparison, of
+from conformance.testing.comparison import Comparison, value_or_absent
 from conformance.testing.disruption import BREACHED, CLIQUES
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.core import reports
@@ -58,7 +58,7 @@ class PodsInAllStates(Scene):
         env.quiet(1.1, real=True)
         for recovering in RECOVERING:
             _set_states(env, clique_name(recovering), self.cases["serving"])
-        sound = {case: disruption.breached(CLIQUES, [clique_name(case)], "False") for case in RECOVERING}
+        sound = {case: disruption.are_breached(CLIQUES, [clique_name(case)], "False") for case in RECOVERING}
         env.wait_for("breach of unready ended", sound["unready"])
         env.settle("breach of crashed ended", sound["crashed"], 60)
 
@@ -187,7 +187,7 @@ def _workload(env: SceneEnvironment, cases: Mapping[str, HealthCase]) -> Object:
 
 def _set_states(env: SceneEnvironment, clique: str, case: HealthCase) -> None:
     """Write the states of a case into the statuses of a clique's pods, ordered by index."""
-    for pod, state in zip(disruption.by_index(env, clique), case.pods, strict=False):
+    for pod, state in zip(disruption.pods_by_index(env, clique), case.pods, strict=False):
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
 
@@ -218,7 +218,7 @@ def _ready(cliques: Iterable[ExpectedClique], cases: Mapping[str, HealthCase], v
     for clique in cliques:
         podclique = view.get(CLIQUES, clique.name)
         expected_counts[clique.name] = cases[clique.template.name].ready
-        observed_counts[clique.name] = of(podclique, number(podclique, "status", "readyReplicas"))
+        observed_counts[clique.name] = value_or_absent(podclique, number(podclique, "status", "readyReplicas"))
     return expected_counts, observed_counts
 
 

@@ -13,7 +13,7 @@ from conformance.grove.fields import condition_is, number
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import composition, predicates
-from conformance.testing.comparison import of
+from conformance.testing.comparison import value_or_absent
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -57,11 +57,11 @@ class BaseGangShortOfNodes(Scene):
 
         # Now only the minimum of the base gang fits, and that is enough for the scaled gangs to lose their gates.
         env.nodes("dgx-h100", 1)
-        env.wait_for("base gang bound", predicates.admitted(self.expected, self.base))
-        env.wait_for("minimum of the base gang Ready", predicates.minimum_ready(self.expected, self.base))
+        env.wait_for("base gang bound", predicates.is_admitted(self.expected, self.base))
+        env.wait_for("minimum of the base gang Ready", predicates.has_minimum_ready(self.expected, self.base))
         env.wait_for("scaled gangs ungated", predicates.all_ungated(self.scaled))
         env.nodes("dgx-h100", 4)
-        minimums = (predicates.admitted(self.expected, gang) for gang in self.expected.scaled_gangs)
+        minimums = (predicates.is_admitted(self.expected, gang) for gang in self.expected.scaled_gangs)
         env.wait_for("minimums of the scaled gangs bound", all_of(*minimums))
 
 
@@ -146,7 +146,7 @@ def _statuses(
         }
         for condition_type in ("PodCliqueScheduled", BREACHED):
             observed[condition_type] = condition_is(current, condition_type)
-        observed_statuses[clique.name] = of(current, observed)
+        observed_statuses[clique.name] = value_or_absent(current, observed)
     return expected_statuses, observed_statuses
 
 

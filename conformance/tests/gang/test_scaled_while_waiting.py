@@ -7,7 +7,7 @@ from typing import Any
 from conformance.grove.expected import expected
 from conformance.testing import predicates
 from conformance.testing.disruption import GROUPS, SETS
-from conformance.testing.observed import all_of, present
+from conformance.testing.observed import all_of, are_present
 from conformance.testing.scaled import scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -38,14 +38,14 @@ class ScaledOutWhileItWaits(Scene):
         env.wait_for("the base gang waits", predicates.all_ungated(expected(first).of_gang(waiting.name)))
         scale(env, GROUPS, "inference-0-workers", 4)
         scale(env, SETS, "inference", 2)
-        env.wait_for("the second replica has its group", present(GROUPS, ["inference-1-workers"]))
+        env.wait_for("the second replica has its group", are_present(GROUPS, ["inference-1-workers"]))
         scale(env, GROUPS, "inference-1-workers", 4)
         env.wait_for("all pods exist", predicates.all_exist(cliques))
         env.wait_for("both base gangs wait", predicates.all_ungated(self.based))
         env.quiet(1)
         env.mark("nothing fits")
         env.nodes("dgx-h100", 12)
-        minimums = (predicates.minimum_ready(self.expected, gang) for gang in self.expected.base_gangs)
+        minimums = (predicates.has_minimum_ready(self.expected, gang) for gang in self.expected.base_gangs)
         env.wait_for("minimums of the base gangs Ready", all_of(*minimums))
         env.wait_for("scaled gangs ungated", predicates.all_ungated(self.scaled))
         env.wait_for("everything bound", predicates.all_bound(cliques))

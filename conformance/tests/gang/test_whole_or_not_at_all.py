@@ -33,7 +33,7 @@ class GangLargerThanThePool(Scene):
         [self.gang] = expected_set.gangs.values()
         self.large = expected_set.of_gang(self.gang.name)
         env.create(large)
-        env.wait_for("large gang initialized", composition.initialized(self.large[0].name))
+        env.wait_for("large gang initialized", composition.is_initialized(self.large[0].name))
         env.wait_for("large gang ungated", predicates.all_ungated(self.large))
 
         # A later gang that fits proves that the scheduler is working and has tried the large gang.
@@ -61,7 +61,7 @@ class GangLargerThanThePool(Scene):
 
         env.mark("room for the minimum")
         env.nodes("dgx-h100", 3)
-        env.wait_for("large gang's minimum bound", predicates.admitted(expected_set, self.gang))
+        env.wait_for("large gang's minimum bound", predicates.is_admitted(expected_set, self.gang))
         env.quiet(1)
         env.mark("room for all pods")
         env.nodes("dgx-h100", 2)
@@ -91,7 +91,7 @@ def test_a_waiting_gang_is_bound_once_nodes_appear(run: Recorded[GangLargerThanT
 
 @requirement("SCHED-003", reaches="large gang's minimum bound")
 def test_pods_above_the_minimum_take_no_room_of_the_minimum(run: Recorded[GangLargerThanThePool]) -> None:
-    bound = predicates.bound(run.at("room for all pods"), run.scene.large)
+    bound = predicates.bound_counts(run.at("room for all pods"), run.scene.large)
     run.expect("bound pods where only the minimum fits", dict(run.scene.gang.minimums), bound)
 
 

@@ -11,7 +11,7 @@ from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import following, incarnations, predicates
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS
-from conformance.testing.following import MAPS, look, settles
+from conformance.testing.following import MAPS, trigger_reconcile, wait_until_settled
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
@@ -30,18 +30,18 @@ class LostMaps(Scene):
         env.nodes("tiny", 1)
         small = {"alone": 2, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
         env.create(env.workload("kept", setName="s", groups=2, groupsMinAvailable=1, **small))
-        env.wait_for("set available", predicates.available("s", 1))
+        env.wait_for("set available", predicates.is_available("s", 1))
         scale(env, CLIQUES, "s-0-a", 3)
         scale(env, GROUPS, "s-0-g", 3)
-        settles(env, "scaled beyond the template", "s", {"s-0-a": 3, **_group(3)})
+        wait_until_settled(env, "scaled beyond the template", "s", {"s-0-a": 3, **_group(3)})
         self._lose(env, REBUILT)
         scale(env, GROUPS, "s-0-g", 1)
         env.settled(
             "surplus replicas gone", pods_are({clique: 0 for clique in _group(3) if "-g-0-" not in clique}, ready=True)
         )
-        settles(env, "group scaled in", "s", _group(1))
+        wait_until_settled(env, "group scaled in", "s", _group(1))
         scale(env, GROUPS, "s-0-g", 2)
-        settles(env, "group scaled out again", "s", _group(2))
+        wait_until_settled(env, "group scaled out again", "s", _group(2))
         self._lose(env, REBUILT_AGAIN)
         self._empty(env)
         for edit in EDITS:
@@ -51,9 +51,9 @@ class LostMaps(Scene):
         gang_map = env.wait_for(f"{step}: the set has its map", _only_map)
         env.mark(f"{step}: before")
         env.delete(MAPS, name(gang_map))
-        look(env, "s", step.replace(" ", "-"))
+        trigger_reconcile(env, "s", step.replace(" ", "-"))
         env.settle(f"{step}: {RETURNED}", _map_after(uid(gang_map)))
-        env.settle(step, following.followed("s"))
+        env.settle(step, following.are_maps_followed("s"))
         env.quiet(1.5)
         env.mark(f"{step}: at rest")
 
@@ -61,8 +61,8 @@ class LostMaps(Scene):
         gang_map = env.wait_for(f"{FILLED}: the set has its map", _only_map)
         env.mark(f"{FILLED}: before")
         env.patch(MAPS, name(gang_map), {"spec": {"entries": []}})
-        look(env, "s", "emptied")
-        env.settle(FILLED, following.followed("s"))
+        trigger_reconcile(env, "s", "emptied")
+        env.settle(FILLED, following.are_maps_followed("s"))
         scale(env, CLIQUES, "s-0-a", 4)
         env.settle(SCALED, pods_are({"s-0-a": 4}, ready=True))
         env.quiet(1)
@@ -73,7 +73,7 @@ class LostMaps(Scene):
         env.mark(f"{edit}: before")
         entries = copy.deepcopy(gang_map["spec"]["entries"])
         env.patch(MAPS, name(gang_map), {"spec": {"entries": _edited(entries, edit)}})
-        look(env, "s", edit.replace(" ", "-"))
+        trigger_reconcile(env, "s", edit.replace(" ", "-"))
         env.settle(f"{edit}: repaired or reported", _repaired)
         env.quiet(1)
         env.mark(f"{edit}: at rest")
@@ -116,7 +116,7 @@ def _repaired(view: View) -> bool | Unmet:
     """The gangs and pods agree with the map again, or the set reports an error."""
     pcs = view.get("podcliquesets", "s") or {}
     reported = (pcs.get("status") or {}).get("lastErrors")
-    return True if reported else following.followed("s")(view)
+    return True if reported else following.are_maps_followed("s")(view)
 
 
 def _unchanged(run: Recorded[LostMaps], first_step: str, last_step: str, *resources: str) -> None:
@@ -174,7 +174,7 @@ def _contents(view: View) -> list[str]:
 def test_no_pod_leaves_its_gang_when_a_map_is_rebuilt(run: Recorded[LostMaps]) -> None:
     """A map that is rebuilt from indices alone would assign a replica to a gang other than the gang that the labels of
     its pods name."""
-    run.expect("pods astray", [], following.strays(run.at(f"{REBUILT_AGAIN}: at rest"), "s"))
+    run.expect("pods astray", [], following.stray_pods(run.at(f"{REBUILT_AGAIN}: at rest"), "s"))
 
 
 @requirement("MAP-023", reaches=(FILLED, SCALED))

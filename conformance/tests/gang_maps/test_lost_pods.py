@@ -7,7 +7,7 @@ from conformance.grove.fields import label, name, uid
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import following, predicates
-from conformance.testing.disruption import by_index
+from conformance.testing.disruption import pods_by_index
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -25,22 +25,22 @@ class LostPods(Scene):
         env.nodes("tiny", 1)
         small = {"alone": 2, "aloneMinAvailable": 1, "members": 2, "membersMinAvailable": 1}
         env.create(env.workload("kept", setName="s", groups=3, groupsMinAvailable=1, **small))
-        env.wait_for("set available", predicates.available("s", 1))
-        env.settled("maps followed", following.followed("s"))
+        env.wait_for("set available", predicates.is_available("s", 1))
+        env.settled("maps followed", following.are_maps_followed("s"))
         env.quiet(1)
         env.mark("at rest")
-        lost = [by_index(env, clique)[0] for clique in LOST]
+        lost = [pods_by_index(env, clique)[0] for clique in LOST]
         for pod in lost:
             env.delete("pods", name(pod))
         sizes = {"s-0-a": 2, "s-0-g-0-b": 1, "s-0-g-2-c": 2}
         env.settle(REPLACED, _without({uid(pod) for pod in lost}, sizes), 60)
-        env.settled("replacements are in their gangs", following.followed("s"))
+        env.settled("replacements are in their gangs", following.are_maps_followed("s"))
         env.quiet(1)
         env.mark("replaced")
-        self.pod = name(by_index(env, "s-0-a")[1])
+        self.pod = name(pods_by_index(env, "s-0-a")[1])
         env.patch("pods", self.pod, {"metadata": {"labels": {labels.GANG: None}}})
         env.settle(MARKED, _marked(self.pod), 30)
-        env.settled("pods are in their gangs again", following.followed("s"))
+        env.settled("pods are in their gangs again", following.are_maps_followed("s"))
         env.quiet(1)
         env.mark("end")
 

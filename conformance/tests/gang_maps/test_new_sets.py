@@ -9,7 +9,7 @@ from conformance.grove.fields import controller, label, name, number, text, uid
 from conformance.grove.fields import labels as labels_of
 from conformance.history.view import View
 from conformance.testing import following, predicates
-from conformance.testing.comparison import of
+from conformance.testing.comparison import value_or_absent
 from conformance.testing.disruption import CLIQUES, GANGS, SETS
 from conformance.testing.following import MAPS
 from conformance.testing.observed import all_of
@@ -33,9 +33,9 @@ class NewSets(Scene):
         on_delete["spec"]["updateStrategy"] = {"type": "OnDelete"}
         env.create(on_delete)
         env.create(env.workload("frontend", setName="w"))
-        available = (predicates.available(set_name, replicas) for set_name, replicas in SIZES.items())
+        available = (predicates.is_available(set_name, replicas) for set_name, replicas in SIZES.items())
         env.wait_for("sets available", all_of(*available))
-        env.settled("maps followed", all_of(*map(following.followed, SIZES)))
+        env.settled("maps followed", all_of(*map(following.are_maps_followed, SIZES)))
         env.quiet(1)
         env.mark(AT_REST)
 
@@ -54,7 +54,8 @@ def test_each_replica_has_a_map(run: Recorded[NewSets]) -> None:
     run.expect("PodGangMaps", sorted(replicas), view.names(MAPS))
     stored = {map_name: view.get(MAPS, map_name) for map_name in replicas}
     observed = {
-        key: of(gang_map, number(gang_map, "spec", "podCliqueSetReplicaIndex")) for key, gang_map in stored.items()
+        key: value_or_absent(gang_map, number(gang_map, "spec", "podCliqueSetReplicaIndex"))
+        for key, gang_map in stored.items()
     }
     run.same("replicas of PodGangMaps", replicas, observed)
 
@@ -68,7 +69,7 @@ def test_maps_are_controlled_by_their_set(run: Recorded[NewSets]) -> None:
     for set_name, replica in _maps(view):
         gang_map = view.get(MAPS, names.gang_map(set_name, replica))
         expected[f"{set_name}-{replica}"] = uid(view.get(SETS, set_name))
-        observed[f"{set_name}-{replica}"] = of(gang_map, text(controller(gang_map), "uid"))
+        observed[f"{set_name}-{replica}"] = value_or_absent(gang_map, text(controller(gang_map), "uid"))
     run.same("controllers of PodGangMaps", expected, observed)
 
 
@@ -84,7 +85,7 @@ def test_a_new_replica_begins_with_an_anchor(run: Recorded[NewSets]) -> None:
         entries = following.entries_of(view, set_name, replica)
         expected[f"{set_name}-{replica}"] = gang_maps.expected_first_entries(pcs or {}, updates.generation_hash(pcs))
         gang_map = following.maps_of(view, set_name).get(replica)
-        observed[f"{set_name}-{replica}"] = of(gang_map, gang_maps.observed_first_entries(entries))
+        observed[f"{set_name}-{replica}"] = value_or_absent(gang_map, gang_maps.observed_first_entries(entries))
     run.same("entries", expected, observed)
     epochs = [entry.epoch for set_name in SIZES for entry in following.entries_of(view, set_name)]
     run.expect("epochs that are no decimal numbers", [], [epoch for epoch in epochs if not epoch.isdecimal()])
@@ -106,7 +107,7 @@ def test_gangs_are_named_after_their_entries(run: Recorded[NewSets]) -> None:
     view = run.at(AT_REST)
     for set_name in SIZES:
         gangs = following.built_gangs(view, set_name)
-        observed = {gang.name: of(gang_object, name(gang_object)) for gang, gang_object in gangs}
+        observed = {gang.name: value_or_absent(gang_object, name(gang_object)) for gang, gang_object in gangs}
         run.same(f"names of PodGangs of {set_name}", {gang_name: gang_name for gang_name in observed}, observed)
 
 
@@ -123,10 +124,10 @@ def test_pods_name_the_gang_that_holds_them(run: Recorded[NewSets]) -> None:
                 podclique = view.get(CLIQUES, clique)
                 if label(podclique, labels.GROUP):
                     expected[f"{CLIQUES}/{clique}"] = gang_name
-                    observed[f"{CLIQUES}/{clique}"] = of(gang_object, label(podclique, labels.GANG))
+                    observed[f"{CLIQUES}/{clique}"] = value_or_absent(gang_object, label(podclique, labels.GANG))
                 for pod in predicates.pods_of(view, clique):
                     expected[f"pods/{name(pod)}"] = gang_name
-                    observed[f"pods/{name(pod)}"] = of(gang_object, label(pod, labels.GANG))
+                    observed[f"pods/{name(pod)}"] = value_or_absent(gang_object, label(pod, labels.GANG))
     run.same("gangs that are named", expected, observed)
 
 
@@ -140,7 +141,7 @@ def test_gangs_say_to_which_entry_they_belong(run: Recorded[NewSets]) -> None:
         generation = updates.generation_hash(view.get(SETS, set_name))
         for gang, gang_object in following.built_gangs(view, set_name):
             expected[gang.name] = gang_maps.expected_entry_labels(gang.entry, generation)
-            observed[gang.name] = of(gang_object, gang_maps.entry_labels(gang_object))
+            observed[gang.name] = value_or_absent(gang_object, gang_maps.entry_labels(gang_object))
     run.same("labels of PodGangs", expected, observed)
 
 

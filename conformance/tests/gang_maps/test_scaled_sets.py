@@ -11,8 +11,8 @@ from conformance.grove.labels import ANCHOR_ROLE, SCALE_OUT_ROLE
 from conformance.history.record import ADDED, DELETED
 from conformance.testing import following, predicates
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
-from conformance.testing.following import MAPS, settles
-from conformance.testing.observed import absent
+from conformance.testing.following import MAPS, wait_until_settled
+from conformance.testing.observed import are_absent
 from conformance.testing.scaled import scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, Span, invariants, requirement
 
@@ -35,31 +35,31 @@ class ScaledAtEveryLevel(Scene):
         env.nodes("tiny", 1)
         small = {"alone": 2, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
         env.create(env.workload("kept", setName="s", groups=3, groupsMinAvailable=1, **small))
-        env.wait_for("set available", predicates.available("s", 1))
-        env.settled("maps followed", following.followed("s"))
+        env.wait_for("set available", predicates.is_available("s", 1))
+        env.settled("maps followed", following.are_maps_followed("s"))
         env.quiet(1)
         env.mark("new")
         scale(env, CLIQUES, "s-0-a", 4)
-        settles(env, CLIQUE_OUT, "s", {"s-0-a": 4})
+        wait_until_settled(env, CLIQUE_OUT, "s", {"s-0-a": 4})
         scale(env, CLIQUES, "s-0-a", 1)
-        settles(env, CLIQUE_IN, "s", {"s-0-a": 1})
+        wait_until_settled(env, CLIQUE_IN, "s", {"s-0-a": 1})
         scale(env, GROUPS, "s-0-g", 5)
-        settles(env, GROUP_OUT, "s", group_replicas(0, 1, 2, 3, 4))
+        wait_until_settled(env, GROUP_OUT, "s", group_replicas(0, 1, 2, 3, 4))
         scale(env, GROUPS, "s-0-g", 1)
-        env.settled("surplus replicas gone", absent(CLIQUES, group_replicas(1, 2, 3, 4)))
-        settles(env, GROUP_IN, "s", group_replicas(0))
+        env.settled("surplus replicas gone", are_absent(CLIQUES, group_replicas(1, 2, 3, 4)))
+        wait_until_settled(env, GROUP_IN, "s", group_replicas(0))
         scale(env, GROUPS, "s-0-g", 2)
-        settles(env, GROUP_BACK, "s", group_replicas(0, 1))
+        wait_until_settled(env, GROUP_BACK, "s", group_replicas(0, 1))
         scale(env, SETS, "s", 2)
-        settles(env, SET_OUT, "s", {"s-1-a": 2, **group_replicas(0, 1, 2, replica=1)})
+        wait_until_settled(env, SET_OUT, "s", {"s-1-a": 2, **group_replicas(0, 1, 2, replica=1)})
         removed_gangs = [name(gang) for gang in env.history.view().list(GANGS) if of_replica(gang, 1)]
         scale(env, SETS, "s", 1)
-        env.settle("map of the removed replica gone", absent(MAPS, ["s-1"]), 60)
-        env.settle("gangs of the removed replica gone", absent(GANGS, removed_gangs), 60)
-        env.settled("its cliques are gone", absent(CLIQUES, ["s-1-a", *group_replicas(0, 1, 2, replica=1)]))
+        env.settle("map of the removed replica gone", are_absent(MAPS, ["s-1"]), 60)
+        env.settle("gangs of the removed replica gone", are_absent(GANGS, removed_gangs), 60)
+        env.settled("its cliques are gone", are_absent(CLIQUES, ["s-1-a", *group_replicas(0, 1, 2, replica=1)]))
         env.quiet(1)
         scale(env, SETS, "s", 2)
-        settles(env, SET_BACK, "s", {"s-1-a": 2, **group_replicas(0, 1, 2, replica=1)})
+        wait_until_settled(env, SET_BACK, "s", {"s-1-a": 2, **group_replicas(0, 1, 2, replica=1)})
 
 
 def of_replica(gang: Document, replica: int) -> bool:
@@ -158,14 +158,14 @@ def test_maps_of_removed_replicas_go(run: Recorded[ScaledAtEveryLevel]) -> None:
 def test_everything_is_held_once_at_rest(run: Recorded[ScaledAtEveryLevel]) -> None:
     """This is judged after each scaling step, for the replicas that PodCliques and scaling groups specify."""
     for step in (CLIQUE_OUT, CLIQUE_IN, GROUP_OUT, GROUP_IN, GROUP_BACK, SET_OUT, SET_BACK):
-        run.expect(f"{step}: not held once", [], following.misplaced(run.at(_rest(step)), "s"))
+        run.expect(f"{step}: not held once", [], following.misplaced_members(run.at(_rest(step)), "s"))
 
 
 @requirement("MAP-008")
 def test_every_pod_is_referred_to_by_its_gang(run: Recorded[ScaledAtEveryLevel]) -> None:
     """This is judged after each scaling step, for all pods of the set."""
     for step in (CLIQUE_OUT, CLIQUE_IN, GROUP_OUT, GROUP_IN, GROUP_BACK, SET_OUT, SET_BACK):
-        run.expect(f"{step}: pods astray", [], following.strays(run.at(_rest(step)), "s"))
+        run.expect(f"{step}: pods astray", [], following.stray_pods(run.at(_rest(step)), "s"))
 
 
 test_invariants = invariants(ScaledAtEveryLevel, "INV-001", "INV-002", "INV-004", "INV-005", "INV-008", "INV-009")

@@ -38,7 +38,7 @@ class ScaledToNothing(Scene):
         env.create(_only(env.workload("kept", setName=CLIQUE_ONLY, alone=2, **small), "a"))
         env.create(_only(env.workload("kept", setName=GROUP_ONLY, groups=2, groupsMinAvailable=1, **small), "b"))
         env.create(env.workload("kept", setName=BELOW, alone=1, groups=3, groupsMinAvailable=2, **small))
-        env.wait_for("sets available", all_of(*(predicates.available(set_name, 1) for set_name in (*RESTS, BELOW))))
+        env.wait_for("sets available", all_of(*(predicates.is_available(set_name, 1) for set_name in (*RESTS, BELOW))))
         env.quiet(1)
         env.mark("new")
         self._to_nothing(env)
@@ -47,7 +47,7 @@ class ScaledToNothing(Scene):
         env.settled("no replica of the group is left", pods_are(below, ready=True))
         env.quiet(1)
         scale(env, GROUPS, f"{BELOW}-0-g", 3)
-        following.settles(env, "group runs again", BELOW, SIZES)
+        following.wait_until_settled(env, "group runs again", BELOW, SIZES)
 
     def _to_nothing(self, env: SceneEnvironment) -> None:
         for set_name in RESTS:
@@ -61,7 +61,7 @@ class ScaledToNothing(Scene):
             self._scale(env, set_name, 2)
         for set_name, sizes in RESTS.items():
             env.settle(f"{set_name} runs again", pods_are(sizes, ready=True), 60)
-        env.settled("maps followed", all_of(*map(following.followed, RESTS)))
+        env.settled("maps followed", all_of(*map(following.are_maps_followed, RESTS)))
         env.quiet(1)
         env.mark("back")
 
@@ -104,13 +104,13 @@ def test_what_is_scaled_back_has_an_anchor(run: Recorded[ScaledToNothing]) -> No
         entries = following.entries_of(run.at("back"), set_name)
         run.expect(f"{set_name}: Anchors that hold something", True,
                    any(entry.role == ANCHOR_ROLE and not entry.is_empty for entry in entries))  # fmt: skip
-        run.expect(f"{set_name}: what is wrong", [], following.unmet(run.at("back"), set_name))
+        run.expect(f"{set_name}: what is wrong", [], following.unmet_dependencies(run.at("back"), set_name))
 
 
 @requirement("MAP-017", reaches="group runs again")
 def test_a_group_below_its_minimum_is_scaled_back(run: Recorded[ScaledToNothing]) -> None:
     """The group is scaled to zero, so the Anchor no longer holds any replica of it."""
-    run.expect("what is wrong", [], following.strays(run.at("group runs again: at rest"), BELOW))
+    run.expect("what is wrong", [], following.stray_pods(run.at("group runs again: at rest"), BELOW))
 
 
 test_invariants = invariants(ScaledToNothing, "INV-001", "INV-002", "INV-004", "INV-005", "INV-008")

@@ -34,8 +34,8 @@ class UpdatedSets(Scene):
         for workload in (rolled, on_delete):
             env.create(workload)
         set_names = (ROLLED, ON_DELETE)
-        env.wait_for("sets available", all_of(*(predicates.available(set_name, REPLICAS) for set_name in set_names)))
-        env.settled("maps followed", all_of(*map(following.followed, set_names)))
+        env.wait_for("sets available", all_of(*(predicates.is_available(set_name, REPLICAS) for set_name in set_names)))
+        env.settled("maps followed", all_of(*map(following.are_maps_followed, set_names)))
         env.quiet(1)
         env.mark("before the update")
         before = {set_name: updates.generation_hash(env.history.view().get(SETS, set_name)) for set_name in set_names}
@@ -45,7 +45,7 @@ class UpdatedSets(Scene):
         env.settle(HASHES, _current(ROLLED, _of_entries))
         other_hashes = (_current(ON_DELETE, _of_entries), *(_current(set_name, _of_gangs) for set_name in set_names))
         env.settle(FURTHER_HASHES, all_of(*other_hashes))
-        env.settled("maps followed again", all_of(*map(following.followed, set_names)))
+        env.settled("maps followed again", all_of(*map(following.are_maps_followed, set_names)))
         env.quiet(1)
         env.mark("updated")
         for set_name in set_names:
@@ -54,7 +54,7 @@ class UpdatedSets(Scene):
                 scale(env, GROUPS, f"{set_name}-{replica}-g", 3)
         for set_name in set_names:
             env.settle(f"{set_name}: added pods Ready", pods_are(_sizes(set_name), ready=True), 60)
-        env.settled("maps followed in the end", all_of(*map(following.followed, set_names)))
+        env.settled("maps followed in the end", all_of(*map(following.are_maps_followed, set_names)))
         env.quiet(1)
         env.mark("end")
 
@@ -85,7 +85,7 @@ def _updated(view: View, set_name: str, before: str) -> bool | Unmet:
     pcs = view.get(SETS, set_name)
     if updates.generation_hash(pcs) in ("", before) or not updates.has_ended(pcs):
         return Unmet(f"the update of {set_name} has not ended")
-    return predicates.available(set_name, REPLICAS)(view)
+    return predicates.is_available(set_name, REPLICAS)(view)
 
 
 def _of_entries(view: View, set_name: str) -> Mapping[str, str]:
@@ -174,14 +174,14 @@ def test_gangs_and_entries_on_delete_have_the_generation_of_the_set(run: Recorde
 def test_what_is_added_after_an_update_runs(run: Recorded[UpdatedSets]) -> None:
     """Both strategies are judged. The clique and the group of every replica are scaled out at the same time."""
     for set_name in (ROLLED, ON_DELETE):
-        run.expect(f"{set_name}: not held once", [], following.misplaced(run.at("end"), set_name))
+        run.expect(f"{set_name}: not held once", [], following.misplaced_members(run.at("end"), set_name))
 
 
 @requirement("MAP-008")
 def test_every_pod_is_referred_to_after_an_update(run: Recorded[UpdatedSets]) -> None:
     """The pods that were added after the update are judged as well."""
     for set_name in (ROLLED, ON_DELETE):
-        run.expect(f"{set_name}: pods astray", [], following.strays(run.at("end"), set_name))
+        run.expect(f"{set_name}: pods astray", [], following.stray_pods(run.at("end"), set_name))
 
 
 test_invariants = invariants(UpdatedSets, "INV-001", "INV-002", "INV-004", "INV-005", "INV-008")

@@ -70,7 +70,7 @@ def test_equal_templates_have_equal_hashes(run: Recorded[SetsOfTheSameCliques]) 
     """The generation hashes of the sets are compared, and also the hashes of each set's clique `a`."""
     run.given("every set has a generation hash")
     view = run.at("every set has a generation hash")
-    generations = {name: sets.generation(view, name) for name in run.scene.names}
+    generations = {name: sets.generation_hash(view, name) for name in run.scene.names}
     different = {name: generations[name] for name in UNORDERED if generations[name] != generations["plain"]}
     run.expect("sets with another hash than the plain one", {}, different)
     run.expect("hash of equal sets that start in order", generations["ordered"], generations["ordered-again"])
@@ -83,7 +83,7 @@ def test_equal_templates_have_equal_hashes(run: Recorded[SetsOfTheSameCliques]) 
 @requirement("TMPL-010")
 def test_hashes_are_those_of_the_canonical_form(run: Recorded[SetsOfTheSameCliques]) -> None:
     """The hashes of equal sets are compared with the hashes that the suite computes."""
-    wrong = sets.not_canonical(run.at("every clique has a hash"), run.scene.names)
+    wrong = sets.non_canonical_hashes(run.at("every clique has a hash"), run.scene.names)
     run.expect("hashes that are not those of the canonical form", [], wrong)
 
 
@@ -94,7 +94,7 @@ def test_hashes_are_valid_label_values(run: Recorded[SetsOfTheSameCliques]) -> N
     view = run.at("every clique has a hash")
     hashes = set(_hashes_of_clique_a(view).values())
     if view.list("podgangmaps"):
-        hashes |= {sets.generation(view, name) for name in run.scene.names}
+        hashes |= {sets.generation_hash(view, name) for name in run.scene.names}
     run.expect("hashes that are no value of a label", [], sorted(hash for hash in hashes if not _label_value(hash)))
 
 
@@ -102,7 +102,7 @@ def _expect_different(run: Recorded[SetsOfTheSameCliques], *pairs: tuple[str, st
     """Expect that the sets of each pair have different generation hashes."""
     view = run.at("every set has a generation hash")
     for first, second in pairs:
-        first_hash, second_hash = sets.generation(view, first), sets.generation(view, second)
+        first_hash, second_hash = sets.generation_hash(view, first), sets.generation_hash(view, second)
         run.expect(f"{first} and {second} have different hashes", True, first_hash != second_hash or first_hash)
 
 
@@ -112,7 +112,7 @@ def _hashes_of_clique_a(view: View) -> dict[str, str]:
 
 
 def _hash_of_first(view: View, set_name: str, clique: str) -> str:
-    return sets.of_clique(view, f"{set_name}-0-{clique}")
+    return sets.clique_template_hash(view, f"{set_name}-0-{clique}")
 
 
 def _label_value(text: str) -> bool:
@@ -123,7 +123,7 @@ def _have_generation_hashes(names: Iterable[str]) -> Predicate:
     set_names = list(names)
 
     def check(view: View) -> bool | Unmet:
-        lacking = [name for name in set_names if not sets.generation(view, name)]
+        lacking = [name for name in set_names if not sets.generation_hash(view, name)]
         return not lacking or Unmet(f"no generation hash: {', '.join(lacking)}")
 
     return check

@@ -31,7 +31,7 @@ class QuantitiesInAnotherNotation(Scene):
         env.quiet(1)
         env.mark("quantities rewritten")
         for _, after in {**usual, **foreign}.values():
-            sets.become(env, after)
+            sets.update_spec(env, after)
         # The second replica shows that the operator has reconciled the new spec.
         env.wait_for("usual sets have their second replica", sets.have_second_replica(usual))
         env.wait_for("foreign has its second replica", sets.have_second_replica(foreign))
@@ -61,7 +61,7 @@ def _nothing_restarted(run: Recorded[QuantitiesInAnotherNotation], name: str) ->
     now = incarnations.uids(view, "pods")
     set_pods = {pod: uid for pod, uid in before.items() if pod.startswith(f"{name}-")}
     run.same(f"uids of the pods of {name}", set_pods, {pod: now.get(pod, "") for pod in set_pods})
-    run.expect(f"updateProgress of {name}", None, sets.progress(view, name))
+    run.expect(f"updateProgress of {name}", None, sets.update_progress(view, name))
 
 
 def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
@@ -92,4 +92,4 @@ def _create(env: SceneEnvironment, pairs: dict[str, tuple[Object, Object]]) -> N
 
 
 def _have_pods(pairs: dict[str, tuple[Object, Object]]) -> Predicate:
-    return sets.have_pods({name: sets.pods_of_replica(before) for name, (before, _) in pairs.items()})
+    return sets.have_pods({name: sets.pods_per_replica(before) for name, (before, _) in pairs.items()})

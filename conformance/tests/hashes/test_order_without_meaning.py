@@ -37,16 +37,16 @@ class SetsReordered(Scene):
         pairs = {name: _pair(env, name) for name in NAMES}
         for before, _ in pairs.values():
             env.create(before)
-        counts = {name: sets.pods_of_replica(before) for name, (before, _) in pairs.items()}
+        counts = {name: sets.pods_per_replica(before) for name, (before, _) in pairs.items()}
         env.wait_for("every set has its pods, with hashes", sets.have_pods(counts))
         env.quiet(1)
         env.mark("sets changed")
         for number in range(BURST):
             changed = pairs[RAPID][(number + 1) % 2]
-            sets.become(env, {**changed, "spec": {**changed["spec"], "replicas": 1}})
+            sets.update_spec(env, {**changed, "spec": {**changed["spec"], "replicas": 1}})
         scale(env, sets.SETS, BY_SCALE, 2)
         for _, after in pairs.values():
-            sets.become(env, after)
+            sets.update_spec(env, after)
         # The second replica of each set shows that the operator has reconciled its new spec.
         env.wait_for("every set has its second replica", sets.have_second_replica(NAMES))
         env.quiet(1.5)
@@ -78,23 +78,23 @@ def test_other_replicas_restart_nothing(run: Recorded[SetsReordered]) -> None:
 @requirement("TMPL-010")
 def test_hashes_are_those_of_the_canonical_form(run: Recorded[SetsReordered]) -> None:
     """The hashes of the reordered sets are compared with the hashes that the suite computes."""
-    wrong = sets.not_canonical(run.at("nothing moves"), NAMES)
+    wrong = sets.non_canonical_hashes(run.at("nothing moves"), NAMES)
     run.expect("hashes that are not those of the canonical form", [], wrong)
 
 
 def _nothing_restarted(run: Recorded[SetsReordered], names: Iterable[str]) -> None:
     """Expect that sets have the same hashes and pods as before, and report no new update."""
     before, after = run.at("sets changed"), run.at("nothing moves")
-    pods, now = sets.of_pods(before), sets.of_pods(after)
+    pods, now = sets.template_hashes_by_pod(before), sets.template_hashes_by_pod(after)
     for name in names:
-        stored = _without_current(sets.stored(before, name))
-        current = _without_current(sets.stored(after, name))
+        stored = _without_current(sets.stored_hashes(before, name))
+        current = _without_current(sets.stored_hashes(after, name))
         run.same(
             f"stored hashes of {name}",
             stored,
             {location: current[location] for location in stored if location in current},
         )
-        run.expect(f"updateProgress of {name}", sets.progress(before, name), sets.progress(after, name))
+        run.expect(f"updateProgress of {name}", sets.update_progress(before, name), sets.update_progress(after, name))
         set_pods = {pod: hash for pod, hash in pods.items() if pod.startswith(f"{name}-0-")}
         run.same(f"pods of {name}, with uid and hash", set_pods, {pod: now.get(pod, "gone") for pod in set_pods})
 

@@ -38,25 +38,25 @@ class ManyRealChanges(Scene):
         env.create(first)
         env.create(sets.manifest(env, "p", rest, **strategy))
         env.wait_for("every clique has a hash", _have_hashes([*self.every, *CLASSED]))
-        env.wait_for("every set has a hash", lambda view: all(sets.generation(view, name) for name in "sp"))
+        env.wait_for("every set has a hash", lambda view: all(sets.generation_hash(view, name) for name in "sp"))
         old = _hashes(env.quiet(1), [*self.every, *CLASSED])
-        generations = {name: sets.generation(env.history.view(), name) for name in "sp"}
+        generations = {name: sets.generation_hash(env.history.view(), name) for name in "sp"}
         env.mark("before the changes")
 
-        sets.become(env, sets.manifest(env, "s", after, **strategy))
+        sets.update_spec(env, sets.manifest(env, "s", after, **strategy))
         env.patch(sets.SETS, "p", {"spec": {"template": {"priorityClassName": "system-cluster-critical"}}})
         specs = [f"s-0-{pair.name}" for pair in (*self.ordered, *self.changed)]
         env.settle("hashes of cliques changed", _have_changed(specs, old))
-        env.settle("generation hash changed", lambda view: sets.generation(view, "s") != generations["s"])
+        env.settle("generation hash changed", lambda view: sets.generation_hash(view, "s") != generations["s"])
         besides = [*CLASSED, *(f"s-0-{pair.name}" for pair in self.outside_pod_spec)]
         env.settle("hashes of cliques changed with what is beside the pod spec", _have_changed(besides, old), 10)
         env.quiet(1)
         env.mark("after the changes")
 
-        sets.become(env, first)
+        sets.update_spec(env, first)
         old_hashes = {name: old[name] for name in self.every}
         env.settle("hashes of cliques as before", lambda view: _hashes(view, self.every) == old_hashes)
-        env.settle("generation hash as before", lambda view: sets.generation(view, "s") == generations["s"])
+        env.settle("generation hash as before", lambda view: sets.generation_hash(view, "s") == generations["s"])
         env.quiet(1)
         env.mark("after the way back")
 
@@ -73,8 +73,8 @@ def test_a_changed_template_changes_the_hashes(run: Recorded[ManyRealChanges]) -
     run.given("every clique has a hash", "every set has a hash")
     run.expect("changes that have not changed the hash of their clique", [], _unnoticed_changes(run, run.scene.changed))
     before, after = (
-        sets.generation(run.at("before the changes"), "s"),
-        sets.generation(run.at("after the changes"), "s"),
+        sets.generation_hash(run.at("before the changes"), "s"),
+        sets.generation_hash(run.at("after the changes"), "s"),
     )
     run.expect("the generation hash has changed with the cliques", True, before != after or after)
 
@@ -92,8 +92,8 @@ def test_what_is_beside_the_pod_spec_changes_the_hashes(run: Recorded[ManyRealCh
     old, new = _hashes(before, CLASSED), _hashes(after, CLASSED)
     unseen = [name for name in CLASSED if new[name] == old[name]]
     run.expect("cliques whose hash a new priority class of the set has not changed", [], unseen)
-    generation = sets.generation(after, "p")
-    run.expect("the generation hash has changed", True, sets.generation(before, "p") != generation or generation)
+    generation = sets.generation_hash(after, "p")
+    run.expect("the generation hash has changed", True, sets.generation_hash(before, "p") != generation or generation)
 
 
 @requirement("TMPL-007")
@@ -110,13 +110,13 @@ def test_an_earlier_template_has_its_earlier_hash(run: Recorded[ManyRealChanges]
     before, after = run.at("before the changes"), run.at("after the way back")
     every = run.scene.every
     run.same("hashes of templates that are as before", _hashes(before, every), _hashes(after, every))
-    run.expect("generation hash", sets.generation(before, "s"), sets.generation(after, "s"))
+    run.expect("generation hash", sets.generation_hash(before, "s"), sets.generation_hash(after, "s"))
 
 
 @requirement("TMPL-010")
 def test_hashes_are_those_of_the_canonical_form(run: Recorded[ManyRealChanges]) -> None:
     """The hashes of the changed sets are compared with the hashes that the suite computes."""
-    wrong = sets.not_canonical(run.at("after the changes"), "sp")
+    wrong = sets.non_canonical_hashes(run.at("after the changes"), "sp")
     run.expect("hashes that are not those of the canonical form", [], wrong)
 
 
@@ -136,7 +136,7 @@ def _templates(view: View) -> dict[str, object]:
 
 
 def _hashes(view: View, cliques: Iterable[str]) -> dict[str, str]:
-    return {clique: sets.of_clique(view, clique) for clique in cliques}
+    return {clique: sets.clique_template_hash(view, clique) for clique in cliques}
 
 
 def _have_hashes(cliques: Iterable[str]) -> Predicate:

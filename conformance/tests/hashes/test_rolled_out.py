@@ -24,7 +24,7 @@ class RealChangesAmongOthers(Scene):
         before = [template(name, template_pairs.random_pod_spec(env.random)) for name in names]
         env.create(sets.manifest(env, "s", before, groups=GROUPS))
         env.wait_for("set has its pods", sets.have_pods({"s": PODS}))
-        env.wait_for("set available", predicates.available("s", 1))
+        env.wait_for("set available", predicates.is_available("s", 1))
         uids = incarnations.uids(env.quiet(1), "pods")
 
         standalone, member = env.random.choice(STANDALONE), env.random.choice(GROUPS["g"])
@@ -37,7 +37,7 @@ class RealChangesAmongOthers(Scene):
         env.random.shuffle(after)
         self.outdated = {pod: uid for pod, uid in uids.items() if pod.startswith((f"s-0-{standalone}-", "s-0-g-"))}
         self.unchanged = {pod: uid for pod, uid in uids.items() if pod not in self.outdated}
-        sets.become(env, sets.manifest(env, "s", after, groups=GROUPS))
+        sets.update_spec(env, sets.manifest(env, "s", after, groups=GROUPS))
         env.wait_for("changed clique and group of the changed member replaced", _replaced(self.outdated))
         env.wait_for("set has its pods again", sets.have_pods({"s": PODS}))
         env.quiet(1)

@@ -11,9 +11,9 @@ from conformance.grove.kinds import SCALING_GROUPS
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import disruption, incarnations, predicates
-from conformance.testing.deleted import all_deleted, created_late, outlived
+from conformance.testing.deleted import all_deleted, objects_created_after_deletion, objects_deleted_after_set
 from conformance.testing.disruption import CLIQUES, GROUPS, SETS
-from conformance.testing.observed import absent, all_of
+from conformance.testing.observed import all_of, are_absent
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -44,22 +44,22 @@ class ObjectsDeletedByHand(Scene):
         }
         for workload in shapes.values():
             env.create(workload)
-        env.wait_for("all sets available", all_of(*(predicates.available(set_name, 1) for set_name in ALL)))
+        env.wait_for("all sets available", all_of(*(predicates.is_available(set_name, 1) for set_name in ALL)))
         before = env.quiet(1)
         env.mark("before the deletions")
 
-        disruption.become(env, "counts-0-a", disruption.STALLED, 1)
-        env.wait_for("countdown running", disruption.breached(CLIQUES, ["counts-0-a"]))
+        disruption.set_pod_states(env, "counts-0-a", disruption.STALLED, 1)
+        env.wait_for("countdown running", disruption.are_breached(CLIQUES, ["counts-0-a"]))
         former = incarnations.uids(before, CLIQUES)
         for clique in DELETED:
             env.delete(CLIQUES, clique)
         env.delete(SETS, "last", "Foreground")
         env.delete(SETS, "counts")
         env.delete(SETS, "again")
-        env.wait_for("set of the same name gone", absent(SETS, ["again"]), 150)
+        env.wait_for("set of the same name gone", are_absent(SETS, ["again"]), 150)
         env.create(shapes["again"])
 
-        env.settle("deleted cliques recreated", incarnations.renewed(CLIQUES, DELETED, former), 60)
+        env.settle("deleted cliques recreated", incarnations.are_recreated(CLIQUES, DELETED, former), 60)
         self.sizes = {clique.name: clique.template.replicas for clique in expected(shapes["hands"]).cliques.values()}
         env.settle("pods of the recreated cliques ready", pods_are(self.sizes, ready=True), 60)
         env.settle("set deleted in the foreground gone", all_deleted(before, "last"), 150)
@@ -67,13 +67,13 @@ class ObjectsDeletedByHand(Scene):
 
         members = {clique: size for clique, size in self.sizes.items() if clique.startswith(f"{GROUP}-")}
         env.delete(GROUPS, GROUP)
-        group = incarnations.renewed(GROUPS, [GROUP], incarnations.uids(before, GROUPS))
+        group = incarnations.are_recreated(GROUPS, [GROUP], incarnations.uids(before, GROUPS))
         env.settle("deleted group recreated", group, 60)
         env.settle(
             "cliques and pods of the group recreated", all_of(_with_group(members), pods_are(members, ready=True)), 60
         )
-        env.settle("set with the recreated group available", predicates.available("hands", 1), 60)
-        env.wait_for("set of the same name available", predicates.available("again", 1))
+        env.settle("set with the recreated group available", predicates.is_available("hands", 1), 60)
+        env.wait_for("set of the same name available", predicates.is_available("again", 1))
 
 
 @predicate
@@ -100,8 +100,8 @@ def test_a_set_deleted_in_the_foreground_disappears(run: Recorded[ObjectsDeleted
 def test_a_set_deleted_in_the_foreground_outlives_its_objects(run: Recorded[ObjectsDeletedByHand]) -> None:
     """The order of the deletions in the history is compared."""
     span = run.until("set deleted in the foreground gone")
-    run.expect("what was created for the set after its deletion", [], created_late(span, "last"))
-    run.expect("what outlived the set", [], outlived(span, "last"))
+    run.expect("what was created for the set after its deletion", [], objects_created_after_deletion(span, "last"))
+    run.expect("what outlived the set", [], objects_deleted_after_set(span, "last"))
 
 
 @requirement("LIFE-006", reaches="set deleted during a countdown gone")

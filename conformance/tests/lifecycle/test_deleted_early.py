@@ -10,7 +10,7 @@ from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.disruption import SETS
-from conformance.testing.observed import absent, all_of
+from conformance.testing.observed import all_of, are_absent
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 YOUNG, CHANGED = "young", "changed"
@@ -25,7 +25,7 @@ class SetsDeletedEarly(Scene):
         env.nodes("tiny", 1)
         young, changed = (env.workload("frontend", setName=name) for name in (YOUNG, CHANGED))
         env.create(changed)
-        env.wait_for("set available", predicates.available(CHANGED, 1))
+        env.wait_for("set available", predicates.is_available(CHANGED, 1))
         before = at(env.quiet(1).get(SETS, CHANGED), "status")
 
         env.create(young)
@@ -37,11 +37,12 @@ class SetsDeletedEarly(Scene):
         env.wait_for("status of the changed set written", status_differs(CHANGED, before))
         env.delete(SETS, CHANGED)
 
-        env.wait_for("both sets gone", absent(SETS, [YOUNG, CHANGED]), 150)
+        env.wait_for("both sets gone", are_absent(SETS, [YOUNG, CHANGED]), 150)
         env.create(young)
         env.create(changed)
         env.wait_for(
-            "sets of the same names available", all_of(predicates.available(YOUNG, 1), predicates.available(CHANGED, 1))
+            "sets of the same names available",
+            all_of(predicates.is_available(YOUNG, 1), predicates.is_available(CHANGED, 1)),
         )
 
 

@@ -40,7 +40,7 @@ class SetDeletedBesideOthers(Scene):
         for workload in (doomed, env.workload("frontend", setName=NEIGHBOUR), *_unrelated_objects()):
             env.create(workload)
         env.wait_for("all pods bound", predicates.all_bound(list(self.expected.cliques.values())))
-        env.wait_for("neighbour available", predicates.available(NEIGHBOUR, 1))
+        env.wait_for("neighbour available", predicates.is_available(NEIGHBOUR, 1))
         before = env.quiet(1)
         env.mark("before the deletion")
 
@@ -50,7 +50,7 @@ class SetDeletedBesideOthers(Scene):
         env.wait_for("objects of the deleted set gone", _nothing_left(before, self.expected), 150)
 
         env.create(env.workload("frontend", setName="later"))
-        env.wait_for("later set available", predicates.available("later", 1))
+        env.wait_for("later set available", predicates.is_available("later", 1))
         env.quiet(1)
         env.mark("after the deletion")
 

@@ -10,7 +10,7 @@ from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.disruption import CLIQUES, GROUPS, SETS
-from conformance.testing.observed import absent, all_of
+from conformance.testing.observed import all_of, are_absent
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -37,7 +37,7 @@ class OrphanedChildren(Scene):
         workloads = {set_name: env.workload("kept", setName=set_name, **SMALL) for set_name in (ORPHANED, EDITED)}
         for workload in workloads.values():
             env.create(workload)
-        env.wait_for("both sets available", all_of(*(predicates.available(set_name, 1) for set_name in workloads)))
+        env.wait_for("both sets available", all_of(*(predicates.is_available(set_name, 1) for set_name in workloads)))
         self.sizes = {
             set_name: {clique.name: clique.template.replicas for clique in expected(workload).cliques.values()}
             for set_name, workload in workloads.items()
@@ -47,13 +47,13 @@ class OrphanedChildren(Scene):
         env.mark("before")
         self.pods = {set_name: _pods(before, set_name) for set_name in workloads}
         env.delete(SETS, ORPHANED, "Orphan")
-        env.wait_for("set gone", absent(SETS, [ORPHANED]), 60)
+        env.wait_for("set gone", are_absent(SETS, [ORPHANED]), 60)
         self._strip(env)
         env.quiet(1.5, real=True)
         env.mark("orphaned")
         env.create(workloads[ORPHANED])
         env.settle("edited: controlled again", _controlled(EDITED), 60)
-        env.settle("left: adopted", all_of(_controlled(ORPHANED), predicates.available(ORPHANED, 1)), 60)
+        env.settle("left: adopted", all_of(_controlled(ORPHANED), predicates.is_available(ORPHANED, 1)), 60)
         env.quiet(1)
         env.mark("adopted")
         for clique in workloads[ORPHANED]["spec"]["template"]["cliques"]:
@@ -62,7 +62,7 @@ class OrphanedChildren(Scene):
             SETS, ORPHANED, {"spec": {"template": {"cliques": workloads[ORPHANED]["spec"]["template"]["cliques"]}}}
         )
         updated = all_of(
-            _updated(ORPHANED), pods_are(self.sizes[ORPHANED], ready=True), predicates.available(ORPHANED, 1)
+            _updated(ORPHANED), pods_are(self.sizes[ORPHANED], ready=True), predicates.is_available(ORPHANED, 1)
         )
         env.settle("left: updated", updated, 150)
 

@@ -28,7 +28,7 @@ class SecondaryResourcesDeleted(Scene):
         scaling = {"minReplicas": 1, "maxReplicas": 2}
         workload["spec"]["template"]["cliques"][0]["spec"]["autoScalingConfig"] = scaling
         env.create(workload)
-        env.wait_for("set available", predicates.available("s", 1))
+        env.wait_for("set available", predicates.is_available("s", 1))
         view = env.quiet(2, real=True)
         self.existing = {
             resource: [name for name in view.names(resource) if label(view.get(resource, name), labels.PART_OF) == "s"]
@@ -38,7 +38,7 @@ class SecondaryResourcesDeleted(Scene):
         for resource, names in self.existing.items():
             for name in names:
                 env.delete(resource, name)
-            env.settle(_recreated(resource), incarnations.renewed(resource, names, before[resource]))
+            env.settle(_recreated(resource), incarnations.are_recreated(resource, names, before[resource]))
             env.quiet(1)
 
 

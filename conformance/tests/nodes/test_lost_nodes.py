@@ -55,7 +55,7 @@ class NodeThatIsLostAndComesBack(Scene):
         disruption.cordon(env, [second_node])
         for set_name in SETS:
             env.create(_workload(env, set_name, first_node))
-        all_available = all_of(*(predicates.available(set_name, 1) for set_name in SETS))
+        all_available = all_of(*(predicates.is_available(set_name, 1) for set_name in SETS))
         env.wait_for("all sets available", all_available)
         self.first = first = {set_name: _by_index(env.history.view(), set_name) for set_name in SETS}
 
@@ -72,11 +72,11 @@ class NodeThatIsLostAndComesBack(Scene):
 
         env.fail_node(first_node)
         before = incarnations.uids(env.history.view(), CLIQUES)
-        breached = disruption.breached(CLIQUES, [CLIQUE[set_name] for set_name in LOST])
+        breached = disruption.are_breached(CLIQUES, [CLIQUE[set_name] for set_name in LOST])
         env.settle("cliques on the lost node breached", breached, 60)
-        disruption.delay(env, ["lasts"], "1s")
+        disruption.set_termination_delay(env, ["lasts"], "1s")
         env.settle("clique on the lost node terminated", _ended(CLIQUE["lasts"], before), 60)
-        env.settle("terminated clique recreated", incarnations.renewed(CLIQUES, [CLIQUE["lasts"]], before), 60)
+        env.settle("terminated clique recreated", incarnations.are_recreated(CLIQUES, [CLIQUE["lasts"]], before), 60)
         env.settle("recreated clique ready on another node", _moved("lasts", first["lasts"], second_node), 60)
         evicted = [name(pod) for set_name in EVICTED for pod in first[set_name].values()]
         env.settle(EVICTION, _evicted(evicted), 40, real=True)  # Kubernetes evicts in real time
@@ -87,13 +87,13 @@ class NodeThatIsLostAndComesBack(Scene):
         env.mark("before the node comes back")
 
         env.recover_node(first_node)
-        sound = disruption.breached(CLIQUES, [CLIQUE["returns"]], "False")
+        sound = disruption.are_breached(CLIQUES, [CLIQUE["returns"]], "False")
         env.settle("clique on the returned node not breached", sound, 60)
         disruption.cordon(env, [first_node], undo=True)
         env.settle("evicted pods replaced in the end", _replaced("moves", first["moves"]), 60)
-        env.wait_for("set available once there is room", predicates.available("stuck", 1))
+        env.wait_for("set available once there is room", predicates.is_available("stuck", 1))
         env.wait_for("all sets available again", all_available)
-        disruption.delay(env, SETS, "1s")  # a countdown that was not stopped would be over now
+        disruption.set_termination_delay(env, SETS, "1s")  # a countdown that was not stopped would be over now
         env.quiet(2.5, real=True)
         env.mark("all countdowns over")
 

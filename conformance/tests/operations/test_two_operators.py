@@ -51,7 +51,7 @@ class LeaderEndsTwice(Scene):
         env.delete("pods", self.lost)
         env.wait_for("another operator takes the Lease", leases.led_by_another(self.first), timeout=120)
         env.wait_for("the lost pod is gone", lambda view: view.get("pods", self.lost) is None)
-        env.wait_for("the set is available", predicates.available("s", 1))
+        env.wait_for("the set is available", predicates.is_available("s", 1))
         env.wait_for("all pods bound", predicates.all_bound(list(expected_set.cliques.values())))
         env.quiet(1)
         env.mark("nothing moves")

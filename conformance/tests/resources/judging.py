@@ -10,7 +10,7 @@ from conformance.grove.labels import COMPONENT, MANAGED_BY, PART_OF
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import owners as owner_references
-from conformance.testing.comparison import carried, of
+from conformance.testing.comparison import value_or_absent, values_of_expected_keys
 from conformance.testing.owners import PLURALS
 from conformance.testing.scene import Recorded, Scene
 
@@ -77,21 +77,23 @@ def same_controllers(
         owner_object = view.get(PLURALS[kind], owner)
         expected[name] = {"kind": kind, "name": owner, "uid": text(owner_object, "metadata", "uid")}
         reference = controller(objects[name])
-        actual[name] = of(owner_object, of(objects[name], {key: reference.get(key) for key in ("kind", "name", "uid")}))
+        actual[name] = value_or_absent(
+            owner_object, value_or_absent(objects[name], {key: reference.get(key) for key in ("kind", "name", "uid")})
+        )
     run.same(f"controllers of {subject}", expected, actual)
 
 
 def owned(run: Recorded[Scene], subject: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View) -> None:
     """Expect that each object has this owner. The owner need not be the controller."""
-    run.same(f"owners of {subject}", *owner_references.owned(owners, objects, view))
+    run.same(f"owners of {subject}", *owner_references.owner_comparison(owners, objects, view))
 
 
 def same_labels(
     run: Recorded[Scene], subject: str, tags: Mapping[str, Mapping[str, str]], objects: ObjectsByName
 ) -> None:
     """Expect that each object has these labels. Additional labels are allowed."""
-    actual = {name: of(objects[name], labels(objects[name])) for name in tags}
-    run.same(f"labels of {subject}", tags, carried(tags, actual))
+    actual = {name: value_or_absent(objects[name], labels(objects[name])) for name in tags}
+    run.same(f"labels of {subject}", tags, values_of_expected_keys(tags, actual))
 
 
 def common(tags: Mapping[str, str]) -> dict[str, str]:

@@ -68,13 +68,15 @@ class SetScaledByOthers(Scene):
         env.mark("nothing moves after the update")
 
     def _remove(self, env: SceneEnvironment) -> None:
-        env.settle("claims of all replicas exist", observed.present("resourceclaims", [*REMOVED_CLAIMS, *KEPT_CLAIMS]))
+        env.settle(
+            "claims of all replicas exist", observed.are_present("resourceclaims", [*REMOVED_CLAIMS, *KEPT_CLAIMS])
+        )
         del self._cliques[0]["spec"]["autoScalingConfig"]
         change = {"spec": {"replicas": 1, "template": {"cliques": self._cliques}}, **trigger("2")}
         env.patch("podcliquesets", name(self.workload), change)
         env.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"replicas": 3}}, subresource="scale")
         env.settle("autoscalers of the removed config and replica are deleted", judging.unscaled(REMOVED), 60)
-        env.settle("claims of removed replicas are deleted", observed.absent("resourceclaims", REMOVED_CLAIMS), 60)
+        env.settle("claims of removed replicas are deleted", observed.are_absent("resourceclaims", REMOVED_CLAIMS), 60)
         cliques = [clique for clique in self.expected.cliques if clique.startswith("p-1-")]
         env.settle("gangs of removed replicas are deleted", none_in_gangs([*cliques, *SCALED[-1]]), 60)
         env.quiet(1)

@@ -27,13 +27,13 @@ class TemplatesCreatedLate(Scene):
         env.mark("template of the set")
         env.create(claim_template("set-template", OTHER_SPEC))
         # An operator may create cliques only when it has all templates, so this step may be missed.
-        env.settle("cliques exist", observed.present("podcliques", self.expected.cliques))
+        env.settle("cliques exist", observed.are_present("podcliques", self.expected.cliques))
         _other_set(env, "second")
         env.quiet(1)
         env.mark("template of the clique")
         env.create(claim_template("clique-template", OTHER_SPEC))
         env.wait_for("all pods exist", predicates.all_exist(self.cliques))
-        env.settle("claims exist", observed.present("resourceclaims", CLAIMS))
+        env.settle("claims exist", observed.are_present("resourceclaims", CLAIMS))
 
 
 class ScaledInClique(Scene):
@@ -48,7 +48,7 @@ class ScaledInClique(Scene):
         self.clique = clique.name
         env.wait_for("all pods exist", predicates.all_exist([clique]))
         claims = [names.replica_claim(clique.name, index, "gpu") for index in range(3)]
-        env.wait_for("their claims exist", observed.present("resourceclaims", claims))
+        env.wait_for("their claims exist", observed.are_present("resourceclaims", claims))
         env.quiet(1)
         for pod in predicates.pods_of(env.history.view(), clique.name):
             if expected_pods.index(pod) != 0:

@@ -9,7 +9,7 @@ from conformance.grove.expected import ExpectedClique, expected
 from conformance.grove.fields import Document, at, finalizers, items, name, number, text
 from conformance.history.view import View
 from conformance.testing import observed, predicates
-from conformance.testing.comparison import of
+from conformance.testing.comparison import value_or_absent
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.resources import judging
 
@@ -29,17 +29,17 @@ class LinkedCliques(Scene):
         self.second = [domain for domain in self.domains if domain.startswith("p-1-")]
         env.create(workload)
         env.wait_for("all pods exist", predicates.all_exist(list(self.expected.cliques.values())))
-        env.settle("ComputeDomains exist", observed.present(DOMAINS, self.domains), 60)
+        env.settle("ComputeDomains exist", observed.are_present(DOMAINS, self.domains), 60)
         env.quiet(1)
         env.mark("nothing moves")
         env.patch("podcliquesets", "p", {"spec": {"replicas": 1}})
-        env.settle("domains of the removed replica are deleted", observed.absent(DOMAINS, self.second), 60)
+        env.settle("domains of the removed replica are deleted", observed.are_absent(DOMAINS, self.second), 60)
         env.patch("podcliquesets", "p", {"spec": {"replicas": 0}})
-        env.settle("domains of the last replica are deleted", observed.absent(DOMAINS, self.domains), 60)
+        env.settle("domains of the last replica are deleted", observed.are_absent(DOMAINS, self.domains), 60)
         env.patch("podcliquesets", "p", {"spec": {"replicas": 2}})
-        env.settle("domains come back with the replicas", observed.present(DOMAINS, self.domains), 60)
+        env.settle("domains come back with the replicas", observed.are_present(DOMAINS, self.domains), 60)
         env.delete("podcliquesets", "p")
-        env.settle("domains of the deleted set are deleted", observed.absent(DOMAINS, self.domains), 150)
+        env.settle("domains of the deleted set are deleted", observed.are_absent(DOMAINS, self.domains), 150)
 
 
 @requirement("RES-070", reaches=("ComputeDomains exist", "domains come back with the replicas"))
@@ -69,7 +69,9 @@ def test_the_nearest_annotation_says_the_group(run: Recorded[LinkedCliques]) -> 
             run.expect(f"channels of {owner}", [domain] if domain else [], _channels(spec))
     requested = dict.fromkeys(UNMARKED, observed.annotation(workload, labels.MNNVL))
     actual = {
-        group: of(current := view.get("podcliquescalinggroups", group), observed.annotation(current, labels.MNNVL))
+        group: value_or_absent(
+            current := view.get("podcliquescalinggroups", group), observed.annotation(current, labels.MNNVL)
+        )
         for group in UNMARKED
     }
     run.same("groups that scaling groups without an annotation of their own name", requested, actual)
@@ -97,7 +99,10 @@ def test_domains_and_channels_are_as_upstreams(run: Recorded[LinkedCliques]) -> 
     code only."""
     run.given("all pods exist")
     view, domains = run.at("nothing moves"), run.scene.domains
-    sizes = {domain: of(item := view.get(DOMAINS, domain), number(item, "spec", "numNodes")) for domain in domains}
+    sizes = {
+        domain: value_or_absent(item := view.get(DOMAINS, domain), number(item, "spec", "numNodes"))
+        for domain in domains
+    }
     run.same("numNodes of domains", dict.fromkeys(domains, 0), sizes)
     for clique in run.scene.expected.cliques.values():
         domain = expected_domains.clique_domain(run.scene.workload, clique)
@@ -134,7 +139,9 @@ def _use(run: Recorded[LinkedCliques], owner: str, spec: object, containers: Ite
 def _spec(domain: Document | None) -> object:
     """Return the template and the finalizer of a domain."""
     template = expected_domains.template_of(domain)
-    return of(domain, {"template": template, "finalizer": expected_domains.FINALIZER in finalizers(domain)})
+    return value_or_absent(
+        domain, {"template": template, "finalizer": expected_domains.FINALIZER in finalizers(domain)}
+    )
 
 
 def _template(clique: ExpectedClique, view: View) -> Iterator[tuple[str, object]]:

@@ -29,10 +29,10 @@ class FormerDomains(Scene):
         cliques = [clique for manifest in (workload, other) for clique in expected(manifest).cliques.values()]
         env.wait_for("all pods exist", predicates.all_exist(cliques))
         self.former = env.create(_former(owner))
-        env.wait_for("former ComputeDomain exists", observed.present(DOMAINS, [FORMER]))
+        env.wait_for("former ComputeDomain exists", observed.are_present(DOMAINS, [FORMER]))
         env.patch("podcliquesets", "p", {"spec": {"replicas": 2}})
         wide = env.workload("linked", replicas=2)
-        env.wait_for("second replica has domains", observed.present(DOMAINS, expected_domains.domains(wide)))
+        env.wait_for("second replica has domains", observed.are_present(DOMAINS, expected_domains.domains(wide)))
         env.quiet(1)
         env.mark("nothing moves")
 

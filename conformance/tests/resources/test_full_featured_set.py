@@ -12,8 +12,8 @@ from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.outcomes.checks import ABSENT, Absent
 from conformance.testing import observed, predicates
-from conformance.testing.comparison import carried, of
-from conformance.testing.composition import by_composition
+from conformance.testing.comparison import value_or_absent, values_of_expected_keys
+from conformance.testing.composition import with_actual_gang_names
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.resources import judging
 from conformance.tests.resources.manifests import OTHER_SPEC, claim_template
@@ -42,14 +42,14 @@ class FullFeaturedSet(Scene):
         env.create(workload)
         env.wait_for("all pods exist", predicates.all_exist(list(self.expected.cliques.values())))
         env.settle("autoscalers exist", judging.scaled(self.scalers), 60)
-        env.settle("claims exist", observed.present(CLAIMS, self.claims), 60)
+        env.settle("claims exist", observed.are_present(CLAIMS, self.claims), 60)
         env.settle("control plane has put a token into the Secret", _token(name(workload)), 60)
         view = env.settle(PRESENT, _mirrored(workload, self.expected))
 
         env.delete("podcliquesets", name(workload))
         kinds = ("serviceaccounts", "roles", "rolebindings", "secrets", SCALERS, CLAIMS)
         parts = {labels.PART_OF: name(workload)}
-        deleted = observed.all_of(*(observed.absent(resource, view.names(resource, parts)) for resource in kinds))
+        deleted = observed.all_of(*(observed.are_absent(resource, view.names(resource, parts)) for resource in kinds))
         env.settle("all that was part of the set is deleted", deleted, 150)
 
 
@@ -101,13 +101,15 @@ def test_the_role_allows_to_see_pods(run: Recorded[FullFeaturedSet]) -> None:
     account, role = (secondary.name for secondary in run.scene.secondary[:2])
     view = run.at(PRESENT)
     current, binding = view.get("roles", role), view.get("rolebindings", role)
-    run.expect("what the Role allows", expected_secondary.PERMISSIONS, of(current, permissions_of(current)))
+    run.expect(
+        "what the Role allows", expected_secondary.PERMISSIONS, value_or_absent(current, permissions_of(current))
+    )
     bound = {
         "role": [text(binding, "roleRef", "kind"), text(binding, "roleRef", "name")],
         "subjects": [[text(s, key) for key in ("kind", "name", "namespace")] for s in items(binding, "subjects")],
     }
     expected_binding = {"role": ["Role", role], "subjects": [["ServiceAccount", account, run.scene.namespace]]}
-    run.same("what RoleBindings bind", {role: expected_binding}, {role: of(binding, bound)})
+    run.same("what RoleBindings bind", {role: expected_binding}, {role: value_or_absent(binding, bound)})
 
 
 @requirement("RES-005")
@@ -145,7 +147,7 @@ def test_standalone_cliques_exist_first(run: Recorded[FullFeaturedSet]) -> None:
 def test_gangs_carry_labels_and_annotations_of_the_set(run: Recorded[FullFeaturedSet]) -> None:
     """Additional labels and annotations are permissions_of."""
     workload, view = run.scene.workload, run.at(PRESENT)
-    expected_set = by_composition(run.scene.expected, view)
+    expected_set = with_actual_gang_names(run.scene.expected, view)
     for field in ("labels", "annotations"):
         expected_tags = dict.fromkeys(expected_set.gangs, mirrored(workload, field))
         run.same(f"{field} of the set on its gangs", expected_tags, _on_gangs(workload, expected_set, view, field))
@@ -155,7 +157,7 @@ def test_gangs_carry_labels_and_annotations_of_the_set(run: Recorded[FullFeature
 def test_gangs_take_nothing_of_grove_from_the_set(run: Recorded[FullFeaturedSet]) -> None:
     """The set has a label and an annotation with Grove's prefix, and a managed-by label that names another manager."""
     workload, view = run.scene.workload, run.at(PRESENT)
-    expected_set = by_composition(run.scene.expected, view)
+    expected_set = with_actual_gang_names(run.scene.expected, view)
     for field in ("labels", "annotations"):
         grove_keys = [key for key in mapping(workload, "metadata", field) if key.startswith(labels.OWN_PREFIX)]
         actual = {gang: mapping(view.get("podgangs", gang), "metadata", field) for gang in expected_set.gangs}
@@ -170,7 +172,7 @@ def test_gangs_take_nothing_of_grove_from_the_set(run: Recorded[FullFeaturedSet]
 def test_labels_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> None:
     """The template of the standalone clique has one of Grove's labels."""
     view = run.at(PRESENT)
-    for clique in by_composition(run.scene.expected, view).cliques.values():
+    for clique in with_actual_gang_names(run.scene.expected, view).cliques.values():
         objects = dict(_of_template(view, clique))
         judging.same_labels(run, "cliques", {clique.name: _own_labels(clique)}, objects)
         pods = {object_name: item for object_name, item in objects.items() if object_name != clique.name}
@@ -181,7 +183,7 @@ def test_labels_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> No
 def test_labels_of_templates_are_passed_on_to_pods(run: Recorded[FullFeaturedSet]) -> None:
     """Additional labels are permissions_of."""
     view = run.at(PRESENT)
-    for clique in by_composition(run.scene.expected, view).cliques.values():
+    for clique in with_actual_gang_names(run.scene.expected, view).cliques.values():
         objects = dict(_of_template(view, clique))
         pods = [item_name for item_name in objects if item_name != clique.name]
         judging.same_labels(run, "pods", dict.fromkeys(pods, _own_labels(clique)), objects)
@@ -191,7 +193,7 @@ def test_labels_of_templates_are_passed_on_to_pods(run: Recorded[FullFeaturedSet
 def test_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> None:
     """The template of the standalone clique has one of Grove's annotations."""
     view = run.at(PRESENT)
-    expected_set = by_composition(run.scene.expected, view)
+    expected_set = with_actual_gang_names(run.scene.expected, view)
     for clique in expected_set.cliques.values():
         for object_name, item in _of_template(view, clique):
             annotations = clique.template.annotations.items()
@@ -200,10 +202,10 @@ def test_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) 
             run.same(
                 "annotations",
                 {object_name: expected_annotations},
-                {object_name: of(item, {key: notes.get(key) for key in expected_annotations})},
+                {object_name: value_or_absent(item, {key: notes.get(key) for key in expected_annotations})},
             )
     kinds = {
-        group: of(item := view.get("podcliquescalinggroups", group), observed.annotation(item, KIND))
+        group: value_or_absent(item := view.get("podcliquescalinggroups", group), observed.annotation(item, KIND))
         for group in expected_set.groups
     }
     configs = items(run.scene.workload, "spec", "template", "podCliqueScalingGroups")
@@ -253,7 +255,9 @@ def test_each_config_has_its_autoscaler(run: Recorded[FullFeaturedSet]) -> None:
         specs[target] = {"min": config.minimum, "max": config.maximum, "metrics": config.metrics}
         metrics = pruned(config.metrics, at(spec, "metrics"))
         minimum = None if config.minimum is None else number(spec, "minReplicas")
-        actual[target] = of(scaler, {"min": minimum, "max": number(spec, "maxReplicas"), "metrics": metrics})
+        actual[target] = value_or_absent(
+            scaler, {"min": minimum, "max": number(spec, "maxReplicas"), "metrics": metrics}
+        )
     run.same("specs of autoscalers", specs, actual)
 
 
@@ -328,7 +332,7 @@ def test_claims_have_the_spec_of_their_template(run: Recorded[FullFeaturedSet]) 
         claim.name: expected_claims.embedded_spec(run.scene.workload, claim) for claim in run.scene.claims.values()
     }
     actual = {
-        claim_name: of(claim := view.get(CLAIMS, claim_name), pruned(spec, at(claim, "spec")))
+        claim_name: value_or_absent(claim := view.get(CLAIMS, claim_name), pruned(spec, at(claim, "spec")))
         for claim_name, spec in specs.items()
     }
     run.same("specs of claims", specs, actual)
@@ -383,17 +387,17 @@ def _on_gangs(
     """Return gang → its values of the labels or annotations that it must take over from the set. Gangs may have other
     keys."""
     actual = {
-        gang: of(current := view.get("podgangs", gang), mapping(current, "metadata", field))
+        gang: value_or_absent(current := view.get("podgangs", gang), mapping(current, "metadata", field))
         for gang in expected_set.gangs
     }
-    return carried(dict.fromkeys(expected_set.gangs, mirrored(workload, field)), actual)
+    return values_of_expected_keys(dict.fromkeys(expected_set.gangs, mirrored(workload, field)), actual)
 
 
 def _mirrored(workload: Document, expected_set: ExpectedObjects) -> Predicate:
     expected_tags = mirrored(workload, "labels")
 
     def check(view: View) -> bool:
-        current = _on_gangs(workload, by_composition(expected_set, view), view, "labels")
+        current = _on_gangs(workload, with_actual_gang_names(expected_set, view), view, "labels")
         return all(tags == expected_tags for tags in current.values())
 
     return check
@@ -407,7 +411,7 @@ def _token(view: View, set_name: str) -> bool | Unmet:
 
 def _too_early(run: Recorded[FullFeaturedSet]) -> list[str]:
     """Return the scaling groups and gangs that were created before all standalone cliques of their replica existed."""
-    expected_set = by_composition(run.scene.expected, run.at(PRESENT))
+    expected_set = with_actual_gang_names(run.scene.expected, run.at(PRESENT))
     first: dict[tuple[str, str], int] = {}
     for record in run.until(PRESENT).records():
         first.setdefault((record.resource, record.name), record.revision)

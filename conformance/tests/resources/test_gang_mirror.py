@@ -8,7 +8,7 @@ from conformance.grove.fields import at, mapping, name, number, text
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import composition, observed, predicates
-from conformance.testing.comparison import of
+from conformance.testing.comparison import value_or_absent
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.resources.manifests import trigger
 
@@ -27,9 +27,9 @@ class GangsThatSomebodyChanges(Scene):
         expected_set = expected(workload)
         env.create(workload)
         env.wait_for("gangs exist", composition.all_in_gangs(expected_set.cliques))
-        view = observed.rest(env, expected_set)
+        view = observed.wait_for_rest(env, expected_set)
         self.gang = gang = name(composition.gang_of(view, "p-0-fe"))
-        gangs = composition.by_composition(expected_set, view).gangs
+        gangs = composition.with_actual_gang_names(expected_set, view).gangs
 
         for key in BY_HAND:
             env.patch("podgangs", gang, {"metadata": {"annotations": {key: "x"}}})
@@ -96,9 +96,10 @@ def test_minimums_are_reset(run: Recorded[GangsThatSomebodyChanges]) -> None:
 def test_gangs_have_the_priority_class_of_their_set(run: Recorded[SetWithPriorityClass]) -> None:
     """Every cluster has this class."""
     view = run.at("nothing moves")
-    gangs = composition.by_composition(run.scene.expected, view).gangs
+    gangs = composition.with_actual_gang_names(run.scene.expected, view).gangs
     classes = {
-        gang: of(current := view.get("podgangs", gang), text(current, "spec", "priorityClassName")) for gang in gangs
+        gang: value_or_absent(current := view.get("podgangs", gang), text(current, "spec", "priorityClassName"))
+        for gang in gangs
     }
     run.expect("classes of the gangs", dict.fromkeys(gangs, CLASS), classes)
 

@@ -34,9 +34,9 @@ class CliquesWithACommonEnding(Scene):
         workload = env.workload("namesakes")
         self.expected = expected(workload)
         env.create(workload)
-        env.wait_for("all cliques exist", observed.present("podcliques", self.expected.cliques))
+        env.wait_for("all cliques exist", observed.are_present("podcliques", self.expected.cliques))
         pods = predicates.all_exist(list(self.expected.cliques.values()))
-        both = observed.all_of(pods, observed.present("services", self.expected.services))
+        both = observed.all_of(pods, observed.are_present("services", self.expected.services))
         env.settle("all pods and Services exist", both)
 
 
@@ -75,7 +75,7 @@ class TwoSetsWithOneGangName(Scene):
         if self.reply.refused or not self.contested:
             env.mark(RESOLVED)
         else:
-            env.settle(RESOLVED, observed.complains("a-0-b"), 60)
+            env.settle(RESOLVED, observed.reports_error("a-0-b"), 60)
         env.quiet(1)
         env.mark("nothing moves")
 
@@ -100,10 +100,10 @@ class TwoCliquesWithOneName(Scene):
             return
         env.nodes("dgx-h100", 1)
         env.create(workload)
-        env.wait_for("one of the two exists", observed.present("podcliques", [self.contested]))
+        env.wait_for("one of the two exists", observed.are_present("podcliques", [self.contested]))
         reported = _one_complains("alike", "alike-0-sg")
         env.settle("set refused, or it or its scaling group reports an error", reported, 60)
-        env.settle("other cliques exist", observed.present("podcliques", self.other_cliques))
+        env.settle("other cliques exist", observed.are_present("podcliques", self.other_cliques))
         env.settled("pods of the other cliques are Ready", _ready(self.other_cliques))
         env.quiet(2)
         env.mark("nothing moves")
@@ -150,8 +150,8 @@ class ForeignScalingGroup(Scene):
         }
         env.create(group)
         env.create(env.workload("namesakes"))
-        env.wait_for("standalone clique exists", observed.present("podcliques", ["alike-0-worker"]))
-        env.settle("set reports an error", observed.complains("alike"), 60)
+        env.wait_for("standalone clique exists", observed.are_present("podcliques", ["alike-0-worker"]))
+        env.settle("set reports an error", observed.reports_error("alike"), 60)
 
 
 @requirement("RES-050")
@@ -265,7 +265,7 @@ def _admission_reply(env: SceneEnvironment, workload: Mapping[str, Any]) -> Repl
 @predicate
 def _complains_or_scales(view: View, targets: list[str]) -> bool | Unmet:
     """The set reports an error, or each target has an autoscaler."""
-    complaint = observed.complains("alike")(view)
+    complaint = observed.reports_error("alike")(view)
     return True if complaint is True or judging.scaled(targets)(view) is True else complaint
 
 
@@ -287,4 +287,4 @@ def _ready(view: View, cliques: list[str]) -> bool:
 @predicate
 def _one_complains(view: View, set_name: str, group: str) -> bool | Unmet:
     owners = (view.get("podcliquesets", set_name), view.get("podcliquescalinggroups", group))
-    return any(map(observed.errors, owners)) or Unmet("lastErrors is empty in both")
+    return any(map(observed.error_codes, owners)) or Unmet("lastErrors is empty in both")

@@ -16,7 +16,7 @@ from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import composition, observed, predicates
-from conformance.testing.comparison import of
+from conformance.testing.comparison import value_or_absent
 from conformance.testing.scaled import scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.topology_bindings import topology_binding
@@ -73,12 +73,12 @@ class ConstraintsOfSomeLevels(Scene):
     def constraints(self, set_name: str, view: View) -> tuple[dict[str, Placement], dict[str, object]]:
         """Return the constraints that the gangs of a set must have, and the constraints that they have. If the set has
         a constraint, scaled gangs of a group without a constraint are left out (RES-062)."""
-        expected_set = composition.by_composition(self.expected[set_name], view)
+        expected_set = composition.with_actual_gang_names(self.expected[set_name], view)
         placements = expected_topology.placements(self.workloads[set_name], expected_set, _levels(set_name))
         judged = [gang for gang in expected_set.gangs.values() if not _inherits(expected_set, gang, PARTS[set_name])]
         gangs = {gang.name: view.get("podgangs", gang.name) for gang in judged}
         actual: dict[str, object] = {
-            name: of(gang, expected_topology.observed_constraints(gang)) for name, gang in gangs.items()
+            name: value_or_absent(gang, expected_topology.observed_constraints(gang)) for name, gang in gangs.items()
         }
         return {name: replace(placements[name], inherited=False) for name in gangs}, actual
 
@@ -110,7 +110,7 @@ class BindingThatComesBack(Scene):
         env.quiet(1)
         env.mark("new replica at rest")
         scale(env, "podcliquesets", "none", 0)
-        env.settled("the new replica is gone", observed.absent("podcliques", self.expected.cliques), 60)
+        env.settled("the new replica is gone", observed.are_absent("podcliques", self.expected.cliques), 60)
         env.create(topology_binding(binding, LEVELS))
         try:
             env.settle("all levels reported available again", _reported({"False"}), 60)
@@ -139,7 +139,7 @@ def test_gangs_name_the_binding_of_their_set(run: Recorded[ConstraintsOfSomeLeve
             if placement.any:
                 bindings[gang] = f"{run.scene.binding}-other" if set_name == ELSEWHERE else run.scene.binding
                 current = view.get("podgangs", gang)
-                actual[gang] = of(current, observed.annotation(current, labels.TOPOLOGY))
+                actual[gang] = value_or_absent(current, observed.annotation(current, labels.TOPOLOGY))
     run.same("the bindings that gangs name", bindings, actual)
 
 
@@ -147,23 +147,19 @@ def test_gangs_name_the_binding_of_their_set(run: Recorded[ConstraintsOfSomeLeve
 def test_a_replica_is_added_without_the_binding(run: Recorded[BindingThatComesBack]) -> None:
     """Gangs that are created while the binding is missing have no constraints either."""
     view = run.at("new replica at rest")
-    gangs = composition.by_composition(run.scene.expected, view).gangs
+    gangs = composition.with_actual_gang_names(run.scene.expected, view).gangs
     current = {gang: view.get("podgangs", gang) for gang in gangs}
     placements: dict[str, object] = dict.fromkeys(gangs, Placement({}, {}, []))
     run.same(
         "constraints of the gangs",
         placements,
-        {gang_name: of(g, expected_topology.observed_constraints(g)) for gang_name, g in current.items()},
+        {gang_name: value_or_absent(g, expected_topology.observed_constraints(g)) for gang_name, g in current.items()},
     )
 
 
 @requirement(
     "RES-065",
-    reaches=(
-        "all levels reported available",
-        "missing binding reported",
-        "all levels reported available again",
-    ),
+    reaches=("all levels reported available", "missing binding reported", "all levels reported available again"),
 )
 def test_a_set_without_replicas_reports_its_binding(run: Recorded[BindingThatComesBack]) -> None:
     """The set reports the state of the binding even without replicas, and again when the binding is recreated. The

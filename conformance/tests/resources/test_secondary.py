@@ -30,7 +30,7 @@ class SecondaryResourcesOutOfOrder(Scene):
         expected_set = expected(workload)
         env.create(workload)
         env.wait_for("all pods exist", predicates.all_exist(list(expected_set.cliques.values())))
-        env.wait_for("Service exists", observed.present("services", expected_set.services))
+        env.wait_for("Service exists", observed.are_present("services", expected_set.services))
         view = env.quiet(1)
 
         selector = mapping(view.get("services", "kept-0"), "spec", "selector")
@@ -45,13 +45,13 @@ class SecondaryResourcesOutOfOrder(Scene):
                 env.delete(resource, object_name)
         env.patch("podcliquesets", "kept", trigger("1"))
         env.settle("selector of the Service is restored", _selects("kept-0", selector), 60)
-        recreated = (observed.replaced(resource, object_name, uid) for (resource, object_name), uid in uids.items())
+        recreated = (observed.is_recreated(resource, object_name, uid) for (resource, object_name), uid in uids.items())
         env.settle("deleted objects are recreated", observed.all_of(*recreated), 60)
 
         uid = _uid(env.history.view(), "services", "kept-0")
         env.delete("services", "kept-0")
         env.patch("podcliquesets", "kept", trigger("2"))
-        env.settle("deleted Service is recreated", observed.replaced("services", "kept-0", uid), 60)
+        env.settle("deleted Service is recreated", observed.is_recreated("services", "kept-0", uid), 60)
         rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]
         env.patch("roles", names.role("kept"), {"rules": rules})
         env.patch("podcliquesets", "kept", trigger("3"))
@@ -92,14 +92,14 @@ class ForeignServiceAndNoToken(Scene):
         workload = env.workload("frontend", setName="tokenless", replicas=0)
         secret = names.token_secret("tokenless")
         uid = text(env.create(workload), "metadata", "uid")
-        env.wait_for("token Secret exists", observed.present("secrets", [secret]))
+        env.wait_for("token Secret exists", observed.are_present("secrets", [secret]))
         env.quiet(1)
         env.roles.stop("operator")
         # An authorizer that does not respond would make the API server reject the replacement of the Secret.
         has_authorizer = "authorizer" in env.implementation.features
         with env.roles.without_hooks() if has_authorizer else contextlib.nullcontext():
             env.delete("secrets", secret)
-            env.wait_for("token Secret is deleted", observed.absent("secrets", [secret]))
+            env.wait_for("token Secret is deleted", observed.are_absent("secrets", [secret]))
             # Kubernetes writes a token only into Secrets of another type.
             owner = {"kind": "PodCliqueSet", "apiVersion": GROVE, "name": "tokenless", "uid": uid}
             env.create(_owned("Secret", secret, owner))
@@ -109,7 +109,7 @@ class ForeignServiceAndNoToken(Scene):
             env.create({**_owned("Service", names.service("tokenless", 0), owner), "spec": {"clusterIP": "None"}})
         env.roles.restart("operator")
         env.patch("podcliquesets", "tokenless", {"spec": {"replicas": 1}})
-        env.settle("set reports an error", observed.complains("tokenless"), 60)
+        env.settle("set reports an error", observed.reports_error("tokenless"), 60)
 
 
 class SetWithoutReplicas(Scene):
@@ -119,7 +119,7 @@ class SetWithoutReplicas(Scene):
         workload = env.workload("frontend", setName="idle", replicas=0)
         env.create(workload)
         secondary = expected_secondary.secondary_resources(workload)
-        all_exist = observed.all_of(*(observed.present(entry.resource, [entry.name]) for entry in secondary))
+        all_exist = observed.all_of(*(observed.are_present(entry.resource, [entry.name]) for entry in secondary))
         env.settle("account, role, binding and token Secret exist", all_exist, 60)
         env.quiet(1)
         env.mark("nothing moves")
@@ -141,7 +141,7 @@ class EarlierTokenSecrets(Scene):
             env.create(manifest)
         env.wait_for("all pods exist", predicates.all_exist(list(expected(workload).cliques.values())))
         current = [names.token_secret(set_name) for set_name in ("used", "loose")]
-        env.wait_for("current Secrets exist", observed.present("secrets", current))
+        env.wait_for("current Secrets exist", observed.are_present("secrets", current))
         owner = env.history.view().get("podcliquesets", "used")
         env.create(_legacy("used", self.used, [_reference(owner)]))
         env.create(_legacy("loose", self.loose, []))
@@ -153,7 +153,7 @@ class EarlierTokenSecrets(Scene):
         env.patch("podcliquesets", "used", {"spec": {"replicas": 0}})
         env.wait_for("pods that mount the Secret are deleted", lambda view: not view.list("pods"), 150)
         env.patch("podcliquesets", "used", trigger("2"))
-        env.settle("earlier Secret is deleted", observed.absent("secrets", [self.used]), 60)
+        env.settle("earlier Secret is deleted", observed.are_absent("secrets", [self.used]), 60)
         env.quiet(1)
         env.mark("nothing moves")
 
@@ -178,7 +178,7 @@ def test_a_widened_role_is_restored(run: Recorded[SecondaryResourcesOutOfOrder])
 def test_a_secret_of_another_owner_is_not_adopted(run: Recorded[ForeignTokenSecret]) -> None:
     """A later set is completed in the meantime, which shows that the operator is working."""
     run.given("later set has its pods")
-    none = observed.absent("podcliques", run.scene.expected.cliques)
+    none = observed.are_absent("podcliques", run.scene.expected.cliques)
     run.always("no clique of the set that lacks its Secret exists", none, until="foreign Secret is deleted")
 
 
@@ -246,7 +246,7 @@ def _owned(kind: str, of_name: str, owner: Document) -> Object:
 @predicate
 def _reports(view: View, set_name: str, code: str) -> bool | Unmet:
     """The set reports an error with this code or, if the code is empty, no error at all."""
-    codes = observed.errors(view.get("podcliquesets", set_name))
+    codes = observed.error_codes(view.get("podcliquesets", set_name))
     return (code in codes if code else not codes) or Unmet(f"lastErrors has {codes or 'no code'}")
 
 

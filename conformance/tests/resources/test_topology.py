@@ -12,7 +12,7 @@ from conformance.grove.fields import Document, at, condition, text
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import composition, observed
-from conformance.testing.comparison import of
+from conformance.testing.comparison import value_or_absent
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, Span, requirement
 from conformance.testing.topology_bindings import spec, topology_binding
 
@@ -51,7 +51,7 @@ class BindingThatLosesItsLevels(Scene):
             reported = _condition("False", "", of="free")
             env.settle("set without constraints reports that no level is missing", reported, 60)
 
-            observed.rest(env, expected_set)  # only the binding may make the operator reconcile the set
+            observed.wait_for_rest(env, expected_set)  # only the binding may make the operator reconcile the set
             env.patch("clustertopologybindings", binding, {"spec": spec(WITHOUT_RACK)})
             reported = _condition("True", "ClusterTopologyLevelsUnavailable")
             env.settle("set reports that a level is missing", reported, 60)
@@ -74,7 +74,9 @@ class BindingThatLosesItsLevels(Scene):
             env.patch("podcliquesets", "deep", {"spec": {"template": {"terminationDelay": f"{hours}h0m0s"}}})
             env.settled("operator has reconciled the set", _observed("deep"), 5)
         env.mark("reconciled again and again")
-        observed.rest(env, self.expected)  # only the deletion of the binding may make the operator reconcile the set
+        observed.wait_for_rest(
+            env, self.expected
+        )  # only the deletion of the binding may make the operator reconcile the set
 
 
 @requirement("RES-060")
@@ -113,7 +115,7 @@ def test_constraints_are_removed_with_their_level(run: Recorded[BindingThatLoses
     requirements."""
     run.given("gangs exist", ON_RACKS)
     before, after = run.at(ON_RACKS), run.at(WITHOUT_LEVEL)
-    for gang in composition.by_composition(run.scene.expected, before).gangs:
+    for gang in composition.with_actual_gang_names(run.scene.expected, before).gangs:
         current = after.get("podgangs", gang)
         was, now = (
             stated(expected_topology.observed_constraints(state)) for state in (before.get("podgangs", gang), current)
@@ -121,10 +123,10 @@ def test_constraints_are_removed_with_their_level(run: Recorded[BindingThatLoses
         run.expect(
             f"constraints of {gang} on racks",
             [],
-            of(current, [constraint for constraint in now if LEVELS["rack"] in constraint]),
+            value_or_absent(current, [constraint for constraint in now if LEVELS["rack"] in constraint]),
         )
         lost = [constraint for constraint in was if LEVELS["rack"] not in constraint and constraint not in now]
-        run.expect(f"other constraints that {gang} has lost", [], of(current, lost))
+        run.expect(f"other constraints that {gang} has lost", [], value_or_absent(current, lost))
 
 
 @requirement("RES-064")
@@ -177,7 +179,11 @@ def _compare(run: Recorded[BindingThatLosesItsLevels], levels: Levels, step: str
     view = run.at(step)
     for gang, placement in _expected_placements(run.scene.workload, run.scene.expected, view, levels).items():
         current = view.get("podgangs", gang)
-        run.expect(f"constraints of {gang}", placement, of(current, expected_topology.observed_constraints(current)))
+        run.expect(
+            f"constraints of {gang}",
+            placement,
+            value_or_absent(current, expected_topology.observed_constraints(current)),
+        )
 
 
 def _expected_placements(
@@ -186,7 +192,7 @@ def _expected_placements(
     """Return the constraints that the gangs must have. If the scaling group of a gang has no constraint, upstream's
     documents and code contradict each other, so the gang may or may not have the constraint of the set."""
     placements = {}
-    named = composition.by_composition(expected_set, view)
+    named = composition.with_actual_gang_names(expected_set, view)
     for gang, placement in expected_topology.placements(workload, named, levels).items():
         constraints = expected_topology.observed_constraints(view.get("podgangs", gang)).gang
         placements[gang] = replace(
@@ -208,7 +214,7 @@ def _placed(view: View, workload: Document, expected_set: ExpectedObjects, level
 def _named(expected_set: ExpectedObjects, view: View, *, constrained: bool) -> dict[str, str]:
     """Return gang → the binding that it names, either for the gangs with a constraint or for the gangs without a
     constraint."""
-    gangs = {gang: view.get("podgangs", gang) for gang in composition.by_composition(expected_set, view).gangs}
+    gangs = {gang: view.get("podgangs", gang) for gang in composition.with_actual_gang_names(expected_set, view).gangs}
     return {
         gang: observed.annotation(current, labels.TOPOLOGY)
         for gang, current in gangs.items()
@@ -218,7 +224,7 @@ def _named(expected_set: ExpectedObjects, view: View, *, constrained: bool) -> d
 
 @predicate
 def _on_racks(view: View, expected_set: ExpectedObjects) -> bool:
-    gangs = (view.get("podgangs", gang) for gang in composition.by_composition(expected_set, view).gangs)
+    gangs = (view.get("podgangs", gang) for gang in composition.with_actual_gang_names(expected_set, view).gangs)
     return any(
         LEVELS["rack"] in constraint
         for gang in gangs

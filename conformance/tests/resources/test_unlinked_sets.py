@@ -9,7 +9,7 @@ from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import observed, predicates
-from conformance.testing.comparison import of
+from conformance.testing.comparison import value_or_absent
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 DOMAINS, CLIQUES = "computedomains", "podcliques"
@@ -39,7 +39,7 @@ class DomainDeletedByHand(Scene):
         workload = env.workload("linked", replicas=1)
         self.domains = expected_domains.domains(workload)
         env.create(workload)
-        env.wait_for("ComputeDomains exist", observed.present(DOMAINS, self.domains))
+        env.wait_for("ComputeDomains exist", observed.are_present(DOMAINS, self.domains))
         env.quiet(1)
         self.before = uid(env.history.view().get(DOMAINS, NAMED) or {})
         env.delete(DOMAINS, NAMED)
@@ -48,7 +48,7 @@ class DomainDeletedByHand(Scene):
         later = env.workload("frontend", setName="later")
         env.create(later)
         env.wait_for("later set has its pods", predicates.all_exist(list(expected(later).cliques.values())))
-        env.settle("ComputeDomain kept or there again", observed.present(DOMAINS, [NAMED]), 60)
+        env.settle("ComputeDomain kept or there again", observed.are_present(DOMAINS, [NAMED]), 60)
         env.quiet(1.5, real=True)
         env.mark("nothing moves")
 
@@ -67,7 +67,7 @@ def test_no_clique_is_linked_unasked(run: Recorded[SetWithoutGroups]) -> None:
     claims: dict[str, object] = {}
     for clique in run.scene.cliques:
         current = view.get(CLIQUES, clique.name)
-        claims[clique.name] = of(current, _claims(at(current, "spec", "podSpec")))
+        claims[clique.name] = value_or_absent(current, _claims(at(current, "spec", "podSpec")))
         claims |= {f"pods/{name(pod)}": _claims(at(pod, "spec")) for pod in predicates.pods_of(view, clique.name)}
     run.expect(
         "cliques and Pods with claims", {}, {owner: current for owner, current in claims.items() if current != []}
@@ -83,7 +83,7 @@ def test_a_domain_that_is_deleted_by_hand_is_there(run: Recorded[DomainDeletedBy
         "finalizer": expected_domains.FINALIZER in finalizers(domain),
         "template": expected_domains.template_of(domain),
     }
-    run.expect("what the ComputeDomain says", expected_report, of(domain, actual))
+    run.expect("what the ComputeDomain says", expected_report, value_or_absent(domain, actual))
     run.expect("ComputeDomains", sorted(run.scene.domains), run.at("nothing moves").names(DOMAINS))
 
 

@@ -118,7 +118,7 @@ def test_a_change_without_meaning_restarts_nothing(run: Recorded[ThousandPods]) 
     run.given("a further replica is Ready")
     start, end = "nothing moves after the annotation", "nothing moves after the change"
     _same_pods(run, start, end)
-    run.expect("updateProgress of the set", None, sets.progress(run.at(end), SET))
+    run.expect("updateProgress of the set", None, sets.update_progress(run.at(end), SET))
 
 
 @requirement("LOAD-007", reaches="set gone")

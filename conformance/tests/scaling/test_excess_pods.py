@@ -36,10 +36,10 @@ class CliquesWithExcessPods(Scene):
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
         env.create(_workload(env))
-        env.wait_for("all pods bound", disruption.bound(dict.fromkeys(CLIQUE_OF.values(), 3)))
+        env.wait_for("all pods bound", disruption.have_bound_pods(dict.fromkeys(CLIQUE_OF.values(), 3)))
         for role, clique in CLIQUE_OF.items():
             _become(env, clique, STATES.get(role, [SERVING] * 3))
-        first = {role: disruption.by_index(env, clique)[0] for role, clique in CLIQUE_OF.items()}
+        first = {role: disruption.pods_by_index(env, clique)[0] for role, clique in CLIQUE_OF.items()}
         self._replace_oldest_pod(env, first["aged"])
         env.patch("pods", name(first["outdated"]), {"metadata": {"labels": {labels.TEMPLATE_HASH: "another"}}})
         disruption.cordon(env, nodes)
@@ -57,9 +57,9 @@ class CliquesWithExcessPods(Scene):
         """Replace the pod with the lowest index, so that the youngest pod of its clique has that index."""
         env.quiet(1.2, real=True)
         env.delete("pods", name(pod))
-        env.wait_for("deleted pod replaced", pods_are({CLIQUE_OF["aged"]: 3}, but=uid(pod)))
-        env.wait_for("its successor bound", disruption.bound({CLIQUE_OF["aged"]: 3}))
-        disruption.become(env, CLIQUE_OF["aged"], SERVING, 1)
+        env.wait_for("deleted pod replaced", pods_are({CLIQUE_OF["aged"]: 3}, excluded_uid=uid(pod)))
+        env.wait_for("its successor bound", disruption.have_bound_pods({CLIQUE_OF["aged"]: 3}))
+        disruption.set_pod_states(env, CLIQUE_OF["aged"], SERVING, 1)
 
     def _scale_in(self, env: SceneEnvironment, terminating_pod: str) -> None:
         """Scale in while the operator is stopped. When it starts, it finds the new sizes and a terminating pod."""
@@ -135,7 +135,7 @@ def _workload(env: SceneEnvironment) -> Object:
 
 def _become(env: SceneEnvironment, clique: str, states: list[Mapping[str, Any]]) -> None:
     """Write these states into the statuses of a clique's pods, ordered by index."""
-    for pod, state in zip(disruption.by_index(env, clique), states, strict=False):
+    for pod, state in zip(disruption.pods_by_index(env, clique), states, strict=False):
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
 

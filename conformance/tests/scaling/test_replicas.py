@@ -11,10 +11,10 @@ from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.blocked_deletion import block_deletion
-from conformance.testing.comparison import of
+from conformance.testing.comparison import value_or_absent
 from conformance.testing.composition import cliques_of, gang_of, none_in_gangs
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
-from conformance.testing.observed import absent, all_of, present
+from conformance.testing.observed import all_of, are_absent, are_present
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -40,7 +40,7 @@ class ScaledAtEveryLevel(Scene):
         env.nodes("tiny", 1)
         workload = env.workload("kept", setName="s", aloneMinAvailable=1, groupsMinAvailable=1, membersMinAvailable=1)
         env.create(workload)
-        env.wait_for("set available", predicates.available("s", 1))
+        env.wait_for("set available", predicates.is_available("s", 1))
         env.mark("before the scale-out")
         self._scale_out(env, workload)
         self._scale_groups_in(env)
@@ -54,7 +54,7 @@ class ScaledAtEveryLevel(Scene):
         scale(env, CLIQUES, "s-0-g-0-c", 3)
         scale(env, GROUPS, "s-0-g", 4)
         scale(env, SETS, "s", 3)
-        env.wait_for("new replicas have their groups", present(GROUPS, ["s-1-g", "s-2-g"]))
+        env.wait_for("new replicas have their groups", are_present(GROUPS, ["s-1-g", "s-2-g"]))
         scale(env, GROUPS, "s-1-g", 3)
         env.settle("scaled clique has its pods", pods_are({"s-0-a": 4}, ready=True), timeout=60)
         one_replica = {"s-0-g-0-c": 3, "s-0-g-1-c": 2}
@@ -63,7 +63,7 @@ class ScaledAtEveryLevel(Scene):
         env.settle("scaled group has its pods", pods_are(group, ready=True), timeout=60)
         new = {f"s-{i}-g-{j}-{clique}": size for i in (1, 2) for j in (0, 1) for clique, size in (("b", 1), ("c", 2))}
         env.wait_for("new replicas have their pods", pods_are(new, ready=True))
-        env.wait_for("new replicas available", predicates.available("s", 3))
+        env.wait_for("new replicas available", predicates.is_available("s", 3))
         env.settle("new cliques have the template's size", pods_are({"s-1-a": 3, "s-2-a": 3}), timeout=60)
         env.quiet(1)
         env.mark("scaled out")
@@ -71,10 +71,10 @@ class ScaledAtEveryLevel(Scene):
     def _scale_groups_in(self, env: SceneEnvironment) -> None:
         """Scale in both groups. In s-0-g, only the first replica is not ready. In s-1-g, the middle replica is
         terminating."""
-        disruption.become(env, "s-0-g-0-b", disruption.STARTING, 1)
+        disruption.set_pod_states(env, "s-0-g-0-b", disruption.STARTING, 1)
         with block_deletion(env, CLIQUES, HOLE):
             self._with_a_terminating_replica(env)
-        env.wait_for("terminating replica gone", absent(CLIQUES, HOLE))
+        env.wait_for("terminating replica gone", are_absent(CLIQUES, HOLE))
         env.settle("pods of both replicas gone", pods_are(dict.fromkeys((*HOLE, *LAST_OF_SECOND), 0)), timeout=60)
         # Later tests compare the objects that stay, which must not include the gangs of deleted replicas.
         env.settled("their gangs are gone", none_in_gangs([*LAST_OF_FIRST, *HOLE, *LAST_OF_SECOND]))
@@ -93,9 +93,9 @@ class ScaledAtEveryLevel(Scene):
         scale(env, GROUPS, "s-0-g", 1)
         scale(env, GROUPS, "s-1-g", 1)
         env.roles.restart("operator")
-        env.settle("last replicas of the group deleted", absent(CLIQUES, LAST_OF_FIRST), timeout=60)
+        env.settle("last replicas of the group deleted", are_absent(CLIQUES, LAST_OF_FIRST), timeout=60)
         env.settle("their pods deleted", pods_are(dict.fromkeys(LAST_OF_FIRST, 0)), timeout=60)
-        env.settle("last replica deleted beside a terminating one", absent(CLIQUES, LAST_OF_SECOND), timeout=60)
+        env.settle("last replica deleted beside a terminating one", are_absent(CLIQUES, LAST_OF_SECOND), timeout=60)
 
     def _scale_set_in(self, env: SceneEnvironment) -> None:
         surplus = [key for key in _existing(env.history.view()) if key[1].startswith(("s-1", "s-2"))]
@@ -111,7 +111,7 @@ class ScaledAtEveryLevel(Scene):
         ]
         env.settle("nothing left of any replica", _all_deleted(remaining), timeout=60)
         scale(env, SETS, "s", 2)
-        env.wait_for("set available again", predicates.available("s", 2))
+        env.wait_for("set available again", predicates.is_available("s", 2))
         sizes = (("a", 3), ("g-0-b", 1), ("g-0-c", 2), ("g-1-c", 2))
         counts = {f"s-{i}-{suffix}": size for i in (0, 1) for suffix, size in sizes}
         env.settle("sizes of the template", pods_are(counts, ready=True), timeout=60)
@@ -166,7 +166,7 @@ def test_a_group_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
     run.same(
         "PodCliques of the gang of each",
         members,
-        {clique: of(gang, cliques_of(gang)) for clique, gang in gangs.items()},
+        {clique: value_or_absent(gang, cliques_of(gang)) for clique, gang in gangs.items()},
     )
 
 
@@ -233,7 +233,7 @@ def _all_deleted(objects: Iterable[tuple[str, str]]) -> Predicate:
     """None of these objects exists. Each object is identified by its resource and name."""
     keys = list(objects)
     return all_of(
-        *(absent(kind, [object_name for resource, object_name in keys if resource == kind]) for kind in KINDS)
+        *(are_absent(kind, [object_name for resource, object_name in keys if resource == kind]) for kind in KINDS)
     )
 
 

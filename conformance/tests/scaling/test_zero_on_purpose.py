@@ -29,7 +29,7 @@ class ScaledToZero(Scene):
         env.create(
             env.workload("kept", setName="z", delay=f"{DELAY}s", groupsMinAvailable=1, members=1, membersMinAvailable=1)
         )
-        env.wait_for("set available", predicates.available("z", 1))
+        env.wait_for("set available", predicates.is_available("z", 1))
         env.quiet(1)
         for (resource, part), sizes in IDLE.items():
             env.mark(f"before {part} is idle")

@@ -33,7 +33,7 @@ class GangsOfOneName(Scene):
         self.pods = [place.name(TWIN.name, "w", str(number)) for number in range(2)]
         env.create_nodes(manifests.nodes(FIRST, place))
         _make(env, FIRST, place)
-        env.wait_for("first gang placed", predicates.placed(self.pods), real=True)
+        env.wait_for("first gang placed", predicates.all_placed(self.pods), real=True)
 
         neighbor = env.second_namespace()
         testbed = replace(neighbor.testbed("beside"), prefix=place.prefix)
@@ -41,14 +41,14 @@ class GangsOfOneName(Scene):
         _make(neighbor, SECOND, testbed)
         neighbor.wait_for(
             "another gang beside the second one placed",
-            predicates.placed([testbed.name("witness", "w", "0")]),
+            predicates.all_placed([testbed.name("witness", "w", "0")]),
             real=True,
         )
         neighbor.quiet(2, real=True)
         env.mark("second gang tried")
 
         env.create_nodes(manifests.nodes(FURTHER_NODE, testbed))
-        neighbor.wait_for("second gang placed", predicates.placed(self.pods), real=True)
+        neighbor.wait_for("second gang placed", predicates.all_placed(self.pods), real=True)
 
 
 @requirement("SCHED-078", reaches="second gang placed")

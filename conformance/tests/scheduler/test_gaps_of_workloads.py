@@ -72,7 +72,7 @@ class NoNodeForDecode(ServiceThatWaits):
         self.waiting = expected_set.of_gang(gang.name)
         self.create(env, workload)
         env.nodes("dgx-h100", 1)
-        env.wait_for("service bound", predicates.admitted(expected_set, gang))
+        env.wait_for("service bound", predicates.is_admitted(expected_set, gang))
 
 
 class RoomForOneOfEach(Scene):
@@ -88,7 +88,7 @@ class RoomForOneOfEach(Scene):
         # A scheduler can prefer extra pods only once they are ungated.
         env.wait_for("service ungated", predicates.all_ungated(self.cliques))
         env.nodes("tiny", 2)
-        env.wait_for("minimum bound", predicates.admitted(expected_set, self.gang))
+        env.wait_for("minimum bound", predicates.is_admitted(expected_set, self.gang))
         env.quiet(1)
         env.mark("nothing moves")
 
@@ -114,5 +114,5 @@ def test_prefill_pods_wait_for_a_decode_pod(run: Recorded[NoNodeForDecode]) -> N
 def test_minimum_of_all_groups_before_extras(run: Recorded[RoomForOneOfEach]) -> None:
     """The two nodes have room for two pods. One pod of each component must be bound, although either component could
     use both nodes."""
-    bound = predicates.bound(run.at("nothing moves"), run.scene.cliques)
+    bound = predicates.bound_counts(run.at("nothing moves"), run.scene.cliques)
     run.expect("bound pods where two fit", dict(run.scene.gang.minimums), bound)

@@ -56,7 +56,7 @@ class GangsByHand(Scene):
         env.create_all([{**gang, **manifests.gang_status(NOW)} for gang in gangs])
         env.create_all(manifests.pods(GANGS, place))
         self.pods = [place.name("placed", "w", str(number)) for number in range(3)]
-        env.wait_for("gang placed", predicates.placed(self.pods), real=True)
+        env.wait_for("gang placed", predicates.all_placed(self.pods), real=True)
         env.quiet(2, real=True)
 
         [gang] = [gang for gang in gangs if name(gang) == place.name("placed")]

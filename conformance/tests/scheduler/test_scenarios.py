@@ -18,8 +18,8 @@ class ScenariosOfSchedulers(judging.Scenarios):
 
     def play(self, env: SceneEnvironment) -> None:
         features = env.implementation.features
-        generated = sampling.scenarios(env.random.getrandbits(32), judging.GENERATED, (), features)
-        self.play_all(env, [*judging.cast(scenarios.load(), env.checks.selected, features), *generated])
+        generated = sampling.scenarios(env.random.getrandbits(32), judging.GENERATED_INSTANCES, (), features)
+        self.run_all(env, [*judging.expressible_scenarios(scenarios.load(), env.checks.selected, features), *generated])
 
 
 class HostPorts(judging.Scenarios):
@@ -28,16 +28,18 @@ class HostPorts(judging.Scenarios):
     exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
-        self.play_all(env, judging.cast(scenarios.load(), env.checks.selected, env.implementation.features))
+        self.run_all(
+            env, judging.expressible_scenarios(scenarios.load(), env.checks.selected, env.implementation.features)
+        )
 
 
-@pytest.mark.parametrize("id", [pytest.param(id, marks=requirements(id)) for id in judging.OF_SCHEDULERS])
+@pytest.mark.parametrize("id", [pytest.param(id, marks=requirements(id)) for id in judging.SCHEDULER_REQUIREMENTS])
 def test_scenarios(run: Recorded[ScenariosOfSchedulers], id: str) -> None:
     """Each breach of a rule in a scenario or a generated instance counts against the requirement that the rule belongs
     to."""
     judging.judge(run, id)
 
 
-@requirement(judging.OF_HOST_PORTS)
+@requirement(judging.HOST_PORTS)
 def test_host_ports_are_used_once(run: Recorded[HostPorts]) -> None:
-    judging.judge(run, judging.OF_HOST_PORTS)
+    judging.judge(run, judging.HOST_PORTS)

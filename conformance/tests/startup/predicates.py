@@ -72,7 +72,9 @@ def names(view: View, clique: str) -> list[str]:
 
 def ready(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, int]:
     """Return clique → number of Ready pods."""
-    return {name: sum(map(pods.is_ready, members)) for name, members in predicates.by_clique(view, cliques).items()}
+    return {
+        name: sum(map(pods.is_ready, members)) for name, members in predicates.pods_by_clique(view, cliques).items()
+    }
 
 
 @predicate
@@ -98,7 +100,7 @@ def are_under_way(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet
     """Every pod of the cliques has started on its node. Its init containers may still be running."""
     waiting = [
         name(pod)
-        for members in predicates.by_clique(view, cliques).values()
+        for members in predicates.pods_by_clique(view, cliques).values()
         for pod in members
         if not condition_is(pod, "Initialized")
     ]

@@ -13,7 +13,7 @@ from conformance.grove.fields import Document, at, name, texts
 from conformance.suite.outcomes.checks import ABSENT
 from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
-from conformance.testing.comparison import of
+from conformance.testing.comparison import value_or_absent
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 ALIKE = "alike"
@@ -46,7 +46,7 @@ class SetsOfEachStartupType(Scene):
             env.settle(exist(workload), predicates.all_exist(cliques), timeout=60)
         env.mark("sets created")
         for workload in self.workloads:
-            env.settle(available(workload), predicates.available(name(workload), 1), timeout=60)
+            env.settle(available(workload), predicates.is_available(name(workload), 1), timeout=60)
 
 
 def exist(workload: Object) -> str:
@@ -64,7 +64,10 @@ def test_cliques_list_their_parents(run: Recorded[SetsOfEachStartupType]) -> Non
     """The parents are computed, with full names, from the templates of all sets."""
     places, view = list(_places(run.scene.workloads)), run.at("sets created")
     cliques = {place.clique.name: view.get("podcliques", place.clique.name) for place in places}
-    actual = {clique_name: of(clique, texts(clique, "spec", "startsAfter")) for clique_name, clique in cliques.items()}
+    actual = {
+        clique_name: value_or_absent(clique, texts(clique, "spec", "startsAfter"))
+        for clique_name, clique in cliques.items()
+    }
     run.same("startsAfter of cliques", {place.clique.name: list(place.parents) for place in places}, actual)
 
 

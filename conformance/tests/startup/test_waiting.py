@@ -149,7 +149,7 @@ def test_gangs_are_bound_before_any_pod_is_ready(run: Recorded[GangsHeldBack]) -
     """The parents are held back until all pods of their own gang are bound."""
     run.given("base gang under way")
     parents = [clique for clique in run.scene.base if clique.template.name in ("fe", "ld")]
-    run.expect("Ready pods of parents", predicates.none(parents), ready(run.at("base gang under way"), parents))
+    run.expect("Ready pods of parents", predicates.zero_counts(parents), ready(run.at("base gang under way"), parents))
 
 
 @requirement("GANG-008", reaches="scaled gangs ungated by a Ready base gang")
@@ -245,7 +245,7 @@ def _first_pod(env: SceneEnvironment, expected_set: ExpectedObjects, tail: str) 
 
 def _uids(view: View, cliques: Iterable[ExpectedClique]) -> set[str]:
     """Return the UIDs of the pods of these cliques."""
-    return {uid(pod) for members in predicates.by_clique(view, cliques).values() for pod in members}
+    return {uid(pod) for members in predicates.pods_by_clique(view, cliques).values() for pod in members}
 
 
 @predicate

@@ -38,7 +38,7 @@ def early(
     been the cause. Whether a breach at that level may cause a termination is judged elsewhere (TERM-008, TERM-011)."""
     violations = []
     for name, end in ends.items():
-        longest = max((disruption.waited(cause, end, begin) for cause in causes.get(name, ())), default=0.0)
+        longest = max((disruption.termination_delay(cause, end, begin) for cause in causes.get(name, ())), default=0.0)
         if longest < seconds:
             violations.append(f"{name} was deleted {longest:g} s after the breach")
     return violations

@@ -91,9 +91,9 @@ class LostGangs(Scene):
         sizes = {"strict-0-g-1-b": 2, "strict-0-g-2-b": 1, "strict-0-g-2-c": 2}
         env.wait_for("scaled group and clique have their pods", pods_are(sizes, ready=True))
         # Delete a pod of a scaled gang while it can still be replaced.
-        lost = disruption.by_index(env, "loose-0-g-1-c")[0]
+        lost = disruption.pods_by_index(env, "loose-0-g-1-c")[0]
         env.delete("pods", text(lost, "metadata", "name"))
-        replaced = pods_are({"loose-0-g-1-c": 2}, ready=True, but=text(lost, "metadata", "uid"))
+        replaced = pods_are({"loose-0-g-1-c": 2}, ready=True, excluded_uid=text(lost, "metadata", "uid"))
         env.wait_for("deleted pod replaced", replaced)
         env.mark("no room for pods")
         disruption.cordon(env, nodes)
@@ -107,7 +107,7 @@ class LostGangs(Scene):
         env.wait_for("sets available again", available(shapes))
         env.wait_for("set that never ran available", available(["never"]))
         groups = _groups(env, [*shapes, "never"])
-        env.settle("terminations no longer in progress", disruption.cleared(groups), 60)
+        env.settle("terminations no longer in progress", disruption.are_not_terminating(groups), 60)
         env.settle("recreated cliques have their pods", pods_are(RECREATED), 60)
         env.quiet(1)
         env.mark("recovered")
@@ -125,21 +125,21 @@ class LostGangs(Scene):
         disruption.delete_pods(env, "loose-0-g-0-c", 2)
         disruption.delete_pods(env, "torn-0-g-1-c", 2)
         cliques = ["pair-1-a", "strict-0-g-0-c", "strict-0-g-2-c", "loose-0-g-0-c", "torn-0-g-1-c", *LAST]
-        env.wait_for("cliques breached", disruption.breached(CLIQUES, cliques))
-        env.wait_for("group that lost two of three replicas breached", disruption.breached(GROUPS, ["strict-0-g"]))
-        not_breached = disruption.breached(GROUPS, ["pair-1-g", "loose-0-g", "torn-0-g"], "False")
+        env.wait_for("cliques breached", disruption.are_breached(CLIQUES, cliques))
+        env.wait_for("group that lost two of three replicas breached", disruption.are_breached(GROUPS, ["strict-0-g"]))
+        not_breached = disruption.are_breached(GROUPS, ["pair-1-g", "loose-0-g", "torn-0-g"], "False")
         env.wait_for("groups with enough other replicas not breached", not_breached)
-        env.settle("clique at its minimum not breached", disruption.breached(CLIQUES, ["loose-0-a"], "False"), 60)
+        env.settle("clique at its minimum not breached", disruption.are_breached(CLIQUES, ["loose-0-a"], "False"), 60)
         # Wait two seconds, so that the countdowns of the replica and of its group do not run in parallel.
         env.quiet(2, real=True)
         disruption.delete_pods(env, "torn-0-g-0-c", 2)
-        env.wait_for("group without replicas breached", disruption.breached(GROUPS, ["torn-0-g"]))
+        env.wait_for("group without replicas breached", disruption.are_breached(GROUPS, ["torn-0-g"]))
 
     def _terminate(self, env: SceneEnvironment, shapes: Iterable[str]) -> None:
         """Shorten the delay, and shorten it again after the terminations. No further termination may happen while the
         node is cordoned."""
         before = incarnations.uids(env.history.view(), CLIQUES)
-        disruption.delay(env, shapes, f"{SECONDS}s")
+        disruption.set_termination_delay(env, shapes, f"{SECONDS}s")
         recreated = {
             "set replica of a breached clique recreated": PAIR_LOST,
             "breached replicas of breached groups recreated": [f"{r}-{c}" for r in BREACHED_REPLICAS for c in "bc"],
@@ -147,10 +147,10 @@ class LostGangs(Scene):
             "set replicas of breached groups recreated": [*STRICT_LOST, *TORN_LOST],
         }
         for step, names in recreated.items():
-            env.settle(step, incarnations.renewed(CLIQUES, names, before), 120)
-        env.settle("termination in progress", disruption.flagged([TERMINATED_GROUP]), 60)
-        env.settle("terminations of breached groups in progress", disruption.flagged(BREACHED_GROUPS), 60)
-        disruption.delay(env, shapes, "1s")
+            env.settle(step, incarnations.are_recreated(CLIQUES, names, before), 120)
+        env.settle("termination in progress", disruption.are_terminating([TERMINATED_GROUP]), 60)
+        env.settle("terminations of breached groups in progress", disruption.are_terminating(BREACHED_GROUPS), 60)
+        disruption.set_termination_delay(env, shapes, "1s")
         env.quiet(6, real=True)
         env.mark("nothing moves")
 
@@ -161,18 +161,18 @@ class LostGangs(Scene):
         before = incarnations.uids(env.history.view(), CLIQUES)
         disruption.cordon(env, nodes)
         disruption.delete_pods(env, "pair-1-a", 1)
-        env.settle("recovered replica recreated", incarnations.renewed(CLIQUES, PAIR_LOST, before), 120)
+        env.settle("recovered replica recreated", incarnations.are_recreated(CLIQUES, PAIR_LOST, before), 120)
         disruption.cordon(env, nodes, undo=True)
 
     def _lose_more_pods(self, env: SceneEnvironment) -> None:
         """Lose pods in three more ways, and change pods in three ways that do not count as a loss."""
-        had = disruption.counts(env.history, self.clique_names)
-        disruption.become(env, "grown-0-a", disruption.STALLED, 1)
-        disruption.become(env, "never-0-a", disruption.CRASHED, 1)
-        disruption.become(env, "strict-0-a", disruption.UNHEARD_OF, 1)
-        disruption.become(env, "loose-0-a", disruption.STARTING, 2)
-        disruption.become(env, "torn-0-a", disruption.RECOVERED, 2)
-        disruption.become(env, "loose-0-g-0-c", disruption.STARTING, 2)
+        had = disruption.incarnation_counts(env.history, self.clique_names)
+        disruption.set_pod_states(env, "grown-0-a", disruption.STALLED, 1)
+        disruption.set_pod_states(env, "never-0-a", disruption.CRASHED, 1)
+        disruption.set_pod_states(env, "strict-0-a", disruption.UNREACHABLE, 1)
+        disruption.set_pod_states(env, "loose-0-a", disruption.STARTING, 2)
+        disruption.set_pod_states(env, "torn-0-a", disruption.RECOVERED, 2)
+        disruption.set_pod_states(env, "loose-0-g-0-c", disruption.STARTING, 2)
         unready = {name: had[name] + 1 for name in GROWN_LOST}
         silent = {name: had[name] + 1 for name in STRICT_LOST}
         crashed = {name: had[name] + 1 for name in self.clique_names if name.startswith("never-")}
@@ -186,12 +186,12 @@ class LostGangs(Scene):
         env.quiet(3, real=True)
         env.wait_for("sets available once more", available(recreated))
         groups = _groups(env, recreated)
-        env.settle("later terminations no longer in progress", disruption.cleared(groups), 60)
+        env.settle("later terminations no longer in progress", disruption.are_not_terminating(groups), 60)
 
 
 def available(sets: Iterable[str]) -> Predicate:
     """Each of these sets is available."""
-    return all_of(*(predicates.available(set_name, PAIR if set_name == "pair" else 1) for set_name in sets))
+    return all_of(*(predicates.is_available(set_name, PAIR if set_name == "pair" else 1) for set_name in sets))
 
 
 def _groups(env: SceneEnvironment, sets: Iterable[str]) -> list[str]:
@@ -209,5 +209,5 @@ def _all_bound(view: View) -> bool | Unmet:
 @predicate
 def _have_had(view: View, env: SceneEnvironment, counts: Mapping[str, int]) -> bool:
     """Each name has had at least this number of cliques. TERM-004 judges whether a clique is terminated again."""
-    had = disruption.counts(env.history, counts)
+    had = disruption.incarnation_counts(env.history, counts)
     return all(had[clique] >= count for clique, count in counts.items())

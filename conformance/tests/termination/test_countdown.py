@@ -52,37 +52,37 @@ class CountdownsOverARestart(Scene):
         self.seconds = round(env.patience(SECONDS))
         for set_name in OLDER:
             self._create(env, set_name)
-        available = all_of(*(predicates.available(set_name, 1) for set_name in OLDER if set_name in LOST))
+        available = all_of(*(predicates.is_available(set_name, 1) for set_name in OLDER if set_name in LOST))
         env.wait_for("older sets available", available)
-        env.wait_for("pods that do not start are bound", disruption.bound({WAITS: 3}))
-        disruption.become(env, WAITS, disruption.STARTING, 3)
+        env.wait_for("pods that do not start are bound", disruption.have_bound_pods({WAITS: 3}))
+        disruption.set_pod_states(env, WAITS, disruption.STARTING, 3)
         env.quiet(OLD, OLD + 5, real=True)
         self._create(env, YOUNG)
-        env.wait_for("sets available", predicates.available(YOUNG, 1))
+        env.wait_for("sets available", predicates.is_available(YOUNG, 1))
         self.lost = env.history.now()
         disruption.cordon(env, nodes)
         for set_name, clique in LOST.items():
             if set_name in UNREADY:
-                disruption.become(env, clique, disruption.STALLED, 1)
+                disruption.set_pod_states(env, clique, disruption.STALLED, 1)
             else:
                 disruption.delete_pods(env, clique, 1)
-        env.wait_for("cliques breached", disruption.breached(CLIQUES, LOST.values()))
+        env.wait_for("cliques breached", disruption.are_breached(CLIQUES, LOST.values()))
         first, wavers, worsens = (breach_of(env.history, name) for name in ("lasts", "wavers", "worsens"))
         before = incarnations.uids(env.history.view(), CLIQUES)
         env.quiet(1.2, real=True)
 
-        disruption.become(env, LOST["wavers"], disruption.SERVING, 1)
-        disruption.become(env, LOST["worsens"], disruption.STALLED, 2)
+        disruption.set_pod_states(env, LOST["wavers"], disruption.SERVING, 1)
+        disruption.set_pod_states(env, LOST["worsens"], disruption.STALLED, 2)
         _require_in_time(env, wavers, FOR_RECOVERY * self.seconds)
         _require_in_time(env, worsens, FOR_RECOVERY * self.seconds)
-        env.wait_for("recovered in time", disruption.breached(CLIQUES, [LOST["wavers"]], "False"))
+        env.wait_for("recovered in time", disruption.are_breached(CLIQUES, [LOST["wavers"]], "False"))
         env.quiet(1.2, real=True)
         self.relapsed = env.history.now()
-        disruption.become(env, LOST["wavers"], disruption.STALLED, 1)
+        disruption.set_pod_states(env, LOST["wavers"], disruption.STALLED, 1)
         _require_in_time(env, wavers, FOR_RELAPSE * self.seconds)
-        env.wait_for("breached again", disruption.breached(CLIQUES, [LOST["wavers"]]))
-        disruption.delay(env, ["hastens"], "1s")
-        env.settle("shortened delay over", incarnations.renewed(CLIQUES, [LOST["hastens"]], before), 60)
+        env.wait_for("breached again", disruption.are_breached(CLIQUES, [LOST["wavers"]]))
+        disruption.set_termination_delay(env, ["hastens"], "1s")
+        env.settle("shortened delay over", incarnations.are_recreated(CLIQUES, [LOST["hastens"]], before), 60)
 
         _wait_until_old(env, first, BEFORE_RESTART * self.seconds)
         _require_in_time(env, first, self.seconds)
@@ -91,15 +91,15 @@ class CountdownsOverARestart(Scene):
         self.restarted = env.history.now()
         if self.restarted - self.stopped > self.rest:
             env.machine.require(stopped, "the operator started while a countdown ran")
-        env.settle("delay over after the restart", incarnations.renewed(CLIQUES, [LOST["lasts"]], before), 200)
+        env.settle("delay over after the restart", incarnations.are_recreated(CLIQUES, [LOST["lasts"]], before), 200)
         unready = [LOST[set_name] for set_name in UNREADY]
-        env.settle("delays of unready pods over", incarnations.renewed(CLIQUES, unready, before), 60)
-        env.settle("young clique recreated", incarnations.renewed(CLIQUES, [LOST["begins"]], before), 60)
+        env.settle("delays of unready pods over", incarnations.are_recreated(CLIQUES, unready, before), 60)
+        env.settle("young clique recreated", incarnations.are_recreated(CLIQUES, [LOST["begins"]], before), 60)
         disruption.cordon(env, nodes, undo=True)
         # Pods that are not Ready but do not count as lost stay as they are.
         stays = UNREADY if env.steps["delays of unready pods over"].unmet else ()
         rest = [set_name for set_name in LOST if set_name not in stays]
-        env.wait_for("sets available again", all_of(*(predicates.available(set_name, 1) for set_name in rest)))
+        env.wait_for("sets available again", all_of(*(predicates.is_available(set_name, 1) for set_name in rest)))
 
     def _create(self, env: SceneEnvironment, name: str) -> None:
         workload = env.workload("frontend", setName=name, pods=3)
@@ -119,7 +119,7 @@ class CountdownsOverARestart(Scene):
 def test_pods_that_have_not_started_are_not_lost(run: Recorded[CountdownsOverARestart]) -> None:
     """The pods are bound but never start."""
     run.given("pods that do not start are bound")
-    counts = disruption.counts(run.until("sets available again"), [WAITS])
+    counts = disruption.incarnation_counts(run.until("sets available again"), [WAITS])
     run.same("cliques that the name has had", {WAITS: 1}, counts)
 
 
@@ -178,15 +178,15 @@ def breach_of(history: Records, set_name: str) -> Record | None:
 def _deleted_early(run: Recorded[CountdownsOverARestart], set_name: str, cause: Record | None, begin: float) -> bool:
     """Return whether a clique was deleted before its delay was over. Other tests judge whether the clique was deleted
     at all."""
-    end = incarnations.ends(run.until("delays of unready pods over"), CLIQUES).get(LOST[set_name])
-    return 0 <= disruption.waited(cause, end, begin) < run.scene.seconds
+    end = incarnations.deletions(run.until("delays of unready pods over"), CLIQUES).get(LOST[set_name])
+    return 0 <= disruption.termination_delay(cause, end, begin) < run.scene.seconds
 
 
 def _deleted_in_time(run: Recorded[CountdownsOverARestart], set_name: str) -> bool | None:
     """Return whether a clique was deleted earlier than a countdown that starts with the new operator would permit. The
     new operator started after the old operator was stopped. Return None if the clique was deleted later but the new
     operator started too late for a decision."""
-    end = incarnations.ends(run.until("delay over after the restart"), CLIQUES).get(LOST[set_name])
+    end = incarnations.deletions(run.until("delay over after the restart"), CLIQUES).get(LOST[set_name])
     seconds = run.scene.seconds
     if end is not None and end.at - run.scene.stopped < seconds:
         return True

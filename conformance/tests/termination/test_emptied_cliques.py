@@ -26,20 +26,22 @@ class CliqueEmptied(Scene):
         self.cliques = [clique.name for clique in cliques]
         self.other_cliques = [name for name in self.cliques if not name.startswith("e-0-g-1-")]
         env.create(workload)
-        env.wait_for("set available", predicates.available("e", 1))
+        env.wait_for("set available", predicates.is_available("e", 1))
         env.wait_for("pods Ready", pods_are(predicates.sizes(cliques), ready=True))
         disruption.cordon(env, nodes)
         disruption.delete_pods(env, STANDALONE, 1)
         disruption.delete_pods(env, SCALED, 1)
-        env.wait_for("cliques at their minimum", disruption.bound({STANDALONE: 1, SCALED: 1}))
+        env.wait_for("cliques at their minimum", disruption.have_bound_pods({STANDALONE: 1, SCALED: 1}))
         env.quiet(4, real=True)
         env.mark("last pod lost")
         before = incarnations.uids(env.history.view(), CLIQUES)
-        for pod in disruption.by_index(env, STANDALONE):
+        for pod in disruption.pods_by_index(env, STANDALONE):
             if pods.is_bound(pod):
                 env.delete("pods", pod["metadata"]["name"])
-        env.settle("cliques of its gang recreated", incarnations.renewed(CLIQUES, self.other_cliques, before), 120)
-        env.settle("all cliques recreated", incarnations.renewed(CLIQUES, self.cliques, before), 120)
+        env.settle(
+            "cliques of its gang recreated", incarnations.are_recreated(CLIQUES, self.other_cliques, before), 120
+        )
+        env.settle("all cliques recreated", incarnations.are_recreated(CLIQUES, self.cliques, before), 120)
 
 
 @requirement("TERM-001", reaches="cliques of its gang recreated")
@@ -59,7 +61,9 @@ def test_cliques_at_their_minimum_are_spared(run: Recorded[CliqueEmptied]) -> No
     """A clique of a scaled gang whose pod is not replaced is judged by its minimum, like a standalone clique."""
     run.given("pods Ready", "cliques at their minimum")
     one_each = dict.fromkeys(run.scene.cliques, 1)
-    run.same("cliques that each name has had", one_each, disruption.counts(run.until("last pod lost"), one_each))
+    run.same(
+        "cliques that each name has had", one_each, disruption.incarnation_counts(run.until("last pod lost"), one_each)
+    )
 
 
 test_invariants = invariants(CliqueEmptied, "INV-001", "INV-004", "INV-005")

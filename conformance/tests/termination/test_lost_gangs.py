@@ -46,11 +46,11 @@ def test_breached_replicas_of_a_breached_group_are_recreated(run: Recorded[LostG
 def test_nothing_is_terminated_before_the_delay_is_over(run: Recorded[LostGangs]) -> None:
     """At first the delay is an hour. Later it is short, and part of it has already passed."""
     within = run.until("delay shortened")
-    early = [name for name in incarnations.ends(within, CLIQUES) if name in run.scene.cliques]
+    early = [name for name in incarnations.deletions(within, CLIQUES) if name in run.scene.cliques]
     run.expect("cliques deleted within the hour", [], early)
     names = incarnations.uids(within.view(), CLIQUES)
     causes = {name: delays.breaches(within, name, LAST) for name in names}
-    ends = incarnations.ends(run.until("set replicas of breached groups recreated"), CLIQUES)
+    ends = incarnations.deletions(run.until("set replicas of breached groups recreated"), CLIQUES)
     recreated = (*PAIR_LOST, *STRICT_LOST, *LOOSE_LOST, *TORN_LOST)
     deleted = {name: ends[name] for name in recreated if name in ends}
     early = delays.early(causes, deleted, SECONDS, run.scene.began_at)
@@ -88,7 +88,7 @@ def test_what_cannot_be_placed_is_terminated_once(run: Recorded[LostGangs]) -> N
     replicas of a group may have been terminated one by one, which is covered by TERM-023. The termination of a set
     replica because of a breached group is covered by TERM-011."""
     run.given("set replica of a breached clique recreated")
-    had = disruption.counts(run.until("nothing moves"), map(_standalone, (TERMINATED_GROUP, "strict-0-g")))
+    had = disruption.incarnation_counts(run.until("nothing moves"), map(_standalone, (TERMINATED_GROUP, "strict-0-g")))
     run.expect("cliques terminated more than once", {}, {name: count for name, count in had.items() if count > 2})
 
 
@@ -106,9 +106,9 @@ def test_groups_report_a_termination_until_they_recover(run: Recorded[LostGangs]
     terminated is covered by TERM-008."""
     span = run.until("nothing moves")
     view = span.view()
-    had = disruption.counts(span, map(_standalone, (*BREACHED_GROUPS, *OTHER_GROUPS)))
+    had = disruption.incarnation_counts(span, map(_standalone, (*BREACHED_GROUPS, *OTHER_GROUPS)))
     terminated = [TERMINATED_GROUP, *(group for group in BREACHED_GROUPS if had[_standalone(group)] > 1)]
-    reporting = {group: disruption.flagged([group])(view) is True for group in terminated}
+    reporting = {group: disruption.are_terminating([group])(view) is True for group in terminated}
     run.same("groups that report the termination", dict.fromkeys(terminated, True), reporting)
     spared = [group for group in OTHER_GROUPS if had[_standalone(group)] == 1]
     unexpected = [str(record) for group in spared for record in span.records(GROUPS, group) if _in_progress(record)]
@@ -216,7 +216,7 @@ def test_pods_that_start_again_are_not_lost(run: Recorded[LostGangs]) -> None:
 
 def _expect_spared(run: Recorded[LostGangs], head: str) -> None:
     """Expect that no clique of a set has been recreated since the set had recovered."""
-    before = disruption.counts(
+    before = disruption.incarnation_counts(
         run.until("recovered"), [name for name in run.scene.clique_names if name.startswith(head)]
     )
     _expect_counts(run, CLIQUES_HAD, before, until="later terminations no longer in progress")
@@ -229,7 +229,7 @@ def _expect_counts(
     run: Recorded[LostGangs], description: str, counts: dict[str, int], until: str = "nothing moves"
 ) -> None:
     """Expect that each of these names has had this number of cliques until a step."""
-    run.same(description, counts, disruption.counts(run.until(until), counts))
+    run.same(description, counts, disruption.incarnation_counts(run.until(until), counts))
 
 
 def _in_progress(record: Record) -> bool:

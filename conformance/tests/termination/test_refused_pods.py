@@ -26,7 +26,7 @@ class PodsRefusedAtFirst(Scene):
                 "kept", setName="late", groups=1, groupsMinAvailable=1, members=1, membersMinAvailable=1, delay="1s"
             )
         )
-        env.wait_for("cliques exist", observed.present(CLIQUES, NAMES))
+        env.wait_for("cliques exist", observed.are_present(CLIQUES, NAMES))
         created = env.history.now()
         while (rest := created + REFUSED - env.history.now()) > 0:
             env.quiet(rest, rest, real=True)
@@ -45,7 +45,9 @@ def test_a_gang_that_never_ran_is_not_terminated(run: Recorded[PodsRefusedAtFirs
     set."""
     run.given("cliques exist", "pods exist", "pods of a later set exist")
     one_each = dict.fromkeys(NAMES, 1)
-    run.same("cliques that each name has had", one_each, disruption.counts(run.until("nothing moves"), one_each))
+    run.same(
+        "cliques that each name has had", one_each, disruption.incarnation_counts(run.until("nothing moves"), one_each)
+    )
 
 
 test_invariants = invariants(PodsRefusedAtFirst, "INV-001", "INV-004")

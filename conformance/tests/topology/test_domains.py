@@ -18,11 +18,13 @@ class ScenariosWithDomains(judging.Scenarios):
 
     def play(self, env: SceneEnvironment) -> None:
         features = env.implementation.features
-        generated = sampling.scenarios(env.random.getrandbits(32), judging.GENERATED, (), features)
-        self.play_all(env, [*judging.cast(scenarios.load(), env.checks.selected, features), *generated])
+        generated = sampling.scenarios(env.random.getrandbits(32), judging.GENERATED_INSTANCES, (), features)
+        self.run_all(env, [*judging.expressible_scenarios(scenarios.load(), env.checks.selected, features), *generated])
 
 
-@pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id)) for id in judging.OF_DOMAINS])
+@pytest.mark.parametrize(
+    "requirement", [pytest.param(id, marks=requirements(id)) for id in judging.DOMAIN_REQUIREMENTS]
+)
 def test_scenarios(run: Recorded[ScenariosWithDomains], requirement: str) -> None:
     """Every scenario comes to rest at a placement that this requirement permits."""
     judging.judge(run, requirement)

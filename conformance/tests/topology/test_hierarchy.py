@@ -109,5 +109,5 @@ def _half_trays_used(view: View) -> bool:
 def _domains(view: View, domain: str, cliques: Iterable[ExpectedClique]) -> set[str]:
     """Return the domains of the nodes on which the cliques' pods run."""
     nodes = {name(node): label(node, KEYS[domain]) for node in view.list("nodes")}
-    members = predicates.by_clique(view, cliques)
+    members = predicates.pods_by_clique(view, cliques)
     return {nodes.get(text(pod, "spec", "nodeName"), "") for clique_pods in members.values() for pod in clique_pods}

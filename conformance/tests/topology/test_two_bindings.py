@@ -71,5 +71,5 @@ def _domains(view: View, key: str, cliques: Iterable[ExpectedClique]) -> set[str
     """Return the values of a label on the nodes of the cliques' pods. The value is empty for a node without the
     label."""
     values = {name(node): label(node, key) for node in view.list("nodes")}
-    members = predicates.by_clique(view, cliques)
+    members = predicates.pods_by_clique(view, cliques)
     return {values.get(text(pod, "spec", "nodeName"), "") for pods in members.values() for pod in pods}

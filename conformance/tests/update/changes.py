@@ -154,7 +154,9 @@ def uids_where(view: View, clique: str, condition: Callable[[Pod], bool]) -> set
 def created_with_another_tag(span: Span, clique: str, expected_tag: str) -> list[str]:
     """Return the pods of a clique that were created during a span of a history with an image tag other than the
     expected tag."""
-    created = [record for record in span.records("pods") if record.kind == ADDED and replay.owner(record) == clique]
+    created = [
+        record for record in span.records("pods") if record.kind == ADDED and replay.clique_name(record) == clique
+    ]
     return [record.name for record in created if tag(record.object) != expected_tag]
 
 

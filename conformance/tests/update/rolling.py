@@ -55,11 +55,11 @@ class SetUpdatedThreeTimes(Scene):
         workload = env.workload("rolling", setName="s", replicas=REPLICAS)
         self.sizes = {clique.name: clique.template.replicas for clique in expected(workload).cliques.values()}
         env.create(workload)
-        env.wait_for("set available", predicates.available("s", REPLICAS), SECONDS)
+        env.wait_for("set available", predicates.is_available("s", REPLICAS), SECONDS)
         env.quiet(1.2, real=True)
-        oldest = disruption.by_index(env, "s-0-a")[0]
+        oldest = disruption.pods_by_index(env, "s-0-a")[0]
         env.delete("pods", name(oldest))
-        env.wait_for("deleted pod replaced", pods_are({"s-0-a": 2}, ready=True, but=uid(oldest)))
+        env.wait_for("deleted pod replaced", pods_are({"s-0-a": 2}, ready=True, excluded_uid=uid(oldest)))
         env.wait_for("replacement counted as Ready", changes.ready({"s-0-a": 2}))
         env.quiet(0.5)
         for change_name, change in CHANGES.items():

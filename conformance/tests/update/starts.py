@@ -43,7 +43,7 @@ class ChangesOfAllKinds(Scene):
         for workload in (*starting.values(), other, *waiting.values()):
             env.create(workload)
         replicas = {set_name: 2 if set_name == "o" else 1 for set_name in (*STARTING, "other", *waiting)}
-        env.wait_for("sets available", all_of(*(predicates.available(e, n) for e, n in replicas.items())), 150)
+        env.wait_for("sets available", all_of(*(predicates.is_available(e, n) for e, n in replicas.items())), 150)
         env.wait_for("OnDelete: all pods Ready", pods_are({"o-0-a": 3, "o-1-a": 3}, ready=True))
         env.quiet(0.7)
         env.mark("changes")
@@ -68,8 +68,8 @@ class ChangesOfAllKinds(Scene):
         delete all pods of another member."""
         complete = pods_are({"o-0-a": 3, "o-1-g-0-c": 2, "o-0-g-0-c": 2}, ready=True)
         env.wait_for("OnDelete: cliques have their pods", complete)
-        [lost, *remaining] = disruption.by_index(env, "o-0-a")
-        member = disruption.by_index(env, "o-1-g-0-c")[0]
+        [lost, *remaining] = disruption.pods_by_index(env, "o-0-a")
+        member = disruption.pods_by_index(env, "o-1-g-0-c")[0]
         self.lost = {uid(lost), uid(member)}
         for pod in (lost, member):
             env.delete("pods", pod["metadata"]["name"])
@@ -82,7 +82,7 @@ class ChangesOfAllKinds(Scene):
         env.mark("OnDelete: one pod replaced")
         for pod in remaining:
             env.delete("pods", pod["metadata"]["name"])
-        for pod in disruption.by_index(env, "o-0-g-0-c"):
+        for pod in disruption.pods_by_index(env, "o-0-g-0-c"):
             env.delete("pods", pod["metadata"]["name"])
         tags = {"o-0-a": ["2"] * 3, "o-0-g-0-c": ["2"] * 2}
         env.wait_for("OnDelete: all pods of the clique replaced", _tags(tags))

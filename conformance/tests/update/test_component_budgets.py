@@ -44,7 +44,7 @@ class ComponentsWithBudgets(Scene):
             del workloads[WHOLE]
         for workload in workloads.values():
             env.create(workload)
-        env.wait_for("sets available", all_of(*(predicates.available(set_name, 1) for set_name in workloads)))
+        env.wait_for("sets available", all_of(*(predicates.is_available(set_name, 1) for set_name in workloads)))
         of_cliques = [set_name for set_name in workloads if set_name != GROUP]
         sizes = {**{f"{set_name}-0-a": PODS for set_name in of_cliques}, **dict.fromkeys(MEMBERS, 1)}
         env.wait_for("all pods Ready", changes.ready(sizes))

@@ -25,7 +25,7 @@ class UpdatedSetsAreDeletedAndCreatedAgain(Scene):
         sets = {set_name: env.workload("frontend", setName=set_name, pods=2) for set_name in NAMES}
         for workload in sets.values():
             env.create(workload)
-        available = all_of(*(predicates.available(set_name, 1) for set_name in sets))
+        available = all_of(*(predicates.is_available(set_name, 1) for set_name in sets))
         env.wait_for("sets available", available)
         changes.hold(sets["during"], "web")
         before = {set_name: changes.change(env, workload, "web", tag="2") for set_name, workload in sets.items()}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import disruption, predicates, replay
-from conformance.testing.observed import absent, all_of, present
+from conformance.testing.observed import all_of, are_absent, are_present
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.update import changes
@@ -37,12 +37,12 @@ class GroupsInDifferentStates(Scene):
             sets[set_name] = env.workload("kept", setName=set_name, **values)
             env.create(sets[set_name])
         members = {set_name: [f"{set_name}-0-g-{j}-b" for j in range(size)] for set_name, size in GROUPED.items()}
-        env.wait_for("sets available", all_of(*(predicates.available(set_name, 1) for set_name in sets)), 150)
+        env.wait_for("sets available", all_of(*(predicates.is_available(set_name, 1) for set_name in sets)), 150)
         ones = [
             f"{set_name}-0-g-{j}-{clique}" for set_name, size in GROUPED.items() for j in range(size) for clique in "bc"
         ]
         env.wait_for("all pods of the groups Ready", changes.ready(dict.fromkeys(ones, 1)))
-        disruption.become(env, members["sick"][2], disruption.STALLED, 1)
+        disruption.set_pod_states(env, members["sick"][2], disruption.STALLED, 1)
         env.wait_for("one pod not Ready", changes.ready({members["sick"][2]: 0}))
         env.quiet(0.7)
         env.mark("change")
@@ -59,10 +59,10 @@ class GroupsInDifferentStates(Scene):
         for clique in members["shrinks"]:
             changes.release(env, clique)
         before["again"] = changes.change(env, sets["again"], "b", tag="3")
-        env.wait_for("grows: added replicas exist", present(CLIQUES, ["grows-0-g-2-b", "grows-0-g-3-b"]))
+        env.wait_for("grows: added replicas exist", are_present(CLIQUES, ["grows-0-g-2-b", "grows-0-g-3-b"]))
         env.settle("shrinks: second replica recreated", _pods_wait(members["shrinks"], recreated=2), 60)
         scale(env, GROUPS, "shrinks-0-g", 1)
-        env.settle("shrinks: recreated replica deleted", absent(CLIQUES, members["shrinks"][1:]), 60)
+        env.settle("shrinks: recreated replica deleted", are_absent(CLIQUES, members["shrinks"][1:]), 60)
         env.settle("again: first replica recreated once more", _pods_wait(members["again"], "3"), 60)
         env.quiet(1, real=True)
         env.mark("restarted update at rest")
@@ -94,7 +94,7 @@ def test_added_replicas_have_the_new_template(run: Recorded[GroupsInDifferentSta
     """Two replicas are added, and their pods are created only once. How many times old replicas are recreated is
     covered by UPD-005."""
     run.given("first replicas recreated")
-    created = replay.created(run.between("change", "end"))
+    created = replay.creation_counts(run.between("change", "end"))
     one_each = {f"grows-0-g-{j}-{clique}": 1 for j in (2, 3) for clique in "bc"}
     run.expect(
         "cliques whose pods were created twice", [], [clique for clique in one_each if created.get(clique, 0) > 1]
@@ -122,10 +122,12 @@ def test_a_change_during_the_update_of_a_group_restarts_it(run: Recorded[GroupsI
 def test_a_restarted_update_recreates_one_replica_at_a_time(run: Recorded[GroupsInDifferentStates]) -> None:
     """The first replica may or may not count as the selected replica (CHG-RU-60), so the second replica may be
     recreated at the same time."""
-    recreated = replay.sequence(run.between("change", "restarted update at rest"), _replica_of_group("again"))
+    recreated = replay.parts_by_first_loss(
+        run.between("change", "restarted update at rest"), _replica_of_group("again")
+    )
     run.expect("third replicas that were recreated before the selected one is available", [], recreated[2:])
     sizes = {f"again-0-g-{j}-{clique}": 1 for j in range(3) for clique in "bc"}
-    three = replay.together(run.between("change", "end"), sizes, _replica_of_group("again"), limit=2)
+    three = replay.concurrent_losses(run.between("change", "end"), sizes, _replica_of_group("again"), limit=2)
     run.expect("moments at which three replicas lacked Ready pods", [], three)
 
 

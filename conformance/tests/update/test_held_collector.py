@@ -40,7 +40,7 @@ class CollectorIsHeld(Scene):
             raise Blocked(reason, "circumstances")
         workload = env.workload("kept", setName="s", **SIZES)
         env.create(workload)
-        env.wait_for("set available", predicates.available("s", 1))
+        env.wait_for("set available", predicates.is_available("s", 1))
         pod = env.wait_for("a pod exists", _a_pod)
         try:
             for manifest in (policy, binding):

@@ -27,7 +27,7 @@ def test_on_delete_reports_the_end_with_the_start(run: Recorded[ChangesOfAllKind
 @requirement("UPD-038")
 def test_on_delete_deletes_no_pod(run: Recorded[ChangesOfAllKinds]) -> None:
     """Two sets with OnDelete were changed."""
-    deleted = [record.name for record in replay.deleted(run.between("changes", "changes at rest"))]
+    deleted = [record.name for record in replay.deletions(run.between("changes", "changes at rest"))]
     prefixes = tuple(f"{set_name}-" for set_name in WAITING)
     run.expect("deleted pods under OnDelete", [], [pod for pod in deleted if pod.startswith(prefixes)])
 
@@ -70,7 +70,7 @@ def test_on_delete_counts_updated_cliques(run: Recorded[ChangesOfAllKinds]) -> N
 def test_a_switch_to_rolling_recreate_deletes_no_pod(run: Recorded[ChangesOfAllKinds]) -> None:
     """Both sets have outdated pods, which keep running."""
     span = run.between("switch to RollingRecreate", "RollingRecreate: at rest")
-    run.expect("pods deleted by the switch", [], [record.name for record in replay.deleted(span)])
+    run.expect("pods deleted by the switch", [], [record.name for record in replay.deletions(span)])
 
 
 @requirement("UPD-042")

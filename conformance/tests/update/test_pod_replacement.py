@@ -71,8 +71,8 @@ class CliquesInDifferentStates(Scene):
             env.create(workload)
         env.wait_for("all pods Ready", changes.ready({clique(set_name): n for set_name, n in SIZES.items()}), 150)
         for set_name in ("down", "sick", "ill"):
-            disruption.become(env, clique(set_name), disruption.STARTING, 2)
-        disruption.become(env, clique("crashed"), disruption.RECOVERED, 2)
+            disruption.set_pod_states(env, clique(set_name), disruption.STARTING, 2)
+        disruption.set_pod_states(env, clique("crashed"), disruption.RECOVERED, 2)
         unready = {clique("down"): 0, clique("sick"): 2, clique("ill"): 2}
         env.wait_for("two pods not Ready", changes.ready(unready))
         env.quiet(0.7)
@@ -284,7 +284,9 @@ def test_no_clique_reports_the_end_before_its_pods_are_replaced(run: Recorded[Cl
     for set_name in ("down", "sick", "ill", "crashed"):
         if (end := _end_of_clique(run, set_name)) is not None:
             clique_pods = [
-                pod for pod in replay.surviving(run.history, end.revision) if replay.owner(pod) == clique(set_name)
+                pod
+                for pod in replay.pods_at_revision(run.history, end.revision)
+                if replay.clique_name(pod) == clique(set_name)
             ]
             tags = sorted(changes.tag(pod.object) for pod in clique_pods)
             if tags != ["2"] * SIZES[set_name]:
@@ -390,4 +392,6 @@ def _expect_updated(run: Run, set_name: str) -> None:
 
 def _expect_created(run: Run, set_name: str, count: int) -> None:
     """Expect that this number of pods of a set was created since the change."""
-    run.expect(f"new pods of {set_name}", count, replay.created(run.between("change", "end")).get(clique(set_name)))
+    run.expect(
+        f"new pods of {set_name}", count, replay.creation_counts(run.between("change", "end")).get(clique(set_name))
+    )

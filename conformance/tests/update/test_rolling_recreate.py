@@ -38,8 +38,10 @@ REPLACED = {
 def test_replicas_of_a_set_are_updated_one_at_a_time(run: Recorded[SetUpdatedThreeTimes]) -> None:
     """A replica that is being updated lacks Ready pods, because pods are deleted before they are replaced."""
     span = Update(run, "standalone").span
-    run.expect("moments at which two replicas lacked Ready pods", [], replay.together(span, run.scene.sizes, replica))
-    order = [replica(replay.owner(record)) for record in replay.deleted(span)]
+    run.expect(
+        "moments at which two replicas lacked Ready pods", [], replay.concurrent_losses(span, run.scene.sizes, replica)
+    )
+    order = [replica(replay.clique_name(record)) for record in replay.deletions(span)]
     turns = [index for at, index in enumerate(order) if index not in order[at - 1 : at]]
     run.expect("replicas that lost pods again after another one", [], [t for t in turns if turns.count(t) > 1])
 
@@ -47,14 +49,14 @@ def test_replicas_of_a_set_are_updated_one_at_a_time(run: Recorded[SetUpdatedThr
 @requirement("UPD-053")
 def test_replicas_of_a_set_are_updated_in_order(run: Recorded[SetUpdatedThreeTimes]) -> None:
     """No replica is unplaced or breached. Such a replica would be updated first (UPD-029, UPD-030)."""
-    order = [replica(replay.owner(record)) for record in replay.deleted(Update(run, "standalone").span)]
+    order = [replica(replay.clique_name(record)) for record in replay.deletions(Update(run, "standalone").span)]
     run.expect("replicas of the deleted pods, in order", sorted(order), order)
 
 
 @requirement("UPD-053")
 def test_replicas_of_a_group_are_recreated_in_order(run: Recorded[SetUpdatedThreeTimes]) -> None:
     """The groups of different set replicas may be updated in any order in this test."""
-    order = replay.sequence(Update(run, "member").span, replica_of_group)
+    order = replay.parts_by_first_loss(Update(run, "member").span, replica_of_group)
     for index in range(REPLICAS):
         of_replica = [group_replica for group_replica in order if group_replica.startswith(f"s-{index}-")]
         run.expect(f"replicas of the group of replica {index}, in order", sorted(of_replica), of_replica)
@@ -71,7 +73,9 @@ def test_pods_of_a_standalone_clique_are_replaced_one_at_a_time(run: Recorded[Se
 def test_what_has_not_changed_keeps_its_pods(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     """The last change affects all cliques, so for that change the test only finds pods of other cliques."""
     span, replaced = Update(run, change).span, REPLACED.get(change, list(run.scene.sizes))
-    run.expect("cliques with new pods that must keep theirs", [], sorted(set(replay.created(span)) - set(replaced)))
+    run.expect(
+        "cliques with new pods that must keep theirs", [], sorted(set(replay.creation_counts(span)) - set(replaced))
+    )
 
 
 @requirement("UPD-004")
@@ -79,9 +83,9 @@ def test_replicas_of_a_group_are_recreated_one_at_a_time(run: Recorded[SetUpdate
     """One of the two cliques of the group is changed. Groups of two set replicas may lack pods at the same time."""
     span = Update(run, "member").span
     for index in range(REPLICAS):
-        together = replay.together(span, run.scene.sizes, _of_group(f"s-{index}-g"))
+        together = replay.concurrent_losses(span, run.scene.sizes, _of_group(f"s-{index}-g"))
         run.expect(f"moments at which two replicas of s-{index}-g lacked Ready pods", [], together)
-    lost = {replay.owner(record) for record in replay.deleted(span)}
+    lost = {replay.clique_name(record) for record in replay.deletions(span)}
     run.expect("cliques of the group that kept their pods", [], sorted(set(REPLACED["member"]) - lost))
 
 
@@ -97,7 +101,9 @@ def test_the_oldest_ready_pod_is_replaced_first(run: Recorded[SetUpdatedThreeTim
     """The pod with the lower index was deleted and recreated before the change, so it is the younger pod."""
     run.given("deleted pod replaced", "replacement counted as Ready")
     lost = [
-        record for record in replay.deleted(Update(run, "standalone").span) if replay.owner(record) == STANDALONE[0]
+        record
+        for record in replay.deletions(Update(run, "standalone").span)
+        if replay.clique_name(record) == STANDALONE[0]
     ]
     indices = [label(record.object, labels.POD_INDEX) for record in lost]
     run.expect("indices of the deleted pods", ["1", "0"], indices)
@@ -108,8 +114,8 @@ def test_a_killed_operator_replaces_nothing_twice(run: Recorded[SetUpdatedThreeT
     """The operator is killed twice, at random times during the update. If it is killed between the cliques of a scaling
     group replica, the replica has both outdated and new Pods, and may be recreated as a whole."""
     span = Update(run, "all").span
-    redone = replay.recreated_beside_outdated(span, replica_of_group, _outdated)
-    _replaced_once(run, "all", Counter(map(replay.owner, redone)))
+    redone = replay.deletions_beside_outdated(span, replica_of_group, _outdated)
+    _replaced_once(run, "all", Counter(map(replay.clique_name, redone)))
 
 
 @requirement("UPD-013")
@@ -117,7 +123,7 @@ def test_a_killed_operator_replaces_no_more_at_a_time(run: Recorded[SetUpdatedTh
     """The same rules apply as without a kill (UPD-002 and UPD-004)."""
     update, sizes = Update(run, "all"), run.scene.sizes
     for index in range(REPLICAS):
-        together = replay.together(update.span, sizes, _of_group(f"s-{index}-g"))
+        together = replay.concurrent_losses(update.span, sizes, _of_group(f"s-{index}-g"))
         run.expect(f"moments at which two replicas of s-{index}-g lacked Ready pods", [], together)
     run.expect("cliques that lacked more than one pod", {}, _lacked_more_than_one(update))
 
@@ -135,10 +141,12 @@ def _replaced_once(run: Recorded[SetUpdatedThreeTimes], change: str, redone: Map
     permitted repetitions per clique."""
     span, sizes = Update(run, change).span, run.scene.sizes
     expected = {clique: sizes[clique] for clique in REPLACED.get(change, sizes)}
-    created, view = replay.created(span), span.view()
+    created, view = replay.creation_counts(span), span.view()
     created_once = {clique: created.get(clique, 0) - redone.get(clique, 0) for clique in expected}
     run.same("new pods by clique", expected, created_once)
-    run.same("indices and host names", replay.places(span.start_view(), sizes), replay.places(view, sizes))
+    run.same(
+        "indices and host names", replay.hosts_by_clique(span.start_view(), sizes), replay.hosts_by_clique(view, sizes)
+    )
     before, now = hashes(span.start_view(), sizes), hashes(view, sizes)
     changed = [clique for clique in sizes if clique.rpartition("-")[2] in CHANGES[change].cliques]
     run.expect(
@@ -152,7 +160,7 @@ def _lacked_more_than_one(update: Update) -> dict[str, int]:
     """Return standalone clique → number of Ready pods that it lacked, for the cliques with two pods that lacked more
     than one pod at some time during an update."""
     sizes = {clique: size for clique, size in update.run.scene.sizes.items() if clique.endswith("-a")}
-    return {clique: count for clique, count in replay.lacking(update.span, sizes).items() if count > 1}
+    return {clique: count for clique, count in replay.max_shortfalls(update.span, sizes).items() if count > 1}
 
 
 def _of_group(group: str) -> replay.Part:

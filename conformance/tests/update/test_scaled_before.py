@@ -12,7 +12,7 @@ from conformance.grove.fields import number
 from conformance.history.record import Record
 from conformance.testing import predicates, replay
 from conformance.testing.disruption import CLIQUES, GROUPS, SETS
-from conformance.testing.observed import absent, all_of
+from conformance.testing.observed import all_of, are_absent
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.update import changes
@@ -47,7 +47,7 @@ class ScaledBeforeAChange(Scene):
         sets[SHRINKS]["spec"]["replicas"] = 2
         for workload in sets.values():
             env.create(workload)
-        available = [predicates.available(set_name, 2 if set_name == SHRINKS else 1) for set_name in sets]
+        available = [predicates.is_available(set_name, 2 if set_name == SHRINKS else 1) for set_name in sets]
         env.wait_for("sets available", all_of(*available), 150)
         first = {clique: size for set_name in sets for clique, size in _sizes(set_name, 3, 2).items()}
         env.wait_for("all pods Ready", all_of(pods_are(first, ready=True), changes.ready(first)))
@@ -69,7 +69,7 @@ class ScaledBeforeAChange(Scene):
         env.mark("updated")
         scale(env, SETS, SHRINKS, 1)
         second = [clique for clique in _sizes(SHRINKS, 3, 2) if clique.startswith(f"{SHRINKS}-1-")]
-        env.settle("second replica gone", all_of(absent(CLIQUES, second), pods_are(dict.fromkeys(second, 0))), 60)
+        env.settle("second replica gone", all_of(are_absent(CLIQUES, second), pods_are(dict.fromkeys(second, 0))), 60)
         env.quiet(1, real=True)
         env.mark("scaled in after the update")
 
@@ -106,8 +106,8 @@ def test_what_was_added_is_updated_once(run: Recorded[ScaledBeforeAChange], set_
     created partly with the old template may be recreated as a whole."""
     run.given(f"{set_name}: update ended")
     span = run.between("changes", "updated")
-    permitted = {record.uid for record in replay.recreated_beside_outdated(span, _replica_of_group, _outdated)}
-    deletions = [r for r in replay.deleted(span) if r.name.startswith(f"{set_name}-") and r.uid not in permitted]
+    permitted = {record.uid for record in replay.deletions_beside_outdated(span, _replica_of_group, _outdated)}
+    deletions = [r for r in replay.deletions(span) if r.name.startswith(f"{set_name}-") and r.uid not in permitted]
     run.expect("pods of the new template that were deleted", [], [r.name for r in deletions if not _outdated(r)])
 
 
@@ -145,7 +145,9 @@ def test_a_scale_in_after_an_update_starts_none(run: Recorded[ScaledBeforeAChang
     run.expect("start of the update", updates.start_time(before), updates.start_time(after))
     run.expect("the update has ended", True, bool(updates.has_ended(after)))
     run.expect(
-        "cliques with new Pods", [], [clique for clique in replay.created(span) if clique.startswith(f"{SHRINKS}-")]
+        "cliques with new Pods",
+        [],
+        [clique for clique in replay.creation_counts(span) if clique.startswith(f"{SHRINKS}-")],
     )
 
 

@@ -11,7 +11,7 @@ from conformance.history.view import View
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates, replay
-from conformance.testing.observed import absent, all_of
+from conformance.testing.observed import all_of, are_absent
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.update import changes
@@ -38,15 +38,15 @@ class SetsInDifferentStates(Scene):
         )
         for workload in sets.values():
             env.create(workload)
-        available = [predicates.available(set_name, REPLICAS.get(set_name, 1)) for set_name in sets]
+        available = [predicates.is_available(set_name, REPLICAS.get(set_name, 1)) for set_name in sets]
         env.wait_for("sets available", all_of(*available), 150)
         pods = {f"{set_name}-{index}-web": 2 for set_name, replicas in REPLICAS.items() for index in range(replicas)}
         env.wait_for("all pods Ready", changes.ready({**pods, "recycled-0-a": 2}))
-        disruption.become(env, "sound-1-web", disruption.STALLED, 2)
+        disruption.set_pod_states(env, "sound-1-web", disruption.STALLED, 2)
         disruption.cordon(env, nodes)
         scale(env, SETS, "placed", 3)
         env.wait_for("placed: replica without a node", pods_are({"placed-2-web": 2}))
-        env.settle("sound: replica breached", disruption.breached(CLIQUES, ["sound-1-web"]))
+        env.settle("sound: replica breached", disruption.are_breached(CLIQUES, ["sound-1-web"]))
         unplaced = changes.uids(env.quiet(0.7), "placed-2-web")
         env.mark("change")
         before = {}
@@ -71,7 +71,7 @@ class SetsInDifferentStates(Scene):
         for set_name, replaced in first.items():
             env.settle(f"{set_name}: first pod replaced", replaced, 5)
         scale(env, SETS, "out", 3)
-        disruption.become(env, "recycled-0-q", disruption.STALLED, 1)
+        disruption.set_pod_states(env, "recycled-0-q", disruption.STALLED, 1)
         changes.strategy(env, "freezes", changes.ON_DELETE)
         env.settle("freezes: update closed", _update_closed, 60)
         changes.release(env, "freezes-0-web")
@@ -99,7 +99,7 @@ class SetsInDifferentStates(Scene):
         for set_name, replaced in second.items():
             env.settle(f"{set_name}: pod of the second replica replaced", replaced, 5)
         scale(env, SETS, "in", 1)
-        env.settle("in: second replica deleted", absent(CLIQUES, ["in-1-web"]), 60)
+        env.settle("in: second replica deleted", are_absent(CLIQUES, ["in-1-web"]), 60)
         before["twice"] = changes.change(env, sets["twice"], "web", tag="3")
         env.settle("twice: pod of the second template deleted", changes.one_held("twice-1-web", "3"), 60)
 
@@ -110,7 +110,7 @@ def test_a_replica_without_bound_pods_is_updated_first(run: Recorded[SetsInDiffe
     meantime."""
     run.given("sets available", "all pods Ready", "placed: replica without a node")
     run.given("placed: pod without a node replaced")
-    lost = replay.sequence(run.between("change", "placed: at rest"), _replica_of("placed"))
+    lost = replay.parts_by_first_loss(run.between("change", "placed: at rest"), _replica_of("placed"))
     run.expect("replicas that lost pods meanwhile", ["2"], lost)
     run.given("placed: update ended")
     run.expect("first turn of placed", [2], _replicas_in_turn(run, "placed")[:1])
@@ -129,7 +129,7 @@ def test_an_added_replica_has_the_new_template(run: Recorded[SetsInDifferentStat
     run.given("out: first pod replaced")
     span = run.between("change", "end")
     run.expect("pods created with another template", [], changes.created_with_another_tag(span, "out-2-web", "2"))
-    created = replay.created(span).get("out-2-web", 0)
+    created = replay.creation_counts(span).get("out-2-web", 0)
     run.expect("pods created for the added replica beyond two", 0, max(0, created - 2))
     run.given("out: update ended")
     run.expect("pods created for the added replica", 2, created)
@@ -148,7 +148,7 @@ def test_two_replicas_are_not_out_of_service_together(run: Recorded[SetsInDiffer
     """The set is changed again while the second replica lacks a pod."""
     run.given("twice: first pod replaced", "twice: pod of the second replica replaced")
     sizes = {f"twice-{index}-web": 2 for index in range(2)}
-    together = replay.together(run.between("change", "twice: at rest"), sizes, _replica_of("twice"))
+    together = replay.concurrent_losses(run.between("change", "twice: at rest"), sizes, _replica_of("twice"))
     run.expect("moments at which two replicas lacked Ready pods", [], together)
     run.given("twice: pod of the second template deleted", "twice: update ended")
     _expect_template(run, ["twice-0-web", "twice-1-web"], "3")

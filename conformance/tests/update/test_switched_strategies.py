@@ -36,7 +36,7 @@ class StrategySwitchedTwice(Scene):
         workload = env.workload("rolling", setName="o", alone=3, aloneMinAvailable=1)
         workload["spec"]["updateStrategy"] = {"type": changes.ON_DELETE}
         env.create(workload)
-        env.wait_for("set available", predicates.available("o", 1))
+        env.wait_for("set available", predicates.is_available("o", 1))
         env.wait_for("all pods Ready", all_of(pods_are(SIZES, ready=True), changes.ready(SIZES)))
         env.quiet(0.7)
         pods = predicates.pods_of(env.history.view(), CLIQUE)
@@ -121,7 +121,7 @@ test_invariants = invariants(StrategySwitchedTwice, "INV-001", "INV-004", "INV-0
 
 def _nothing_deleted(run: Recorded[StrategySwitchedTwice], change: str) -> None:
     span = run.between(f"{change}: change", f"{change}: at rest")
-    run.expect("pods that were deleted", [], [record.name for record in replay.deleted(span)])
+    run.expect("pods that were deleted", [], [record.name for record in replay.deletions(span)])
 
 
 def _new(before: View, after: View) -> list[changes.Pod]:

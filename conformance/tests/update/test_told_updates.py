@@ -30,7 +30,7 @@ class UpdateThatStandsStill(Scene):
         budget = {"maxUnavailable": PODS, "progressDeadline": DEADLINE}
         workload["spec"]["template"]["cliques"][0]["rollingUpdate"] = budget
         env.create(workload)
-        env.wait_for("set available", predicates.available("u", 1))
+        env.wait_for("set available", predicates.is_available("u", 1))
         env.wait_for("all pods Ready", changes.ready({CLIQUE: PODS}))
         env.settle("rest told", _reported({SETS: "False", CLIQUES: "False", GROUPS: "False"}))
         env.quiet(1)

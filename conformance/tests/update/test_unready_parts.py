@@ -28,12 +28,12 @@ class PodsThatRunUnready(Scene):
         for workload in (weak, frail):
             env.create(workload)
         env.wait_for(
-            "sets available", all_of(*(predicates.available(set_name, 1) for set_name in ("weak", "frail"))), 150
+            "sets available", all_of(*(predicates.is_available(set_name, 1) for set_name in ("weak", "frail"))), 150
         )
         members = {f"frail-0-g-{j}-{clique}": 1 for j in range(3) for clique in "bc"}
         env.wait_for("all pods Ready", changes.ready({CLIQUE: 3, **members}))
-        disruption.become(env, CLIQUE, disruption.STALLED, 2)
-        disruption.become(env, MEMBER, disruption.STALLED, 1)
+        disruption.set_pod_states(env, CLIQUE, disruption.STALLED, 2)
+        disruption.set_pod_states(env, MEMBER, disruption.STALLED, 1)
         env.wait_for("three pods run and are not Ready", changes.ready({CLIQUE: 1, MEMBER: 0}))
         env.quiet(0.7)
         env.mark("change")

@@ -121,9 +121,11 @@ def test_the_end_is_reported_when_pods_are_updated(run: Recorded[SetUpdatedThree
     """The cliques of this scene keep their sizes, so the number of pods stays the same."""
     sizes, pods = run.scene.sizes, _pods_at_the_end(run, change)
     of = hashes(Update(run, change).span.view(), sizes)
-    old = [record.name for record in pods if changes.hash_of(record.object) != of.get(replay.owner(record))]
+    old = [record.name for record in pods if changes.hash_of(record.object) != of.get(replay.clique_name(record))]
     run.expect("pods of an old template when the end was reported", [], old)
-    owners = Counter(replay.owner(record) for record in pods if text(record.object, "status", "phase") == "Running")
+    owners = Counter(
+        replay.clique_name(record) for record in pods if text(record.object, "status", "phase") == "Running"
+    )
     run.same("running pods when the end was reported", sizes, {clique: owners[clique] for clique in sizes})
 
 
@@ -132,7 +134,7 @@ def test_the_end_is_reported_when_pods_are_updated(run: Recorded[SetUpdatedThree
 def test_the_end_is_reported_when_pods_are_ready(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     """The cliques of this scene need all their pods."""
     sizes = run.scene.sizes
-    ready = replay.serving({record.uid: record for record in _pods_at_the_end(run, change)})
+    ready = replay.ready_counts({record.uid: record for record in _pods_at_the_end(run, change)})
     run.same("Ready pods when the end was reported", sizes, {clique: ready.get(clique, 0) for clique in sizes})
 
 
@@ -140,7 +142,7 @@ def test_the_end_is_reported_when_pods_are_ready(run: Recorded[SetUpdatedThreeTi
 def test_cliques_name_the_selected_pod(run: Recorded[SetUpdatedThreeTimes]) -> None:
     """All pods are Ready before the change, so each of them is selected at some time."""
     update = Update(run, "standalone")
-    lost = {record.name for record in replay.deleted(update.span) if replay.owner(record) == "s-0-a"}
+    lost = {record.name for record in replay.deletions(update.span) if replay.clique_name(record) == "s-0-a"}
     run.expect("replaced pods that no state named", set(), lost - update.named(CLIQUES, "s-0-a"))
 
 
@@ -199,7 +201,7 @@ def _pods_at_the_end(run: Recorded[SetUpdatedThreeTimes], change: str) -> list[R
     run.given(f"{change}: update ended")
     end = Update(run, change).end()
     run.holds("the end is reported", end is not None)
-    return replay.surviving(run.history, end.revision) if end is not None else []
+    return replay.pods_at_revision(run.history, end.revision) if end is not None else []
 
 
 def _fits(record: Record, totals: Mapping[str, int]) -> bool:

@@ -39,7 +39,7 @@ def test_other_changes_start_no_update(run: Recorded[ChangesOfAllKinds]) -> None
     before, after = (run.at(step).get(SETS, "other") for step in ("changes", "changes at rest"))
     run.expect("generation hash of the set", updates.generation_hash(before), updates.generation_hash(after))
     run.expect("updateProgress of the set", {}, dict(updates.progress(after)))
-    deleted = [record.name for record in replay.deleted(run.between("changes", "changes at rest"))]
+    deleted = [record.name for record in replay.deletions(run.between("changes", "changes at rest"))]
     run.expect("deleted pods of the set", [], [pod for pod in deleted if pod.startswith("other-")])
 
 

@@ -54,7 +54,7 @@ def small(env: SceneEnvironment, set_name: str, startup: str = "", replicas: int
 
 def everything(view: View, set_name: str) -> dict[str, str]:
     """Return location → hash for all hashes of a set, including the hashes of its groups, cliques and pods."""
-    hashes = sets.stored(view, set_name, number(view.get(SETS, set_name), "spec", "replicas") or 0)
+    hashes = sets.stored_hashes(view, set_name, number(view.get(SETS, set_name), "spec", "replicas") or 0)
     for pod in sets.pods(view):
         if label(pod, labels.PART_OF) == set_name:
             hashes[f"pods/{name(pod)} label"] = label(pod, labels.TEMPLATE_HASH)
@@ -63,14 +63,14 @@ def everything(view: View, set_name: str) -> dict[str, str]:
 
 def as_of(view: View, set_name: str, model: str) -> dict[str, str]:
     """Return location → hash for a set, with the hashes of `model`, a set with equal templates."""
-    generation = sets.generation(view, model)
+    generation = sets.generation_hash(view, model)
     hashes = {}
     for location in everything(view, set_name):
         resource, _, object_and_field = location.partition("/")
         if resource == SETS or "Generation" in object_and_field:
             hashes[location] = generation
         else:
-            hashes[location] = sets.of_clique(
+            hashes[location] = sets.clique_template_hash(
                 view, f"{model}-0-{_template_of(view, resource, object_and_field.split()[0], model)}"
             )
     return hashes

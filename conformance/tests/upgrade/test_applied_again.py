@@ -22,16 +22,16 @@ class AppliedAgain(Scene):
 
     def complete(self, env: SceneEnvironment) -> None:
         """Wait until the sets are complete and at rest."""
-        pods = {set_name: sets.pods_of_replica(_sent(env, set_name)) for set_name in (REAPPLIED, WHOLE)}
+        pods = {set_name: sets.pods_per_replica(_sent(env, set_name)) for set_name in (REAPPLIED, WHOLE)}
         env.wait_for("set has its pods", all_of(*(takeover.has_all_hashes(*entry) for entry in pods.items())))
-        env.wait_for("set available", all_of(*(predicates.available(set_name, 1) for set_name in pods)))
+        env.wait_for("set available", all_of(*(predicates.is_available(set_name, 1) for set_name in pods)))
         env.quiet(1)
 
     def apply(self, env: SceneEnvironment) -> None:
         """Apply the manifests with a second replica, which shows that the operator has reconciled the new specs."""
         env.mark("before it is applied again")
         for set_name in (REAPPLIED, WHOLE):
-            sets.become(env, _sent(env, set_name, replicas=2))
+            sets.update_spec(env, _sent(env, set_name, replicas=2))
         env.wait_for("set has its second replica", sets.have_second_replica([REAPPLIED, WHOLE]))
         env.quiet(2)
         env.mark("nothing moves")

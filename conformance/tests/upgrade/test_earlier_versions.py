@@ -32,7 +32,7 @@ class UpgradeAndDowngrade(Scene):
         env.create(takeover.small(env, "i", IN_ORDER))
         for name, replicas, pods in (("u", REPLICAS, REPLICAS * PODS), ("i", 1, 2)):
             env.wait_for(f"earlier version: {name} has its pods", takeover.has_all_hashes(name, pods))
-            env.wait_for(f"earlier version: {name} available", predicates.available(name, replicas))
+            env.wait_for(f"earlier version: {name} available", predicates.is_available(name, replicas))
         view = env.quiet(1)
         self.uids, before = incarnations.uids(view, "pods"), _without_pods(takeover.everything(view, "i"))
         env.mark("before the upgrade")
@@ -46,7 +46,7 @@ class UpgradeAndDowngrade(Scene):
         self.taken_over = incarnations.uids(env.quiet(2), "pods")
         env.mark("taken over")
 
-        sets.become(env, takeover.workload(env, "u", REPLICAS, z_solo="engine:2"))
+        sets.update_spec(env, takeover.workload(env, "u", REPLICAS, z_solo="engine:2"))
         env.wait_for("change rolled out", rolled_out("u", CHANGED, self.taken_over))
         env.quiet(1)
         env.mark("after the change")
@@ -60,7 +60,7 @@ class UpgradeAndDowngrade(Scene):
             lambda view: _without_pods(takeover.everything(view, "i")) == before,
         )
         env.wait_for("earlier version: i has its pods again", takeover.has_all_hashes("i", 2))
-        env.wait_for("earlier version: i available again", predicates.available("i", 1))
+        env.wait_for("earlier version: i available again", predicates.is_available("i", 1))
 
 
 class UpgradesFromEachVersion(Scene):
@@ -77,7 +77,7 @@ class UpgradesFromEachVersion(Scene):
             env.roles.downgrade(old)
             env.create(takeover.small(env, name))
             env.wait_for(f"{about}: set has its pods", takeover.has_all_hashes(name, 2))
-            env.wait_for(f"{about}: set available", predicates.available(name, 1))
+            env.wait_for(f"{about}: set available", predicates.is_available(name, 1))
             env.mark(f"before the upgrade from {about}")
             env.roles.upgrade()
             env.create(takeover.small(env, f"{name}m"))
@@ -101,10 +101,10 @@ class UpgradeDuringAnUpdate(Scene):
         env.roles.downgrade(env.roles.upgrades[0])
         env.create(takeover.small(env, "f", replicas=REPLICAS))
         env.wait_for("set has its pods", takeover.has_all_hashes("f", 2 * REPLICAS))
-        env.wait_for("set available", predicates.available("f", REPLICAS))
+        env.wait_for("set available", predicates.is_available("f", REPLICAS))
         self.uids = incarnations.uids(env.quiet(1), "pods")
         env.patch("nodes", nodes[0], {"spec": {"unschedulable": True}})
-        sets.become(env, takeover.small(env, "f", replicas=REPLICAS, solo="engine:2"))
+        sets.update_spec(env, takeover.small(env, "f", replicas=REPLICAS, solo="engine:2"))
         env.wait_for("earlier version has deleted a pod", lambda view: _count_missing(view, self.uids) == 1)
         replaced = "earlier version has replaced that pod"
         env.wait_for(replaced, lambda view: _complete(view) and _count_missing(view, self.uids) == 1)
@@ -114,7 +114,8 @@ class UpgradeDuringAnUpdate(Scene):
         env.roles.upgrade()
         env.create(takeover.small(env, "fm", solo="engine:2"))
         env.wait_for(
-            "generation hash rewritten", lambda view: sets.generation(view, "f") == sets.generation(view, "fm") != ""
+            "generation hash rewritten",
+            lambda view: sets.generation_hash(view, "f") == sets.generation_hash(view, "fm") != "",
         )
         env.quiet(1)
         env.mark("taken over")
@@ -190,7 +191,7 @@ def test_what_is_up_to_date_survives_the_take_over(run: Recorded[UpgradeDuringAn
     """Restarts are judged until the end of the scene. An operator may refuse to take over during an update."""
     run.given("earlier version has replaced that pod")
     span = run.after("before the upgrade")
-    old = [record.name for record in replay.deleted(span) if not _outdated(record.object)]
+    old = [record.name for record in replay.deletions(span) if not _outdated(record.object)]
     run.expect("pods that were deleted although they were up to date", [], old)
 
 

@@ -31,7 +31,7 @@ class HashesOfOtherOperators(Scene):
             env.create(takeover.small(env, name))
         for name, count in PODS.items():
             env.wait_for(f"{name} has its pods", takeover.has_all_hashes(name, count))
-            env.wait_for(f"{name} available", predicates.available(name, 1))
+            env.wait_for(f"{name} available", predicates.is_available(name, 1))
         view = env.quiet(1)
         hashes = {name: takeover.everything(view, name) for name in PODS}
         uids = incarnations.uids(view, "pods")

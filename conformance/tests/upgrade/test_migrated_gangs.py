@@ -49,7 +49,7 @@ class GangsOfAnEarlierVersion(Scene):
         env.roles.upgrade()
         env.roles.kill("operator")
         env.roles.restart("operator")
-        env.settle(TAKEN_OVER, all_of(*map(following.followed, MIGRATED)), 60)
+        env.settle(TAKEN_OVER, all_of(*map(following.are_maps_followed, MIGRATED)), 60)
         env.settle("migration ended", _not_migrating, 60)
         env.quiet(2)
         env.mark("taken over")
@@ -57,7 +57,7 @@ class GangsOfAnEarlierVersion(Scene):
         scale(env, SETS, "z", 1)
         env.settle("empty set runs", pods_are({"z-0-web": 2}, ready=True), 60)
         env.settle("empty clique runs", pods_are({"e-0-web": 2}, ready=True), 60)
-        env.settled("their maps are followed", all_of(*map(following.followed, ("e", "z"))))
+        env.settled("their maps are followed", all_of(*map(following.are_maps_followed, ("e", "z"))))
         env.quiet(1)
         env.mark("end")
 
@@ -68,7 +68,7 @@ class GangsOfAnEarlierVersion(Scene):
         for set_name in ("e", "z"):
             env.create(env.workload("frontend", setName=set_name))
         env.wait_for(
-            "sets available", all_of(*(predicates.available(set_name, n or 1) for set_name, n in REPLICAS.items()))
+            "sets available", all_of(*(predicates.is_available(set_name, n or 1) for set_name, n in REPLICAS.items()))
         )
         scale(env, GROUPS, "s-0-g", 4)
         scale(env, GROUPS, "s-1-g", 1)
@@ -116,7 +116,7 @@ def _marks(view: View) -> dict[str, object]:
 def test_the_gangs_of_an_earlier_version_are_replaced(run: Recorded[GangsOfAnEarlierVersion]) -> None:
     """The operator is killed during the migration, and restarted."""
     for set_name in ("s", "k"):
-        run.expect(f"{set_name}: what is wrong", [], following.everything(run.at("taken over"), set_name))
+        run.expect(f"{set_name}: what is wrong", [], following.all_violations(run.at("taken over"), set_name))
 
 
 @requirement("UPG-021")
@@ -126,7 +126,7 @@ def test_maps_and_gangs_hold_what_an_earlier_version_left(run: Recorded[GangsOfA
     for set_name in ("s", "k"):
         without = sorted(set(range(REPLICAS[set_name])) - following.maps_of(view, set_name).keys())
         run.expect(f"{set_name}: replicas without a map", [], without)
-        run.expect(f"{set_name}: pods astray", [], following.strays(view, set_name))
+        run.expect(f"{set_name}: pods astray", [], following.stray_pods(view, set_name))
 
 
 @requirement("UPG-022")
@@ -172,13 +172,13 @@ def test_a_set_that_was_scaled_to_nothing_can_be_scaled_out(run: Recorded[GangsO
 def test_the_gangs_of_an_emptied_set_are_those_of_its_map(run: Recorded[GangsOfAnEarlierVersion]) -> None:
     """The set had no replicas when the operator was replaced, and has one now."""
     run.given("empty set runs")
-    run.expect("z: what is wrong", [], following.everything(run.at("end"), "z"))
+    run.expect("z: what is wrong", [], following.all_violations(run.at("end"), "z"))
 
 
 @requirement("UPG-020", reaches="empty clique runs")
 def test_a_clique_that_was_scaled_to_nothing_can_be_scaled_out(run: Recorded[GangsOfAnEarlierVersion]) -> None:
     """The set has no other clique."""
-    run.expect("e: what is wrong", [], following.everything(run.at("end"), "e"))
+    run.expect("e: what is wrong", [], following.all_violations(run.at("end"), "e"))
 
 
 @requirement("UPG-015")
@@ -189,7 +189,7 @@ def test_a_migration_is_announced_until_all_gangs_are_there(run: Recorded[GangsO
         early: list[str] = []
         for view in run.between("before the upgrade", "taken over").states(certain=True):
             pcs = view.get(SETS, set_name)
-            mixed = not _is_old(view, set_name) and following.unfollowed(view, set_name)
+            mixed = not _is_old(view, set_name) and following.gang_differences(view, set_name)
             if mixed and condition_is(pcs, MIGRATING) != "True":
                 early = [f"{view.last}", *mixed[:3]]
                 break

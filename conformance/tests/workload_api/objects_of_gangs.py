@@ -16,7 +16,7 @@ from conformance.grove.fields import controller, items, name, number, terminatin
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import composition, predicates
-from conformance.testing.benches import group_of
+from conformance.testing.benches import pod_group_name
 from conformance.testing.observed import all_of
 
 Object = Mapping[str, Any]
@@ -70,7 +70,7 @@ def of_gang(view: View, gang: ExpectedGang) -> OfGang:
         roots = {_top(group, parents) for group in groups} - {""}
         return [group for group in candidates if group in groups or {name(group), _top(group, parents)} & roots]
 
-    named_groups = {group_of(pod) for clique in gang.minimums for pod in predicates.pods_of(view, clique)}
+    named_groups = {pod_group_name(pod) for clique in gang.minimums for pod in predicates.pods_of(view, clique)}
     own_groups = owned(leaves) or within(leaves, [group for group in leaves if name(group) in named_groups])
     own_composites = owned(composites) or within(composites, own_groups)
     workload_names = {text(group, "spec", "workloadRef", "workloadName") for group in (*own_composites, *own_groups)}
@@ -112,7 +112,7 @@ def key(group: Object) -> str:
 def named(view: View, clique: ExpectedClique) -> set[str]:
     """Return the names of the PodGroups that the pods of a clique name. An empty string stands for pods that do not
     name a PodGroup."""
-    return {group_of(pod) for pod in predicates.pods_of(view, clique.name)}
+    return {pod_group_name(pod) for pod in predicates.pods_of(view, clique.name)}
 
 
 def leaf_of(view: View, clique: ExpectedClique) -> Object:

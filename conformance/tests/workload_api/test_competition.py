@@ -17,26 +17,26 @@ class TwoGangsForOneRoom(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "rivals")
         self.gangs = [Leaf("a", pods=2, minimum=2), Leaf("b", pods=2, minimum=2)]
-        self.bench.nodes(1, 1, 1)
-        self.bench.groups(*self.gangs)
+        self.bench.add_nodes(1, 1, 1)
+        self.bench.create_groups(*self.gangs)
         for gang in self.gangs:
-            self.bench.pods(gang, gated=True)
+            self.bench.create_pods(gang, gated=True)
         for index in range(2):
             for gang in self.gangs:
                 self.bench.ungate(gang, index)
         winner = env.wait_for("one gang bound", self._winner)
         [self.loser] = [gang for gang in self.gangs if gang is not winner]
-        self.bench.plain("single")
-        env.wait_for("single Pod bound", self.bench.running("single"))
-        self.bench.witness()
+        self.bench.create_plain_pod("single")
+        env.wait_for("single Pod bound", self.bench.are_running("single"))
+        self.bench.bind_witness()
         env.mark("the other has waited")
         for index in range(2):
-            self.bench.lose(winner, index)
+            self.bench.delete_pod(winner, index)
         env.wait_for("the other gang bound", self.bench.all_bound(self.loser))
 
     def _winner(self, view: View) -> Leaf | Unmet:
         bound = [gang for gang in self.gangs if self.bench.all_bound(gang)(view)]
-        return bound[0] if bound else Unmet(f"bound are {self.bench.bound(view, *self.gangs)} of a and b")
+        return bound[0] if bound else Unmet(f"bound are {self.bench.bound_counts(view, *self.gangs)} of a and b")
 
 
 class UnevenNodes(Scene):
@@ -44,7 +44,7 @@ class UnevenNodes(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "uneven"), Leaf("g", pods=7, minimum=7)
-        self.bench.nodes(1, 3, 2, 1)
+        self.bench.add_nodes(1, 3, 2, 1)
         self.bench.submit(self.gang)
         env.wait_for("whole gang bound", self.bench.all_bound(self.gang))
 
@@ -55,16 +55,16 @@ class OlderPodsFirst(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "ages"), Leaf("g", pods=4, minimum=2)
-        self.bench.nodes(1, 1)
-        self.bench.groups(self.gang)
-        self.bench.pods(self.gang, first=2, count=2, gated=True)
+        self.bench.add_nodes(1, 1)
+        self.bench.create_groups(self.gang)
+        self.bench.create_pods(self.gang, first=2, count=2, gated=True)
         env.wait_for("a second later", lambda view: len(self.bench.live_pods(view, self.gang)) == 2)
         env.quiet(2.2, real=True)
-        self.bench.pods(self.gang, first=0, count=2, gated=True)
+        self.bench.create_pods(self.gang, first=0, count=2, gated=True)
         for index in range(4):
             self.bench.ungate(self.gang, index)
         env.wait_for("minimum bound", self.bench.has_bound((self.gang, 2)))
-        self.bench.witness()
+        self.bench.bind_witness()
         env.mark("at rest")
 
 
@@ -74,15 +74,15 @@ class HopelessGang(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "hopeless")
-        self.bench.classes(1, 10)
+        self.bench.create_priority_classes(1, 10)
         self.gang = Leaf("g", pods=3, minimum=3, priority="conformance-10")
-        self.bench.nodes(1, 1)
+        self.bench.add_nodes(1, 1)
         for victim in ("x", "y"):
-            self.bench.plain(victim, priority="conformance-1")
-        env.wait_for("low Pods bound", self.bench.running("x", "y"))
+            self.bench.create_plain_pod(victim, priority="conformance-1")
+        env.wait_for("low Pods bound", self.bench.are_running("x", "y"))
         self.bench.submit(self.gang)
-        env.wait_for("gang tried", self.bench.says("pods", "g-0", "False/Unschedulable"))
-        self.bench.witness()
+        env.wait_for("gang tried", self.bench.has_reason("pods", "g-0", "False/Unschedulable"))
+        self.bench.bind_witness()
         env.mark("at rest")
 
 
@@ -105,7 +105,7 @@ def test_equal_pods_are_placed_where_they_fit(run: Recorded[UnevenNodes]) -> Non
 @requirement("WAPI-015")
 def test_older_pods_of_a_gang_are_placed_first(run: Recorded[OlderPodsFirst]) -> None:
     run.given("minimum bound")
-    bound = [name for name in (f"g-{i}" for i in range(4)) if run.scene.bench.runs(run.at("at rest"), name)]
+    bound = [name for name in (f"g-{i}" for i in range(4)) if run.scene.bench.is_running(run.at("at rest"), name)]
     run.expect("the bound Pods", ["g-2", "g-3"], bound)
 
 
@@ -124,7 +124,7 @@ def test_nobody_is_evicted_in_vain(run: Recorded[HopelessGang]) -> None:
     run.given("gang tried")
     run.always(
         "the low Pods run",
-        run.scene.bench.running("x", "y"),
+        run.scene.bench.are_running("x", "y"),
         after="low Pods bound",
         until="at rest",
     )

@@ -14,15 +14,15 @@ class GangWithoutRoom(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "short"), Leaf("g", pods=3, minimum=3)
-        self.bench.nodes(1, 1)
+        self.bench.add_nodes(1, 1)
         self.bench.submit(self.gang)
-        env.settle("the gang says that it waits", self.bench.says("podgroups", "g", UNSCHEDULABLE))
-        env.settle("its Pods say that they wait", self.bench.says("pods", "g-0", UNSCHEDULABLE))
-        self.bench.witness()
+        env.settle("the gang says that it waits", self.bench.has_reason("podgroups", "g", UNSCHEDULABLE))
+        env.settle("its Pods say that they wait", self.bench.has_reason("pods", "g-0", UNSCHEDULABLE))
+        self.bench.bind_witness()
         env.mark("tried")
-        self.bench.nodes(1)
+        self.bench.add_nodes(1)
         env.wait_for("whole gang bound", self.bench.all_bound(self.gang))
-        env.settle("the gang says that it is placed", self.bench.says("podgroups", "g", PLACED))
+        env.settle("the gang says that it is placed", self.bench.has_reason("podgroups", "g", PLACED))
 
 
 class GangWithRoomForItsMinimum(Scene):
@@ -30,12 +30,12 @@ class GangWithRoomForItsMinimum(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "extras"), Leaf("g", pods=4, minimum=2)
-        self.bench.nodes(1, 1)
+        self.bench.add_nodes(1, 1)
         self.bench.submit(self.gang)
         env.wait_for("minimum bound", self.bench.has_bound((self.gang, 2)))
-        self.bench.witness()
+        self.bench.bind_witness()
         env.mark("extras tried")
-        self.bench.nodes(1, 1)
+        self.bench.add_nodes(1, 1)
         env.wait_for("extras bound", self.bench.all_bound(self.gang))
 
 
@@ -46,17 +46,17 @@ class IncompleteGangs(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.groupless, self.podless = Bench(env, "groupless"), Bench(env, "podless")
         self.early, self.gang = Leaf("g", pods=2, minimum=2), Leaf("g", pods=3, minimum=3)
-        self.groupless.nodes(1, 1)
-        self.podless.nodes(1, 1, 1)
-        self.groupless.pods(self.early)
-        self.podless.groups(self.gang)
-        self.podless.pods(self.gang, count=2)
-        self.groupless.witness()
-        self.podless.witness()
+        self.groupless.add_nodes(1, 1)
+        self.podless.add_nodes(1, 1, 1)
+        self.groupless.create_pods(self.early)
+        self.podless.create_groups(self.gang)
+        self.podless.create_pods(self.gang, count=2)
+        self.groupless.bind_witness()
+        self.podless.bind_witness()
         env.mark("incomplete")
-        self.groupless.groups(self.early)
+        self.groupless.create_groups(self.early)
         env.wait_for("bound with their PodGroup", self.groupless.all_bound(self.early))
-        self.podless.pods(self.gang, first=2, count=1)
+        self.podless.create_pods(self.gang, first=2, count=1)
         env.wait_for("bound with the last Pod", self.podless.all_bound(self.gang))
 
 

@@ -20,11 +20,11 @@ class GangsWithOneExtraPod(Scene):
         self.gang = Leaf("g", pods=3, minimum=2)
         self.benches = [Bench(env, f"copy{number}") for number in range(COPIES)]
         for bench in self.benches:
-            bench.nodes(1, 1)
+            bench.add_nodes(1, 1)
         for bench in self.benches:
             bench.submit(self.gang)
         env.wait_for("minimums bound", lambda view: all(b.has_bound((self.gang, 2))(view) for b in self.benches))
-        self.benches[-1].witness()
+        self.benches[-1].bind_witness()
         env.mark("extras tried")
 
 
@@ -35,22 +35,22 @@ class ChangedMinimum(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.waiting, self.running = Bench(env, "waiting"), Bench(env, "running")
         self.gang, self.pair = Leaf("g", pods=4, minimum=4), Leaf("g", pods=2, minimum=2)
-        self.waiting.nodes(1, 1)
-        self.running.nodes(1, 1)
+        self.waiting.add_nodes(1, 1)
+        self.running.add_nodes(1, 1)
         self.running.submit(self.pair)
         env.wait_for("pair bound", self.running.all_bound(self.pair))
         self.waiting.submit(self.gang)
-        self.waiting.witness()
+        self.waiting.bind_witness()
         env.mark("minimum lowered")
         self._minimum(env, self.running, 3)
         self._minimum(env, self.waiting, 2)
-        self.waiting.nodes(1)  # makes the scheduler retry the gang, which a change of minCount need not do
+        self.waiting.add_nodes(1)  # makes the scheduler retry the gang, which a change of minCount need not do
         env.wait_for("lower minimum bound", self.waiting.has_bound((self.gang, 2)))
-        self.running.witness()
+        self.running.bind_witness()
         env.mark("minimum raised")
 
     def _minimum(self, env: SceneEnvironment, bench: Bench, minimum: int) -> None:
-        env.patch("podgroups", bench.place.name("g"), {"spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}}})
+        env.patch("podgroups", bench.target.name("g"), {"spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}}})
 
 
 class DeletedPodGroup(Scene):
@@ -59,16 +59,16 @@ class DeletedPodGroup(Scene):
     def play(self, env: SceneEnvironment) -> None:
         require_own_control_plane(env)
         self.bench, self.gang = Bench(env, "deleted"), Leaf("g", pods=2, minimum=2)
-        self.group = self.bench.place.name("g")
-        self.bench.nodes(1, 1)
+        self.group = self.bench.target.name("g")
+        self.bench.add_nodes(1, 1)
         self.bench.submit(self.gang)
         env.wait_for("gang bound", self.bench.all_bound(self.gang))
         env.delete("podgroups", self.group)
-        self.bench.lose(self.gang, 0)
-        env.wait_for("one Pod left", lambda view: view.get("pods", self.bench.place.name("g", 0)) is None)
-        self.bench.witness()
+        self.bench.delete_pod(self.gang, 0)
+        env.wait_for("one Pod left", lambda view: view.get("pods", self.bench.target.name("g", 0)) is None)
+        self.bench.bind_witness()
         env.mark("still a Pod")
-        self.bench.lose(self.gang, 1)
+        self.bench.delete_pod(self.gang, 1)
         env.wait_for("PodGroup gone", lambda view: view.get("podgroups", self.group) is None)
 
 
@@ -77,13 +77,13 @@ class UnknownWorkload(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "unknown"), Leaf("g", pods=2, minimum=2)
-        self.bench.nodes(1, 1)
-        pod_group = group(self.gang, self.bench.place)
+        self.bench.add_nodes(1, 1)
+        pod_group = group(self.gang, self.bench.target)
         pod_group["spec"]["workloadRef"] = {"workloadName": "nowhere", "templateName": "none"}
         self.answer = env.dry_run.ask(env.dry_run.create(pod_group))
         env.mark("asked")
         env.create(pod_group)
-        self.bench.pods(self.gang)
+        self.bench.create_pods(self.gang)
         env.wait_for("gang bound", self.bench.all_bound(self.gang))
 
 
@@ -91,7 +91,7 @@ class UnknownWorkload(Scene):
 def test_a_placed_gang_never_says_again_that_it_is_not(run: Recorded[GangsWithOneExtraPod]) -> None:
     run.given("minimums bound")
 
-    names = [bench.place.name("g") for bench in run.scene.benches]
+    names = [bench.target.name("g") for bench in run.scene.benches]
     view, initially_scheduled, fallen = run.at("extras tried"), set[str](), dict.fromkeys(names, False)
     for record in run.until("extras tried").records("podgroups"):
         status = condition_is(record.object, INITIALLY_SCHEDULED)

@@ -10,7 +10,7 @@ from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing.benches import BLOCK, RACK, Bench
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
-from conformance.testing.workload_groups import POD, Leaf, Tree
+from conformance.testing.workload_groups import POD_LABEL, Leaf, Tree
 
 
 class UnequalPods(Scene):
@@ -21,11 +21,11 @@ class UnequalPods(Scene):
         self.bench = Bench(env, "unequal")
         self.small, self.large = Leaf("g", pods=2, minimum=3), Leaf("g", pods=1, minimum=3, gpus=4)
         self.all = Leaf("g", pods=3, minimum=3)
-        self.bench.nodes(4, 2)
-        self.bench.groups(self.small)
-        self.bench.pods(self.small, gated=True)
+        self.bench.add_nodes(4, 2)
+        self.bench.create_groups(self.small)
+        self.bench.create_pods(self.small, gated=True)
         env.quiet(2.2, real=True)
-        self.bench.pods(self.large, first=2, gated=True)
+        self.bench.create_pods(self.large, first=2, gated=True)
         for index in range(3):
             self.bench.ungate(self.all, index)
         env.settle("gang bound", self.bench.all_bound(self.all), 5)
@@ -42,7 +42,7 @@ class MinimumsOfSiblings(Scene):
             leaves = [Leaf(f"{names[0]}-prefill", 4, 1), Leaf(f"{names[1]}-decode", 2, 1)]
             self.parts.append((Bench(env, f"{first}first", trees=True), Tree("root", leaves, minimum=2)))
         for bench, tree in self.parts:
-            bench.nodes(1, 1)
+            bench.add_nodes(1, 1)
             bench.submit(tree)
         for bench, tree in self.parts:
             minimums = [(leaf, 1) for leaf in tree.leaves]
@@ -57,8 +57,8 @@ class RacksOfTwoSizes(Scene):
         self.tree = Tree("root", [Leaf("a", 2, 2, key=RACK), Leaf("b", 3, 3, key=RACK)], minimum=2, key=BLOCK)
         self.benches = [Bench(env, f"racks{number}", trees=True) for number in range(8)]
         for bench in self.benches:
-            bench.nodes(1, 1, rack="small", block="one")
-            bench.nodes(1, 1, 1, rack="large", block="one")
+            bench.add_nodes(1, 1, rack="small", block="one")
+            bench.add_nodes(1, 1, 1, rack="large", block="one")
         for bench in self.benches:
             bench.submit(self.tree)
         env.settle("all trees bound", self._all, 5)
@@ -75,26 +75,26 @@ class ProtectedPod(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.gang = Leaf("g", pods=1, minimum=1, priority="conformance-10")
         self.benches = [Bench(env, f"budget{number}") for number in range(6)]
-        self.benches[0].classes(1, 10)
+        self.benches[0].create_priority_classes(1, 10)
         for bench in self.benches:
-            for pod, node in zip(("protected", "free"), bench.nodes(1, 1), strict=True):
-                bench.plain(pod, priority="conformance-1", node=node)
+            for pod, node in zip(("protected", "free"), bench.add_nodes(1, 1), strict=True):
+                bench.create_plain_pod(pod, priority="conformance-1", node=node)
             env.create(self._budget(bench))
         for bench in self.benches:
-            env.wait_for(f"Pods of {bench.name} run", bench.running("protected", "free"))
+            env.wait_for(f"Pods of {bench.name} run", bench.are_running("protected", "free"))
             bench.submit(self.gang)
         for bench in self.benches:
             env.wait_for(f"gang of {bench.name} bound", bench.all_bound(self.gang))
-        self.benches[-1].witness()
+        self.benches[-1].bind_witness()
         env.mark("at rest")
 
     def _budget(self, bench: Bench) -> dict[str, Any]:
-        name = bench.place.name("protected")
+        name = bench.target.name("protected")
         return {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
             "metadata": {"name": name},
-            "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {POD: name}}},
+            "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {POD_LABEL: name}}},
         }
 
 
@@ -113,5 +113,5 @@ def test_domains_of_siblings_are_chosen_together(run: Recorded[RacksOfTwoSizes])
 @requirement("WAPI-064")
 def test_pods_with_a_budget_are_evicted_last(run: Recorded[ProtectedPod]) -> None:
     view = run.at("at rest")
-    spared: Mapping[str, bool] = {bench.name: bench.runs(view, "protected") for bench in run.scene.benches}
+    spared: Mapping[str, bool] = {bench.name: bench.is_running(view, "protected") for bench in run.scene.benches}
     run.same("the protected Pod runs", dict.fromkeys(spared, True), spared)

@@ -31,17 +31,17 @@ class ExtrasThatEvict(Scene):
         children = [Leaf("a-one", 1, 1, priority=HIGH), Leaf("b-many", 3, 1, priority=HIGH)]
         tree = Tree("root", children, 2, priority=HIGH)
         benches = [Bench(env, f"evicting{number}", trees=True) for number in range(COPIES)]
-        benches[0].classes(1, 10)
+        benches[0].create_priority_classes(1, 10)
         for bench in benches:
-            nodes = bench.nodes(1, 1, 1, 1)
+            nodes = bench.add_nodes(1, 1, 1, 1)
             for pod, node in zip("xy", nodes[2:], strict=True):
-                bench.plain(pod, priority=LOW, node=node)
+                bench.create_plain_pod(pod, priority=LOW, node=node)
         env.wait_for(
-            "low Pods run", all_benches(benches, lambda bench, view: all(bench.runs(view, pod) for pod in "xy"))
+            "low Pods run", all_benches(benches, lambda bench, view: all(bench.is_running(view, pod) for pod in "xy"))
         )
         for bench in benches:
             bench.submit(tree)
-        evicted = all_benches(benches, lambda bench, view: not any(bench.runs(view, pod) for pod in "xy"))
+        evicted = all_benches(benches, lambda bench, view: not any(bench.is_running(view, pod) for pod in "xy"))
         env.wait_for("low Pods evicted", evicted)
         env.settle(
             "trees bound", all_benches(benches, lambda bench, view: bool(bench.all_bound(tree)(view))), 15, real=True
@@ -58,14 +58,18 @@ class LaterPodsOfABasicGroup(Scene):
         benches = [Bench(env, f"later{number}") for number in range(COPIES)]
         for number, bench in enumerate(benches):
             for size in (2, 3) if number % 2 else (3, 2):
-                bench.nodes(*[1] * size, rack=f"of-{size}")
+                bench.add_nodes(*[1] * size, rack=f"of-{size}")
         for bench in benches:
-            bench.groups(group)
-            bench.pods(group, count=2)
-        env.wait_for("first Pods bound", all_benches(benches, lambda bench, view: bench.bound(view, group) == (2,)))
+            bench.create_groups(group)
+            bench.create_pods(group, count=2)
+        env.wait_for(
+            "first Pods bound", all_benches(benches, lambda bench, view: bench.bound_counts(view, group) == (2,))
+        )
         for bench in benches:
-            bench.pods(group, first=2, count=1)
-        env.settle("all Pods bound", all_benches(benches, lambda bench, view: bench.bound(view, group) == (3,)), 5)
+            bench.create_pods(group, first=2, count=1)
+        env.settle(
+            "all Pods bound", all_benches(benches, lambda bench, view: bench.bound_counts(view, group) == (3,)), 5
+        )
 
 
 @requirement("WAPI-090", reaches="trees bound")

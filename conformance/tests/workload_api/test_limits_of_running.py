@@ -24,25 +24,25 @@ class RunningTrees(Scene):
         self.p, self.d = Leaf("p", 2, 2), Leaf("d", 1, 1)
         benches = (self.gated, self.short_tree, self.bereft)
         for bench in benches:
-            bench.nodes(1, 1, 1, 1)
+            bench.add_nodes(1, 1, 1, 1)
             bench.submit(Tree("root", [self.p, self.d], minimum=2))
         for bench in benches:
             env.wait_for(f"{bench.name} bound", bench.all_bound(self.p, self.d))
-        self.gated.pods(self.d, first=1, count=1, gated=True)
+        self.gated.create_pods(self.d, first=1, count=1, gated=True)
         self._lose(env, self.gated, "p-0")
         self._lose(env, self.short_tree, "p-0", "p-1")
         self._lose(env, self.bereft, "p-0", "p-1", "d-0")
-        env.delete("podgroups", self.bereft.place.name("p"))
-        self.gated.pods(self.p, first=2, count=1)
-        self.short_tree.pods(self.p, first=2, count=1)
-        self.short_tree.pods(self.d, first=1, count=1)
-        self.bereft.pods(self.d, first=1, count=1)
-        env.settle("bound beside a gated Pod", self.gated.running("p-2"), SHORT_WAIT)
-        env.settle("bound beside a short sibling", self.short_tree.running("d-1"), SHORT_WAIT)
-        env.settle("bound without its sibling", self.bereft.running("d-1"), SHORT_WAIT)
+        env.delete("podgroups", self.bereft.target.name("p"))
+        self.gated.create_pods(self.p, first=2, count=1)
+        self.short_tree.create_pods(self.p, first=2, count=1)
+        self.short_tree.create_pods(self.d, first=1, count=1)
+        self.bereft.create_pods(self.d, first=1, count=1)
+        env.settle("bound beside a gated Pod", self.gated.are_running("p-2"), SHORT_WAIT)
+        env.settle("bound beside a short sibling", self.short_tree.are_running("d-1"), SHORT_WAIT)
+        env.settle("bound without its sibling", self.bereft.are_running("d-1"), SHORT_WAIT)
 
     def _lose(self, env: SceneEnvironment, bench: Bench, *pods: str) -> None:
-        names = [bench.place.name(pod) for pod in pods]
+        names = [bench.target.name(pod) for pod in pods]
         for name in names:
             env.delete("pods", name)
         env.wait_for(f"{bench.name} has lost pods", lambda view: all(view.get("pods", name) is None for name in names))
@@ -54,12 +54,12 @@ class ExtrasThatPreempt(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "greedy", trees=True)
-        self.bench.classes(1, 10)
+        self.bench.create_priority_classes(1, 10)
         children = [Leaf("a-many", 3, 1, priority=HIGH), Leaf("b-one", 1, 1, priority=HIGH)]
         self.tree = Tree("root", children, 2, priority=HIGH)
-        for pod, node in zip("xy", self.bench.nodes(1, 1), strict=True):
-            self.bench.plain(pod, priority=LOW, node=node)
-        env.wait_for("nodes full", self.bench.running("x", "y"))
+        for pod, node in zip("xy", self.bench.add_nodes(1, 1), strict=True):
+            self.bench.create_plain_pod(pod, priority=LOW, node=node)
+        env.wait_for("nodes full", self.bench.are_running("x", "y"))
         self.bench.submit(self.tree)
         minimums = [(leaf, 1) for leaf in self.tree.leaves]
         env.settle("minimums bound", self.bench.has_bound(*minimums), SHORT_WAIT)

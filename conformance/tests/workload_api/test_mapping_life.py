@@ -37,7 +37,7 @@ class ServiceOnTooFewNodes(Scene):
         env.quiet(2, real=True)
         env.mark("tried")
         env.nodes("dgx-h100", 1)
-        env.wait_for("minimums bound", predicates.admitted(self.expected, self.gang))
+        env.wait_for("minimums bound", predicates.is_admitted(self.expected, self.gang))
         env.wait_for("extras bound", predicates.all_bound(self.cliques))
         env.settle("gang says so", _says(self.gang, Scheduled="True", Ready="True"))
 
@@ -55,7 +55,7 @@ class ScarceNodes(Scene):
         env.settle("gang is Initialized", _says(gang, Initialized="True"), 20)
         env.quiet(2, real=True)
         env.nodes("single", 10)
-        env.settle("minimums bound", predicates.admitted(expected_set, gang), 60)
+        env.settle("minimums bound", predicates.is_admitted(expected_set, gang), 60)
 
 
 class LostGroups(Scene):
@@ -131,7 +131,7 @@ class ScaledService(Scene):
 
     def _routers(self, count: int) -> Predicate:
         def check(view: View) -> bool | Unmet:
-            count_bound = predicates.bound(view, [self.router])[self.router.name]
+            count_bound = predicates.bound_counts(view, [self.router])[self.router.name]
             return count_bound == count or Unmet(f"{count_bound} of {count} routers are bound")
 
         return check

@@ -20,23 +20,23 @@ class VictimsOfGangs(Scene):
         self.gang = Leaf("g", pods=2, minimum=2, priority=HIGH)
         self.root = Tree("root", [Leaf("p", 1, 1, priority=HIGH), Leaf("d", 1, 1, priority=HIGH)], 2, priority=HIGH)
         self.free = Bench(env, "free")
-        self.flat.classes(1, 5, 10)
+        self.flat.create_priority_classes(1, 5, 10)
         for bench in (self.flat, self.tree):
-            bench.nodes(1, 1)
+            bench.add_nodes(1, 1)
             for pod in ("x", "y"):
-                bench.plain(pod, priority=LOW)
-        self.free.nodes(1, 1, 1)
-        self.free.plain("x", priority=LOW)
+                bench.create_plain_pod(pod, priority=LOW)
+        self.free.add_nodes(1, 1, 1)
+        self.free.create_plain_pod("x", priority=LOW)
         for bench, pods in ((self.flat, "xy"), (self.tree, "xy"), (self.free, "x")):
-            env.wait_for(f"low Pods of {bench.name} bound", bench.running(*pods))
+            env.wait_for(f"low Pods of {bench.name} bound", bench.are_running(*pods))
         self.flat.submit(self.gang)
         self.tree.submit(self.root)
         self.free.submit(self.gang)
         env.wait_for("gang bound", self.flat.all_bound(self.gang))
         env.wait_for("gang with free room bound", self.free.all_bound(self.gang))
-        self.free.witness()
+        self.free.bind_witness()
         env.mark("room was enough")
-        env.wait_for("tree has evicted", lambda view: self.tree.running("x", "y")(view) is not True)
+        env.wait_for("tree has evicted", lambda view: self.tree.are_running("x", "y")(view) is not True)
 
 
 class VictimsAsAWhole(Scene):
@@ -50,22 +50,22 @@ class VictimsAsAWhole(Scene):
         leaves = [Leaf(leaf_name, 1, 1, priority=LOW, disruption="all") for leaf_name in ("p", "d")]
         self.root = Tree("root", leaves, 2, priority=LOW, disruption="all")
         self.torn = Leaf("g", pods=2, minimum=2, priority=LOW, disruption="single")
-        self.whole.classes(1, 10)
+        self.whole.create_priority_classes(1, 10)
         self.parts: list[tuple[Bench, Root]] = [
             (self.whole, self.gang),
             (self.tree, self.root),
             (self.single, self.torn),
         ]
         for bench, victim in self.parts:
-            bench.nodes(1, 1)
+            bench.add_nodes(1, 1)
             bench.submit(victim)
         for bench, victim in self.parts:
             env.wait_for(f"{bench.name} bound", bench.all_bound(victim))
         for bench, _ in self.parts:
-            bench.plain("urgent", priority=HIGH)
+            bench.create_plain_pod("urgent", priority=HIGH)
         for bench, _ in self.parts:
-            env.wait_for(f"urgent Pod of {bench.name} bound", bench.running("urgent"))
-        self.single.witness()
+            env.wait_for(f"urgent Pod of {bench.name} bound", bench.are_running("urgent"))
+        self.single.bind_witness()
         env.mark("at rest")
 
 
@@ -77,18 +77,18 @@ class VictimsOfTwoPriorities(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.gang = Leaf("g", pods=1, minimum=1, priority=HIGH)
         self.benches = [Bench(env, f"{order}{copy}") for copy in range(COPIES) for order in ("lowfirst", "lowlast")]
-        self.benches[0].classes(1, 5, 10)
+        self.benches[0].create_priority_classes(1, 5, 10)
         for bench in self.benches:
             order = [("low", LOW), ("middle", MIDDLE)]
-            nodes = bench.nodes(1, 1)
+            nodes = bench.add_nodes(1, 1)
             for node, (pod, priority) in zip(nodes, order[:: 1 if "first" in bench.name else -1], strict=True):
-                bench.plain(pod, priority=priority, node=node)
+                bench.create_plain_pod(pod, priority=priority, node=node)
         for bench in self.benches:
-            env.wait_for(f"Pods of {bench.name} run", bench.running("low", "middle"))
+            env.wait_for(f"Pods of {bench.name} run", bench.are_running("low", "middle"))
             bench.submit(self.gang)
         for bench in self.benches:
             env.wait_for(f"gang of {bench.name} bound", bench.all_bound(self.gang))
-        self.benches[-1].witness()
+        self.benches[-1].bind_witness()
         env.mark("at rest")
 
 
@@ -106,32 +106,34 @@ def test_a_tree_evicts_pods_of_lower_priority(run: Recorded[VictimsOfGangs]) -> 
 @requirement("WAPI-032")
 def test_a_gang_that_fits_evicts_nobody(run: Recorded[VictimsOfGangs]) -> None:
     run.given("gang with free room bound")
-    run.always("the low Pod runs", run.scene.free.running("x"), after="low Pods of free bound", until="room was enough")
+    run.always(
+        "the low Pod runs", run.scene.free.are_running("x"), after="low Pods of free bound", until="room was enough"
+    )
 
 
 @requirement("WAPI-033")
 def test_a_gang_is_evicted_as_a_whole(run: Recorded[VictimsAsAWhole]) -> None:
     run.given("whole bound", "urgent Pod of whole bound")
-    run.expect("its bound Pods", (0,), run.scene.whole.bound(run.at("at rest"), run.scene.gang))
+    run.expect("its bound Pods", (0,), run.scene.whole.bound_counts(run.at("at rest"), run.scene.gang))
 
 
 @requirement("WAPI-034")
 def test_a_tree_is_evicted_as_a_whole(run: Recorded[VictimsAsAWhole]) -> None:
     """The pod of high priority needs one of the two nodes. The pod on the other node must be evicted as well."""
     run.given("tree bound", "urgent Pod of tree bound")
-    run.expect("its bound Pods", (0, 0), run.scene.tree.bound(run.at("at rest"), *run.scene.root.leaves))
+    run.expect("its bound Pods", (0, 0), run.scene.tree.bound_counts(run.at("at rest"), *run.scene.root.leaves))
 
 
 @requirement("WAPI-035")
 def test_the_lowest_priority_is_evicted_first(run: Recorded[VictimsOfTwoPriorities]) -> None:
     run.given(*(f"gang of {bench.name} bound" for bench in run.scene.benches))
     view = run.at("at rest")
-    running = {bench.name: bench.runs(view, "middle") for bench in run.scene.benches}
+    running = {bench.name: bench.is_running(view, "middle") for bench in run.scene.benches}
     run.same("the Pod of priority 5 runs", dict.fromkeys(running, True), running)
 
 
 @requirement("WAPI-060")
 def test_a_gang_is_not_torn_by_eviction(run: Recorded[VictimsAsAWhole]) -> None:
     run.given("single bound", "urgent Pod of single bound")
-    [bound] = run.scene.single.bound(run.at("at rest"), run.scene.torn)
+    [bound] = run.scene.single.bound_counts(run.at("at rest"), run.scene.torn)
     run.expect("its bound Pods, of which two are required", 0, bound)

@@ -23,19 +23,19 @@ class OddPriorities(Scene):
         self.group_only = Bench(env, "grouponly"), Leaf("g", pods=2, minimum=2, priority=TEN, pod_priority="")
         self.pods_only = Bench(env, "podsonly"), Leaf("g", pods=2, minimum=2, pod_priority=TEN)
         self.parts = [self.group_only, self.pods_only]
-        self.group_only[0].classes(10)
+        self.group_only[0].create_priority_classes(10)
         for bench, gang in self.parts:
-            bench.nodes(1, 1)
+            bench.add_nodes(1, 1)
             bench.submit(gang)
         for bench, _ in self.parts:
-            env.settle(f"Pods of {bench.name} say so", bench.says("pods", "g-0", REFUSED))
-            env.settle(f"PodGroup of {bench.name} says so", bench.says("podgroups", "g", REFUSED))
-            bench.witness()
+            env.settle(f"Pods of {bench.name} say so", bench.has_reason("pods", "g-0", REFUSED))
+            env.settle(f"PodGroup of {bench.name} says so", bench.has_reason("podgroups", "g", REFUSED))
+            bench.bind_witness()
         env.mark("tried")
         env.settle("events say so", self._warned, 10)
         for bench, _ in self.parts:
-            env.settle(f"Pods of {bench.name} say why", bench.says("pods", "g-0", ERROR))
-            env.settle(f"PodGroup of {bench.name} says why", bench.says("podgroups", "g", ERROR))
+            env.settle(f"Pods of {bench.name} say why", bench.has_reason("pods", "g-0", ERROR))
+            env.settle(f"PodGroup of {bench.name} says why", bench.has_reason("podgroups", "g", ERROR))
 
     def _warned(self, view: View) -> bool | Unmet:
         objects_with_event = {
@@ -43,7 +43,7 @@ class OddPriorities(Scene):
             for event in view.list("events")
             if text(event, "reason") == "FailedScheduling"
         }
-        group = {bench.name: {bench.place.name("g", *n) for n in ((), (0,), (1,))} for bench, _ in self.parts}
+        group = {bench.name: {bench.target.name("g", *n) for n in ((), (0,), (1,))} for bench, _ in self.parts}
         missing = [bench_name for bench_name, names in group.items() if not names & objects_with_event]
         return not missing or Unmet(f"no event FailedScheduling is about the PodGroup of {missing[0]} or its Pods")
 
@@ -54,11 +54,11 @@ class RootWithoutClass(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "rootless", trees=True)
         self.tree = Tree("root", [Leaf("p", 1, 1, priority=TEN), Leaf("d", 1, 1, priority=TEN)], minimum=2)
-        self.bench.classes(10)
-        self.bench.nodes(1, 1)
+        self.bench.create_priority_classes(10)
+        self.bench.add_nodes(1, 1)
         self.bench.submit(self.tree)
-        env.settle("Pods say so", self.bench.says("pods", "p-0", ERROR))
-        self.bench.witness()
+        env.settle("Pods say so", self.bench.has_reason("pods", "p-0", ERROR))
+        self.bench.bind_witness()
         env.mark("tried")
 
 
@@ -71,10 +71,10 @@ class DefaultClass(Scene):
     def play(self, env: SceneEnvironment) -> None:
         require_own_control_plane(env)
         bench = Bench(env, "default")
-        bench.create_class({"metadata": {"name": DEFAULT}, "value": 7, "globalDefault": True})
-        bench.nodes(1)
-        bench.witness()  # API servers learn of new classes through a watch
-        self.answer = env.dry_run.ask(env.dry_run.create(group(Leaf("g", pods=2, minimum=2), bench.place)))
+        bench.create_priority_class({"metadata": {"name": DEFAULT}, "value": 7, "globalDefault": True})
+        bench.add_nodes(1)
+        bench.bind_witness()  # API servers learn of new classes through a watch
+        self.answer = env.dry_run.ask(env.dry_run.create(group(Leaf("g", pods=2, minimum=2), bench.target)))
         env.mark("asked")
         env.delete("priorityclasses", DEFAULT)
 
@@ -88,20 +88,20 @@ class MixedSchedulers(Scene):
         self.gang = Leaf("g", pods=2, minimum=2)
         self.odd = Leaf("g", pods=1, minimum=2, scheduler=SECOND_SCHEDULER)
         for bench in (self.mixed, self.late_bench):
-            bench.nodes(1, 1, 1)
+            bench.add_nodes(1, 1, 1)
         self.mixed.require_scheduler(SECOND_SCHEDULER)
-        self.mixed.groups(self.gang)
-        self.mixed.pods(self.odd, first=2, gated=True)
-        self.mixed.pods(self.gang, gated=True)
+        self.mixed.create_groups(self.gang)
+        self.mixed.create_pods(self.odd, first=2, gated=True)
+        self.mixed.create_pods(self.gang, gated=True)
         # The pod of the other scheduler comes first, because the other pods alone are a gang that may be bound.
         for index in (2, 0, 1):
             self.mixed.ungate(self.gang, index)
         self.late_bench.submit(self.gang)
         env.wait_for("minimum bound", self.late_bench.has_bound((self.gang, 2)))
         env.settle("placed PodGroup says so", self._placed)
-        self.late_bench.pods(self.odd, first=2)
+        self.late_bench.create_pods(self.odd, first=2)
         for bench in (self.mixed, self.late_bench):
-            bench.witness()
+            bench.bind_witness()
         env.mark("tried")
 
     def _placed(self, view: View) -> bool | Unmet:
@@ -115,22 +115,22 @@ class NoPreemption(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.never, self.both = Bench(env, "never"), Bench(env, "both")
-        self.never.classes(1, 10)
-        self.never.create_class({"metadata": {"name": NEVER}, "value": 10, "preemptionPolicy": "Never"})
+        self.never.create_priority_classes(1, 10)
+        self.never.create_priority_class({"metadata": {"name": NEVER}, "value": 10, "preemptionPolicy": "Never"})
         self.gang = Leaf("g", pods=1, minimum=1, priority=NEVER)
         self.pair = Leaf("g", pods=1, minimum=2, priority=TEN)
         self.odd = Leaf("g", pods=1, minimum=2, priority=NEVER)
-        self.never.nodes(1)
-        self.both.nodes(1, 1)
-        self.never.plain("victim", priority="conformance-1")
-        env.wait_for("low Pod bound", self.never.running("victim"))
+        self.never.add_nodes(1)
+        self.both.add_nodes(1, 1)
+        self.never.create_plain_pod("victim", priority="conformance-1")
+        env.wait_for("low Pod bound", self.never.are_running("victim"))
         self.never.submit(self.gang)
-        self.both.groups(self.pair)
-        self.both.pods(self.pair)
-        self.both.pods(self.odd, first=1)
-        env.settle("Pods of two policies say so", self.both.says("pods", "g-0", ERROR))
-        self.never.witness()
-        self.both.witness()
+        self.both.create_groups(self.pair)
+        self.both.create_pods(self.pair)
+        self.both.create_pods(self.odd, first=1)
+        env.settle("Pods of two policies say so", self.both.has_reason("pods", "g-0", ERROR))
+        self.never.bind_witness()
+        self.both.bind_witness()
         env.mark("tried")
 
 
@@ -140,7 +140,7 @@ class DisruptionOfBasicGroups(Scene):
     def play(self, env: SceneEnvironment) -> None:
         require_own_control_plane(env)
         bench = Bench(env, "modes")
-        self.answer = env.dry_run.ask(env.dry_run.create(group(Leaf("g", pods=1, disruption="all"), bench.place)))
+        self.answer = env.dry_run.ask(env.dry_run.create(group(Leaf("g", pods=1, disruption="all"), bench.target)))
         env.mark("asked")
 
 
@@ -193,14 +193,14 @@ def test_pods_of_two_schedulers_are_not_placed(run: Recorded[MixedSchedulers]) -
 def test_a_late_pod_of_another_scheduler_changes_nothing(run: Recorded[MixedSchedulers]) -> None:
     run.given("minimum bound", "placed PodGroup says so")
     bench, view = run.scene.late_bench, run.at("tried")
-    run.expect("the late Pod is bound", False, bench.runs(view, "g-2"))
+    run.expect("the late Pod is bound", False, bench.is_running(view, "g-2"))
     status = bench.reason(view, "podgroups", "g").partition("/")[0]
     run.expect("PodGroupInitiallyScheduled of the PodGroup", "True", status)
 
 
 @requirement("WAPI-026")
 def test_a_gang_that_must_not_preempt_evicts_nobody(run: Recorded[NoPreemption]) -> None:
-    run.always("the low Pod runs", run.scene.never.running("victim"), after="low Pod bound", until="tried")
+    run.always("the low Pod runs", run.scene.never.are_running("victim"), after="low Pod bound", until="tried")
 
 
 @requirement("WAPI-027")

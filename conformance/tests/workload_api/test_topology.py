@@ -19,17 +19,17 @@ class GangsInRacks(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.wide, self.narrow = Bench(env, "wide"), Bench(env, "narrow")
         self.gang = Leaf("g", pods=3, minimum=3, key=RACK)
-        self.wide.nodes(1, 1, rack="a")
-        self.wide.nodes(1, 1, 1, rack="b")
-        self.narrow.nodes(1, 1, rack="a")
-        self.narrow.nodes(1, 1, rack="b")
-        self.narrow.nodes(1)
+        self.wide.add_nodes(1, 1, rack="a")
+        self.wide.add_nodes(1, 1, 1, rack="b")
+        self.narrow.add_nodes(1, 1, rack="a")
+        self.narrow.add_nodes(1, 1, rack="b")
+        self.narrow.add_nodes(1)
         for bench in (self.wide, self.narrow):
             bench.submit(self.gang)
         env.wait_for("gang bound", self.wide.all_bound(self.gang))
-        self.narrow.witness()
+        self.narrow.bind_witness()
         env.mark("tried")
-        self.narrow.nodes(1, rack="b")
+        self.narrow.add_nodes(1, rack="b")
         env.wait_for("gang bound in the larger rack", self.narrow.all_bound(self.gang))
 
 
@@ -40,26 +40,26 @@ class MorePodsInARack(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "more")
         self.gang, self.all = Leaf("g", pods=2, minimum=2, key=RACK), Leaf("g", pods=3, minimum=2, key=RACK)
-        [first, _] = self.bench.nodes(1, 1, rack="a")
+        [first, _] = self.bench.add_nodes(1, 1, rack="a")
         self.bench.submit(self.gang)
         env.wait_for("gang bound", self.bench.all_bound(self.gang))
-        self.bench.nodes(1, 1, rack="b")
-        self.bench.pods(self.gang, first=2, count=1)
-        self.bench.witness("one")
+        self.bench.add_nodes(1, 1, rack="b")
+        self.bench.create_pods(self.gang, first=2, count=1)
+        self.bench.bind_witness("one")
         env.mark("extra tried")
         view = env.history.view()
         [lost] = [i for i in range(2) if self._node(view, i) == first]
-        self.bench.lose(self.gang, lost)
-        env.wait_for("Pod gone", lambda v: v.get("pods", self.bench.place.name("g", lost)) is None)
-        self.bench.plain("taker", node=first)
-        self.bench.pods(self.gang, first=3, count=1)
-        self.bench.witness("two")
+        self.bench.delete_pod(self.gang, lost)
+        env.wait_for("Pod gone", lambda v: v.get("pods", self.bench.target.name("g", lost)) is None)
+        self.bench.create_plain_pod("taker", node=first)
+        self.bench.create_pods(self.gang, first=3, count=1)
+        self.bench.bind_witness("two")
         env.mark("replacement tried")
-        self.bench.nodes(1, 1, rack="a")
+        self.bench.add_nodes(1, 1, rack="a")
         env.wait_for("all bound", self.bench.has_bound((self.all, 3)))
 
     def _node(self, view: View, index: int) -> str:
-        return str((view.get("pods", self.bench.place.name("g", index)) or {})["spec"]["nodeName"])
+        return str((view.get("pods", self.bench.target.name("g", index)) or {})["spec"]["nodeName"])
 
 
 class GangInTwoRacks(Scene):
@@ -67,15 +67,15 @@ class GangInTwoRacks(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "split"), Leaf("g", pods=3, minimum=2, key=RACK)
-        [a, _] = self.bench.nodes(1, 1, rack="a")
-        [b] = self.bench.nodes(1, rack="b")
-        self.bench.groups(self.gang)
-        for pod, node in zip(pods(self.gang, self.bench.place, count=2), (a, b), strict=True):
+        [a, _] = self.bench.add_nodes(1, 1, rack="a")
+        [b] = self.bench.add_nodes(1, rack="b")
+        self.bench.create_groups(self.gang)
+        for pod, node in zip(pods(self.gang, self.bench.target, count=2), (a, b), strict=True):
             env.create({**pod, "spec": {**pod["spec"], "nodeName": node}})
         env.wait_for("Pods in two racks", self.bench.has_bound((self.gang, 2)))
-        self.bench.pods(self.gang, first=2, count=1)
-        env.settle("third Pod says so", self.bench.says("pods", "g-2", ERROR))
-        self.bench.witness()
+        self.bench.create_pods(self.gang, first=2, count=1)
+        env.settle("third Pod says so", self.bench.has_reason("pods", "g-2", ERROR))
+        self.bench.bind_witness()
         env.mark("tried")
 
 
@@ -85,12 +85,12 @@ class PreemptionInARack(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "evicting")
-        self.bench.classes(1, 10, 20)
+        self.bench.create_priority_classes(1, 10, 20)
         self.gang = Leaf("g", pods=2, minimum=2, key=RACK, priority=HIGH)
         for rack, priority in (("a", "conformance-20"), ("b", LOW)):
-            for index, node in enumerate(self.bench.nodes(1, 1, rack=rack)):
-                self.bench.plain(f"{rack}{index}", priority=priority, node=node)
-        env.wait_for("racks full", self.bench.running("a0", "a1", "b0", "b1"))
+            for index, node in enumerate(self.bench.add_nodes(1, 1, rack=rack)):
+                self.bench.create_plain_pod(f"{rack}{index}", priority=priority, node=node)
+        env.wait_for("racks full", self.bench.are_running("a0", "a1", "b0", "b1"))
         self.bench.submit(self.gang)
         env.wait_for("gang bound", self.bench.all_bound(self.gang))
 
@@ -105,11 +105,11 @@ class TreeInABlock(Scene):
         self.tree = Tree("root", self.leaves, minimum=2, key=BLOCK)
         for block in ("one", "two"):
             for rack in ("a", "b"):
-                nodes = self.bench.nodes(1, 1, rack=f"{block}-{rack}", block=block)
+                nodes = self.bench.add_nodes(1, 1, rack=f"{block}-{rack}", block=block)
                 if (block, rack) == ("one", "a"):
                     for index, node in enumerate(nodes):
-                        self.bench.plain(f"taker{index}", node=node)
-        env.wait_for("rack full", self.bench.running("taker0", "taker1"))
+                        self.bench.create_plain_pod(f"taker{index}", node=node)
+        env.wait_for("rack full", self.bench.are_running("taker0", "taker1"))
         self.bench.submit(self.tree)
         env.wait_for("tree bound", self.bench.all_bound(self.tree))
 
@@ -144,7 +144,7 @@ def test_a_pod_of_a_gang_in_two_domains_says_why(run: Recorded[GangInTwoRacks]) 
 def test_a_gang_in_two_domains_is_an_error(run: Recorded[GangInTwoRacks]) -> None:
     """There is room for the third pod in both racks."""
     run.given("Pods in two racks")
-    run.expect("the third Pod is bound", False, run.scene.bench.runs(run.at("tried"), "g-2"))
+    run.expect("the third Pod is bound", False, run.scene.bench.is_running(run.at("tried"), "g-2"))
 
 
 @requirement("WAPI-043", reaches="gang bound")
@@ -152,7 +152,7 @@ def test_a_gang_evicts_within_its_domain(run: Recorded[PreemptionInARack]) -> No
     run.given("racks full")
     scene = run.scene
     run.expect("racks", 1, len(scene.bench.domains(run.at("gang bound"), scene.gang, RACK)))
-    high = [scene.bench.runs(run.at("gang bound"), pod) for pod in ("a0", "a1")]
+    high = [scene.bench.is_running(run.at("gang bound"), pod) for pod in ("a0", "a1")]
     run.expect("the Pods of high priority run", [True, True], high)
 
 

@@ -18,20 +18,20 @@ class TreesInParts(Scene):
         self.leaves = [Leaf("p", 2, 2), Leaf("d", 1, 1)]
         root = Tree("root", (), minimum=2)
         for bench in (self.rootless, self.childless):
-            bench.nodes(1, 1, 1)
+            bench.add_nodes(1, 1, 1)
         for leaf in self.leaves:
-            self.rootless.pods(leaf)
-            self.rootless.child(leaf, root)
-        self.childless.groups(root)
-        self.childless.child(self.leaves[0], root)
-        self.childless.pods(self.leaves[0])
+            self.rootless.create_pods(leaf)
+            self.rootless.create_child(leaf, root)
+        self.childless.create_groups(root)
+        self.childless.create_child(self.leaves[0], root)
+        self.childless.create_pods(self.leaves[0])
         for bench in (self.rootless, self.childless):
-            bench.witness()
+            bench.bind_witness()
         env.mark("incomplete")
-        self.rootless.groups(root)
+        self.rootless.create_groups(root)
         env.wait_for("bound with the root", self.rootless.all_bound(*self.leaves))
-        self.childless.child(self.leaves[1], root)
-        self.childless.pods(self.leaves[1])
+        self.childless.create_child(self.leaves[1], root)
+        self.childless.create_pods(self.leaves[1])
         env.wait_for("bound with the last child", self.childless.all_bound(*self.leaves))
 
 
@@ -47,29 +47,29 @@ class TreesWithoutRoom(Scene):
         self.three = Tree("root", [Leaf(f"r{index}", 2, 2) for index in range(3)], minimum=2)
         roles = [Tree("prefill", [Leaf("p", 4, 4)], minimum=1), Tree("decode", [Leaf("d", 2, 2)], minimum=1)]
         self.deep = Tree("root", roles, minimum=2)
-        self.pair.nodes(1, 1, 1, 1, 1)
-        self.replicas.nodes(1, 1, 1)
-        self.levels.nodes(1, 1, 1, 1, 1)
+        self.pair.add_nodes(1, 1, 1, 1, 1)
+        self.replicas.add_nodes(1, 1, 1)
+        self.levels.add_nodes(1, 1, 1, 1, 1)
         self.parts = [(self.pair, self.both), (self.replicas, self.three), (self.levels, self.deep)]
         for bench, tree in self.parts:
             bench.submit(tree)
         for bench, _ in self.parts:
-            bench.witness()
+            bench.bind_witness()
         env.mark("tried")
         for bench, _ in self.parts:
-            bench.nodes(1)
+            bench.add_nodes(1)
         env.wait_for("pair bound", self.pair.all_bound(self.both))
         env.wait_for("levels bound", self.levels.all_bound(self.deep))
         env.wait_for("two replicas bound", self._whole(2))
-        self.replicas.nodes(1)
-        self.replicas.witness("later")
+        self.replicas.add_nodes(1)
+        self.replicas.bind_witness("later")
         env.mark("third replica tried")
-        self.replicas.nodes(1)
+        self.replicas.add_nodes(1)
         env.wait_for("third replica bound", self._whole(3))
 
     def _whole(self, count: int) -> Predicate:
         def check(view: View) -> bool | Unmet:
-            bound = self.replicas.bound(view, *self.three.leaves)
+            bound = self.replicas.bound_counts(view, *self.three.leaves)
             return bound.count(2) >= count or Unmet(f"bound are {bound}, and {count} whole ones are wanted")
 
         return check
@@ -82,16 +82,16 @@ class TwoTreesForOneRoom(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "rivals", trees=True)
         self.trees = [Tree(name, [Leaf(f"{name}p", 2, 2), Leaf(f"{name}d", 2, 2)], minimum=2) for name in "ab"]
-        self.bench.nodes(1, 1, 1, 1)
-        self.bench.groups(*self.trees)
+        self.bench.add_nodes(1, 1, 1, 1)
+        self.bench.create_groups(*self.trees)
         for leaf in (leaf for tree in self.trees for leaf in tree.leaves):
-            self.bench.pods(leaf, gated=True)
+            self.bench.create_pods(leaf, gated=True)
         for leaves in zip(*(tree.leaves for tree in self.trees), strict=True):
             for index in range(2):
                 for leaf in leaves:
                     self.bench.ungate(leaf, index)
         env.wait_for("one tree bound", self._one)
-        self.bench.witness()
+        self.bench.bind_witness()
         env.mark("at rest")
 
     def _one(self, view: View) -> bool | Unmet:
@@ -122,11 +122,11 @@ def test_as_many_replicas_as_required_are_placed_whole(run: Recorded[TreesWithou
     run.always("no pod is bound", bench.none_bound(tree), until="tried")
     run.given("two replicas bound")
     run.expect(
-        "bound Pods of each replica", [0, 2, 2], sorted(bench.bound(run.at("third replica tried"), *tree.leaves))
+        "bound Pods of each replica", [0, 2, 2], sorted(bench.bound_counts(run.at("third replica tried"), *tree.leaves))
     )
 
 
 @requirement("WAPI-054", reaches="one tree bound")
 def test_of_two_trees_one_is_bound_whole(run: Recorded[TwoTreesForOneRoom]) -> None:
-    bound = [run.scene.bench.bound(run.at("at rest"), *tree.leaves) for tree in run.scene.trees]
+    bound = [run.scene.bench.bound_counts(run.at("at rest"), *tree.leaves) for tree in run.scene.trees]
     run.expect("bound Pods", [(0, 0), (2, 2)], sorted(bound))

@@ -101,8 +101,8 @@ def made_once(played: CrashRun) -> None:
 
 def replaced_once(played: CrashRun) -> None:
     span = Span(played.history, played.notes["since"], Step.now("end", played.history))
-    assert replay.created(span) == SIZES, f"{played.namespace}: created pods"
-    lacking = replay.lacking(span, SIZES)
+    assert replay.creation_counts(span) == SIZES, f"{played.namespace}: created pods"
+    lacking = replay.max_shortfalls(span, SIZES)
     assert max(lacking.values()) == 1, f"{played.namespace}: missing pods"
     assert {text(pod, "spec", "containers", 0, "image") for pod in played.history.view().list("pods")} == {
         "registry.example/main:second"

@@ -10,7 +10,7 @@ from typing import Any
 
 from conformance.grove import pods
 from conformance.grove.fields import condition, items, label, name, number, text
-from conformance.testing.benches import group_of
+from conformance.testing.benches import pod_group_name
 from toy_gangs.world import NAMESPACE, Object, World
 
 Placement = list[tuple[Object, str]]
@@ -60,7 +60,7 @@ class Scheduler:
         """Try once to place each waiting group and pod."""
         for one in [*self._roots(), *self.world.all("pods")]:
             if one["kind"] == "Pod":
-                if self._is_pending(one) and not group_of(one):
+                if self._is_pending(one) and not pod_group_name(one):
                     self._place_single(one)
             elif not self._place_group(one) and self.broken("a waiting gang blocks the queue"):
                 return
@@ -84,7 +84,7 @@ class Scheduler:
     def _members(self, group: Object) -> list[Object]:
         """Return the pods of a group and of all groups below it, oldest first."""
         if group["kind"] == "PodGroup":
-            return [pod for pod in self.world.all("pods") if group_of(pod) == name(group)]
+            return [pod for pod in self.world.all("pods") if pod_group_name(pod) == name(group)]
         return [pod for child in self._children(group) for pod in self._members(child)]
 
     def _leaves(self, group: Object) -> list[Object]:
@@ -253,7 +253,7 @@ class Scheduler:
 
     def _unit(self, pod: Object) -> list[Object]:
         """Return the bound pods of the highest group above a pod with the disruptionMode `all`, or the pod alone."""
-        unit, group = [pod], self.world.objects["podgroups"].get(group_of(pod))
+        unit, group = [pod], self.world.objects["podgroups"].get(pod_group_name(pod))
         while group is not None:
             if "all" in group["spec"].get("disruptionMode", {}):
                 unit = [member for member in self._members(group) if pods.is_bound(member)]

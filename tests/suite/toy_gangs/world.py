@@ -13,7 +13,7 @@ from conformance.grove.fields import name, terminating
 from conformance.history.log import CLUSTER, Log
 from conformance.history.record import ADDED, DELETED, MODIFIED
 from conformance.suite.scenes.dry_run import Reply
-from conformance.testing.benches import group_of
+from conformance.testing.benches import pod_group_name
 
 Object = dict[str, Any]
 NAMESPACE = "toy"
@@ -83,7 +83,7 @@ class World:
 
     def control(self) -> None:
         """Remove deleted PodGroups whose last pod is gone."""
-        occupied = {group_of(pod) for pod in self.all("pods")}
+        occupied = {pod_group_name(pod) for pod in self.all("pods")}
         for group in self.all("podgroups"):
             if terminating(group) and name(group) not in occupied:
                 self._delete("podgroups", group)
