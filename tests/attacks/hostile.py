@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
@@ -24,7 +23,12 @@ import psutil
 from conformance.cluster import users
 from kube.client import MERGE_PATCH
 from kube.errors import ApiError
-from tests.attacks import credentials, policies  # noqa: F401 - their modes
+from tests.attacks import (  # noqa: F401 - their modes
+    credentials,
+    keys,
+    large_objects,
+    policies,
+)
 from tests.attacks.helpers import (
     ADMISSION,
     MODES,
@@ -117,6 +121,33 @@ def kill_worker(kubeconfig: Path, folder: Path) -> None:
     wait_until(lambda: has_failed_check(folder))
     if parent is not None:
         parent.kill()
+
+
+@mode
+def kill_first_worker(kubeconfig: Path, folder: Path) -> None:
+    """After a failure, kill the suite's worker that started this program, but not the worker that replaces it."""
+    if not ledger_contains(folder, '"worker":"gw1"'):
+        kill_worker(kubeconfig, folder)
+
+
+@mode
+def kill_worker_early(kubeconfig: Path, folder: Path) -> None:
+    """Kill the suite's worker that started this program before any check."""
+    parent = supervisor().parent()
+    wait_until(lambda: ledger_contains(folder, '"phase":"recording"'))
+    if parent is not None:
+        parent.kill()
+
+
+@mode
+def suspend_worker(kubeconfig: Path, folder: Path) -> None:
+    """After a failure, suspend the suite's worker that started this program for 12 s."""
+    parent = supervisor().parent()
+    wait_until(lambda: has_failed_check(folder))
+    if parent is not None:
+        parent.suspend()
+        time.sleep(12)
+        parent.resume()
 
 
 @mode
@@ -230,60 +261,9 @@ def drip_response(kubeconfig: Path, folder: Path) -> None:
 
 
 @mode
-def nest_managed_fields(kubeconfig: Path, folder: Path) -> None:
-    """Nest the managed fields of each pod so deeply that no Python decoder can read them."""
-    changed_uids: set[str] = set()
-    levels = 1_200
-    fields = '{"f:a":' * levels + "{}" + "}" * levels
-    entry = (
-        '{"manager":"x","operation":"Update","apiVersion":"v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1"'
-    )
-    body = f'{{"metadata":{{"managedFields":[{entry},"fieldsV1":{fields}}}]}}}}'.encode()
-
-    def deepen(pod: Any) -> None:
-        metadata = pod["metadata"]
-        if metadata["uid"] not in changed_uids:
-            changed_uids.add(metadata["uid"])
-            patch(kubeconfig, f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}", body)
-
-    for_each_object(kubeconfig, "/api/v1/pods", deepen)
-
-
-@mode
 def print_repeated_letter(kubeconfig: Path, folder: Path) -> None:
     """Write a line for which some regular expressions take exponential time."""
     os.write(1, b"a" * 60 + b"!\n")
-
-
-@mode
-def print_kubeconfig(kubeconfig: Path, folder: Path) -> None:
-    """Print the kubeconfig unchanged, in JSON and in base64."""
-    content = kubeconfig.read_bytes()
-    os.write(
-        1, b"\n".join((content, json.dumps({"config": content.decode()}).encode(), base64.b64encode(content), b""))
-    )
-
-
-def read_private_key(kubeconfig: Path) -> bytes:
-    """Return this program's private key in PEM, as its kubeconfig contains it."""
-    [key] = re.findall(r"client-key-data: (\S+)", kubeconfig.read_text())
-    return base64.b64decode(key)
-
-
-@mode
-def print_key_with_prefixes(kubeconfig: Path, folder: Path) -> None:
-    """Print the private key line by line with a prefix, as a logger does, and also in hexadecimal and in base64."""
-    key = read_private_key(kubeconfig)
-    lines = b"".join(b"key: " + line + b"\n" for line in key.splitlines())
-    der = base64.b64decode(b"".join(key.splitlines()[1:-1]))
-    os.write(1, lines + b"\n".join((der.hex().encode(), base64.b64encode(der), base64.b64encode(key), b"")))
-
-
-@mode
-def print_key_in_pieces(kubeconfig: Path, folder: Path) -> None:
-    """Print the private key in lines that are too short to be recognized one by one."""
-    body = b"".join(read_private_key(kubeconfig).splitlines()[1:-1])
-    os.write(1, b"".join(b"key: %s\n" % body[offset : offset + 10] for offset in range(0, len(body), 10)))
 
 
 @mode
