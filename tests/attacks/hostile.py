@@ -28,6 +28,7 @@ from tests.attacks import (  # noqa: F401 - their modes
     keys,
     large_objects,
     policies,
+    servers,
 )
 from tests.attacks.helpers import (
     ADMISSION,
