@@ -27,6 +27,7 @@ from tests.attacks import (  # noqa: F401 - their modes
     credentials,
     keys,
     large_objects,
+    long_requests,
     policies,
     servers,
 )
