@@ -93,6 +93,14 @@ def mark_ready_by_heartbeats(kubeconfig: Path, folder: Path) -> None:
 
 
 @mode
+def replace_images(kubeconfig: Path, folder: Path) -> None:
+    """Make sets run other containers than users request, with a policy on new and updated sets."""
+    path = "/spec/template/cliques/0/spec/podSpec/containers/0/image"
+    rules = [rule("grove.io", "podcliquesets", "CREATE", "UPDATE")]
+    create_policy(kubeconfig, rules, json_patch_mutation(path, "example.com/hostile"))
+
+
+@mode
 def lengthen_delays(kubeconfig: Path, folder: Path) -> None:
     """Lengthen the termination delay that users request, with a policy on new sets."""
     condition = "has(object.spec.template.terminationDelay)"
