@@ -59,7 +59,7 @@ variants: $(READY)  ## prove that the suite lets each permitted difference of th
 	@$(BIN)/python -m mutants.permit $(ARGS)
 
 attacks: $(READY)  ## run the suite against a hostile implementation (ARGS="-k worker" for some of the attacks)
-	@$(BIN)/pytest tests/attacks/whole_runs.py tests/attacks/environments.py $(ARGS)
+	@$(BIN)/pytest $(addprefix tests/attacks/,whole_runs.py environments.py machines.py files.py) -n $(WORKERS) --durations 12 $(ARGS)
 
 overload: $(READY)  ## judge the reference beside busy loops while API servers stop for 20 s (ARGS="--outages 5 -- run --profile gang")
 	@$(BIN)/python -m tests.attacks.overload $(if $(ARGS),$(ARGS),-- run)

@@ -1,4 +1,5 @@
-"""Tests that a verdict does not depend on a run's environment: time zone, locale, proxies and limits of the shell.
+"""Tests that a verdict does not depend on a run's environment: time zone, locale, proxies, user and limits of the
+shell.
 
 Each test is a whole run on a cluster, so `make attacks` runs this file and `make test` does not.
 """
@@ -23,15 +24,20 @@ ENVIRONMENTS = {
     "narrow-terminal": {"COLUMNS": "20", "TERM": "dumb"},
     "proxies-that-do-not-answer": dict.fromkeys(PROXIES, "http://127.0.0.1:9"),
 }
-SHELLS = {"umask-000": "umask 000", "umask-077": "umask 077", "256-descriptors": "ulimit -n 256"}
+SHELLS = {
+    "umask-000": "umask 000",
+    "umask-077": "umask 077",
+    "256-descriptors": "ulimit -n 256",
+    "another-user": 'exec unshare --user --map-user 1000 --map-group 1000 "$@"',
+}
 
 
 def start_run(
-    folder: Path, environment: dict[str, str], shell: str = ":", state: str = "state"
+    folder: Path, environment: dict[str, str], shell: str = ":", state: str = "state", reports: str = "reports"
 ) -> subprocess.Popen[str]:
     """Start a run of one requirement from a shell that first executes the command `shell`."""
     command = [sys.executable, "-m", "conformance", "run", "--implementation", "reference", "--id", "CORE-006"]
-    command += ["--workers", "1", "--report-dir", str(folder / "reports")]
+    command += ["--workers", "1", "--report-dir", str(folder / reports)]
     return subprocess.Popen(
         ["sh", "-c", f'{shell}; exec "$@"', "sh", *command],
         env={**os.environ, "GROVE_CONFORMANCE_STATE": str(folder / state), **environment},
