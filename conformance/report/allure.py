@@ -54,11 +54,12 @@ SEVERITY = {
 
 PICTURE_TYPE = AttachmentType.SVG.mime_type
 MAX_PICTURE_BYTES = 4 << 20
-"""Maximum number of bytes that are read of a picture: another program may have replaced it by an endless file."""
+"""Maximum number of bytes that are read from a picture, because another program may have replaced it by an endless
+file."""
 
 
 def write(folder: Path, report: Report) -> None:
-    """Write the results. `folder` must be in the folder of the run. Raises HarnessError."""
+    """Write the results. `folder` must be in the folder of the run. Raises HarnessError if a file cannot be written."""
     try:
         logger = AllureFileLogger(folder)
         report_cases = cases.of(report)

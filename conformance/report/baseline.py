@@ -44,7 +44,7 @@ def unjudged(report: Report) -> list[str]:
 
 def _fails(result: Result) -> bool:
     """Return whether a decisive requirement does not hold: it failed (expectedly or not), or the implementation
-    prevented its judgement."""
+    prevented its judgment."""
     if not result.requirement.decides:
         return False
     blocked = result.outcome is Outcome.BLOCKED and result.cause == "implementation"

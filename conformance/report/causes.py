@@ -6,7 +6,7 @@ requirements have the same cause if
 - they cite the same defect of the specification, and more of the requirements that cite it failed than passed,
 - in the same history, they first deviate at the same record, or the same check failed with the same values,
 - a process of the implementation ended in the same way, or the implementation has done nothing at all,
-- the same installed webhook configurations had been removed by then.
+- the same installed webhook configurations had been removed by that time.
 
 Requirements that were not judged because such a failure ended their test are held up by the failure's cause.
 """
@@ -114,12 +114,14 @@ def stopped(observed: object) -> str:
 def _cause(results: list[Result], scores: Mapping[str, tuple[int, int]]) -> Cause:
     ordered = sorted(results, key=_leading)
     cited = Counter(row for result in ordered for row in result.requirement.source if row in scores)
-    ranked = sorted(cited, key=lambda row: (-cited[row], scores[row][1]))  # among equals, the one cited first
+    ranked = sorted(
+        cited, key=lambda row: (-cited[row], scores[row][1])
+    )  # if equal, the row with fewer passed requirements first
     return Cause(ordered, defects=tuple(ranked))
 
 
 def _leading(result: Result) -> tuple[bool, bool, str]:
-    """Return a sort key that puts the requirements first that say most about a cause: MUSTs, and requirements about
+    """Return a sort key that puts first the requirements that describe a cause best: MUSTs, then requirements about
     specific scenes."""
     entry = result.requirement
     return not entry.decides, entry.id.startswith(_GENERAL), entry.id

@@ -198,8 +198,8 @@ def _started(starts: Sequence[RunStarted]) -> RunStarted:
 
 
 def _elsewhere(starts: Sequence[RunStarted], plan: Mapping[str, Collection[str]]) -> dict[str, int]:
-    """Return how many tests outside the combined plan would judge each invariant. All shards left out the same tests;
-    otherwise, one run may have run tests that another one left out."""
+    """Return how many tests outside the combined plan would judge each invariant. The shards of a run all leave out the
+    same tests. Other runs may have run tests that one of them left out."""
     first = starts[0]
     if first.shard:
         return first.elsewhere

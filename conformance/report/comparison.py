@@ -43,7 +43,8 @@ LOSSES = frozenset({RequirementChange.NO_LONGER_CLAIMED, RequirementChange.NO_LO
 
 @dataclass(frozen=True)
 class Judged:
-    """A requirement in one report. `reason`: the first failed check, or why it was not judged."""
+    """A requirement in one report. `reason`: the first failed check, or the reason why the requirement was not
+    judged."""
 
     outcome: Outcome
     fails: bool = False

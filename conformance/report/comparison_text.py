@@ -31,7 +31,7 @@ def headline(comparison: Comparison) -> str:
 
 
 def _undecided(comparison: Comparison) -> list[str]:
-    """Return which of the two reports ("old", "new") have no verdict."""
+    """Return the names (`old`, `new`) of the compared reports that have no verdict."""
     return [name for name, side in (("old", comparison.old), ("new", comparison.new)) if side.verdict in NO_VERDICT]
 
 

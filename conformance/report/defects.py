@@ -1,4 +1,4 @@
-"""The upstream defects that the specification lists, to show which one a failure resembles."""
+"""The upstream defects that the specification lists. Reports show which defect a failure resembles."""
 
 from __future__ import annotations
 

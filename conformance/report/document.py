@@ -53,7 +53,7 @@ def digest(part: Document) -> str:
 
 
 def validate(content: Document) -> None:
-    """Check a report against its schema. Raises HarnessError."""
+    """Check a report against its schema. Raises HarnessError if the report violates the schema."""
     validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text("utf-8")))
     error = next(iter(sorted(validator.iter_errors(content), key=lambda e: list(map(str, e.absolute_path)))), None)
     if error is not None:
@@ -72,7 +72,8 @@ def as_json(content: Document) -> str:
 
 
 def write(path: Path, report: Report, evidence: str = "") -> Document:
-    """Check the report, then write it atomically: it is either absent or complete. Raises HarnessError."""
+    """Check the report, then write it atomically, so that it is either absent or complete. Raises HarnessError if the
+    report violates its schema or cannot be written."""
     content = document(report, evidence)
     validate(content)
     save(path, render(content))
@@ -80,7 +81,8 @@ def write(path: Path, report: Report, evidence: str = "") -> Document:
 
 
 def save(path: Path, text: str) -> None:
-    """Write a file to a run's folder, which is recreated if it has been removed. Raises HarnessError."""
+    """Write a file to a run's folder, which is recreated if it has been removed. Raises HarnessError if the file cannot
+    be written."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         disk.write(path, text)

@@ -20,8 +20,8 @@ FOLDERS = ("bundles", "ledger", "logs")
 OF_OTHERS = ("allure/history/", "allure/executor.json")
 """Files that CI systems add to the Allure results."""
 LONGEST = 1 << 30
-"""Maximum size in bytes of a file that is covered. A larger file may be sparse: it costs nothing to create, and hours
-to read."""
+"""Maximum size in bytes of a file that is covered. A larger file may be sparse, and would then take no time to create
+but hours to read."""
 MAX_NAMES = 20
 """Maximum number of names in one line."""
 _PIECE = 1 << 20

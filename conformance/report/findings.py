@@ -73,7 +73,8 @@ def ids(text: str) -> tuple[str, ...]:
 
 
 def read(pages: Iterable[Path]) -> list[Finding]:
-    """Read the findings in Markdown files and in folders of Markdown files. Raises UsageError."""
+    """Read the findings in Markdown files and in folders of Markdown files. Raises UsageError if a path does not exist
+    or a file cannot be read."""
     findings: list[Finding] = []
     for place in pages:
         if not place.exists():

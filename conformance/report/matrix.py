@@ -1,4 +1,4 @@
-"""The matrix: which profiles and requirements each implementation fulfils. Pure.
+"""The matrix of the profiles and requirements that each implementation fulfills. Pure.
 
 The runs of one version are merged: a requirement failed if it failed in any run; otherwise it has the outcome of the
 first run that judged it. A version has the roles that the suite did not have to supply in any of its runs. Operators

@@ -34,8 +34,8 @@ def markdown(matrix: Matrix) -> str:
 
 
 def summary(matrix: Matrix) -> str:
-    """Return a table with one line for the newest version of each implementation: the profiles that it fulfils, the
-    profiles that it does not fulfil, and the other profiles. Profiles that bind another role are left out."""
+    """Return a table with one line for the newest version of each implementation: the profiles that it fulfills, the
+    profiles that it does not fulfill, and the other profiles. Profiles that bind another role are left out."""
     lines = ["| implementation | ✓ conformant | ✗ not conformant | the other profiles |", "|---|---|---|---|"]
     for column in matrix.newest:
         profiles_by_word: dict[Word, list[str]] = {word: [] for word in Word}

@@ -1,7 +1,7 @@
 """Compute the verdict from the events of a ledger. Pure: the same events, registry and date give the same report.
 
-Invariants: every requirement of the selected profiles has exactly one outcome, and a requirement that was not judged to
-the end never passes.
+Invariants: every requirement of the selected profiles has exactly one outcome, and a requirement whose judgment was not
+completed never passes.
 """
 
 from __future__ import annotations
@@ -206,14 +206,14 @@ class Report:
 
     @property
     def counts(self) -> dict[Outcome, int]:
-        """Return how many requirements have each outcome."""
+        """Return the number of requirements by outcome."""
         tally = Counter(r.outcome for r in self.results)
         return {outcome: tally[outcome] for outcome in Outcome}
 
     @property
     def compatibility(self) -> tuple[int, int]:
         """Return how many of the judged COMPAT requirements passed, and how many were judged. Requirements whose
-        judgement the implementation prevents also count as judged."""
+        judgment the implementation prevents also count as judged."""
         return _passed(r for r in self.results if r.requirement.level is Level.COMPAT)
 
     @property
@@ -389,7 +389,7 @@ def _gravity(part: Result) -> tuple[bool, bool, int]:
 
 
 def _at_fault(result: Result) -> bool:
-    """Return whether the implementation makes a requirement fail, or prevents its judgement."""
+    """Return whether the implementation makes a requirement fail, or prevents its judgment."""
     blocked = result.outcome is Outcome.BLOCKED and result.cause == "implementation"
     return blocked or result.outcome is Outcome.FAILED
 
@@ -475,7 +475,8 @@ def _overall(
 
 
 def _seeds_alone(profile: Profile) -> bool:
-    """Return whether no decisive requirement of a profile is claimed, and seed requirements were judged."""
+    """Return whether an implementation claims no decisive requirement of a profile, and at least one seed requirement
+    of the profile was judged."""
     claimed = [r for r in profile.results if r.outcome is not Outcome.NOT_CLAIMED]
     return not any(r.requirement.decides for r in claimed) and any(map(_seed_judged, claimed))
 
@@ -486,7 +487,7 @@ def _seed_judged(result: Result) -> bool:
 
 
 def _judged(result: Result) -> bool:
-    """Return whether a requirement was judged, or the implementation prevented its judgement."""
+    """Return whether a requirement was judged, or the implementation prevented its judgment."""
     return result.outcome in EXECUTED or _at_fault(result)
 
 

@@ -27,8 +27,8 @@ Values = dict[str, Any]
 TEMPLATE = Path(__file__).with_name("page.html")
 MOST_BYTES = 1 << 20
 SIZES = ((60, 8), (24, 3), (8, 1), (2, 1))
-"""Maximum numbers of lines of a value and of failures of a requirement; the first pair is used with which the page is
-not too large."""
+"""Pairs of the maximum number of lines of a value and of failures of a requirement. The first pair with which the page
+is not too large is used."""
 MAX_TESTS = 8
 IN_FULL = 3
 """The number of causes that are shown in full, with their failures and reproduction commands."""

@@ -58,8 +58,8 @@ class PublishedImplementation:
 
 
 def read(folder: Path) -> list[PublishedImplementation]:
-    """Return the implementations of a folder, in the order in which the page shows them. Raises UsageError (with file,
-    line and field), including if there are none."""
+    """Return the implementations of a folder, in the order in which the page shows them. Raises UsageError with file,
+    line and field if a description is invalid, or if there are no implementations."""
     if not folder.is_dir():
         raise UsageError(
             "is not a folder", where=documents.display_path(folder), hint="give a folder of implementations"

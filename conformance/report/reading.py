@@ -37,7 +37,8 @@ def load(path: Path) -> Document:
 
 
 def text(path: Path) -> str:
-    """Return the text of a file that may be a report. Raises UsageError."""
+    """Return the text of a file that may be a report. Raises UsageError if the file does not exist or cannot be
+    read."""
     if not path.exists():
         problem, near_hint = absent(path)
         run = path.parent
@@ -69,7 +70,7 @@ def nearest_run(path: Path) -> str:
 
 
 def parsed(content: str, path: Path) -> Document:
-    """Parse the text of a report. Raises UsageError, with `path` as the location."""
+    """Parse the text of a report. Raises UsageError, with `path` as the location, if it is not a valid report."""
     try:
         document = documents.report(path, content)
         validate(document)

@@ -62,7 +62,8 @@ FAILED = frozenset({Outcome.FAILED, Outcome.EXPECTED_FAILURE})
 
 
 def read(path: Path) -> list[Run]:
-    """Read the run of a report, or the runs of a file of recorded runs. Raises UsageError."""
+    """Read the run of a report, or the runs of a file of recorded runs. Raises UsageError if the file is neither or is
+    invalid."""
     path = reading.place(path)
     content = reading.text(path)
     if reading.is_report(content):

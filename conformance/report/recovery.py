@@ -1,4 +1,4 @@
-"""Recover the report of a run that was killed from its ledger on disk, which has all events until then."""
+"""Recover the report of a killed run from its ledger on disk, which contains all events until the run was killed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ KILLED = "the run was killed; this is what its ledger has"
 
 
 def events(run: Path) -> list[AnyEvent]:
-    """Return the events of a run that ended without a report. Raises UsageError."""
+    """Return the events of a run that ended without a report. Raises UsageError if there is no such ledger, if the run
+    has a report, or if it is still in progress."""
     ledger = run / "ledger"
     if not (ledger / ledger_file.FILE).is_file():
         problem, near_hint = (f"has no ledger/{ledger_file.FILE}", nearest_run(run)) if run.exists() else absent(run)
@@ -47,8 +48,8 @@ def started(events: Sequence[AnyEvent], run: Path = Path()) -> RunStarted:
 
 
 def mark(run: Path) -> None:
-    """Note in the ledger that the run was killed. A recovered report is therefore never conformant, because any program
-    of this user could have written to the ledger. Raises UsageError."""
+    """Record in the ledger that the run was killed. A recovered report is therefore never conformant, because any
+    program of this user could have written to the ledger. Raises UsageError if the ledger cannot be written."""
     event = HarnessFault(worker="run", what=KILLED)
     try:
         (run / "ledger" / MARK).write_bytes(encoded(event) + b"\n")

@@ -25,12 +25,13 @@ ORDER = (
 
 
 def word(result: Result, report: Report) -> str:
-    """Return the outcome of a requirement as a word, UNDECIDED for a failure that does not count against the run."""
+    """Return the outcome of a requirement as a word, which is UNDECIDED for a failure that does not count against the
+    run."""
     failed = result.outcome is Outcome.FAILED
     return UNDECIDED if failed and not report.counts_against(result) else str(result.outcome)
 
 
 def of(results: Iterable[Result], report: Report) -> dict[str, int]:
-    """Return word → number of requirements, in display order."""
+    """Return the number of requirements by word, in display order."""
     numbers = Counter(word(result, report) for result in results)
     return {str(name): numbers[name] for name in ORDER if numbers[name]}

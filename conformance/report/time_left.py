@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 ENOUGH = 0.05
 """The fraction of a run that must be complete before the rest is estimated."""
 USUAL = 60.0
-"""Seconds added to both the elapsed time and the completed cost, as if they had already run at the usual pace. This
-damps the first scenes, which are slow because processes and connections are new."""
+"""Seconds that are added to both the elapsed time and the completed cost, as if that much work had already been done at
+the usual pace. This damps the effect of the first scenes, which are slow because processes and connections are new."""
 
 
 class TimeLeft:
@@ -27,17 +27,17 @@ class TimeLeft:
         self._whole = sum(cost * self._share[scene] for scene, cost in costs.items())
 
     def started(self, test: str, now: float) -> None:
-        """Note the start of a test. The start of a scene's first test counts as the start of the scene."""
+        """Record the start of a test. The start of a scene's first test counts as the start of the scene."""
         self._began.setdefault(self._scenes.get(test, ""), now)
 
     def ended(self, test: str) -> None:
-        """Note the end of a test. A scene is played for its first test, so its other tests cost nothing."""
+        """Record the end of a test. A scene is played for its first test, so its other tests cost nothing."""
         self._remaining_costs.pop(self._scenes.get(test, ""), None)
 
     def seconds(self, now: float) -> float | None:
         """Return the remaining seconds; None if too little is complete to know the speed of this machine. A scene that
-        exceeds its cost, usually because it waits without success, is assumed to take as much additional time as it has
-        already exceeded its cost by."""
+        exceeds its cost, usually because it waits without success, is assumed to continue for as long as it has already
+        exceeded its cost."""
         remaining_by_scene = {
             scene: cost - (now - self._began.get(scene, now)) for scene, cost in self._remaining_costs.items()
         }

@@ -1,8 +1,8 @@
 """Verify a report: its digests, its counts, its texts, the other files of the run, and its verdict, which is recomputed
 from the ledger.
 
-None of this proves the origin of a report, because whoever edits it can recompute the digests. But an edited verdict
-contradicts the outcomes, edited outcomes contradict the failures, and all of them contradict the ledger
+None of this proves the origin of a report, because whoever edits it can recompute the digests. However, an edited
+verdict contradicts the outcomes, edited outcomes contradict the failures, and all edits contradict the ledger
 (docs/trust.md).
 """
 
