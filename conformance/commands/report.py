@@ -33,7 +33,7 @@ from conformance.report import (
 from conformance.report import matrix as matrices
 from conformance.report.comparison import ComparedReport
 from conformance.report.document import Document, render
-from conformance.report.markdown import between
+from conformance.report.markdown import replace_between
 from conformance.report.terminal import clean
 from conformance.run import launch
 from conformance.run.preparation import suite_digest
@@ -56,7 +56,7 @@ def compare(
     new: Annotated[Path, typer.Argument(help=f"{REPORT}, or one recorded run.")],
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
 ) -> int:
-    """Show what has changed between two reports.
+    """Show what has changed replace_between two reports.
 
     Exit codes: 10 for a regression (a requirement that passed now fails or is blocked); 6 if there is no regression,
     but the new report does not judge everything that the old one did; 5 if no requirement was judged in both; otherwise
@@ -75,9 +75,9 @@ def verify(report: Report) -> int:
 
     Exit codes: 1 if something is wrong, otherwise 0. The check cannot show who made a report.
     """
-    path = reading.place(report)
+    path = reading.report_path(report)
     text = reading.text(path)
-    content = reading.parsed(text, path)
+    content = reading.parse(text, path)
     verified = verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
     for problem in verified.problems:
         typer.echo(f"wrong: {clean(problem)}")
@@ -107,10 +107,10 @@ def submit(
     name = documents.display_path(report)
     content = _verified(report)
     submission.check(content, name)
-    path = to / submission.place(content, mode)
+    path = to / submission.report_path(content, mode)
     with disk.errors(location=f"--to {documents.display_path(to)}", hint="make room, or give another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        disk.publish(path, reading.text(reading.place(report)))
+        disk.publish(path, reading.text(reading.report_path(report)))
         readme = path.with_name(submission.README)
         old_text = bounded.text(readme, bounded.LENGTH, documents.display_path(readme)) if readme.exists() else ""
         disk.publish(readme, submission.readme(old_text, content, path.parent, url=url))
@@ -131,8 +131,8 @@ def matrix(
     location = documents.display_path(to)
     if to.suffix == ".md":
         old_text = bounded.text(to, bounded.LENGTH, location) if to.exists() else "<!-- matrix -->\n\n<!-- end -->\n"
-        content = between(old_text, "matrix", matrix_page.markdown(result))
-        content = between(content, "matrix summary", matrix_page.summary(result))
+        content = replace_between(old_text, "matrix", matrix_page.markdown(result))
+        content = replace_between(content, "matrix summary", matrix_page.summary(result))
         if "<!-- matrix" not in old_text:
             hint = "add the lines <!-- matrix --> and <!-- end -->, or name a new file"
             raise UsageError("has no place for the matrix", where=location, hint=hint)
@@ -147,7 +147,7 @@ def matrix(
 @app.command("annotations")
 def print_annotations(report: Report) -> None:
     """Print the failures of a run as annotations for GitHub's checks, one for each cause."""
-    for command in check_annotations.of(reading.load(report)):
+    for command in check_annotations.commands(reading.load(report)):
         typer.echo(clean(command))
 
 
@@ -172,14 +172,14 @@ def write_baseline(
     _require_ledger(run)
     day = _day(expires) if expires else datetime.now(UTC).date() + EXPIRES_AFTER
     events = list(ledger_file.read(run / "ledger"))
-    name = recovery.started(events, run).implementation.name
+    name = recovery.start_event(events, run).implementation.name
     report = model.judge(requirement.load(), events, datetime.fromtimestamp(events[-1].wall, UTC).date())
     earlier = expectations.read(to, "--to") if to is not None and to.exists() else None
     if earlier is not None and earlier.implementation != name:
         raise UsageError(
             f"has the failures of {earlier.implementation}, not of {name}", where=f"--to {to}", hint="give another file"
         )
-    failures = baseline.of(report, earlier.entries if earlier is not None else (), day, reason)
+    failures = baseline.expected_failures(report, earlier.entries if earlier is not None else (), day, reason)
     if unjudged := baseline.unjudged(report):
         ids = f"{', '.join(unjudged[:4])}{f' and {len(unjudged) - 4} more' if len(unjudged) > 4 else ''}"
         typer.echo(f"not judged in this run, and not added: {ids} — renew it from a run that judges them", err=True)
@@ -212,9 +212,9 @@ def recover(
     The report is incomplete and has the verdict of an interrupted run: exit code 2, or 1 if a MUST had failed.
     """
     events = recovery.events(run)
-    if recovery.started(events).suite_digest != suite_digest():
+    if recovery.start_event(events).suite_digest != suite_digest():
         typer.echo("the suite has changed since that run: its requirements are read as they are now", err=True)
-    recovery.mark(run)
+    recovery.mark_killed(run)
     return _judge(run, recovery.events(run))
 
 
@@ -254,22 +254,22 @@ def _part(folder: Path) -> combining.PartialRun:
         problem = f"was made by another version of the suite ({suite['version']}, {suite['digest'][:19]}…)"
         raise UsageError(problem, where=name, hint="combine runs with the version that made them")
     _verified(folder)
-    return combining.part(name, list(ledger_file.read(folder / "ledger")))
+    return combining.partial_run(name, list(ledger_file.read(folder / "ledger")))
 
 
 def _require_ledger(folder: Path) -> None:
     """Raise UsageError unless a folder contains a run with its ledger."""
     if not (folder / "ledger" / ledger_file.FILE).is_file():
         unlike = f"has no ledger/{ledger_file.FILE}"
-        problem, near = (unlike, reading.nearest_run(folder)) if folder.exists() else absent(folder)
-        hint = near or reading.run_of_id(folder) or "give the folder of a run, with its ledger"
+        problem, near = (unlike, reading.nearest_run_hint(folder)) if folder.exists() else absent(folder)
+        hint = near or reading.run_hint(folder) or "give the folder of a run, with its ledger"
         raise UsageError(problem, where=documents.display_path(folder), hint=hint)
 
 
 def _verified(report: Path) -> Document:
     """Read a report. Raises UsageError if the report was changed after it had been written."""
     content = reading.load(report)
-    path = reading.place(report)
+    path = reading.report_path(report)
     verified = verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
     if verified.problems:
         problem, hint = f"is not what was written: {clean(verified.problems[0])}", "see grove-conformance report verify"
@@ -298,10 +298,10 @@ def _judge(folder: Path, events: list[AnyEvent]) -> int:
 
 def _side(path: Path) -> ComparedReport:
     name = documents.display_path(path)
-    place = reading.place(path)
+    place = reading.report_path(path)
     text = reading.text(place)
     if reading.is_report(text):
-        return comparison.of_report(reading.parsed(text, place), name)
+        return comparison.of_report(reading.parse(text, place), name)
     runs = recorded.read(path)
     if len(runs) != 1:
         raise UsageError(f"has {len(runs)} runs", where=name, hint="give a report, or a file with one recorded run")

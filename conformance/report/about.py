@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from conformance.grove import lines as contract
 from conformance.report.model import Report
-from conformance.report.terminal import judged
+from conformance.report.terminal import judged_roles
 
 
-def of(report: Report) -> dict[str, str]:
+def run_facts(report: Report) -> dict[str, str]:
     """Return the known facts by label. Unknown facts are left out, for example the version of an existing cluster."""
     started, implementation = report.started, report.started.implementation
     line = contract.load()[implementation.line].name if implementation.line else ""
@@ -16,7 +16,7 @@ def of(report: Report) -> dict[str, str]:
         "verdict": str(report.verdict),
         "exit code": str(int(report.exit)),
         "implementation": f"{implementation.name} {implementation.version}",
-        "judged": judged(implementation.roles),
+        "judged": judged_roles(implementation.roles),
         "supplied": ", ".join(f"{role} by {player}" for role, player in sorted(implementation.supplied.items())),
         "contract": f"Grove {implementation.release}, line {line}" if line else "",
         "kubernetes": started.environment.get("kubernetes", ""),

@@ -62,7 +62,7 @@ def write(folder: Path, report: Report) -> None:
     """Write the results. `folder` must be in the folder of the run. Raises HarnessError if a file cannot be written."""
     try:
         logger = AllureFileLogger(folder)
-        report_cases = cases.of(report)
+        report_cases = cases.find_cases(report)
         bundles = {failure.bundle for case in report_cases if case.result for failure in case.result.failures}
         pictures = dict(_pictures(folder.parent, sorted(bundles - {""}), logger))
         for case in report_cases:
@@ -70,7 +70,7 @@ def write(folder: Path, report: Report) -> None:
     except OSError as error:
         hint = "make room or make it writable, and remove what is in its place"
         raise HarnessError(f"cannot be written: {error.strerror}", where=str(folder), hint=hint) from error
-    properties = {**about.of(report), **dict(sorted(report.started.environment.items()))}
+    properties = {**about.run_facts(report), **dict(sorted(report.started.environment.items()))}
     lines = [f"{name.replace(' ', '.')} = {_escaped(value)}\n" for name, value in properties.items()]
     document.save(folder / "environment.properties", "".join(lines))
     document.save(folder / "categories.json", json.dumps(list(_categories(report)), indent=2) + "\n")
@@ -100,7 +100,7 @@ def _result(case: ReportCase, report: Report, pictures: Mapping[str, str]) -> Te
             Label(LabelType.SUITE, case.group),
             Label(LabelType.FRAMEWORK, "grove-conformance"),
         ],
-        start=_milliseconds(report.started.wall if case.begin is None else case.begin),
+        start=_milliseconds(report.started.wall if case.start is None else case.start),
         stop=_milliseconds(report.started.wall if case.end is None else case.end),
     )
     if case.message:
@@ -127,7 +127,7 @@ def _result(case: ReportCase, report: Report, pictures: Mapping[str, str]) -> Te
         ]
         result.steps = [
             _step(failure, case.state, pictures.get(failure.bundle))
-            for failure in case.result.failures[: cases.MOST_FAILURES]
+            for failure in case.result.failures[: cases.MAX_FAILURES]
         ]
     result.fullName = f"{case.group}: {key}"
     result.historyId = result.testCaseId = md5(implementation, key)
@@ -135,7 +135,7 @@ def _result(case: ReportCase, report: Report, pictures: Mapping[str, str]) -> Te
 
 
 def _step(failure: Failure, state: CaseState, picture: str | None) -> TestStepResult:
-    trace = "\n".join(f"{label}: {words}" for label, words in facts.of(failure, cases.MOST_LINES))
+    trace = "\n".join(f"{label}: {words}" for label, words in facts.labeled_facts(failure, cases.MAX_LINES))
     message = facts.sentence(failure.what, failure.expected, failure.observed)
     return TestStepResult(
         name=clean(f"{failure.test}: {failure.what}"),
@@ -154,14 +154,14 @@ def _trace(case: ReportCase) -> str:
 def _categories(report: Report) -> Iterator[dict[str, Any]]:
     """Yield a category for each cause, then a category for each profile with failures without a known cause. A result
     belongs to the first category that matches."""
-    for number, cause in enumerate(causes.of(report, defects.rows()), 1):
+    for number, cause in enumerate(causes.find_causes(report, defects.rows()), 1):
         statuses = [Status.FAILED, Status.BROKEN, Status.SKIPPED]
         yield {
             "name": clean(f"{number}. {cause.title}"),
             "matchedStatuses": statuses,
             "traceRegex": rf"[a-z-]+: cause {number}\n.*",
         }
-    uncaused_cases = [case for case in cases.of(report) if case.state in cases.RED and not case.cause]
+    uncaused_cases = [case for case in cases.find_cases(report) if case.state in cases.RED_STATES and not case.cause]
     for group in dict.fromkeys(case.group for case in uncaused_cases):
         yield {
             "name": f"profile {group}",

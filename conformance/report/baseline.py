@@ -8,13 +8,13 @@ from collections.abc import Iterable
 
 from conformance.evidence.values import brief
 from conformance.implementation.descriptor import ExpectedFailure
-from conformance.report.model import LEFT_OUT, Outcome, Report, Result
+from conformance.report.model import UNSELECTED_REASONS, Outcome, Report, Result
 
 MAX_REASON_LENGTH = 160
 """Maximum length of a reason in characters."""
 
 
-def of(
+def expected_failures(
     report: Report, earlier: Iterable[ExpectedFailure], expires: datetime.date, reason: str = ""
 ) -> list[ExpectedFailure]:
     """Return the failures that count against a run as expected failures. Entries of `earlier` that still fail keep
@@ -23,7 +23,9 @@ def of(
     earlier_by_id = {entry.id: entry for entry in earlier}
     day = datetime.date.fromtimestamp(report.started.wall)
     results = {result.requirement.id: result for result in report.results}
-    unjudged = [entry for entry in earlier_by_id.values() if entry.id not in results or not _judged(results[entry.id])]
+    unjudged = [
+        entry for entry in earlier_by_id.values() if entry.id not in results or not _is_judged(results[entry.id])
+    ]
     failures = []
     for result in report.results:
         if not _fails(result):
@@ -38,8 +40,10 @@ def of(
 def unjudged(report: Report) -> list[str]:
     """Return the ids of the selected, decisive requirements for which this run does not know whether they fail, because
     the run was interrupted, or the suite or its cluster failed."""
-    decisive = (result for result in report.results if result.requirement.decides and result.reason not in LEFT_OUT)
-    return [result.requirement.id for result in decisive if not _judged(result)]
+    decisive = (
+        result for result in report.results if result.requirement.decides and result.reason not in UNSELECTED_REASONS
+    )
+    return [result.requirement.id for result in decisive if not _is_judged(result)]
 
 
 def _fails(result: Result) -> bool:
@@ -47,13 +51,13 @@ def _fails(result: Result) -> bool:
     prevented its judgment."""
     if not result.requirement.decides:
         return False
-    blocked = result.outcome is Outcome.BLOCKED and result.cause == "implementation"
-    expired = result.outcome is Outcome.STALE_EXPECTATION and bool(result.failures)
-    return blocked or expired or result.outcome in (Outcome.FAILED, Outcome.EXPECTED_FAILURE)
+    is_blocked = result.outcome is Outcome.BLOCKED and result.cause == "implementation"
+    is_expired = result.outcome is Outcome.STALE_EXPECTATION and bool(result.failures)
+    return is_blocked or is_expired or result.outcome in (Outcome.FAILED, Outcome.EXPECTED_FAILURE)
 
 
-def _judged(result: Result) -> bool:
-    return result.reason not in LEFT_OUT and result.outcome not in (Outcome.NOT_RUN, Outcome.HARNESS_ERROR)
+def _is_judged(result: Result) -> bool:
+    return result.reason not in UNSELECTED_REASONS and result.outcome not in (Outcome.NOT_RUN, Outcome.HARNESS_ERROR)
 
 
 def _reason(result: Result, day: datetime.date) -> str:

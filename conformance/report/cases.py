@@ -20,12 +20,12 @@ from enum import StrEnum
 from conformance.errors import Exit
 from conformance.report import causes, defects, facts, terminal
 from conformance.report.causes import Cause
-from conformance.report.model import NO_VERDICT, UNTOLD, Outcome, Report, Result
+from conformance.report.model import COUNTED_REASONS, NO_VERDICT, Outcome, Report, Result
 from conformance.suite.outcomes.ledger import TestFinished
 
-GENERAL = "run"
+GENERAL_GROUP = "run"
 """The group of the cases that do not belong to a requirement."""
-MOST_LINES, MOST_FAILURES = 40, 8
+MAX_LINES, MAX_FAILURES = 40, 8
 """Maximum number of lines of a value, and of failures of a requirement, in a case. The report has all of them."""
 
 
@@ -38,13 +38,13 @@ class CaseState(StrEnum):
     SKIPPED = "skipped"
 
 
-RED = frozenset({CaseState.FAILED, CaseState.ERROR})
+RED_STATES = frozenset({CaseState.FAILED, CaseState.ERROR})
 
 
 @dataclass(frozen=True)
 class ReportCase:
     """One case. `group` is the profile or GENERAL; `message` is one line, empty if the case passed; `details` has more
-    lines; `seconds` is the requirement's share of the time of its tests; `begin` and `end` are seconds since the
+    lines; `seconds` is the requirement's share of the time of its tests; `start` and `end` are seconds since the
     epoch."""
 
     group: str
@@ -54,7 +54,7 @@ class ReportCase:
     message: str = ""
     details: str = ""
     seconds: float = 0.0
-    begin: float | None = None
+    start: float | None = None
     end: float | None = None
     result: Result | None = None
     cause: int = 0
@@ -66,17 +66,17 @@ class ReportCase:
     """Timing markers of its scenes in seconds, by keys such as `deploy/pods-ready`."""
 
 
-def of(report: Report) -> list[ReportCase]:
+def find_cases(report: Report) -> list[ReportCase]:
     """Return the cases of a run: first the cases of its requirements by id, then the cases without a requirement."""
-    run_causes = causes.of(report, defects.rows())
+    run_causes = causes.find_causes(report, defects.rows())
     numbers = {result.requirement.id: number for number, cause in enumerate(run_causes, 1) for result in cause.results}
     tests = {test.test: test for test in report.tests}
     shares = Counter(test for result in report.results for test in result.tests)
-    results = [result for result in report.results if result.reason not in UNTOLD]
+    results = [result for result in report.results if result.reason not in COUNTED_REASONS]
     report_cases = [
         _case(result, report, run_causes, numbers.get(result.requirement.id, 0), tests, shares) for result in results
     ]
-    return report_cases + list(_general(report, report_cases))
+    return report_cases + list(_general_cases(report, report_cases))
 
 
 def state(result: Result, report: Report) -> CaseState:
@@ -111,7 +111,7 @@ def _case(
         message=_message(result, case_state),
         details="\n".join(_details(result, report, run_causes[number - 1].title if number else "")),
         seconds=round(sum(sum(test.seconds.values()) / shares[test.test] for test in finished_tests), 3),
-        begin=min((test.wall - sum(test.seconds.values()) for test in finished_tests), default=None),
+        start=min((test.wall - sum(test.seconds.values()) for test in finished_tests), default=None),
         end=max((test.wall for test in finished_tests), default=None),
         result=result,
         cause=number,
@@ -126,8 +126,13 @@ def _scene(test: TestFinished) -> str:
 
 
 def _markers(report: Report, scenes: Collection[str]) -> dict[str, float]:
-    timed = [event.markers for event in report.timed if event.scene in scenes]
-    return {f"{phase}/{name}": at for phases in timed for phase, times in phases.items() for name, at in times.items()}
+    markers_by_phase = [event.markers for event in report.timed if event.scene in scenes]
+    return {
+        f"{phase}/{name}": at
+        for phases in markers_by_phase
+        for phase, times in phases.items()
+        for name, at in times.items()
+    }
 
 
 def _message(result: Result, case_state: CaseState) -> str:
@@ -151,13 +156,13 @@ def _details(result: Result, report: Report, title: str) -> Iterator[str]:
     """Yield the facts of each failure, the paths of the evidence, and the commands that show more."""
     if title:
         yield f"cause: {title}"
-    for failure in result.failures[:MOST_FAILURES]:
-        for label, words in facts.of(failure, MOST_LINES):
+    for failure in result.failures[:MAX_FAILURES]:
+        for label, words in facts.labeled_facts(failure, MAX_LINES):
             yield f"{label}: " + words.replace("\n", "\n    ")
         if failure.bundle:
             yield f"evidence: {failure.bundle}/"
         yield f"reproduce: {terminal.reproduction(report, failure.test)}"
-    if further_failures := len(result.failures) - MOST_FAILURES:
+    if further_failures := len(result.failures) - MAX_FAILURES:
         yield from [f"and {further_failures} more failures in the report"] * (further_failures > 0)
     if result.bundle:
         yield f"evidence: {result.bundle}/"
@@ -165,18 +170,18 @@ def _details(result: Result, report: Report, title: str) -> Iterator[str]:
         yield f"explained by: grove-conformance explain {result.requirement.id}"
 
 
-def _general(report: Report, report_cases: list[ReportCase]) -> Iterator[ReportCase]:
+def _general_cases(report: Report, report_cases: list[ReportCase]) -> Iterator[ReportCase]:
     """Yield a case for each harness error that no test reports, and one for the verdict if no other case shows that the
     run failed."""
-    bad = report.exit is not Exit.CONFORMANT
+    has_failed = report.exit is not Exit.CONFORMANT
     reasons = {test.reason for test in report.tests}
-    red = any(case.state in RED for case in report_cases)
+    has_red_case = any(case.state in RED_STATES for case in report_cases)
     for fault in report.faults:
         if fault not in reasons:
-            red = red or bad
-            yield ReportCase(GENERAL, "harness error", CaseState.ERROR if bad else CaseState.PASSED, fault)
-    if bad and not red:
+            has_red_case = has_red_case or has_failed
+            yield ReportCase(GENERAL_GROUP, "harness error", CaseState.ERROR if has_failed else CaseState.PASSED, fault)
+    if has_failed and not has_red_case:
         unjudged = report.verdict in NO_VERDICT
         yield ReportCase(
-            GENERAL, "verdict", CaseState.ERROR if unjudged else CaseState.FAILED, terminal.verdict_line(report)
+            GENERAL_GROUP, "verdict", CaseState.ERROR if unjudged else CaseState.FAILED, terminal.verdict_line(report)
         )

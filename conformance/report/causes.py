@@ -23,8 +23,8 @@ from conformance.implementation.output import TAIL
 from conformance.report.model import Failure, Outcome, Report, Result
 from conformance.suite.registry.selection import INVARIANT
 
-NEAREST, IN_VAIN = "nearest: ", "not seen within "
-_GENERAL = (INVARIANT, "LOAD-")
+NEAREST_PREFIX, TIMEOUT_PREFIX = "nearest: ", "not seen within "
+_GENERAL_PREFIXES = (INVARIANT, "LOAD-")
 """Id prefixes of requirements about any history, and about large sets."""
 
 
@@ -46,11 +46,11 @@ class Cause:
     @property
     def failures(self) -> list[Failure]:
         """Return the distinct failures; several requirements may share one."""
-        distinct: dict[bytes, Failure] = {}
+        distinct_failures: dict[bytes, Failure] = {}
         for result in self.failed:
             for failure in result.failures:
-                distinct.setdefault(msgspec.json.encode(replace(failure, at=None, deviation=None)), failure)
-        return list(distinct.values())
+                distinct_failures.setdefault(msgspec.json.encode(replace(failure, at=None, deviation=None)), failure)
+        return list(distinct_failures.values())
 
     @property
     def tests(self) -> list[str]:
@@ -60,11 +60,12 @@ class Cause:
     @property
     def title(self) -> str:
         """Return a one-line description of what is wrong."""
-        lead = self.failed[0]
+        leading_result = self.failed[0]
         end_reason = next(
-            (line for failure in lead.failures if (line := failure.removed or stopped(failure.observed))), ""
+            (line for failure in leading_result.failures if (line := failure.removed or stop_reason(failure.observed))),
+            "",
         )
-        return end_reason or lead.requirement.violation or lead.requirement.text
+        return end_reason or leading_result.requirement.violation or leading_result.requirement.text
 
     @property
     def weight(self) -> tuple[int, int]:
@@ -72,7 +73,7 @@ class Cause:
         return sum(result.requirement.decides for result in self.results), len(self.results)
 
 
-def of(report: Report, defects: Collection[str] = ()) -> list[Cause]:
+def find_causes(report: Report, defects: Collection[str] = ()) -> list[Cause]:
     """Return the causes of all unexpected failures, sorted by the number of affected requirements. `defects` are the
     ids of the specification's rows that describe defects."""
     failed = {
@@ -85,46 +86,48 @@ def of(report: Report, defects: Collection[str] = ()) -> list[Cause]:
     for ids in [*_by_defect(failed, scores), *_by_event(failed.values())]:
         groups.join(ids)
     causes = [_cause([failed[id] for id in ids], scores) for ids in groups.all()]
-    holders = {key: cause for cause in causes for result in cause.failed for key in _ends(result)}
-    stops = {line: cause for cause in causes for failure in cause.failures if (line := _stop_of(failure))}
+    cause_by_end = {key: cause for cause in causes for result in cause.failed for key in _end_keys(result)}
+    cause_by_stop = {
+        line: cause for cause in causes for failure in cause.failures if (line := _stop_reason_without_log(failure))
+    }
     for result in report.results:
         if result.outcome is Outcome.BLOCKED:
-            causes_by_check = [holders[end_key] for end_key in result.ended_by if end_key in holders]
-            for cause in causes_by_check or [cause for line, cause in stops.items() if line in result.reason]:
+            causes_by_check = [cause_by_end[end_key] for end_key in result.ended_by if end_key in cause_by_end]
+            for cause in causes_by_check or [cause for line, cause in cause_by_stop.items() if line in result.reason]:
                 if result not in cause.held_up:
                     cause.held_up.append(result)
     return sorted(causes, key=lambda cause: cause.weight, reverse=True)
 
 
-def nearest(observed: object) -> str:
+def nearest_miss(observed: object) -> str:
     """Return the nearest miss of a wait that timed out, or the event that ended the wait (a process that died); empty
     if `observed` is not the text of a wait."""
     lines = observed.splitlines() if isinstance(observed, str) else []
-    return stopped(observed) or next((line.removeprefix(NEAREST) for line in lines if line.startswith(NEAREST)), "")
+    return stop_reason(observed) or next(
+        (line.removeprefix(NEAREST_PREFIX) for line in lines if line.startswith(NEAREST_PREFIX)), ""
+    )
 
 
-def stopped(observed: object) -> str:
+def stop_reason(observed: object) -> str:
     """Return the reason why a wait could not succeed: a process has ended, or the implementation does nothing. Empty if
     there is no such reason."""
     lines = observed.splitlines() if isinstance(observed, str) else []
-    timeout_line = next((number for number, line in enumerate(lines) if line.startswith(IN_VAIN)), None)
+    timeout_line = next((number for number, line in enumerate(lines) if line.startswith(TIMEOUT_PREFIX)), None)
     return lines[0] if timeout_line else ""
 
 
 def _cause(results: list[Result], scores: Mapping[str, tuple[int, int]]) -> Cause:
-    ordered = sorted(results, key=_leading)
-    cited = Counter(row for result in ordered for row in result.requirement.source if row in scores)
-    ranked = sorted(
-        cited, key=lambda row: (-cited[row], scores[row][1])
-    )  # if equal, the row with fewer passed requirements first
-    return Cause(ordered, defects=tuple(ranked))
+    ordered_results = sorted(results, key=_leading_order)
+    citations = Counter(row for result in ordered_results for row in result.requirement.source if row in scores)
+    ranked_rows = sorted(citations, key=lambda row: (-citations[row], scores[row][1]))  # fewest passes first if equal
+    return Cause(ordered_results, defects=tuple(ranked_rows))
 
 
-def _leading(result: Result) -> tuple[bool, bool, str]:
+def _leading_order(result: Result) -> tuple[bool, bool, str]:
     """Return a sort key that puts first the requirements that describe a cause best: MUSTs, then requirements about
     specific scenes."""
     entry = result.requirement
-    return not entry.decides, entry.id.startswith(_GENERAL), entry.id
+    return not entry.decides, entry.id.startswith(_GENERAL_PREFIXES), entry.id
 
 
 def _scores(results: Iterable[Result], failed: Collection[str], defects: Collection[str]) -> dict[str, tuple[int, int]]:
@@ -132,8 +135,11 @@ def _scores(results: Iterable[Result], failed: Collection[str], defects: Collect
     scores: dict[str, tuple[int, int]] = {}
     for result in results:
         for row in set(result.requirement.source).intersection(defects):
-            bad, good = scores.get(row, (0, 0))
-            scores[row] = bad + (result.requirement.id in failed), good + (result.outcome is Outcome.PASSED)
+            failed_count, passed_count = scores.get(row, (0, 0))
+            scores[row] = (
+                failed_count + (result.requirement.id in failed),
+                passed_count + (result.outcome is Outcome.PASSED),
+            )
     return scores
 
 
@@ -144,16 +150,16 @@ def _by_defect(failed: Mapping[str, Result], scores: Mapping[str, tuple[int, int
     remaining = dict(failed)
     groups = []
     while remaining:
-        explained = {
+        ids_by_row = {
             row: [id for id, result in remaining.items() if row in result.requirement.source]
-            for row, (bad, good) in scores.items()
-            if bad > good
+            for row, (failed_count, passed_count) in scores.items()
+            if failed_count > passed_count
         }
-        row = min(explained, key=lambda row: (-len(explained[row]), scores[row][1], row), default=None)
-        if row is None or len(explained[row]) < 2:
+        row = min(ids_by_row, key=lambda row: (-len(ids_by_row[row]), scores[row][1], row), default=None)
+        if row is None or len(ids_by_row[row]) < 2:
             break
-        groups.append(explained[row])
-        remaining = {id: result for id, result in remaining.items() if id not in explained[row]}
+        groups.append(ids_by_row[row])
+        remaining = {id: result for id, result in remaining.items() if id not in ids_by_row[row]}
     return groups
 
 
@@ -161,12 +167,12 @@ def _by_event(failed: Iterable[Result]) -> list[list[str]]:
     """Return groups of requirements that fail because of the same event: a record, a check, or the end of a process."""
     ids_by_event: dict[Hashable, list[str]] = {}
     for result in failed:
-        for event in {event for failure in _firsts(result.failures) for event in _events(failure)}:
+        for event in {event for failure in _first_deviations(result.failures) for event in _events(failure)}:
             ids_by_event.setdefault(event, []).append(result.requirement.id)
     return list(ids_by_event.values())
 
 
-def _firsts(failures: Iterable[Failure]) -> list[Failure]:
+def _first_deviations(failures: Iterable[Failure]) -> list[Failure]:
     """Return the failures, without those that deviate at a later record than another failure in the same history,
     because they may be its consequences."""
     first_revision: dict[str, int] = {}
@@ -183,18 +189,18 @@ def _events(failure: Failure) -> list[Hashable]:
     events: list[Hashable] = [(failure.history, values)]
     if failure.deviation is not None:
         events.append((failure.history, failure.deviation))
-    if stop := failure.removed or _stop_of(failure):
+    if stop := failure.removed or _stop_reason_without_log(failure):
         events.append(stop)
     return events
 
 
-def _stop_of(failure: Failure) -> str:
+def _stop_reason_without_log(failure: Failure) -> str:
     """Return the reason why a wait could not succeed (a process has ended, or the implementation does nothing), without
     the log tail."""
-    return stopped(failure.observed).partition(TAIL)[0]
+    return stop_reason(failure.observed).partition(TAIL)[0]
 
 
-def _ends(result: Result) -> list[tuple[str, str]]:
+def _end_keys(result: Result) -> list[tuple[str, str]]:
     """Return the keys under which tests that ended early refer to the failures of a requirement."""
     check_keys = [(failure.test, f"{result.requirement.id} failed ({failure.what})") for failure in result.failures]
     return check_keys + [(failure.scene, failure.what) for failure in result.failures if failure.scene]
@@ -204,13 +210,13 @@ class _Groups:
     """A partition of ids into disjoint sets."""
 
     def __init__(self, ids: Iterable[str]) -> None:
-        self._of = {id: [id] for id in ids}
+        self._group_by_id = {id: [id] for id in ids}
 
     def join(self, ids: Iterable[str]) -> None:
         """Merge the sets of these ids."""
-        merged = list(dict.fromkeys(member for id in ids for member in self._of[id]))
-        self._of |= dict.fromkeys(merged, merged)
+        merged = list(dict.fromkeys(member for id in ids for member in self._group_by_id[id]))
+        self._group_by_id |= dict.fromkeys(merged, merged)
 
     def all(self) -> list[list[str]]:
         """Return the sets."""
-        return list({id(group): group for group in self._of.values()}.values())
+        return list({id(group): group for group in self._group_by_id.values()}.values())

@@ -16,10 +16,10 @@ from conformance.report.model import Outcome
 from conformance.suite.registry.requirement import Level
 
 MAX_ANNOTATIONS = 10
-FEW_IDS = 4
+MAX_IDS = 4
 
 
-def of(content: Document) -> list[str]:
+def commands(content: Document) -> list[str]:
     """Return the workflow commands for a report."""
     return [*_commands(content)][:MAX_ANNOTATIONS]
 
@@ -32,15 +32,17 @@ def _commands(content: Document) -> Iterator[str]:
         yield _command("error", "no verdict", fault)
     for cause in content["run"].get("causes", ()):
         failed = [entries[id] for id in cause["failed"] if id in entries]
-        decides = any(entry["level"] == Level.MUST and not entry.get("seed") for entry in failed)
-        yield _command("error" if decides else "warning", _ids(cause["failed"]), _message(cause["title"], failed))
-    stale = [entry for entry in entries.values() if entry["outcome"] == Outcome.STALE_EXPECTATION]
-    for entry in stale:
+        is_decisive = any(entry["level"] == Level.MUST and not entry.get("seed") for entry in failed)
+        yield _command("error" if is_decisive else "warning", _ids(cause["failed"]), _message(cause["title"], failed))
+    stale_entries = [entry for entry in entries.values() if entry["outcome"] == Outcome.STALE_EXPECTATION]
+    for entry in stale_entries:
         if not entry.get("failures"):
             yield _command("error", entry["id"], entry["reason"])
-    blocked = [id for id, entry in entries.items() if entry["outcome"] == Outcome.BLOCKED]
-    if blocked:
-        yield _command("warning", f"{len(blocked)} blocked", f"{_ids(blocked)}: {entries[blocked[0]]['reason']}")
+    blocked_ids = [id for id, entry in entries.items() if entry["outcome"] == Outcome.BLOCKED]
+    if blocked_ids:
+        yield _command(
+            "warning", f"{len(blocked_ids)} blocked", f"{_ids(blocked_ids)}: {entries[blocked_ids[0]]['reason']}"
+        )
 
 
 def _message(title: str, failed: list[Any]) -> str:
@@ -53,8 +55,8 @@ def _message(title: str, failed: list[Any]) -> str:
 
 
 def _ids(ids: list[str]) -> str:
-    remaining = len(ids) - FEW_IDS
-    return ", ".join(ids[:FEW_IDS]) + (f" and {remaining} more" if remaining > 0 else "")
+    remaining = len(ids) - MAX_IDS
+    return ", ".join(ids[:MAX_IDS]) + (f" and {remaining} more" if remaining > 0 else "")
 
 
 def _command(kind: str, title: str, text: str) -> str:

@@ -25,14 +25,14 @@ from conformance.suite.outcomes.ledger import (
     TestFinished,
 )
 
-OF_EACH_PART = frozenset(
+PART_FIELDS = frozenset(
     {"wall", "run", "plan", "workers", "profiles", "ids", "only", "shard", "elsewhere", "reproduce", "environment"}
 )
 """Fields of `RunStarted` that may differ between runs that are combined."""
-HOST = frozenset({"cpus", "python", "platform"})
+HOST_KEYS = frozenset({"cpus", "python", "platform"})
 """Keys of the environment that may differ between these runs."""
-_SELECTING = ("--profile", "--id")
-_WORST = ("failed", "blocked", "harness-error", "interrupted", "known-limit", "passed")
+_SELECTION_OPTIONS = ("--profile", "--id")
+_OUTCOMES_WORST_FIRST = ("failed", "blocked", "harness-error", "interrupted", "known-limit", "passed")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class PartialRun:
         return f"bundles/{self.started.run}"
 
 
-def part(place: str, events: Sequence[AnyEvent]) -> PartialRun:
+def partial_run(place: str, events: Sequence[AnyEvent]) -> PartialRun:
     """Return a run with its RunStarted event. Raises UsageError if the ledger has none."""
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     if started is None:
@@ -64,14 +64,14 @@ def combine(parts: Sequence[PartialRun]) -> list[AnyEvent]:
         _check(first, other)
     _check_selections(parts)
     _check_shards(parts)
-    began = _started([run.started for run in parts])
-    events: list[AnyEvent] = [began]
+    start_event = _combined_start([run.started for run in parts])
+    events: list[AnyEvent] = [start_event]
     for number, run in enumerate(parts, 1):
         events += (_renamed(event, number, run) for event in run.events if not isinstance(event, _RUN_EVENTS))
-    events += (HarnessFault(wall=began.wall, worker="run", what=problem) for problem in _missing(parts))
-    if (end := _finished(parts)) is not None:
+    events += (HarnessFault(wall=start_event.wall, worker="run", what=problem) for problem in _missing_shards(parts))
+    if (end := _combined_end(parts)) is not None:
         events.append(end)
-    return sorted(_once_each(events), key=lambda event: event.wall)
+    return sorted(_without_duplicates(events), key=lambda event: event.wall)
 
 
 _RUN_EVENTS = (RunStarted, RunFinished)
@@ -80,37 +80,46 @@ _RUN_EVENTS = (RunStarted, RunFinished)
 def _check(first: PartialRun, other: PartialRun) -> None:
     """Raise UsageError unless two runs judge the same implementation with the same suite and settings."""
     for field in RunStarted.__struct_fields__:
-        if field in OF_EACH_PART:
+        if field in PART_FIELDS:
             continue
-        one, two = getattr(first.started, field), getattr(other.started, field)
-        if one == two:
+        first_value, other_value = getattr(first.started, field), getattr(other.started, field)
+        if first_value == other_value:
             continue
         if field == "implementation":
-            name = next(f for f in one.__struct_fields__ if getattr(one, f) != getattr(two, f))
-            field_name = f"{_spelled(name)} of the implementation"
-            one, two = getattr(one, name), getattr(two, name)
+            name = next(f for f in first_value.__struct_fields__ if getattr(first_value, f) != getattr(other_value, f))
+            field_name = f"{_in_words(name)} of the implementation"
+            first_value, other_value = getattr(first_value, name), getattr(other_value, name)
         else:
-            field_name = _spelled(field)
-        raise _mismatch(first, other, field_name, one, two)
-    one, two = ({k: v for k, v in p.started.environment.items() if k not in HOST} for p in (first, other))
-    for name in sorted(one.keys() | two.keys()):
-        if one.get(name) != two.get(name):
-            raise _mismatch(first, other, name, one.get(name, "none"), two.get(name, "none"))
-    one, two = (_options(run.started.reproduce) for run in (first, other))
-    if one != two:
-        missing = [word for word in one if word not in two], [word for word in two if word not in one]
+            field_name = _in_words(field)
+        raise _mismatch(first, other, field_name, first_value, other_value)
+    first_value, other_value = (
+        {k: v for k, v in p.started.environment.items() if k not in HOST_KEYS} for p in (first, other)
+    )
+    for name in sorted(first_value.keys() | other_value.keys()):
+        if first_value.get(name) != other_value.get(name):
+            raise _mismatch(first, other, name, first_value.get(name, "none"), other_value.get(name, "none"))
+    first_value, other_value = (_options(run.started.reproduce) for run in (first, other))
+    if first_value != other_value:
+        missing = (
+            [word for word in first_value if word not in other_value],
+            [word for word in other_value if word not in first_value],
+        )
         raise _mismatch(first, other, "option", *(shlex.join(words) or "none" for words in missing))
     if first.started.run == other.started.run:
         raise UsageError("was given twice", where=other.place, hint="leave one of them out")
 
 
-def _mismatch(first: PartialRun, other: PartialRun, field_name: str, one: object, two: object) -> UsageError:
-    message = f"does not belong to {first.place}: the {field_name} is {_brief(two)}, and there {_brief(one)}"
+def _mismatch(
+    first: PartialRun, other: PartialRun, field_name: str, first_value: object, other_value: object
+) -> UsageError:
+    message = (
+        f"does not belong to {first.place}: the {field_name} is {_brief(other_value)}, and there {_brief(first_value)}"
+    )
     hint = "give all runs the same --seed" if field_name == "seed" else "combine runs of one implementation and suite"
     return UsageError(message, where=other.place, hint=hint)
 
 
-def _spelled(field: str) -> str:
+def _in_words(field: str) -> str:
     return field.replace("_", " ")
 
 
@@ -138,22 +147,22 @@ def _check_selections(parts: Sequence[PartialRun]) -> None:
 def _check_shards(parts: Sequence[PartialRun]) -> None:
     """Raise UsageError unless all shards belong to the same run and each is given once."""
     by_shard: dict[str, PartialRun] = {}
-    sharded = [run for run in parts if run.started.shard]
-    for run in sharded:
+    shards = [run for run in parts if run.started.shard]
+    for run in shards:
         shard, count = run.started.shard, run.started.shard.partition("/")[2]
-        if count != sharded[0].started.shard.partition("/")[2] or len(sharded) != len(parts):
+        if count != shards[0].started.shard.partition("/")[2] or len(shards) != len(parts):
             problem = f"is shard {shard}, and others are no shards, or shards of another number"
             raise UsageError(problem, where=run.place, hint="combine the shards of one run alone")
         if shard in by_shard:
             problem = f"is shard {shard}, as is {by_shard[shard].place}"
             raise UsageError(problem, where=run.place, hint="leave one of them out")
-        if _selection(run.started) != _selection(sharded[0].started):
-            problem = f"selects other requirements than {sharded[0].place}"
+        if _selection(run.started) != _selection(shards[0].started):
+            problem = f"selects other requirements than {shards[0].place}"
             raise UsageError(problem, where=run.place, hint="combine the shards of one run alone")
         by_shard[shard] = run
 
 
-def _missing(parts: Sequence[PartialRun]) -> Iterator[str]:
+def _missing_shards(parts: Sequence[PartialRun]) -> Iterator[str]:
     """Yield one line for each shard that was not given."""
     given_shards = {run.started.shard for run in parts}
     for count in {shard.partition("/")[2] for shard in given_shards if shard}:
@@ -169,11 +178,11 @@ def _selection(started: RunStarted) -> tuple[tuple[str, ...], ...]:
     return started.profiles, started.ids, started.only
 
 
-def _started(starts: Sequence[RunStarted]) -> RunStarted:
+def _combined_start(starts: Sequence[RunStarted]) -> RunStarted:
     """Return the RunStarted event of the combined run, whose selection is the union of the runs' selections."""
     first_start = starts[0]
-    everything = not all(start.profiles or start.ids for start in starts)
-    profiles = () if everything else _union(start.profiles for start in starts)
+    selects_everything = not all(start.profiles or start.ids for start in starts)
+    profiles = () if selects_everything else _union(start.profiles for start in starts)
     ids = _union(start.ids for start in starts)
     only = _union(start.only for start in starts) if all(start.only for start in starts) else ()
     plan: dict[str, set[str]] = {}
@@ -189,15 +198,15 @@ def _started(starts: Sequence[RunStarted]) -> RunStarted:
         ids=ids,
         only=only,
         shard="",
-        elsewhere=_elsewhere(starts, plan),
+        elsewhere=_tests_elsewhere(starts, plan),
         plan=tuple(PlannedTest(test, tuple(sorted(ids))) for test, ids in sorted(plan.items())),
         workers=sum(start.workers for start in starts),
-        reproduce=_selecting(first_start.reproduce, profiles, ids),
+        reproduce=_with_selection(first_start.reproduce, profiles, ids),
         environment={n: ", ".join(_union((e.environment[n],) for e in starts if n in e.environment)) for n in names},
     )
 
 
-def _elsewhere(starts: Sequence[RunStarted], plan: Mapping[str, Collection[str]]) -> dict[str, int]:
+def _tests_elsewhere(starts: Sequence[RunStarted], plan: Mapping[str, Collection[str]]) -> dict[str, int]:
     """Return how many tests outside the combined plan would judge each invariant. The shards of a run all leave out the
     same tests. Other runs may have run tests that one of them left out."""
     first = starts[0]
@@ -212,15 +221,15 @@ def _elsewhere(starts: Sequence[RunStarted], plan: Mapping[str, Collection[str]]
     return {id: totals[id] - planned_here[id] for id in sorted(totals) if totals[id] > planned_here[id]}
 
 
-def _selecting(command: str, profiles: Iterable[str], ids: Iterable[str]) -> str:
+def _with_selection(command: str, profiles: Iterable[str], ids: Iterable[str]) -> str:
     """Return a command line with its selection replaced."""
     words = shlex.split(command)
     remaining = [
         word
         for previous_word, word in zip(["", *words], words, strict=False)
-        if word not in _SELECTING and previous_word not in _SELECTING
+        if word not in _SELECTION_OPTIONS and previous_word not in _SELECTION_OPTIONS
     ]
-    for option, names in zip(_SELECTING, (profiles, ids), strict=True):
+    for option, names in zip(_SELECTION_OPTIONS, (profiles, ids), strict=True):
         for name in names:
             remaining += [option, name]
     return shlex.join(remaining)
@@ -228,10 +237,10 @@ def _selecting(command: str, profiles: Iterable[str], ids: Iterable[str]) -> str
 
 def _options(command: str) -> list[str]:
     """Return a command line without its program and its selection, that is, the options that must agree."""
-    return shlex.split(_selecting(command, (), ()))[1:]
+    return shlex.split(_with_selection(command, (), ()))[1:]
 
 
-def _finished(parts: Sequence[PartialRun]) -> RunFinished | None:
+def _combined_end(parts: Sequence[PartialRun]) -> RunFinished | None:
     """Return the RunFinished event of the combined run; None if one of the runs was killed."""
     ends = [next((e for e in run.events if isinstance(e, RunFinished)), None) for run in parts]
     finished = [end for end in ends if end is not None]
@@ -244,31 +253,31 @@ def _finished(parts: Sequence[PartialRun]) -> RunFinished | None:
     )
 
 
-def _renamed(event: AnyEvent, number: int, of: PartialRun) -> AnyEvent:
+def _renamed(event: AnyEvent, number: int, partial_run: PartialRun) -> AnyEvent:
     """Return an event as an event of the combined run, with the names of workers and bundles made unique by run."""
     changes: dict[str, Any] = {}
     worker = getattr(event, "worker", "")
     if worker and worker != "run":
         changes["worker"] = f"{number}-{worker}"
     if isinstance(event, TestFinished) and event.bundle:
-        changes["bundle"] = of.folder + "/" + event.bundle.removeprefix("bundles/")
+        changes["bundle"] = partial_run.folder + "/" + event.bundle.removeprefix("bundles/")
     return msgspec.structs.replace(event, **changes) if changes else event
 
 
-def _once_each(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
+def _without_duplicates(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
     """Yield the events; if a test has several TestFinished events, yield only the worst."""
     ends: dict[str, TestFinished] = {}
     for event in events:
         if not isinstance(event, TestFinished):
             yield event
-        elif event.test not in ends or _badness(event) < _badness(ends[event.test]):
+        elif event.test not in ends or _severity(event) < _severity(ends[event.test]):
             ends[event.test] = event
     yield from ends.values()
 
 
-def _badness(end: TestFinished) -> tuple[int, bool]:
+def _severity(end: TestFinished) -> tuple[int, bool]:
     """Return a sort key that puts the worst TestFinished event of a test first."""
-    return _WORST.index(end.outcome), end.cause != "implementation"
+    return _OUTCOMES_WORST_FIRST.index(end.outcome), end.cause != "implementation"
 
 
 def _union(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:

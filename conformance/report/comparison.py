@@ -19,9 +19,9 @@ from conformance.report.model import Outcome
 from conformance.report.recorded import Run
 from conformance.suite.registry.requirement import Registry
 
-SLOWER, MARGIN = 1.5, 1.0
-"""A marker counts as slower if it takes more than `SLOWER` times as long and more than `MARGIN` seconds longer. The
-tolerance is large because each report has only one run."""
+MIN_SLOWDOWN_FACTOR, MIN_SLOWDOWN_SECONDS = 1.5, 1.0
+"""A marker counts as slower if it takes more than `MIN_SLOWDOWN_FACTOR` times as long, and more than
+`MIN_SLOWDOWN_SECONDS` longer. The tolerance is large because each report has only one run."""
 
 
 class RequirementChange(StrEnum):
@@ -42,7 +42,7 @@ LOSSES = frozenset({RequirementChange.NO_LONGER_CLAIMED, RequirementChange.NO_LO
 
 
 @dataclass(frozen=True)
-class Judged:
+class RequirementResult:
     """A requirement in one report. `reason`: the first failed check, or the reason why the requirement was not
     judged."""
 
@@ -69,21 +69,21 @@ class ComparedReport:
     name: str
     verdict: str
     facts: Mapping[str, str]
-    requirements: Mapping[str, Judged]
+    requirements: Mapping[str, RequirementResult]
     markers: Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class Changed:
+class ChangedRequirement:
     """A requirement that has changed."""
 
     id: str
     change: RequirementChange
-    old: Judged | None
-    new: Judged | None
+    old: RequirementResult | None
+    new: RequirementResult | None
 
     @property
-    def either(self) -> Judged:
+    def latest(self) -> RequirementResult:
         """Return the requirement from the new report or, if it is missing there, from the old one."""
         judged = self.new or self.old
         assert judged is not None
@@ -91,7 +91,7 @@ class Changed:
 
 
 @dataclass(frozen=True)
-class Slower:
+class SlowerMarker:
     """A timing marker that took longer, in seconds."""
 
     marker: str
@@ -106,12 +106,12 @@ class Comparison:
 
     old: ComparedReport
     new: ComparedReport
-    changes: tuple[Changed, ...]
-    slower: tuple[Slower, ...]
+    changes: tuple[ChangedRequirement, ...]
+    slower: tuple[SlowerMarker, ...]
     common: int
     differing: Mapping[str, tuple[str, str]]
 
-    def of(self, change: RequirementChange) -> list[Changed]:
+    def of(self, change: RequirementChange) -> list[ChangedRequirement]:
         """Return the requirements that have changed in this way."""
         return [changed for changed in self.changes if changed.change is change]
 
@@ -142,7 +142,7 @@ def compare(old: ComparedReport, new: ComparedReport) -> Comparison:
         changes=tuple(
             sorted(_changes(old, new), key=lambda changed: (list(RequirementChange).index(changed.change), changed.id))
         ),
-        slower=tuple(_slower(old.markers, new.markers)),
+        slower=tuple(_slower_markers(old.markers, new.markers)),
         common=sum(_is_judged(old.requirements[id]) and _is_judged(new.requirements[id]) for id in common_ids),
         differing={name: pair for name, pair in pairs.items() if pair[0] != pair[1]},
     )
@@ -185,25 +185,25 @@ def of_record(run: Run, registry: Registry, name: str) -> ComparedReport:
         fails = outcome in (Outcome.FAILED, Outcome.EXPECTED_FAILURE)
         entry = registry.requirements.get(id)
         about = (entry.profile, str(entry.level), entry.text) if entry is not None else ()
-        requirements[id] = Judged(outcome, fails, *about)
+        requirements[id] = RequirementResult(outcome, fails, *about)
     return ComparedReport(name, "", facts, requirements, {})
 
 
-def _judged(entry: Mapping[str, Any]) -> Judged:
+def _judged(entry: Mapping[str, Any]) -> RequirementResult:
     reason = entry.get("reason", "")
     if failures := entry.get("failures"):
         first = failures[0]
         reason = sentence(first["what"], first["expected"], first["seen"])
     outcome = Outcome(entry["outcome"])
     fails = bool(failures) and outcome is not Outcome.KNOWN_LIMIT
-    return Judged(outcome, fails, entry["profile"], entry["level"], entry["text"], reason)
+    return RequirementResult(outcome, fails, entry["profile"], entry["level"], entry["text"], reason)
 
 
-def _is_judged(judged: Judged) -> bool:
+def _is_judged(judged: RequirementResult) -> bool:
     return judged.holds or judged.fails
 
 
-def _changes(old: ComparedReport, new: ComparedReport) -> Iterator[Changed]:
+def _changes(old: ComparedReport, new: ComparedReport) -> Iterator[ChangedRequirement]:
     same_suite = old.facts.get("suite") == new.facts.get("suite")
     for id in old.requirements.keys() | new.requirements.keys():
         old_result, new_result = old.requirements.get(id), new.requirements.get(id)
@@ -211,17 +211,17 @@ def _changes(old: ComparedReport, new: ComparedReport) -> Iterator[Changed]:
             continue  # the suite of the new report may not have the requirement
         change = _change(old_result, new_result)
         if change is not None:
-            yield Changed(id, change, old_result, new_result)
+            yield ChangedRequirement(id, change, old_result, new_result)
 
 
-def _change(old: Judged | None, new: Judged | None) -> RequirementChange | None:
-    was_known = old is not None and _is_judged(old)
+def _change(old: RequirementResult | None, new: RequirementResult | None) -> RequirementChange | None:
+    was_judged = old is not None and _is_judged(old)
     if new is None:
-        return RequirementChange.NO_LONGER_JUDGED if was_known else None
+        return RequirementChange.NO_LONGER_JUDGED if was_judged else None
     if new.fails:
         return (
             RequirementChange.FAILING
-            if not was_known
+            if not was_judged
             else RequirementChange.NEWLY_FAILING
             if old is not None and old.holds
             else None
@@ -229,22 +229,22 @@ def _change(old: Judged | None, new: Judged | None) -> RequirementChange | None:
     if new.holds:
         return (
             RequirementChange.PASSING
-            if not was_known
+            if not was_judged
             else RequirementChange.FIXED
             if old is not None and old.fails
             else None
         )
     if new.outcome is Outcome.NOT_CLAIMED:
-        claimed = old is not None and old.outcome not in (Outcome.NOT_CLAIMED, Outcome.NOT_RUN)
-        return RequirementChange.NO_LONGER_CLAIMED if claimed else None
-    if not was_known:
+        was_claimed = old is not None and old.outcome not in (Outcome.NOT_CLAIMED, Outcome.NOT_RUN)
+        return RequirementChange.NO_LONGER_CLAIMED if was_claimed else None
+    if not was_judged:
         return None
-    blocked = new.outcome is Outcome.BLOCKED and old is not None and old.holds
-    return RequirementChange.NEWLY_BLOCKED if blocked else RequirementChange.NO_LONGER_JUDGED
+    is_blocked = new.outcome is Outcome.BLOCKED and old is not None and old.holds
+    return RequirementChange.NEWLY_BLOCKED if is_blocked else RequirementChange.NO_LONGER_JUDGED
 
 
-def _slower(old: Mapping[str, float], new: Mapping[str, float]) -> Iterator[Slower]:
+def _slower_markers(old: Mapping[str, float], new: Mapping[str, float]) -> Iterator[SlowerMarker]:
     for marker in sorted(old.keys() & new.keys()):
         old_seconds, new_seconds = old[marker], new[marker]
-        if new_seconds > old_seconds * SLOWER and new_seconds - old_seconds > MARGIN:
-            yield Slower(marker, old_seconds, new_seconds)
+        if new_seconds > old_seconds * MIN_SLOWDOWN_FACTOR and new_seconds - old_seconds > MIN_SLOWDOWN_SECONDS:
+            yield SlowerMarker(marker, old_seconds, new_seconds)

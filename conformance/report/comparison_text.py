@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.evidence.values import brief
-from conformance.report.comparison import LOSSES, REGRESSIONS, Changed, Comparison, RequirementChange
+from conformance.report.comparison import LOSSES, REGRESSIONS, ChangedRequirement, Comparison, RequirementChange
 from conformance.report.markdown import cell, code
 from conformance.report.model import NO_VERDICT
 from conformance.report.terminal import clean
@@ -14,8 +14,8 @@ MAX_LENGTH = 60_000
 """Approximate maximum length of the Markdown in characters: a GitHub comment has at most 65,536."""
 MAX_REASON_LENGTH = 400
 """Maximum length in characters of the failure of a requirement."""
-_WORSE = REGRESSIONS | LOSSES | {RequirementChange.FAILING}
-_ONE_RUN = "each time is from one run: `grove-conformance scale compare` tells whether it is slower"
+_WORSE_CHANGES = REGRESSIONS | LOSSES | {RequirementChange.FAILING}
+_ONE_RUN_NOTE = "each time is from one run: `grove-conformance scale compare` tells whether it is slower"
 
 
 def headline(comparison: Comparison) -> str:
@@ -26,11 +26,11 @@ def headline(comparison: Comparison) -> str:
     summary = ", ".join(f"{counts[change]} {change}" for change in RequirementChange if change in counts)
     word = "regression" if not REGRESSIONS.isdisjoint(counts) else "no regression"
     common = f"{comparison.common} requirement{'s' * (comparison.common != 1)} judged in both"
-    undecided = "".join(f"; the {side} report has no verdict" for side in _undecided(comparison))
-    return f"{word}: {summary or 'nothing has changed'} ({common}{undecided})"
+    undecided_note = "".join(f"; the {side} report has no verdict" for side in _reports_without_verdict(comparison))
+    return f"{word}: {summary or 'nothing has changed'} ({common}{undecided_note})"
 
 
-def _undecided(comparison: Comparison) -> list[str]:
+def _reports_without_verdict(comparison: Comparison) -> list[str]:
     """Return the names (`old`, `new`) of the compared reports that have no verdict."""
     return [name for name, side in (("old", comparison.old), ("new", comparison.new)) if side.verdict in NO_VERDICT]
 
@@ -45,11 +45,11 @@ def text(comparison: Comparison) -> Iterator[str]:
         if changed_requirements := comparison.of(change):
             yield f"\n{change}:"
         for changed in changed_requirements:
-            yield f"  {changed.id} ({changed.either.level}, {changed.either.profile}): {changed.either.text}"
-            if change in _WORSE and (reason := _reason(changed)):
+            yield f"  {changed.id} ({changed.latest.level}, {changed.latest.profile}): {changed.latest.text}"
+            if change in _WORSE_CHANGES and (reason := _reason(changed)):
                 yield f"      {clean(reason)}"
     if comparison.slower:
-        yield f"\nslower ({_ONE_RUN}):"
+        yield f"\nslower ({_ONE_RUN_NOTE}):"
     for marker in comparison.slower:
         yield f"  {marker.marker}: {marker.old:.1f} s → {marker.new:.1f} s"
     yield ""
@@ -61,7 +61,13 @@ def markdown(comparison: Comparison) -> Iterator[str]:
     only the worst are listed. Text from an implementation is put in code spans, where nothing is markup."""
     remaining = MAX_LENGTH
     counts = comparison.counts
-    mark = "❌" if not REGRESSIONS.isdisjoint(counts) else "⚠️" if comparison.exit or _undecided(comparison) else "✅"
+    mark = (
+        "❌"
+        if not REGRESSIONS.isdisjoint(counts)
+        else "⚠️"
+        if comparison.exit or _reports_without_verdict(comparison)
+        else "✅"
+    )
     yield f"### {mark} Conformance: {headline(comparison)}"
     yield ""
     yield "| | old | new |"
@@ -75,17 +81,18 @@ def markdown(comparison: Comparison) -> Iterator[str]:
     for change in RequirementChange:
         if not (changed_requirements := comparison.of(change)):
             continue
+        is_open = " open" if change in _WORSE_CHANGES else ""
         yield from (
             "",
-            f"<details{' open' if change in _WORSE else ''}><summary>{change}: {len(changed_requirements)}</summary>",
+            f"<details{is_open}><summary>{change}: {len(changed_requirements)}</summary>",
             "",
         )
         yield "| requirement | level | profile | what it says | why |"
         yield "|---|---|---|---|---|"
         count = 0
         for changed in changed_requirements:
-            about = changed.either
-            reason = code(brief(_reason(changed), MAX_REASON_LENGTH)) if change in _WORSE else ""
+            about = changed.latest
+            reason = code(brief(_reason(changed), MAX_REASON_LENGTH)) if change in _WORSE_CHANGES else ""
             row = f"| {changed.id} | {about.level} | {about.profile} | {cell(about.text)} | {reason} |"
             remaining -= len(row)
             if remaining < 0:
@@ -96,10 +103,10 @@ def markdown(comparison: Comparison) -> Iterator[str]:
             yield f"\n… and {len(changed_requirements) - count} more."
         yield from ("", "</details>")
     if comparison.slower:
-        yield from ("", f"Slower ({_ONE_RUN}):", "", "| marker | old | new |", "|---|---|---|")
+        yield from ("", f"Slower ({_ONE_RUN_NOTE}):", "", "| marker | old | new |", "|---|---|---|")
     for marker in comparison.slower:
         yield f"| {marker.marker} | {marker.old:.1f} s | {marker.new:.1f} s |"
 
 
-def _reason(changed: Changed) -> str:
+def _reason(changed: ChangedRequirement) -> str:
     return changed.new.reason if changed.new is not None else "the new report does not have it"

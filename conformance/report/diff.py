@@ -11,7 +11,7 @@ from conformance.report import facts
 MAX_WHOLE_LINES = 300
 """Maximum number of lines of a value that is compared in full. Equal parts of longer values are removed first."""
 MAX_COMPARED_LINES = 2000
-WIDTH = 300
+MAX_WIDTH = 300
 """Maximum number of characters of a line that are shown."""
 
 
@@ -22,7 +22,7 @@ class DiffLine(NamedTuple):
     text: str
 
 
-def of(expected: object, observed: object, limit: int) -> list[DiffLine]:
+def diff_lines(expected: object, observed: object, limit: int) -> list[DiffLine]:
     """Return the differences of two values, with three lines of context around each, in at most `limit` lines."""
     texts = facts.text(expected), facts.text(observed)
     if max(text.count("\n") for text in texts) >= MAX_WHOLE_LINES:
@@ -32,18 +32,18 @@ def of(expected: object, observed: object, limit: int) -> list[DiffLine]:
     lines = [_line(line) for line in list(difflib.unified_diff(expected_lines, observed_lines, lineterm=""))[2:]]
     if lines and lines[0] == DiffLine("…", ""):
         lines = lines[1:]
-    return cut(lines, limit)
+    return truncate(lines, limit)
 
 
-def plain(value: object, limit: int) -> list[DiffLine]:
+def plain_lines(value: object, limit: int) -> list[DiffLine]:
     """Return at most `limit` lines of one value."""
-    return cut([DiffLine(" ", _shortened(line)) for line in facts.text(value).splitlines()], limit)
+    return truncate([DiffLine(" ", _shortened(line)) for line in facts.text(value).splitlines()], limit)
 
 
-def cut(lines: list[DiffLine], limit: int) -> list[DiffLine]:
+def truncate(lines: list[DiffLine], limit: int) -> list[DiffLine]:
     """Return the first `limit` lines, and a last line with the number of omitted lines."""
-    hidden = len(lines) - limit
-    return lines if hidden <= 1 else [*lines[:limit], DiffLine("…", f"{hidden} more lines in report.yaml")]
+    hidden_count = len(lines) - limit
+    return lines if hidden_count <= 1 else [*lines[:limit], DiffLine("…", f"{hidden_count} more lines in report.yaml")]
 
 
 def _line(text: str) -> DiffLine:
@@ -51,4 +51,4 @@ def _line(text: str) -> DiffLine:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
+    return text if len(text) <= MAX_WIDTH else text[: MAX_WIDTH - 1] + "…"

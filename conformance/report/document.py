@@ -24,7 +24,7 @@ from conformance.report.model import Failure, Outcome, Profile, Report, Result, 
 SCHEMA = Path(__file__).parent / "report.schema.json"
 API_VERSION = "conformance.grove.io/v1alpha1"
 
-SELDOM = frozenset({Outcome.KNOWN_LIMIT})
+OPTIONAL_OUTCOMES = frozenset({Outcome.KNOWN_LIMIT})
 """Outcomes that are listed in counts only if their number is not zero."""
 
 Document = dict[str, Any]
@@ -133,12 +133,12 @@ def _selection(report: Report) -> Document:
 
 
 def _profile_word(profile: Profile) -> str:
-    claimed = any(n for outcome, n in profile.counts.items() if outcome is not Outcome.NOT_CLAIMED)
-    return str(profile.verdict) if claimed else str(RunVerdict.UNKNOWN)
+    has_claimed = any(n for outcome, n in profile.counts.items() if outcome is not Outcome.NOT_CLAIMED)
+    return str(profile.verdict) if has_claimed else str(RunVerdict.UNKNOWN)
 
 
 def _counts(counts: Any) -> dict[str, int]:
-    return {str(outcome): counts[outcome] for outcome in Outcome if counts[outcome] or outcome not in SELDOM}
+    return {str(outcome): counts[outcome] for outcome in Outcome if counts[outcome] or outcome not in OPTIONAL_OUTCOMES}
 
 
 def _requirement(result: Result, elsewhere: Mapping[str, int]) -> Document:
@@ -205,7 +205,7 @@ def _causes(report: Report) -> Document:
             "tests": cause.tests,
             "looksLike": list(cause.defects),
         }
-        for cause in causes.of(report, defects.rows())
+        for cause in causes.find_causes(report, defects.rows())
     ]
     return {"causes": entries} if entries else {}
 

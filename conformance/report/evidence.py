@@ -17,18 +17,18 @@ from conformance.report.reading import NAME
 FILE = "SHA256SUMS"
 FOLDERS = ("bundles", "ledger", "logs")
 """The folders of a run that are evidence."""
-OF_OTHERS = ("allure/history/", "allure/executor.json")
+CI_FILES = ("allure/history/", "allure/executor.json")
 """Files that CI systems add to the Allure results."""
-LONGEST = 1 << 30
+MAX_BYTES = 1 << 30
 """Maximum size in bytes of a file that is covered. A larger file may be sparse, and would then take no time to create
 but hours to read."""
 MAX_NAMES = 20
 """Maximum number of names in one line."""
-_PIECE = 1 << 20
+_CHUNK_BYTES = 1 << 20
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 
 
-class Compared(NamedTuple):
+class EvidenceComparison(NamedTuple):
     """The result of a comparison. `problems`: a line for each file that differs from the list. `compared`: the number
     of files in both the list and the folder. `unchecked`: a line for each reason why files were not compared.
     `special`: names of entries that are not regular files or cannot be read."""
@@ -39,10 +39,10 @@ class Compared(NamedTuple):
     special: list[str]
 
 
-def listed(folder: Path) -> str:
+def checksum_list(folder: Path) -> str:
     """Return lines with the digest and path of each regular file of a run except the report, sorted by path."""
     names = {path.name for path in folder.iterdir()} - {FILE, NAME}
-    sums = {_escaped(name): _checksum(folder, name) for name, plain in _entries(folder, names) if plain}
+    sums = {_escaped(name): _checksum(folder, name) for name, is_regular in _entries(folder, names) if is_regular}
     return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums) if sums[name])
 
 
@@ -51,55 +51,61 @@ def digest(text: str) -> str:
     return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def compare(folder: Path, expected: str, report: str = NAME) -> Compared:
+def compare(folder: Path, expected: str, report: str = NAME) -> EvidenceComparison:
     """Compare the folder of a report with the list in it. `expected`: the digest of the list from the report; empty if
     the report has none. `report`: the file name of the report. Raises UsageError if the list cannot be read."""
     path, top_names = folder / FILE, {path.name for path in folder.iterdir()} - {FILE, report}
     if expected and path.is_file():
         text = bounded.content(path, bounded.MANIFESTS, str(path)).decode("utf-8", "surrogateescape")
         if digest(text) == expected:
-            return _compared(folder, top_names, _by_path(text))
+            return _compare_with_list(folder, top_names, _by_path(text))
         problem, reason = f"{FILE} is not the list of the report", ""
     elif expected and top_names.intersection(FOLDERS):
         problem, reason = f"{FILE} is missing", ""
     else:
         problem, reason = "", "it does not lie beside the report" if expected else "the report does not have its digest"
-    special = [name for name, plain in _entries(folder, top_names.intersection(FOLDERS)) if not plain]
+    special = [name for name, is_regular in _entries(folder, top_names.intersection(FOLDERS)) if not is_regular]
     unchecked = [f"evidence: {reason}"] if reason else []
     unchecked += _line_of_names("files that no list covers", top_names)
-    return Compared([problem] if problem else [], 0, unchecked, special)
+    return EvidenceComparison([problem] if problem else [], 0, unchecked, special)
 
 
-def _compared(folder: Path, top_names: Collection[str], expected_sums: Mapping[str, str]) -> Compared:
+def _compare_with_list(
+    folder: Path, top_names: Collection[str], expected_sums: Mapping[str, str]
+) -> EvidenceComparison:
     """Compare a folder with its list. `expected_sums`: path → digest; `top_names`: the names at the top of the folder.
     It is not a problem if a top-level entry of the list is missing because it was not passed on, or if other top-level
     entries were added."""
-    tops = {_top(name) for name in expected_sums}.union(FOLDERS)
-    entries = dict(_entries(folder, tops.intersection(top_names)))
-    special = [name for name, plain in entries.items() if not plain]
-    current = {_escaped(name): name for name, plain in entries.items() if plain}
-    foreign = {name for name in current.keys() - expected_sums.keys() if _may_be_unlisted(folder / current[name], name)}
+    listed_top_names = {_top(name) for name in expected_sums}.union(FOLDERS)
+    entries = dict(_entries(folder, listed_top_names.intersection(top_names)))
+    special = [name for name, is_regular in entries.items() if not is_regular]
+    current_names = {_escaped(name): name for name, is_regular in entries.items() if is_regular}
+    unlisted = {
+        name
+        for name in current_names.keys() - expected_sums.keys()
+        if _may_be_unlisted(folder / current_names[name], name)
+    }
     problems = []
-    for name in sorted(expected_sums.keys() | current.keys()):
-        if name not in current:
+    for name in sorted(expected_sums.keys() | current_names.keys()):
+        if name not in current_names:
             problems += [f"{name} is missing"] if _top(name) in top_names else []
         elif name not in expected_sums:
-            problems += [f"{name} was added"] if name not in foreign else []
-        elif _checksum(folder, current[name]) != expected_sums[name]:
+            problems += [f"{name} was added"] if name not in unlisted else []
+        elif _checksum(folder, current_names[name]) != expected_sums[name]:
             problems.append(f"{name} was changed")
     unchecked = [
         *_line_of_names(
             "what was not passed on with the report", {_top(name) for name in expected_sums}.difference(top_names)
         ),
-        *_line_of_names(f"files that {FILE} does not cover", foreign.union(top_names) - tops),
+        *_line_of_names(f"files that {FILE} does not cover", unlisted.union(top_names) - listed_top_names),
         *_line_of_names("links and other things that are no files", special),
     ]
-    return Compared(problems, len(expected_sums.keys() & current.keys()), unchecked, special)
+    return EvidenceComparison(problems, len(expected_sums.keys() & current_names.keys()), unchecked, special)
 
 
 def _may_be_unlisted(path: Path, name: str) -> bool:
     """Return whether a file in a run's folder is allowed to be missing from the list."""
-    return name.startswith(OF_OTHERS) or path.lstat().st_size > LONGEST
+    return name.startswith(CI_FILES) or path.lstat().st_size > MAX_BYTES
 
 
 def _entries(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, bool]]:
@@ -121,14 +127,14 @@ def _entries(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, bool]]:
 def _checksum(folder: Path, name: str) -> str:
     """Return the digest of a file as it appears in a line; empty if the file cannot be read or is too large, because a
     judged program may have replaced it."""
-    checksum, at = hashlib.sha256(), 0
+    checksum, offset = hashlib.sha256(), 0
     try:
         file = regular.OpenFile(folder / name)
-        if file.size > LONGEST:
+        if file.size > MAX_BYTES:
             return ""
-        while piece := file.at(at, _PIECE):
-            checksum.update(piece)
-            at += len(piece)
+        while chunk := file.at(offset, _CHUNK_BYTES):
+            checksum.update(chunk)
+            offset += len(chunk)
     except OSError:
         return ""
     return ("\\" if _escaped(name) != name else "") + checksum.hexdigest()
@@ -136,8 +142,8 @@ def _checksum(folder: Path, name: str) -> str:
 
 def _line_of_names(label: str, names: Collection[str]) -> list[str]:
     """Return a list with one line that names files, or an empty list if there are no files."""
-    rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return [f"{label}: {', '.join(sorted(names)[:MAX_NAMES])}{rest}"] if names else []
+    remainder = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return [f"{label}: {', '.join(sorted(names)[:MAX_NAMES])}{remainder}"] if names else []
 
 
 def _top(name: str) -> str:

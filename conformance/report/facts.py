@@ -9,11 +9,11 @@ from conformance.history.differences import reduced
 from conformance.report import causes
 from conformance.report.model import Failure
 
-IN_SHORT = 2
+SHORT_LINES = 2
 """Maximum number of lines of a value in short form, in which a value that is not a string takes one line."""
 
 
-def of(failure: Failure, limit: int) -> list[tuple[str, str]]:
+def labeled_facts(failure: Failure, limit: int) -> list[tuple[str, str]]:
     """Return labels and texts: the test, the check, the expected value, the observed value, and the time. Mappings and
     lists are reduced to their differences; a value has at most `limit` lines."""
     expected, observed = reduced(failure.expected, failure.observed)
@@ -42,7 +42,7 @@ def sentence(description: str, expected: object, observed: object) -> str:
     if is_violation(description, observed):
         return brief(str(observed), 360)
     short_expected, short_observed = reduced(expected, observed)
-    observed_text = brief(causes.nearest(observed) or short_observed, 240)
+    observed_text = brief(causes.nearest_miss(observed) or short_observed, 240)
     if expected in (None, description):
         return f"{description}: {observed_text}"
     return f"{description}: expected {brief(short_expected, 120)}, seen {observed_text}"
@@ -63,7 +63,7 @@ def duration(seconds: float) -> str:
 
 def value(item: object, limit: int) -> str:
     """Return a value in at most `limit` lines."""
-    if limit == IN_SHORT and not isinstance(item, str):
+    if limit == SHORT_LINES and not isinstance(item, str):
         return brief(item)
     lines = text(item).splitlines() or [""]
     if len(lines) > limit:

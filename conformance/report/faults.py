@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from conformance.suite.outcomes.ledger import AnyEvent, HarnessFault, RunFinished, TestFinished, TestStarted, WorkerLost
 
-_BROKEN = (3, 4)
+_ERROR_STATUSES = (3, 4)
 """pytest's exit statuses for internal errors and wrong usage: both mean a bug of the suite."""
 
 
-def of(events: Iterable[AnyEvent], interrupted: bool) -> tuple[str, ...]:
+def harness_errors(events: Iterable[AnyEvent], interrupted: bool) -> tuple[str, ...]:
     """Return the distinct harness errors in order of first occurrence."""
     all_events = list(events)
     errors: dict[str, None] = {}
@@ -20,12 +20,12 @@ def of(events: Iterable[AnyEvent], interrupted: bool) -> tuple[str, ...]:
         elif isinstance(event, WorkerLost) and not interrupted:
             unfinished = _unfinished_tests(all_events, event.worker)
             errors[f"worker {event.worker} died" + (f" during {unfinished[0]}" if unfinished else "")] = None
-        elif isinstance(event, RunFinished) and event.status in _BROKEN and not errors:
+        elif isinstance(event, RunFinished) and event.status in _ERROR_STATUSES and not errors:
             errors[f"pytest ended with status {event.status}"] = None
     return tuple(errors)
 
 
-def decisive(events: Iterable[AnyEvent]) -> list[AnyEvent]:
+def decisive_events(events: Iterable[AnyEvent]) -> list[AnyEvent]:
     """Return the events without the errors that affect no outcome: failures to clean up, and deaths of workers that
     were not running a test."""
     all_events = list(events)

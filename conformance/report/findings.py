@@ -22,10 +22,10 @@ from conformance.suggestions import absent
 from conformance.suite.registry.requirement import Registry
 
 HEADING = re.compile(r"(#{2,4}) (.*)")
-NAMED = re.compile(r"([A-Z]{2,10}-[0-9]{3}\b[^:]*): (.+)")
+FINDING_HEADING = re.compile(r"([A-Z]{2,10}-[0-9]{3}\b[^:]*): (.+)")
 TOKEN = re.compile(r"([A-Z]{2,10})-([0-9]{3})|\b([0-9]{3})\b|\bto\b")
-SOMETIMES = "**Not in every run:**"
-SEED = "**Seed.**"
+SOMETIMES_MARK = "**Not in every run:**"
+SEED_MARK = "**Seed.**"
 FENCE = "```"
 
 
@@ -41,7 +41,7 @@ class Finding:
     body: str
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return the file and line of the heading."""
         return f"{documents.display_path(self.page)}:{self.line}"
 
@@ -51,24 +51,24 @@ class Finding:
         return re.sub(r"[^\w\- ]", "", self.heading.lower()).replace(" ", "-")
 
     @property
-    def sometimes(self) -> frozenset[str]:
+    def sometimes_failing(self) -> frozenset[str]:
         """Return the requirements that do not fail in every run."""
-        lines = (line.partition(SOMETIMES)[2] for line in self.body.splitlines())
+        lines = (line.partition(SOMETIMES_MARK)[2] for line in self.body.splitlines())
         return frozenset(id for line in lines for id in ids(line))
 
 
 def ids(text: str) -> tuple[str, ...]:
     """Return the requirements that a text names: `CORE-014 to 016, 018` names four."""
     requirement_ids: list[str] = []
-    prefix, span = "", False
+    prefix, is_range = "", False
     for token in TOKEN.finditer(text):
         if token[0] == "to":
-            span = bool(requirement_ids)
+            is_range = bool(requirement_ids)
             continue
         prefix, number = token[1] or prefix, token[2] or token[3]
-        first_number = int(requirement_ids[-1].rpartition("-")[2]) + 1 if span else int(number)
+        first_number = int(requirement_ids[-1].rpartition("-")[2]) + 1 if is_range else int(number)
         requirement_ids += [f"{prefix}-{index:03}" for index in range(first_number, int(number) + 1)] if prefix else []
-        span = False
+        is_range = False
     return tuple(requirement_ids)
 
 
@@ -76,13 +76,13 @@ def read(pages: Iterable[Path]) -> list[Finding]:
     """Read the findings in Markdown files and in folders of Markdown files. Raises UsageError if a path does not exist
     or a file cannot be read."""
     findings: list[Finding] = []
-    for place in pages:
-        if not place.exists():
-            problem, near_hint = absent(place)
+    for location in pages:
+        if not location.exists():
+            problem, near_hint = absent(location)
             raise UsageError(
-                problem, where=documents.display_path(place), hint=near_hint or "give a page or a folder of pages"
+                problem, where=documents.display_path(location), hint=near_hint or "give a page or a folder of pages"
             )
-        for page in sorted(place.glob("*.md")) if place.is_dir() else [place]:
+        for page in sorted(location.glob("*.md")) if location.is_dir() else [location]:
             findings += sections(page, bounded.text(page, bounded.LENGTH, documents.display_path(page)))
     return findings
 
@@ -91,14 +91,14 @@ def sections(page: Path, text: str) -> Iterator[Finding]:
     """Yield the findings of one page. A section ends at the next heading of the same or a higher level."""
     lines = text.splitlines()
     headings: list[tuple[int, int, str]] = []
-    fenced = False
+    is_fenced = False
     for number, line in enumerate(lines):
-        fenced ^= line.lstrip().startswith(FENCE)
-        if not fenced and (match := HEADING.fullmatch(line)):
+        is_fenced ^= line.lstrip().startswith(FENCE)
+        if not is_fenced and (match := HEADING.fullmatch(line)):
             headings.append((number, len(match[1]), match[2]))
-    for place, (number, level, heading) in enumerate(headings):
-        if finding_heading := NAMED.fullmatch(heading):
-            end = next((at for at, other, _ in headings[place + 1 :] if other <= level), len(lines))
+    for location, (number, level, heading) in enumerate(headings):
+        if finding_heading := FINDING_HEADING.fullmatch(heading):
+            end = next((at for at, other, _ in headings[location + 1 :] if other <= level), len(lines))
             body = "\n".join(lines[number + 1 : end])
             yield Finding(ids(finding_heading[1]), finding_heading[2], page, number + 1, heading, body)
 
@@ -107,7 +107,7 @@ def problems(findings: Sequence[Finding], runs: Sequence[Run], registry: Registr
     """Return a message for each finding that the runs do not confirm, and for each failure without a finding."""
     errors: list[str] = []
     for finding in findings:
-        errors += [f"{finding.place}: {problem}" for problem in _finding_problems(finding, runs, registry)]
+        errors += [f"{finding.location}: {problem}" for problem in _finding_problems(finding, runs, registry)]
     found_ids = {id for finding in findings for id in finding.ids}
     for run in runs:
         for id in sorted(run.failed - found_ids - registry.retired.keys()):
@@ -122,11 +122,11 @@ def _finding_problems(finding: Finding, runs: Sequence[Run], registry: Registry)
             yield f"{id} is not a requirement; {documents.suggestion(id, registry.requirements)}"
             continue
         outcomes = {run.outcomes[id] for run in runs if id in run.outcomes}
-        if not outcomes & FAILED and id not in finding.sometimes:
-            yield f"{id} did not fail: {_spelled(outcomes)}"
-        if registry.requirements[id].seed and SEED not in finding.body:
-            yield f"{id} rests on a seed ({registry.requirements[id].seed}), and no paragraph says so ({SEED})"
+        if not outcomes & FAILED and id not in finding.sometimes_failing:
+            yield f"{id} did not fail: {_in_words(outcomes)}"
+        if registry.requirements[id].seed and SEED_MARK not in finding.body:
+            yield f"{id} rests on a seed ({registry.requirements[id].seed}), and no paragraph says so ({SEED_MARK})"
 
 
-def _spelled(outcomes: Iterable[Outcome]) -> str:
+def _in_words(outcomes: Iterable[Outcome]) -> str:
     return ", ".join(sorted(outcomes)) or "no run judged it"

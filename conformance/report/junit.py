@@ -12,49 +12,53 @@ from conformance.report.terminal import clean
 
 Counts = dict[str, str]
 
-NAMES = {CaseState.FAILED: "failure", CaseState.ERROR: "error", CaseState.SKIPPED: "skipped"}
-TOTALS = {"tests": None, "failures": CaseState.FAILED, "errors": CaseState.ERROR, "skipped": CaseState.SKIPPED}
+ELEMENT_NAMES = {CaseState.FAILED: "failure", CaseState.ERROR: "error", CaseState.SKIPPED: "skipped"}
+STATES_BY_TOTAL = {"tests": None, "failures": CaseState.FAILED, "errors": CaseState.ERROR, "skipped": CaseState.SKIPPED}
 MAX_TESTS = 8
 """The maximum number of a requirement's tests that are listed: hundreds of tests judge an invariant."""
 
 
 def render(report: Report) -> str:
     """Return the XML document."""
-    report_cases = cases.of(report)
+    report_cases = cases.find_cases(report)
     root = ET.Element(
         "testsuites", {"name": "grove-conformance", **_totals(report_cases), "time": f"{report.seconds:.3f}"}
     )
-    began = document.instant(report.started.wall)
+    start_time = document.instant(report.started.wall)
     verdicts = {profile.name: str(profile.verdict) for profile in report.profiles}
-    for group in dict.fromkeys([*verdicts, *sorted(case.group for case in report_cases if case.result), cases.GENERAL]):
+    for group in dict.fromkeys(
+        [*verdicts, *sorted(case.group for case in report_cases if case.result), cases.GENERAL_GROUP]
+    ):
         cases_of_group = [case for case in report_cases if case.group == group]
         if cases_of_group:
-            times = {"time": f"{sum(case.seconds for case in cases_of_group):.3f}", "timestamp": began}
+            times = {"time": f"{sum(case.seconds for case in cases_of_group):.3f}", "timestamp": start_time}
             suite = ET.SubElement(root, "testsuite", {"name": group, **_totals(cases_of_group), **times})
-            properties = about.of(report) | ({"profile verdict": verdicts[group]} if group in verdicts else {})
-            _properties(suite, properties.items())
+            properties = about.run_facts(report) | ({"profile verdict": verdicts[group]} if group in verdicts else {})
+            _add_properties(suite, properties.items())
             for case in cases_of_group:
-                _case(suite, case)
+                _add_case(suite, case)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def _totals(report_cases: list[ReportCase]) -> Counts:
-    return {name: str(sum(state in (None, case.state) for case in report_cases)) for name, state in TOTALS.items()}
+    return {
+        name: str(sum(state in (None, case.state) for case in report_cases)) for name, state in STATES_BY_TOTAL.items()
+    }
 
 
-def _case(suite: ET.Element, case: ReportCase) -> None:
+def _add_case(suite: ET.Element, case: ReportCase) -> None:
     class_name = ".".join(filter(None, (case.group, case.scene)))
     element = ET.SubElement(suite, "testcase", classname=class_name, name=clean(case.name), time=f"{case.seconds:.3f}")
     if case.result is not None:
-        _properties(element, _of_requirement(case))
+        _add_properties(element, _requirement_properties(case))
     if case.state is not CaseState.PASSED:
-        ET.SubElement(element, NAMES[case.state], message=clean(case.message)).text = clean(case.details)
+        ET.SubElement(element, ELEMENT_NAMES[case.state], message=clean(case.message)).text = clean(case.details)
     elif case.message:
         ET.SubElement(element, "system-err").text = clean(case.message)
 
 
-def _of_requirement(case: ReportCase) -> Iterator[tuple[str, str]]:
+def _requirement_properties(case: ReportCase) -> Iterator[tuple[str, str]]:
     assert case.result is not None
     entry = case.result.requirement
     yield "requirement", entry.text
@@ -67,7 +71,7 @@ def _of_requirement(case: ReportCase) -> Iterator[tuple[str, str]]:
         yield "further tests", str(len(tests) - MAX_TESTS)
 
 
-def _properties(parent: ET.Element, pairs: Iterable[tuple[str, str]]) -> None:
+def _add_properties(parent: ET.Element, pairs: Iterable[tuple[str, str]]) -> None:
     properties = ET.SubElement(parent, "properties")
     for name, value in pairs:
         ET.SubElement(properties, "property", name=name, value=clean(value))

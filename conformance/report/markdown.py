@@ -11,9 +11,9 @@ def code(value: str) -> str:
     """Return text as a code span for a Markdown table, so that nothing in it is markup."""
     if not value:
         return ""
-    plain = " ".join(clean(value).split()).replace("|", "\\|")
-    fence = "`" * (max((len(run) for run in _ticks(plain)), default=0) + 1)
-    return f"{fence} {plain} {fence}" if "`" in plain else f"{fence}{plain}{fence}"
+    one_line = " ".join(clean(value).split()).replace("|", "\\|")
+    fence = "`" * (max((len(run) for run in _backtick_runs(one_line)), default=0) + 1)
+    return f"{fence} {one_line} {fence}" if "`" in one_line else f"{fence}{one_line}{fence}"
 
 
 def cell(value: str) -> str:
@@ -21,11 +21,11 @@ def cell(value: str) -> str:
     return " ".join(value.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
-def between(page: str, name: str, part: str) -> str:
+def replace_between(page: str, name: str, part: str) -> str:
     """Return a page in which the text between `<!-- NAME -->` and the next `<!-- end -->` is replaced by `part`."""
     pattern = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(\n<!-- end -->)", re.S)
     return pattern.sub(lambda match: f"{match[1]}\n{part}\n{match[2]}", page)
 
 
-def _ticks(value: str) -> list[str]:
+def _backtick_runs(value: str) -> list[str]:
     return [run for run in "".join(c if c == "`" else " " for c in value).split() if run]

@@ -18,14 +18,14 @@ from conformance.report.published import PublishedImplementation, PublishedUpgra
 from conformance.report.recorded import FAILED, Run
 from conformance.suite.registry.requirement import Registry, Requirement
 
-UNJUDGED = frozenset({Outcome.NOT_RUN, Outcome.NOT_CLAIMED, Outcome.BLOCKED, Outcome.HARNESS_ERROR})
-HOLDS = frozenset({Outcome.PASSED, Outcome.KNOWN_LIMIT, Outcome.STALE_EXPECTATION})
+UNJUDGED_OUTCOMES = frozenset({Outcome.NOT_RUN, Outcome.NOT_CLAIMED, Outcome.BLOCKED, Outcome.HARNESS_ERROR})
+HOLDING_OUTCOMES = frozenset({Outcome.PASSED, Outcome.KNOWN_LIMIT, Outcome.STALE_EXPECTATION})
 TITLES = {Role.OPERATOR: "Operators", Role.GANG_SCHEDULER: "Gang schedulers"}
-PODS_KEPT = "UPG-001"
+PODS_KEPT_ID = "UPG-001"
 """The requirement that an upgrade does not restart pods."""
 
 
-class Word(Enum):
+class CellWord(Enum):
     """The text of a cell: the words, a mark with the same meaning, and the CSS class that determines the color."""
 
     CONFORMANT = ("conformant", "✓", "good")
@@ -45,7 +45,7 @@ class Cell:
     """The result of a version in one profile. `counts`: the number of requirements by outcome. `minor`: the number of
     failed requirements that do not decide. `unknown`: the number of requirements without an outcome."""
 
-    word: Word
+    word: CellWord
     counts: Mapping[Outcome, int]
     minor: int
     unknown: int
@@ -98,9 +98,9 @@ class Matrix:
         """Return one column for each implementation."""
         return _newest(self.columns)
 
-    def bound(self, profile: str) -> list[Column]:
+    def bound_columns(self, profile: str) -> list[Column]:
         """Return the columns whose roles a profile binds."""
-        return [column for column in self.columns if column.cells[profile].word is not Word.OTHER_ROLE]
+        return [column for column in self.columns if column.cells[profile].word is not CellWord.OTHER_ROLE]
 
 
 def matrix(implementations: Sequence[PublishedImplementation], registry: Registry) -> Matrix:
@@ -120,13 +120,15 @@ def matrix(implementations: Sequence[PublishedImplementation], registry: Registr
     )
 
 
-def merged(runs: Iterable[Run]) -> dict[str, Outcome]:
+def merged_outcomes(runs: Iterable[Run]) -> dict[str, Outcome]:
     """Return the outcome of each requirement: the failure if it failed in any run, otherwise the outcome of the first
     run that judged it."""
     outcomes: dict[str, Outcome] = {}
     for run in runs:
         for id, outcome in run.outcomes.items():
-            if outcome in FAILED or (outcomes.setdefault(id, outcome) in UNJUDGED and outcome not in UNJUDGED):
+            if outcome in FAILED or (
+                outcomes.setdefault(id, outcome) in UNJUDGED_OUTCOMES and outcome not in UNJUDGED_OUTCOMES
+            ):
                 outcomes[id] = outcome
     return outcomes
 
@@ -139,15 +141,15 @@ def _table(
 ) -> Table:
     columns = [_column(*pair, frozenset({role}), profiles) for pair in versions if role in _roles(pair[1])]
     newest = _newest(columns)
-    bound = tuple(name for name, entries in profiles.items() if any(role in entry.roles for entry in entries))
-    return Table(title, bound, newest, tuple(column for column in columns if column not in newest))
+    bound_profiles = tuple(name for name, entries in profiles.items() if any(role in entry.roles for entry in entries))
+    return Table(title, bound_profiles, newest, tuple(column for column in columns if column not in newest))
 
 
 def _newest(columns: Iterable[Column]) -> tuple[Column, ...]:
-    first: dict[str, Column] = {}
+    newest_by_name: dict[str, Column] = {}
     for column in columns:
-        first.setdefault(column.implementation.name, column)
-    return tuple(first.values())
+        newest_by_name.setdefault(column.implementation.name, column)
+    return tuple(newest_by_name.values())
 
 
 def _roles(version: PublishedVersion) -> frozenset[str]:
@@ -161,7 +163,7 @@ def _column(
     roles: frozenset[str],
     profiles: Mapping[str, tuple[Requirement, ...]],
 ) -> Column:
-    outcomes = merged(version.runs)
+    outcomes = merged_outcomes(version.runs)
     failed_profiles = {
         profile
         for run in version.runs
@@ -177,24 +179,24 @@ def _column(
     return Column(implementation, version, roles, outcomes, cells)
 
 
-def _cell(entries: Sequence[Requirement], outcomes: Mapping[str, Outcome], failed: bool) -> Cell:
+def _cell(entries: Sequence[Requirement], outcomes: Mapping[str, Outcome], has_failed: bool) -> Cell:
     """Return the cell for the requirements of a profile that bind a version. `failed`: a report says that the profile
     is not conformant, which may be due to a blocked requirement."""
     if not entries:
-        return Cell(Word.OTHER_ROLE, {}, 0, 0)
+        return Cell(CellWord.OTHER_ROLE, {}, 0, 0)
     tally = Counter(outcomes[entry.id] for entry in entries if entry.id in outcomes)
     counts = {outcome: tally[outcome] for outcome in Outcome if tally[outcome]}
-    must = {outcomes[entry.id] for entry in entries if entry.id in outcomes and entry.decides}
+    must_outcomes = {outcomes[entry.id] for entry in entries if entry.id in outcomes and entry.decides}
     minor = sum(not e.decides and outcomes.get(e.id) is Outcome.FAILED for e in entries)
     unknown = len(entries) - sum(counts.values())
-    return Cell(_word(set(counts), must - {Outcome.NOT_CLAIMED}, failed), counts, minor, unknown)
+    return Cell(_word(set(counts), must_outcomes - {Outcome.NOT_CLAIMED}, has_failed), counts, minor, unknown)
 
 
-def _word(outcomes: set[Outcome], must: set[Outcome], failed: bool) -> Word:
-    if Outcome.FAILED in must or (failed and Outcome.BLOCKED in must):
-        return Word.NOT_CONFORMANT
-    if not outcomes - UNJUDGED:
-        return Word.NOT_CLAIMED if outcomes == {Outcome.NOT_CLAIMED} else Word.NOT_JUDGED
-    if not must <= HOLDS | FAILED:
-        return Word.PARTIAL
-    return Word.EXCEPT_EXPECTED if Outcome.EXPECTED_FAILURE in must else Word.CONFORMANT
+def _word(outcomes: set[Outcome], must_outcomes: set[Outcome], has_failed: bool) -> CellWord:
+    if Outcome.FAILED in must_outcomes or (has_failed and Outcome.BLOCKED in must_outcomes):
+        return CellWord.NOT_CONFORMANT
+    if not outcomes - UNJUDGED_OUTCOMES:
+        return CellWord.NOT_CLAIMED if outcomes == {Outcome.NOT_CLAIMED} else CellWord.NOT_JUDGED
+    if not must_outcomes <= HOLDING_OUTCOMES | FAILED:
+        return CellWord.PARTIAL
+    return CellWord.EXCEPT_EXPECTED if Outcome.EXPECTED_FAILURE in must_outcomes else CellWord.CONFORMANT

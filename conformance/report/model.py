@@ -49,16 +49,16 @@ NOT_SELECTED = "not selected"
 """The reason of most requirements that were not run, if the user selected some."""
 SKIPPED = "left out with --skip"
 OTHER_SHARD = "none of its tests is in this shard"
-LEFT_OUT = frozenset({NOT_SELECTED, SKIPPED, OTHER_SHARD})
+UNSELECTED_REASONS = frozenset({NOT_SELECTED, SKIPPED, OTHER_SHARD})
 """Reasons why a requirement was not run that follow from the user's own selection: of ids and profiles, with `--skip`,
 or with `--shard`."""
-UNTOLD = LEFT_OUT - {SKIPPED}
+COUNTED_REASONS = UNSELECTED_REASONS - {SKIPPED}
 """The reasons of requirements for which only their number is shown."""
 
-BLOCKED = "; blocked: "
+BLOCKED_SEPARATOR = "; blocked: "
 """The separator, in the reason of an expected failure, before the reason why the requirement could not be judged."""
 
-EXECUTED = frozenset(
+EXECUTED_OUTCOMES = frozenset(
     {Outcome.PASSED, Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.KNOWN_LIMIT, Outcome.STALE_EXPECTATION}
 )
 
@@ -79,7 +79,7 @@ class RunVerdict(StrEnum):
 NO_VERDICT = frozenset({RunVerdict.INTERRUPTED, RunVerdict.HARNESS_ERROR, RunVerdict.UNKNOWN})
 """The verdicts that say nothing about the implementation."""
 
-EXIT = {
+EXIT_CODES = {
     RunVerdict.CONFORMANT: Exit.CONFORMANT,
     RunVerdict.EXCEPT_EXPECTED: Exit.CONFORMANT,
     RunVerdict.NOT_CONFORMANT: Exit.NOT_CONFORMANT,
@@ -90,7 +90,7 @@ EXIT = {
     RunVerdict.STALE: Exit.STALE_EXPECTATION,
 }
 
-_GRAVITY = (
+_VERDICTS_BY_GRAVITY = (
     RunVerdict.NOT_CONFORMANT,
     RunVerdict.INTERRUPTED,
     RunVerdict.HARNESS_ERROR,
@@ -178,17 +178,19 @@ class Report:
         """Return the exit code. A run of selected requirements that all passed is partial, but successful. A run in
         which tests were run but no decisive requirement could be judged, for example because the cluster rejects all
         pods, is partial without a verdict."""
-        if self.verdict is RunVerdict.PARTIAL and self.as_selected:
+        if self.verdict is RunVerdict.PARTIAL and self.has_judged_selection:
             return Exit.CONFORMANT
         if self.verdict is RunVerdict.UNKNOWN and self.tests:
             return Exit.PARTIAL
-        return EXIT[self.verdict]
+        return EXIT_CODES[self.verdict]
 
     @property
-    def as_selected(self) -> bool:
+    def has_judged_selection(self) -> bool:
         """Return whether everything that was selected has been judged, and nothing failed."""
         failing_outcomes = (Outcome.NOT_RUN, Outcome.BLOCKED, Outcome.FAILED)
-        return all(r.reason in LEFT_OUT for p in self.profiles for r in p.results if r.outcome in failing_outcomes)
+        return all(
+            r.reason in UNSELECTED_REASONS for p in self.profiles for r in p.results if r.outcome in failing_outcomes
+        )
 
     def counts_against(self, result: Result) -> bool:
         """Return whether a requirement that failed makes the run fail. A requirement that does not decide makes the run
@@ -214,13 +216,13 @@ class Report:
     def compatibility(self) -> tuple[int, int]:
         """Return how many of the judged COMPAT requirements passed, and how many were judged. Requirements whose
         judgment the implementation prevents also count as judged."""
-        return _passed(r for r in self.results if r.requirement.level is Level.COMPAT)
+        return _count_passed(r for r in self.results if r.requirement.level is Level.COMPAT)
 
     @property
     def seeds(self) -> tuple[int, int]:
         """Return how many of the judged MUSTs of seed documents passed, and how many were judged. They do not decide
         the verdict, because upstream's contract does not contain them."""
-        return _passed(r for r in self.results if r.requirement.level is Level.MUST and r.requirement.seed)
+        return _count_passed(r for r in self.results if r.requirement.level is Level.MUST and r.requirement.seed)
 
     @property
     def complete(self) -> bool:
@@ -262,11 +264,11 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report
     )
     failed = (id for test in tests.values() for id, checks in test.checks.items() if _failed(checks))
     selection = selected.with_violated(registry, failed)
-    unplanned = OTHER_SHARD if started.shard else "no test of this run judges it"
+    unplanned_reason = OTHER_SHARD if started.shard else "no test of this run judges it"
     expected = {e.id: e for e in implementation.expected_failures}
 
     def results_of(entries: Iterable[Requirement]) -> tuple[Result, ...]:
-        judged = (_result(e, selection, tests, interrupted, unplanned) for e in entries)
+        judged = (_result(e, selection, tests, interrupted, unplanned_reason) for e in entries)
         return tuple(_expect(result, expected.get(result.requirement.id), today) for result in judged)
 
     requirements = registry.requirements.values()
@@ -282,12 +284,15 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report
         tally = Counter(r.outcome for r in results)
         counts = {outcome: tally[outcome] for outcome in Outcome}
         profiles.append(Profile(name, registry.profiles[name], _verdict(results), counts, results))
-    harness_errors = faults.of(sorted_events, interrupted)
+    harness_errors = faults.harness_errors(sorted_events, interrupted)
     return Report(
         started=started,
         finished=finished,
-        verdict=_overall(
-            profiles, other_violations, faults.of(faults.decisive(sorted_events), interrupted), interrupted
+        verdict=_overall_verdict(
+            profiles,
+            other_violations,
+            faults.harness_errors(faults.decisive_events(sorted_events), interrupted),
+            interrupted,
         ),
         profiles=tuple(profiles),
         other_violations=other_violations,
@@ -314,35 +319,35 @@ def _tests(started: RunStarted, events: list[AnyEvent]) -> dict[str, _Test]:
 
 
 def _result(
-    entry: Requirement, chosen: Selection, tests: Mapping[str, _Test], interrupted: bool, unplanned: str
+    entry: Requirement, selection: Selection, tests: Mapping[str, _Test], interrupted: bool, unplanned_reason: str
 ) -> Result:
     """Return the outcome of a requirement: the worst outcome in all tests that declare it. `unplanned` is the reason if
     no test of the run declares it."""
-    if entry.id in chosen.unclaimed:
-        return Result(entry, Outcome.NOT_CLAIMED, reason=chosen.unclaimed[entry.id])
-    if entry.id not in chosen.judged:
-        return Result(entry, Outcome.NOT_RUN, reason=SKIPPED if entry.id in chosen.skipped else NOT_SELECTED)
+    if entry.id in selection.unclaimed:
+        return Result(entry, Outcome.NOT_CLAIMED, reason=selection.unclaimed[entry.id])
+    if entry.id not in selection.judged:
+        return Result(entry, Outcome.NOT_RUN, reason=SKIPPED if entry.id in selection.skipped else NOT_SELECTED)
     parts = [
-        _part(entry, name, test, interrupted)
+        _test_result(entry, name, test, interrupted)
         for name, test in sorted(tests.items())
         if entry.id in test.ids or entry.id in test.checks
     ]
     if not parts:
-        return Result(entry, Outcome.NOT_RUN, reason=unplanned)
+        return Result(entry, Outcome.NOT_RUN, reason=unplanned_reason)
     if entry.id.startswith(INVARIANT):
         # Every test judges invariants, so a test that ended early does not invalidate the results of other tests.
         parts = [part for part in parts if part.outcome is not Outcome.BLOCKED] or parts
-    worst = min(parts, key=_gravity)
+    worst_part = min(parts, key=_gravity)
     return replace(
-        worst,
+        worst_part,
         tests=tuple(sorted(t for p in parts for t in p.tests)),
         failures=tuple(f for p in parts for f in p.failures),
         checks=sum(p.checks for p in parts),
-        ended_by=tuple(by for p in parts for by in p.ended_by),
+        ended_by=tuple(end_keys for p in parts for end_keys in p.ended_by),
     )
 
 
-def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Result:
+def _test_result(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Result:
     """Return the outcome of a requirement in one test."""
     checks = test.checks.get(entry.id, [])
     end = test.finished
@@ -353,45 +358,45 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
     failures = tuple(
         Failure(name, c.what, c.expected, c.seen, c.at, bundle, scene, c.deviation, removed) for c in failed
     )
-    base = Result(entry, Outcome.NOT_RUN, tests=(name,), failures=failures, checks=len(checks))
+    base_result = Result(entry, Outcome.NOT_RUN, tests=(name,), failures=failures, checks=len(checks))
     if failures:
-        return replace(base, outcome=Outcome.FAILED)
+        return replace(base_result, outcome=Outcome.FAILED)
     if end is None or end.outcome == "interrupted":
         if interrupted:
-            return replace(base, reason="the run was interrupted")
+            return replace(base_result, reason="the run was interrupted")
         if test.started is None:
-            return replace(base, reason="the run ended before its test")
-        return replace(base, outcome=Outcome.HARNESS_ERROR, reason=f"the worker was lost during {name}")
+            return replace(base_result, reason="the run ended before its test")
+        return replace(base_result, outcome=Outcome.HARNESS_ERROR, reason=f"the worker was lost during {name}")
     if end.outcome == "harness-error":
-        return replace(base, outcome=Outcome.HARNESS_ERROR, reason=end.reason)
+        return replace(base_result, outcome=Outcome.HARNESS_ERROR, reason=end.reason)
     if undetermined := next((c for c in checks if c.outcome == "unknown"), None):
         reason = f"{undetermined.what}: {brief(undetermined.seen)}"
-        return replace(base, outcome=Outcome.BLOCKED, reason=reason, cause="implementation")
+        return replace(base_result, outcome=Outcome.BLOCKED, reason=reason, cause="implementation")
     # A test that ended early may not have reached the decisive check, even if its earlier checks passed.
     ended_early = end.outcome == "blocked" or bool(end.ended_by)
     if end.outcome != "passed" and (ended_early or not checks):
-        base = replace(base, outcome=Outcome.BLOCKED)
+        base_result = replace(base_result, outcome=Outcome.BLOCKED)
         if end.outcome == "blocked":
-            by = ((scene, end.ended_by),) if end.ended_by else ()
-            return replace(base, reason=end.reason, cause=end.cause, bundle=bundle, ended_by=by)
+            end_keys = ((scene, end.ended_by),) if end.ended_by else ()
+            return replace(base_result, reason=end.reason, cause=end.cause, bundle=bundle, ended_by=end_keys)
         check = end.ended_by or _first_failure(test)
         reason = f"not judged to its end: {name} ended when {check}"
-        return replace(base, reason=reason, cause="implementation", ended_by=((name, check),))
+        return replace(base_result, reason=reason, cause="implementation", ended_by=((name, check),))
     if checks:
-        return replace(base, outcome=Outcome.PASSED)
-    return replace(base, outcome=Outcome.HARNESS_ERROR, reason=f"{name} ended without an outcome for it")
+        return replace(base_result, outcome=Outcome.PASSED)
+    return replace(base_result, outcome=Outcome.HARNESS_ERROR, reason=f"{name} ended without an outcome for it")
 
 
 def _gravity(part: Result) -> tuple[bool, bool, int]:
     """Return a sort key that puts the worst part first. Requirements that the implementation blocks are its fault, even
     if the harness has failed in other tests."""
-    return part.outcome is not Outcome.FAILED, not _at_fault(part), list(Outcome).index(part.outcome)
+    return part.outcome is not Outcome.FAILED, not _is_at_fault(part), list(Outcome).index(part.outcome)
 
 
-def _at_fault(result: Result) -> bool:
+def _is_at_fault(result: Result) -> bool:
     """Return whether the implementation makes a requirement fail, or prevents its judgment."""
-    blocked = result.outcome is Outcome.BLOCKED and result.cause == "implementation"
-    return blocked or result.outcome is Outcome.FAILED
+    is_blocked = result.outcome is Outcome.BLOCKED and result.cause == "implementation"
+    return is_blocked or result.outcome is Outcome.FAILED
 
 
 def _failed(checks: Iterable[Check]) -> list[Check]:
@@ -408,7 +413,7 @@ def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Re
     """Replace the outcome by known-limit, expected-failure or stale-expectation where one applies."""
     if result.outcome is Outcome.FAILED and result.requirement.limit is not None:
         return replace(result, outcome=Outcome.KNOWN_LIMIT, reason=str(result.requirement.limit))
-    if expected is None or not (_at_fault(result) or result.outcome is Outcome.PASSED):
+    if expected is None or not (_is_at_fault(result) or result.outcome is Outcome.PASSED):
         return result
     if result.outcome is Outcome.PASSED:
         return replace(result, outcome=Outcome.STALE_EXPECTATION, reason="passes although it is expected to fail")
@@ -417,7 +422,7 @@ def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Re
             return result
         reason = f"still fails, and the expectation expired on {expected.expires}"
         return replace(result, outcome=Outcome.STALE_EXPECTATION, reason=reason)
-    held_up = f"{BLOCKED}{result.reason}" if result.outcome is Outcome.BLOCKED else ""
+    held_up = f"{BLOCKED_SEPARATOR}{result.reason}" if result.outcome is Outcome.BLOCKED else ""
     return replace(result, outcome=Outcome.EXPECTED_FAILURE, reason=expected.reason + held_up)
 
 
@@ -426,15 +431,17 @@ def _verdict(results: Iterable[Result]) -> RunVerdict:
     If none of them was run, the verdict is PARTIAL if all selected requirements were judged, or if only seed
     requirements are claimed and were judged; otherwise UNKNOWN."""
     all_results = list(results)
-    claimed = [r for r in all_results if r.outcome is not Outcome.NOT_CLAIMED]
-    must = [r for r in claimed if r.requirement.decides]
-    outcomes = {r.outcome for r in must}
-    if any(map(_at_fault, must)):
+    claimed_results = [r for r in all_results if r.outcome is not Outcome.NOT_CLAIMED]
+    must_results = [r for r in claimed_results if r.requirement.decides]
+    outcomes = {r.outcome for r in must_results}
+    if any(map(_is_at_fault, must_results)):
         return RunVerdict.NOT_CONFORMANT
     if Outcome.HARNESS_ERROR in outcomes:
         return RunVerdict.HARNESS_ERROR
-    if outcomes.isdisjoint(EXECUTED):
-        judged = _all_selected_judged(all_results) or (not must and any(map(_seed_judged, claimed)))
+    if outcomes.isdisjoint(EXECUTED_OUTCOMES):
+        judged = _are_all_selected_judged(all_results) or (
+            not must_results and any(map(_is_judged_seed, claimed_results))
+        )
         return RunVerdict.PARTIAL if judged else RunVerdict.UNKNOWN
     if Outcome.STALE_EXPECTATION in outcomes:
         return RunVerdict.STALE
@@ -443,24 +450,24 @@ def _verdict(results: Iterable[Result]) -> RunVerdict:
     return RunVerdict.EXCEPT_EXPECTED if Outcome.EXPECTED_FAILURE in outcomes else RunVerdict.CONFORMANT
 
 
-def _all_selected_judged(results: list[Result]) -> bool:
+def _are_all_selected_judged(results: list[Result]) -> bool:
     """Return whether only some requirements were selected, and all of these were judged."""
-    left_out_results = [r for r in results if r.reason in LEFT_OUT]
+    left_out_results = [r for r in results if r.reason in UNSELECTED_REASONS]
     selected = [r for r in results if r not in left_out_results and r.outcome is not Outcome.NOT_CLAIMED]
-    return bool(left_out_results) and bool(selected) and all(r.outcome in EXECUTED for r in selected)
+    return bool(left_out_results) and bool(selected) and all(r.outcome in EXECUTED_OUTCOMES for r in selected)
 
 
-def _overall(
+def _overall_verdict(
     profiles: Sequence[Profile], other_violations: Sequence[Result], harness_errors: tuple[str, ...], interrupted: bool
 ) -> RunVerdict:
     # A profile without claimed and selected requirements does not count; if the user left some of its requirements out,
     # the run is at most partial. A profile with only seed requirements does not count if there are other profiles.
-    counted = [p for p in profiles if not all(map(_elsewhere, p.results))]
-    words = [p.verdict for p in counted if not _seeds_alone(p)] or [p.verdict for p in counted]
-    absent = (r for p in profiles if all(map(_elsewhere, p.results)) for r in p.results)
-    if words and any(r.reason in LEFT_OUT for r in absent):
+    counted_profiles = [p for p in profiles if not all(map(_is_unselected, p.results))]
+    words = [p.verdict for p in counted_profiles if not _has_only_seeds(p)] or [p.verdict for p in counted_profiles]
+    absent_results = (r for p in profiles if all(map(_is_unselected, p.results)) for r in p.results)
+    if words and any(r.reason in UNSELECTED_REASONS for r in absent_results):
         words.append(RunVerdict.PARTIAL)
-    if any(_at_fault(result) and result.requirement.decides for result in other_violations):
+    if any(_is_at_fault(result) and result.requirement.decides for result in other_violations):
         words.append(RunVerdict.NOT_CONFORMANT)
     if any(result.outcome is Outcome.EXPECTED_FAILURE and result.requirement.decides for result in other_violations):
         words.append(RunVerdict.EXCEPT_EXPECTED)
@@ -471,30 +478,30 @@ def _overall(
     judged = (*(r for p in profiles for r in p.results), *other_violations)
     if any(r.outcome is Outcome.STALE_EXPECTATION for r in judged):
         words.append(RunVerdict.STALE)
-    return min(words, key=_GRAVITY.index, default=RunVerdict.UNKNOWN)
+    return min(words, key=_VERDICTS_BY_GRAVITY.index, default=RunVerdict.UNKNOWN)
 
 
-def _seeds_alone(profile: Profile) -> bool:
+def _has_only_seeds(profile: Profile) -> bool:
     """Return whether an implementation claims no decisive requirement of a profile, and at least one seed requirement
     of the profile was judged."""
-    claimed = [r for r in profile.results if r.outcome is not Outcome.NOT_CLAIMED]
-    return not any(r.requirement.decides for r in claimed) and any(map(_seed_judged, claimed))
+    claimed_results = [r for r in profile.results if r.outcome is not Outcome.NOT_CLAIMED]
+    return not any(r.requirement.decides for r in claimed_results) and any(map(_is_judged_seed, claimed_results))
 
 
-def _seed_judged(result: Result) -> bool:
+def _is_judged_seed(result: Result) -> bool:
     entry = result.requirement
-    return entry.level is Level.MUST and bool(entry.seed) and _judged(result)
+    return entry.level is Level.MUST and bool(entry.seed) and _is_judged(result)
 
 
-def _judged(result: Result) -> bool:
+def _is_judged(result: Result) -> bool:
     """Return whether a requirement was judged, or the implementation prevented its judgment."""
-    return result.outcome in EXECUTED or _at_fault(result)
+    return result.outcome in EXECUTED_OUTCOMES or _is_at_fault(result)
 
 
-def _passed(results: Iterable[Result]) -> tuple[int, int]:
-    judged = [result for result in results if _judged(result)]
+def _count_passed(results: Iterable[Result]) -> tuple[int, int]:
+    judged = [result for result in results if _is_judged(result)]
     return sum(result.outcome is Outcome.PASSED for result in judged), len(judged)
 
 
-def _elsewhere(result: Result) -> bool:
-    return result.outcome is Outcome.NOT_CLAIMED or result.reason in LEFT_OUT
+def _is_unselected(result: Result) -> bool:
+    return result.outcome is Outcome.NOT_CLAIMED or result.reason in UNSELECTED_REASONS

@@ -19,22 +19,22 @@ from conformance.pages.render import render as rendered
 from conformance.report import about, causes, defects, diff, document, facts, repetitions, tally, terminal
 from conformance.report.causes import Cause
 from conformance.report.marks import MARKS
-from conformance.report.model import UNTOLD, Failure, Outcome, Report, Result, RunVerdict
+from conformance.report.model import COUNTED_REASONS, Failure, Outcome, Report, Result, RunVerdict
 from conformance.suite.registry import basis
 
 Values = dict[str, Any]
 
 TEMPLATE = Path(__file__).with_name("page.html")
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 SIZES = ((60, 8), (24, 3), (8, 1), (2, 1))
 """Pairs of the maximum number of lines of a value and of failures of a requirement. The first pair with which the page
 is not too large is used."""
 MAX_TESTS = 8
-IN_FULL = 3
+MAX_FULL_CAUSES = 3
 """The number of causes that are shown in full, with their failures and reproduction commands."""
-FIRST = ("implementation", "judged", "supplied", "contract", "basis", "kubernetes", "started")
+MAIN_FACTS = ("implementation", "judged", "supplied", "contract", "basis", "kubernetes", "started")
 """The facts of a run that are shown without expanding the details."""
-BASES = {
+BASIS_PHRASES = {
     basis.BasisKind.DOCUMENT: "by documents",
     basis.BasisKind.CONVENTION: "by conventions of Kubernetes",
     basis.BasisKind.DECISION: "by decision",
@@ -43,7 +43,7 @@ BASES = {
 _FOLDER = re.compile(r"^(?:'[^']*/|\S*/)(?=grove-conformance\b)|(?<=grove-conformance)'(?= )")
 """A pattern for the program's folder on the machine of the run, which readers of a page do not have, and for its
 quotes."""
-KINDS = {
+VERDICT_CLASSES = {
     RunVerdict.CONFORMANT: "good",
     RunVerdict.EXCEPT_EXPECTED: "good",
     RunVerdict.NOT_CONFORMANT: "bad",
@@ -54,43 +54,43 @@ KINDS = {
 
 def render(report: Report, folder: Path) -> str:
     """Return the page of a run. `folder` is the folder of the run."""
-    run_causes = causes.of(report, defects.rows())
+    run_causes = causes.find_causes(report, defects.rows())
     for lines, failures in SIZES:
         values = _values(report, run_causes, folder, lines, failures)
         text = rendered(TEMPLATE, values, styles=["page.css"], scripts=["page.js"])
-        if len(text.encode("utf-8", "replace")) <= MOST_BYTES:
+        if len(text.encode("utf-8", "replace")) <= MAX_BYTES:
             break
     return text
 
 
 def _values(report: Report, run_causes: list[Cause], folder: Path, lines: int, failures: int) -> Values:
-    results = [result for result in report.results if result.reason not in UNTOLD]
+    results = [result for result in report.results if result.reason not in COUNTED_REASONS]
     numbers: dict[str, list[int]] = {}
     for number, cause in enumerate(run_causes, 1):
         for result in cause.results:
             numbers.setdefault(result.requirement.id, []).append(number)
-    facts_of_run = _about(report, results)
+    facts_of_run = _run_facts(report, results)
     reasons = {result.reason for result in results if result.outcome is Outcome.HARNESS_ERROR}
-    successful = report.verdict is RunVerdict.PARTIAL and report.as_selected
+    is_successful = report.verdict is RunVerdict.PARTIAL and report.has_judged_selection
     return {
-        "kind": "good" if successful else KINDS.get(report.verdict, "unsure"),
-        "headline": terminal.sentence(report) + terminal.seeds(report),
-        "counts": tally.of(results, report),
+        "kind": "good" if is_successful else VERDICT_CLASSES.get(report.verdict, "unsure"),
+        "headline": terminal.sentence(report) + terminal.seeds_phrase(report),
+        "counts": tally.counts(results, report),
         "marks": {str(outcome): mark for outcome, mark in MARKS.items()} | {tally.UNDECIDED: MARKS[Outcome.FAILED]},
-        "about": {label: text for label, text in facts_of_run.items() if label in FIRST},
-        "more": {label: text for label, text in facts_of_run.items() if label not in FIRST},
+        "about": {label: text for label, text in facts_of_run.items() if label in MAIN_FACTS},
+        "more": {label: text for label, text in facts_of_run.items() if label not in MAIN_FACTS},
         "faults": [fault for fault in report.faults if fault not in reasons],
         "causes": [_cause(number, cause, report, folder) for number, cause in enumerate(run_causes, 1)],
-        "in_full": IN_FULL,
+        "in_full": MAX_FULL_CAUSES,
         "profiles": [
             {
                 "name": p.name,
                 "text": p.text,
                 "verdict": str(p.verdict),
-                "counts": tally.of(results_of_profile, report),
+                "counts": tally.counts(results_of_profile, report),
             }
             for p in report.profiles
-            if (results_of_profile := [r for r in p.results if r.reason not in UNTOLD])
+            if (results_of_profile := [r for r in p.results if r.reason not in COUNTED_REASONS])
         ],
         "groups": [
             {"outcome": word, "rows": rows}
@@ -106,10 +106,10 @@ def _values(report: Report, run_causes: list[Cause], folder: Path, lines: int, f
     }
 
 
-def _about(report: Report, results: Collection[Result]) -> dict[str, str]:
+def _run_facts(report: Report, results: Collection[Result]) -> dict[str, str]:
     bases = Counter(result.requirement.basis.kind for result in results)
-    facts_of_run = about.of(report) | {
-        "basis": ", ".join(f"{bases[kind]} {BASES[kind]}" for kind in BASES if bases[kind]),
+    facts_of_run = about.run_facts(report) | {
+        "basis": ", ".join(f"{bases[kind]} {BASIS_PHRASES[kind]}" for kind in BASIS_PHRASES if bases[kind]),
         "started": f"{document.instant(report.started.wall)}, took {facts.duration(report.seconds)}",
         "workers": str(report.started.workers),
         **dict(sorted(report.started.environment.items())),
@@ -118,7 +118,7 @@ def _about(report: Report, results: Collection[Result]) -> dict[str, str]:
 
 
 def _cause(number: int, cause: Cause, report: Report, folder: Path) -> Values:
-    first = next((failure for failure in cause.failures if failure.bundle), cause.failures[0])
+    first_failure = next((failure for failure in cause.failures if failure.bundle), cause.failures[0])
     row = defects.rows()[cause.defects[0]] if cause.defects else None
     return {
         "number": number,
@@ -126,9 +126,9 @@ def _cause(number: int, cause: Cause, report: Report, folder: Path) -> Values:
         "failed": [result.requirement.id for result in cause.failed],
         "held_up": [result.requirement.id for result in cause.held_up],
         "decides": any(result.requirement.decides for result in cause.failed),
-        "sentence": facts.sentence(first.what, first.expected, first.observed),
+        "sentence": facts.sentence(first_failure.what, first_failure.expected, first_failure.observed),
         "like": f"{row.id}: {defects.fact(row)}" if row else "",
-        **_evidence(first, report, folder),
+        **_evidence(first_failure, report, folder),
     }
 
 
@@ -166,12 +166,14 @@ def _rows(
 
 
 def _failure(failure: Failure, report: Report, folder: Path, lines: int) -> Values:
-    compared, observed = failure.expected not in (None, failure.what), failure.observed
+    is_compared, observed = failure.expected not in (None, failure.what), failure.observed
     return {
         "test": failure.test,
         "what": failure.what,
-        "compared": compared,
-        "lines": diff.of(failure.expected, observed, lines) if compared else diff.plain(observed, lines),
+        "compared": is_compared,
+        "lines": diff.diff_lines(failure.expected, observed, lines)
+        if is_compared
+        else diff.plain_lines(observed, lines),
         "since": facts.moment(failure),
         **_evidence(failure, report, folder),
     }

@@ -64,8 +64,8 @@ def read(folder: Path) -> list[PublishedImplementation]:
         raise UsageError(
             "is not a folder", where=documents.display_path(folder), hint="give a folder of implementations"
         )
-    described = [documents.read(path, SCHEMA) for path in sorted(folder.glob("*.yaml"))]
-    implementations = {document.value["name"]: _described(document) for document in described}
+    description = [documents.read(path, SCHEMA) for path in sorted(folder.glob("*.yaml"))]
+    implementations = {document.value["name"]: _described(document) for document in description}
     for path in sorted(folder.glob(f"*/*/*{submission.SUFFIX}")):
         (run,) = recorded.read(path)
         implementations[run.implementation] = _with_report(implementations.get(run.implementation), run)
@@ -144,17 +144,17 @@ def _pages(document: Document, at: tuple[str | int, ...], pages: Iterable[str]) 
     return tuple(pages)
 
 
-def _with_report(described: PublishedImplementation | None, run: Run) -> PublishedImplementation:
+def _with_report(description: PublishedImplementation | None, run: Run) -> PublishedImplementation:
     """Add a submitted report to its version if that has no report yet, otherwise as a separate version."""
     new_version = PublishedVersion(run.version, run.version, run.contract, (run,))
-    if described is None:
+    if description is None:
         return PublishedImplementation(run.implementation, run.implementation, "", "", float("inf"), (new_version,))
     versions = [
         replace(version, runs=(run,), contract=run.contract or version.contract)
         if version.version == run.version and not version.runs
         else version
-        for version in described.versions
+        for version in description.versions
     ]
     if not any(run in version.runs for version in versions):
         versions.append(new_version)
-    return replace(described, versions=tuple(versions))
+    return replace(description, versions=tuple(versions))

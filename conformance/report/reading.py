@@ -15,12 +15,12 @@ LEDGER = "ledger"
 """The folder of a run that contains its events."""
 RUNS = Path("reports")
 """The folder of runs, unless `run --report-dir` sets a different one."""
-LONGEST = 1 << 26
+MAX_BYTES = 1 << 26
 """Maximum size of a report in bytes: reports contain whole objects."""
 _KIND = re.compile(r"^kind: ConformanceReport$", re.M)
 
 
-def place(path: Path) -> Path:
+def report_path(path: Path) -> Path:
     """Return the path of a report. If the path is a folder, return the path of the report in it."""
     return path / NAME if path.is_dir() else path
 
@@ -32,8 +32,8 @@ def is_report(content: str) -> bool:
 
 def load(path: Path) -> Document:
     """Read the report of a run from its path or from the folder of the run. Raises UsageError if it is not a report."""
-    path = place(path)
-    return parsed(text(path), path)
+    path = report_path(path)
+    return parse(text(path), path)
 
 
 def text(path: Path) -> str:
@@ -45,23 +45,23 @@ def text(path: Path) -> str:
         if path.name == NAME and (run / LEDGER).is_dir():
             hint = f"see grove-conformance report recover {documents.display_path(run)}"
         else:
-            hint = nearest_run(run) if path.name == NAME else ""
-        hint = hint or near_hint or run_of_id(path) or "give the folder of a run, or its report.yaml"
+            hint = nearest_run_hint(run) if path.name == NAME else ""
+        hint = hint or near_hint or run_hint(path) or "give the folder of a run, or its report.yaml"
         raise UsageError(problem, where=documents.display_path(path), hint=hint)
     if path.name == NAME and not path.is_file():  # a pipe in an untrusted folder would never end
         raise UsageError(
             "is no file", where=documents.display_path(path), hint="give the folder of a run, or its report.yaml"
         )
-    return bounded.text(path, LONGEST, documents.display_path(path))
+    return bounded.text(path, MAX_BYTES, documents.display_path(path))
 
 
-def run_of_id(path: Path) -> str:
+def run_hint(path: Path) -> str:
     """Return a hint if the path is the id of a run instead of its folder; otherwise return an empty string."""
     run = RUNS / path
     return f'did you mean "{run}"?' if (run / LEDGER).is_dir() else ""
 
 
-def nearest_run(path: Path) -> str:
+def nearest_run_hint(path: Path) -> str:
     """Return a hint for a path that is not a run: the newest run in that folder, or the run that contains that file.
     Return an empty string if there is none."""
     folders = sorted(path.iterdir(), reverse=True) if path.is_dir() else [path.parent]
@@ -69,7 +69,7 @@ def nearest_run(path: Path) -> str:
     return f'did you mean "{documents.display_path(run)}"?' if run else ""
 
 
-def parsed(content: str, path: Path) -> Document:
+def parse(content: str, path: Path) -> Document:
     """Parse the text of a report. Raises UsageError, with `path` as the location, if it is not a valid report."""
     try:
         document = documents.report(path, content)

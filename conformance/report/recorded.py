@@ -64,10 +64,10 @@ FAILED = frozenset({Outcome.FAILED, Outcome.EXPECTED_FAILURE})
 def read(path: Path) -> list[Run]:
     """Read the run of a report, or the runs of a file of recorded runs. Raises UsageError if the file is neither or is
     invalid."""
-    path = reading.place(path)
+    path = reading.report_path(path)
     content = reading.text(path)
     if reading.is_report(content):
-        return [_of_report(reading.parsed(content, path))]
+        return [_of_report(reading.parse(content, path))]
     return [_of_record(entry) for entry in documents.read(path, SCHEMA).value["runs"]]
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from conformance import documents
 from conformance.errors import UsageError
-from conformance.report.reading import NAME, nearest_run, run_of_id
+from conformance.report.reading import NAME, nearest_run_hint, run_hint
 from conformance.suggestions import absent
 from conformance.suite.outcomes import ledger_file
 from conformance.suite.outcomes.ledger import AnyEvent, HarnessFault, RunStarted, encoded
 
-MARK = "recovered.jsonl"
+MARK_FILE = "recovered.jsonl"
 """The file of the ledger that records that the report was recovered."""
-KILLED = "the run was killed; this is what its ledger has"
+KILLED_MESSAGE = "the run was killed; this is what its ledger has"
 
 
 def events(run: Path) -> list[AnyEvent]:
@@ -22,8 +22,10 @@ def events(run: Path) -> list[AnyEvent]:
     has a report, or if it is still in progress."""
     ledger = run / "ledger"
     if not (ledger / ledger_file.FILE).is_file():
-        problem, near_hint = (f"has no ledger/{ledger_file.FILE}", nearest_run(run)) if run.exists() else absent(run)
-        hint = near_hint or run_of_id(run) or "give the folder of a run, as reports/<run>"
+        problem, near_hint = (
+            (f"has no ledger/{ledger_file.FILE}", nearest_run_hint(run)) if run.exists() else absent(run)
+        )
+        hint = near_hint or run_hint(run) or "give the folder of a run, as reports/<run>"
         raise UsageError(problem, where=documents.display_path(run), hint=hint)
     if (run / NAME).exists():
         raise UsageError(
@@ -34,11 +36,11 @@ def events(run: Path) -> list[AnyEvent]:
             "the run is still going on", where=documents.display_path(run), hint="wait for its end, or end it"
         )
     recorded = list(ledger_file.read(ledger))
-    started(recorded, run)
+    start_event(recorded, run)
     return recorded
 
 
-def started(events: Sequence[AnyEvent], run: Path = Path()) -> RunStarted:
+def start_event(events: Sequence[AnyEvent], run: Path = Path()) -> RunStarted:
     """Return the RunStarted event of a run. Raises UsageError if the ledger does not have it."""
     for event in events:
         if isinstance(event, RunStarted):
@@ -47,12 +49,12 @@ def started(events: Sequence[AnyEvent], run: Path = Path()) -> RunStarted:
     raise UsageError(problem, where=documents.display_path(run), hint=hint)
 
 
-def mark(run: Path) -> None:
+def mark_killed(run: Path) -> None:
     """Record in the ledger that the run was killed. A recovered report is therefore never conformant, because any
     program of this user could have written to the ledger. Raises UsageError if the ledger cannot be written."""
-    event = HarnessFault(worker="run", what=KILLED)
+    event = HarnessFault(worker="run", what=KILLED_MESSAGE)
     try:
-        (run / "ledger" / MARK).write_bytes(encoded(event) + b"\n")
+        (run / "ledger" / MARK_FILE).write_bytes(encoded(event) + b"\n")
     except OSError as error:
         raise UsageError(
             f"cannot be written: {error.strerror}", where=documents.display_path(run), hint="make room"

@@ -10,7 +10,7 @@ from conformance.report.model import Report
 from conformance.suite.scenes.repeated import unmarked
 
 _Z = NormalDist().inv_cdf(0.975)
-ALL = "all tests"
+ALL_TESTS = "all tests"
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,6 @@ def rates(report: Report) -> list[Rate]:
     runs: dict[str, list[bool]] = {}
     for test in (test for test in report.tests if test.outcome != "interrupted"):
         runs.setdefault(unmarked(test.test, report.started.repeat), []).append(test.outcome == "passed")
-    unstable = [Rate(name, len(passed), sum(passed)) for name, passed in sorted(runs.items()) if not all(passed)]
-    total = [outcome for passed in runs.values() for outcome in passed]
-    return [Rate(ALL, len(total), sum(total)), *unstable] if total else []
+    unstable_rates = [Rate(name, len(passed), sum(passed)) for name, passed in sorted(runs.items()) if not all(passed)]
+    all_outcomes = [outcome for passed in runs.values() for outcome in passed]
+    return [Rate(ALL_TESTS, len(all_outcomes), sum(all_outcomes)), *unstable_rates] if all_outcomes else []

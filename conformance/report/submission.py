@@ -13,11 +13,11 @@ from pathlib import Path
 from conformance.errors import UsageError
 from conformance.report import reading
 from conformance.report.document import Document
-from conformance.report.markdown import between, code
+from conformance.report.markdown import code, replace_between
 from conformance.report.model import NO_VERDICT
 
 SUFFIX = "-report.yaml"
-SCHEDULERS = "gang-schedulers"
+SCHEDULERS_FOLDER = "gang-schedulers"
 """The folder of implementations that are not judged by a release of Grove: gang schedulers without an operator."""
 README = "README.md"
 
@@ -34,21 +34,21 @@ def check(content: Document, location: str) -> None:
         raise UsageError(problem, where=location, hint="give the report of a run of everything, or of whole profiles")
 
 
-def place(content: Document, mode: str) -> Path:
+def report_path(content: Document, mode: str) -> Path:
     """Return the path of a report within the folder of reports. Raises UsageError if a name cannot be turned into a
     file name."""
     implementation = content["verdict"]["implementation"]
-    release = implementation.get("release") or SCHEDULERS
+    release = implementation.get("release") or SCHEDULERS_FOLDER
     name = "-".join(filter(None, (implementation.get("line", ""), implementation["version"], mode)))
     return Path(_component(release), _component(implementation["name"]), _component(name) + SUFFIX)
 
 
-def readme(before: str, content: Document, folder: Path, *, url: str = "") -> str:
-    """Return the README of an implementation's folder. `before`: the existing README, in which only the list of reports
-    is replaced; empty if there is none."""
+def readme(existing: str, content: Document, folder: Path, *, url: str = "") -> str:
+    """Return the README of an implementation's folder. `existing`: the existing README, in which only the list of
+    reports is replaced; empty if there is none."""
     rows = "\n".join(_rows(folder))
-    if before:
-        return between(before, "reports", rows)
+    if existing:
+        return replace_between(existing, "reports", rows)
     implementation, selection = content["verdict"]["implementation"], content["verdict"]["selection"]
     profile_options = "".join(f" --profile {profile}" for profile in selection["profiles"])
     return "\n".join(

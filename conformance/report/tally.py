@@ -31,7 +31,7 @@ def word(result: Result, report: Report) -> str:
     return UNDECIDED if failed and not report.counts_against(result) else str(result.outcome)
 
 
-def of(results: Iterable[Result], report: Report) -> dict[str, int]:
+def counts(results: Iterable[Result], report: Report) -> dict[str, int]:
     """Return the number of requirements by word, in display order."""
     numbers = Counter(word(result, report) for result in results)
     return {str(name): numbers[name] for name in ORDER if numbers[name]}

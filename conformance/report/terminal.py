@@ -21,7 +21,7 @@ from conformance.grove import lines as contract
 from conformance.report import causes, defects, facts, repetitions, tally
 from conformance.report.causes import Cause
 from conformance.report.marks import MARKS
-from conformance.report.model import UNTOLD, Failure, Outcome, Profile, Report, Result, RunVerdict
+from conformance.report.model import COUNTED_REASONS, Failure, Outcome, Profile, Report, Result, RunVerdict
 from conformance.suite.outcomes.ledger import ScenePlayed
 from conformance.suite.registry import basis, quick
 from conformance.suite.registry.requirement import Level
@@ -31,48 +31,48 @@ PAGE = "report.html"
 """The page for a browser, next to the report."""
 TEXT = "report.txt"
 """The file with everything that `--verbose` shows, next to the report."""
-_GOOD = (RunVerdict.CONFORMANT, RunVerdict.EXCEPT_EXPECTED)
-MOST_LINES = 24
+_SUCCESSFUL = (RunVerdict.CONFORMANT, RunVerdict.EXCEPT_EXPECTED)
+MAX_LINES = 24
 """Maximum number of lines of a value with `--verbose`. The complete value is in the report and the bundle."""
-FEW_FAILED = 4
+MAX_FAILED = 4
 """The maximum number of additional failed requirements of a cause that are shown with their violations."""
-IN_FULL, IN_SHORT = 2, 5
+MAX_FULL_CAUSES, MAX_SHORT_CAUSES = 2, 5
 """The number of causes that are shown in full without `--verbose`, and the number of additional causes (or reasons)
 that are shown as one line each."""
-FEW_IDS = 8
+MAX_IDS = 8
 
 
 def show(report: Report, path: Path, console: Console, *, verbose: bool = False) -> None:
     """Print the report that was written to `path`: about one screen, or everything with `verbose`."""
-    plain = not console.is_terminal or bool(console.no_color)
+    is_plain = not console.is_terminal or bool(console.no_color)
     console.print()
     if verbose:
         for profile in report.profiles:
-            if plain:
+            if is_plain:
                 for line in _lines(profile):
                     console.print(line, soft_wrap=True)
             else:
                 console.print(_table(profile, console.width))
             console.print()
     else:
-        _overview(report, console)
+        _print_overview(report, console)
     reasons = {result.reason for result in report.results if result.outcome is Outcome.HARNESS_ERROR}
     for fault in report.faults:
         if fault in reasons:
             continue
-        _print(console, _line(f"harness error: {fault}", "bold magenta"))
-    run_causes = causes.of(report, defects.rows())
+        _print_line(console, _line(f"harness error: {fault}", "bold magenta"))
+    run_causes = causes.find_causes(report, defects.rows())
     held_up = {result.requirement.id for cause in run_causes for result in cause.held_up}
-    _unjudged(report, held_up, path.parent, console, verbose=verbose)
+    _print_unjudged(report, held_up, path.parent, console, verbose=verbose)
     for result in report.results:
         if result.outcome is Outcome.STALE_EXPECTATION and not result.failures:
-            _requirement(result, console)
-    _causes(run_causes, report, path.parent, console, verbose=verbose)
-    _limits(report, path.parent, console)
+            _print_requirement(result, console)
+    _print_causes(run_causes, report, path.parent, console, verbose=verbose)
+    _print_limits(report, path.parent, console)
     for word in _summary(report):
-        _print(console, _line(*word))
-    _print(console, _line(f"page: {path.with_name(PAGE)}"))
-    _print(console, _line(f"report: {path}"))
+        _print_line(console, _line(*word))
+    _print_line(console, _line(f"page: {path.with_name(PAGE)}"))
+    _print_line(console, _line(f"report: {path}"))
 
 
 def clean(text: str) -> str:
@@ -97,7 +97,7 @@ def sentence(report: Report) -> str:
         RunVerdict.STALE: "does not behave as its expected failures say",
     }[report.verdict]
     if report.verdict is RunVerdict.PARTIAL:
-        if report.as_selected:
+        if report.has_judged_selection:
             predicate = "passed all that was selected (partial)"
             if quick.is_quick(report.started.only):
                 predicate = "passed the few tests of --quick, which say nothing of conformance (partial)"
@@ -113,21 +113,22 @@ def verdict_line(report: Report) -> str:
     """Return the verdict as one line, with the number of requirements by outcome."""
     implementation = report.started.implementation
     results = [result for profile in report.profiles for result in profile.results]
-    counts = ", ".join(f"{n} {word}" for word, n in tally.of(results, report).items())
+    counts = ", ".join(f"{n} {word}" for word, n in tally.counts(results, report).items())
     ids = ", ".join(
         f"{result.requirement.id} of {result.requirement.profile}"
         + (" as expected" if result.outcome is Outcome.EXPECTED_FAILURE else "")
         for result in report.other_violations
     )
-    outside = f"; violated besides: {ids}" if ids else ""
+    violations_note = f"; violated besides: {ids}" if ids else ""
     names = ", ".join(p.name for p in report.profiles)
     passed, total = report.compatibility
     release = f" {implementation.release}" if implementation.release else ""
-    compatible = f"; compatible with upstream{release}: {passed} of {total}" if total else ""
-    return f"{sentence(report)}{compatible}{seeds(report)} ({names or 'no profile'}: {counts or 'nothing'}{outside})"
+    compatibility_note = f"; compatible with upstream{release}: {passed} of {total}" if total else ""
+    details = f"{names or 'no profile'}: {counts or 'nothing'}{violations_note}"
+    return f"{sentence(report)}{compatibility_note}{seeds_phrase(report)} ({details})"
 
 
-def seeds(report: Report) -> str:
+def seeds_phrase(report: Report) -> str:
     """Return how many of the judged seed requirements passed, as the end of a sentence; empty if none was judged."""
     passed, total = report.seeds
     return f"; and {passed} of {total} that the seed documents ask for" if total else ""
@@ -138,7 +139,7 @@ def reproduction(report: Report, test: str) -> str:
     return f"{report.started.reproduce} --test {shlex.quote(test)}"
 
 
-def judged(roles: Iterable[str]) -> str:
+def judged_roles(roles: Iterable[str]) -> str:
     """Return a phrase with the roles that a run judges."""
     names = [role.replace("-", " ") for role in sorted(roles, reverse=True)]
     return f"the {names[0]} alone" if len(names) == 1 else f"{' and '.join(names)} together"
@@ -161,7 +162,7 @@ def _table(profile: Profile, width: int) -> Table:
         entry = result.requirement
         outcome = Text(str(result.outcome), mark.style)
         table.add_row(Text(mark.symbol, mark.style), entry.id, str(entry.level), Text(entry.text), outcome)
-    if remaining := _unselected(profile):
+    if remaining := _unselected_line(profile):
         table.add_row("", "", "", Text(remaining, "dim"), "")
     return table
 
@@ -173,16 +174,16 @@ def _lines(profile: Profile) -> list[Text]:
         entry = result.requirement
         mark = MARKS[result.outcome].symbol
         lines.append(_line(f"  {mark} {entry.id:<10} {entry.level:<6} {result.outcome:<17} {entry.text}"))
-    if remaining := _unselected(profile):
+    if remaining := _unselected_line(profile):
         lines.append(_line(f"    {remaining}"))
     return lines
 
 
 def _selected(profile: Profile) -> list[Result]:
-    return [result for result in profile.results if result.reason not in UNTOLD]
+    return [result for result in profile.results if result.reason not in COUNTED_REASONS]
 
 
-def _unselected(profile: Profile) -> str:
+def _unselected_line(profile: Profile) -> str:
     """Return a line with the number of requirements that `--id` or `--shard` left out; empty if there are none."""
     count = len(profile.results) - len(_selected(profile))
     return f"and {count} that were not selected" if count else ""
@@ -192,25 +193,27 @@ def _title(profile: Profile) -> str:
     return f"{profile.name}: {profile.verdict} — {clean(profile.text)}"
 
 
-def _overview(report: Report, console: Console) -> None:
+def _print_overview(report: Report, console: Console) -> None:
     """Print one line for each profile that is not conformant, and one line for all conformant profiles."""
-    good = [profile for profile in report.profiles if profile.verdict is RunVerdict.CONFORMANT]
+    conformant_profiles = [profile for profile in report.profiles if profile.verdict is RunVerdict.CONFORMANT]
     for profile in report.profiles:
-        if profile not in good:
-            counts = ", ".join(f"{n} {word}" for word, n in tally.of(_selected(profile), report).items())
-            _print(console, _line(f"{profile.name}: {profile.verdict} ({counts or 'nothing selected'})"))
-    if good:
-        names = ", ".join(f"{profile.name} {profile.counts[Outcome.PASSED]}" for profile in good)
-        _print(console, _line(f"conformant, with the number of requirements that passed: {names}", "green"))
+        if profile not in conformant_profiles:
+            counts = ", ".join(f"{n} {word}" for word, n in tally.counts(_selected(profile), report).items())
+            _print_line(console, _line(f"{profile.name}: {profile.verdict} ({counts or 'nothing selected'})"))
+    if conformant_profiles:
+        names = ", ".join(f"{profile.name} {profile.counts[Outcome.PASSED]}" for profile in conformant_profiles)
+        _print_line(console, _line(f"conformant, with the number of requirements that passed: {names}", "green"))
 
 
-def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: Console, *, verbose: bool) -> None:
+def _print_unjudged(
+    report: Report, held_up: AbstractSet[str], folder: Path, console: Console, *, verbose: bool
+) -> None:
     """Print the reasons why requirements were not judged: each reason once with the ids, sorted by outcome and by the
     number of requirements. Requirements that a failure holds up are shown with that failure instead."""
     reasons: dict[tuple[Outcome, str], list[Result]] = {}
     for result in report.results:
         if (
-            result.reason not in UNTOLD
+            result.reason not in COUNTED_REASONS
             and result.requirement.id not in held_up
             and result.outcome
             in (
@@ -223,17 +226,17 @@ def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: 
             reasons.setdefault((result.outcome, result.reason), []).append(result)
     order = list(Outcome)
     sorted_reasons = sorted(reasons.items(), key=lambda item: (order.index(item[0][0]), -len(item[1])))
-    printed = sorted_reasons if verbose else sorted_reasons[:IN_SHORT]
+    printed = sorted_reasons if verbose else sorted_reasons[:MAX_SHORT_CAUSES]
     for (outcome, reason), results in printed:
-        _print(console, _line(f"{outcome}: {reason} ({_ids(results, verbose=verbose)})", MARKS[outcome].style))
+        _print_line(console, _line(f"{outcome}: {reason} ({_ids(results, verbose=verbose)})", MARKS[outcome].style))
         if bundle := next((result.bundle for result in results if result.bundle), ""):
-            _print(console, _line(f"evidence: {shlex.quote(str(folder / bundle))}", "dim"))
+            _print_line(console, _line(f"evidence: {shlex.quote(str(folder / bundle))}", "dim"))
     if len(reasons) > len(printed):
         further_reasons = _plural(len(reasons) - len(printed), "more reason")
-        _print(console, _line(f"and {further_reasons} why something was not judged: see {folder / TEXT}", "dim"))
+        _print_line(console, _line(f"and {further_reasons} why something was not judged: see {folder / TEXT}", "dim"))
 
 
-def _limits(report: Report, folder: Path, console: Console) -> None:
+def _print_limits(report: Report, folder: Path, console: Console) -> None:
     """Print the known limits of the specification, each once, with the ids of the requirements that it affects."""
     limits: dict[str, list[Result]] = {}
     for result in report.results:
@@ -241,64 +244,69 @@ def _limits(report: Report, folder: Path, console: Console) -> None:
             limits.setdefault(result.reason, []).append(result)
     if limits:
         console.print()
-        _print(console, _line("known limits, which the specification accepts (nobody's failure):"))
+        _print_line(console, _line("known limits, which the specification accepts (nobody's failure):"))
     mark = MARKS[Outcome.KNOWN_LIMIT]
     for reason, results in limits.items():
-        _print(console, _line(f"{mark.symbol} {reason} ({_ids(results, verbose=True)})", mark.style))
+        _print_line(console, _line(f"{mark.symbol} {reason} ({_ids(results, verbose=True)})", mark.style))
         for failure in [failure for result in results for failure in result.failures][:1]:
-            _print(console, _block("seen", facts.value(failure.observed, facts.IN_SHORT)))
+            _print_line(console, _block("seen", facts.value(failure.observed, facts.SHORT_LINES)))
             if failure.bundle:
-                _print(console, _block("evidence", shlex.quote(str(folder / failure.bundle))))
+                _print_line(console, _block("evidence", shlex.quote(str(folder / failure.bundle))))
 
 
-def _causes(run_causes: Sequence[Cause], report: Report, folder: Path, console: Console, *, verbose: bool) -> None:
+def _print_causes(
+    run_causes: Sequence[Cause], report: Report, folder: Path, console: Console, *, verbose: bool
+) -> None:
     """Print the causes of failures, sorted by the number of requirements that they affect."""
     if run_causes:
         failed = _plural(sum(len(cause.failed) for cause in run_causes), "requirement")
         held_up = len({result.requirement.id for cause in run_causes for result in cause.held_up})
-        also = f", {held_up} held up" if held_up else ""
+        held_up_note = f", {held_up} held up" if held_up else ""
         console.print()
-        _print(console, _line(f"{_plural(len(run_causes), 'cause')} of failures: {failed} failed{also}"))
+        _print_line(console, _line(f"{_plural(len(run_causes), 'cause')} of failures: {failed} failed{held_up_note}"))
     for number, cause in enumerate(run_causes, 1):
-        if verbose or number <= IN_FULL:
-            _cause(number, cause, report, folder, console, verbose=verbose)
-        elif number <= IN_FULL + IN_SHORT:
-            if number == IN_FULL + 1:
+        if verbose or number <= MAX_FULL_CAUSES:
+            _print_cause(number, cause, report, folder, console, verbose=verbose)
+        elif number <= MAX_FULL_CAUSES + MAX_SHORT_CAUSES:
+            if number == MAX_FULL_CAUSES + 1:
                 console.print()
-            alike = f"; see also {cause.defects[0]}" if cause.defects else ""
-            _print(console, _line(f"{number}. {brief(cause.title, 120)} ({_ids(cause.results, verbose=False)}{alike})"))
-    if not verbose and len(run_causes) > IN_FULL + IN_SHORT:
-        further_causes = len(run_causes) - IN_FULL - IN_SHORT
-        _print(console, _line(f"and {_plural(further_causes, 'more cause')}: see {folder / TEXT}", "dim"))
+            defect_note = f"; see also {cause.defects[0]}" if cause.defects else ""
+            _print_line(
+                console,
+                _line(f"{number}. {brief(cause.title, 120)} ({_ids(cause.results, verbose=False)}{defect_note})"),
+            )
+    if not verbose and len(run_causes) > MAX_FULL_CAUSES + MAX_SHORT_CAUSES:
+        further_causes = len(run_causes) - MAX_FULL_CAUSES - MAX_SHORT_CAUSES
+        _print_line(console, _line(f"and {_plural(further_causes, 'more cause')}: see {folder / TEXT}", "dim"))
 
 
-def _cause(number: int, cause: Cause, report: Report, folder: Path, console: Console, *, verbose: bool) -> None:
+def _print_cause(number: int, cause: Cause, report: Report, folder: Path, console: Console, *, verbose: bool) -> None:
     console.print()
     tests = f" (in {len(cause.tests)} tests)" if len(cause.tests) > 1 else ""
-    _print(console, _line(f"{number}. {brief(cause.title)}{tests}", "bold"))
+    _print_line(console, _line(f"{number}. {brief(cause.title)}{tests}", "bold"))
     printed = cause.failed if verbose else cause.failed[:1]
     for result in printed:
-        _requirement(result, console)
-    if rest := cause.failed[len(printed) :]:
-        _print(console, _block("failed too", _violations(rest, FEW_FAILED)))
+        _print_requirement(result, console)
+    if remaining_lines := cause.failed[len(printed) :]:
+        _print_line(console, _block("failed too", _violations(remaining_lines, MAX_FAILED)))
     if cause.held_up:
-        _print(console, _block("held up", _ids(cause.held_up, verbose=verbose)))
+        _print_line(console, _block("held up", _ids(cause.held_up, verbose=verbose)))
     if cause.defects:
-        _print(console, _block("see also", _alike(cause.defects)))
+        _print_line(console, _block("see also", _resembling_defect(cause.defects)))
     for failure in cause.failures if verbose else cause.failures[:1]:
-        for label, text in _facts(failure, folder, MOST_LINES if verbose else facts.IN_SHORT):
-            _print(console, _block(label, text))
-        _print(console, _block("reproduce", reproduction(report, failure.test)))
+        for label, text in _facts(failure, folder, MAX_LINES if verbose else facts.SHORT_LINES):
+            _print_line(console, _block(label, text))
+        _print_line(console, _block("reproduce", reproduction(report, failure.test)))
 
 
 def _violations(results: Sequence[Result], limit: int) -> str:
     """Return the violation of each requirement, one line each; beyond `limit` requirements, only their ids."""
     lines = [f"{r.requirement.id} {r.requirement.violation}".rstrip() for r in results[:limit]]
-    rest = [_ids(results[limit:], verbose=False)] if len(results) > limit else []
-    return "\n".join(lines + rest)
+    remaining_lines = [_ids(results[limit:], verbose=False)] if len(results) > limit else []
+    return "\n".join(lines + remaining_lines)
 
 
-def _alike(ids: Sequence[str]) -> str:
+def _resembling_defect(ids: Sequence[str]) -> str:
     """Return a description of the first defect, which explains most of the failures, and the ids of the other
     defects."""
     row = defects.rows()[ids[0]]
@@ -306,22 +314,22 @@ def _alike(ids: Sequence[str]) -> str:
     return f"upstream's defect {row.id}: {defects.fact(row)}{alternatives}"
 
 
-def _requirement(result: Result, console: Console) -> None:
+def _print_requirement(result: Result, console: Console) -> None:
     entry = result.requirement
     mark = MARKS[result.outcome]
     level = "" if entry.level is Level.MUST else f" ({entry.level}: does not decide the verdict)"
     decides = "" if entry.level is not Level.MUST else ": does not decide the verdict"
     seed = f" (rests on {entry.seed}, and not on upstream's contract{decides})" if entry.seed else ""
     reason = f" — {result.reason}" if result.reason else ""
-    _print(console, _line(f"{mark.symbol} {entry.id} {entry.text}{level}{seed}{reason}", mark.style))
+    _print_line(console, _line(f"{mark.symbol} {entry.id} {entry.text}{level}{seed}{reason}", mark.style))
     if result.outcome is Outcome.FAILED and (statement := basis.summary(entry.basis)):
-        _print(console, _block("says so", statement))
+        _print_line(console, _block("says so", statement))
         if contradiction := basis.contradictions(entry.basis):
-            _print(console, _block("but", f"another document says otherwise: {contradiction}"))
+            _print_line(console, _block("but", f"another document says otherwise: {contradiction}"))
 
 
 def _facts(failure: Failure, folder: Path, limit: int) -> list[tuple[str, str]]:
-    labeled = facts.of(failure, limit)
+    labeled = facts.labeled_facts(failure, limit)
     if failure.bundle:
         bundle = folder / failure.bundle
         labeled.append(("evidence", shlex.quote(str(bundle))))
@@ -332,7 +340,7 @@ def _facts(failure: Failure, folder: Path, limit: int) -> list[tuple[str, str]]:
 
 def _ids(results: Sequence[Result], *, verbose: bool) -> str:
     ids = [result.requirement.id for result in results]
-    printed = ids if verbose or len(ids) <= FEW_IDS + 1 else ids[:FEW_IDS]
+    printed = ids if verbose or len(ids) <= MAX_IDS + 1 else ids[:MAX_IDS]
     return ", ".join(printed) + (f" and {len(ids) - len(printed)} more" if len(ids) > len(printed) else "")
 
 
@@ -341,9 +349,9 @@ def _plural(count: int, word: str) -> str:
 
 
 def _block(label: str, text: str) -> Text:
-    head, *rest = clean(text).split("\n")
+    head, *remaining_lines = clean(text).split("\n")
     block = Text(f"    {label + ':':<11} {head}")
-    for line in rest:
+    for line in remaining_lines:
         block.append(f"\n    {'':<11} {line}")
     return block
 
@@ -353,7 +361,7 @@ def _summary(report: Report) -> list[tuple[str, str]]:
     lines = [("", "")]
     lines += [(str(rate), "" if rate.passed == rate.runs else "bold red") for rate in repetitions.rates(report)]
     lines += [(line, "dim") for event in report.timed for line in _timed(event)]
-    lines.append((f"judged: {judged(implementation.roles)}", "dim"))
+    lines.append((f"judged: {judged_roles(implementation.roles)}", "dim"))
     for role, player in sorted(implementation.supplied.items()):
         lines.append((f"the role {role} was supplied by {player} and was not judged", "dim"))
     if implementation.line:
@@ -371,7 +379,7 @@ def _summary(report: Report) -> list[tuple[str, str]]:
     lines += [(line, "dim") for line in _parts(report)]
     if not report.complete:
         lines.append(("the report is incomplete", "yellow"))
-    lines.append((verdict_line(report), "bold green" if report.verdict in _GOOD else "bold red"))
+    lines.append((verdict_line(report), "bold green" if report.verdict in _SUCCESSFUL else "bold red"))
     return lines
 
 
@@ -394,7 +402,7 @@ def _timed(event: ScenePlayed) -> list[str]:
     return [f"timing markers of {event.scene}:", *(f"    {line}" for line in markers.lines(event.markers))]
 
 
-def _print(console: Console, text: Text) -> None:
+def _print_line(console: Console, text: Text) -> None:
     """Print a text as one line of any length: the terminal wraps it, so that a path can still be copied as a whole."""
     console.print(text, soft_wrap=True)
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 
-ENOUGH = 0.05
+MIN_FRACTION = 0.05
 """The fraction of a run that must be complete before the rest is estimated."""
-USUAL = 60.0
+DAMPING_SECONDS = 60.0
 """Seconds that are added to both the elapsed time and the completed cost, as if that much work had already been done at
 the usual pace. This damps the effect of the first scenes, which are slow because processes and connections are new."""
 
@@ -21,16 +21,16 @@ class TimeLeft:
         self, scenes: Mapping[str, str], costs: Mapping[str, float], exclusive: Collection[str] = (), workers: int = 1
     ) -> None:
         self._scenes = scenes
-        self._share = {scene: 1.0 if scene in exclusive else 1.0 / max(workers, 1) for scene in costs}
+        self._shares = {scene: 1.0 if scene in exclusive else 1.0 / max(workers, 1) for scene in costs}
         self._remaining_costs = dict(costs)
-        self._began: dict[str, float] = {}
-        self._whole = sum(cost * self._share[scene] for scene, cost in costs.items())
+        self._start_times: dict[str, float] = {}
+        self._total_cost = sum(cost * self._shares[scene] for scene, cost in costs.items())
 
-    def started(self, test: str, now: float) -> None:
+    def start_test(self, test: str, now: float) -> None:
         """Record the start of a test. The start of a scene's first test counts as the start of the scene."""
-        self._began.setdefault(self._scenes.get(test, ""), now)
+        self._start_times.setdefault(self._scenes.get(test, ""), now)
 
-    def ended(self, test: str) -> None:
+    def end_test(self, test: str) -> None:
         """Record the end of a test. A scene is played for its first test, so its other tests cost nothing."""
         self._remaining_costs.pop(self._scenes.get(test, ""), None)
 
@@ -39,14 +39,14 @@ class TimeLeft:
         exceeds its cost, usually because it waits without success, is assumed to continue for as long as it has already
         exceeded its cost."""
         remaining_by_scene = {
-            scene: cost - (now - self._began.get(scene, now)) for scene, cost in self._remaining_costs.items()
+            scene: cost - (now - self._start_times.get(scene, now)) for scene, cost in self._remaining_costs.items()
         }
-        remaining = sum(max(0.0, seconds) * self._share[scene] for scene, seconds in remaining_by_scene.items())
-        completed_cost = self._whole - remaining
+        remaining = sum(max(0.0, seconds) * self._shares[scene] for scene, seconds in remaining_by_scene.items())
+        completed_cost = self._total_cost - remaining
         delay = max((-seconds for seconds in remaining_by_scene.values() if seconds < 0), default=0.0)
         return (
-            delay + remaining * (now + USUAL) / (completed_cost + USUAL)
-            if completed_cost and completed_cost >= ENOUGH * self._whole
+            delay + remaining * (now + DAMPING_SECONDS) / (completed_cost + DAMPING_SECONDS)
+            if completed_cost and completed_cost >= MIN_FRACTION * self._total_cost
             else None
         )
 

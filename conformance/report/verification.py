@@ -18,14 +18,14 @@ from typing import Any
 from conformance.errors import Exit
 from conformance.report import document, evidence, model
 from conformance.report.document import Document
-from conformance.report.model import BLOCKED, EXIT, Outcome, RunVerdict
+from conformance.report.model import BLOCKED_SEPARATOR, EXIT_CODES, Outcome, RunVerdict
 from conformance.report.reading import LEDGER, NAME
 from conformance.suite.outcomes import ledger_file
 from conformance.suite.registry.requirement import Level, Registry
 
 _FAILED = frozenset({Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.KNOWN_LIMIT})
-_GOOD = (RunVerdict.CONFORMANT, RunVerdict.EXCEPT_EXPECTED)
-_IN_GOOD = {
+_SUCCESSFUL = (RunVerdict.CONFORMANT, RunVerdict.EXCEPT_EXPECTED)
+_PERMITTED_OUTCOMES = {
     RunVerdict.CONFORMANT: frozenset({Outcome.PASSED, Outcome.KNOWN_LIMIT}),
     RunVerdict.EXCEPT_EXPECTED: frozenset({Outcome.PASSED, Outcome.KNOWN_LIMIT, Outcome.EXPECTED_FAILURE}),
 }
@@ -33,7 +33,7 @@ _IN_GOOD = {
 
 
 @dataclass(frozen=True)
-class Verified:
+class Verification:
     """The result of a verification. `problems`: what is wrong. `checked`: what was checked. `unchecked`: what could not
     be checked, and why."""
 
@@ -42,13 +42,13 @@ class Verified:
     unchecked: tuple[str, ...]
 
 
-def verify(content: Document, folder: Path, registry: Registry, suite: str, name: str = NAME) -> Verified:
+def verify(content: Document, folder: Path, registry: Registry, suite: str, name: str = NAME) -> Verification:
     """Verify a report whose file `name` is in `folder`. `suite`: the digest of this suite, whose requirements are in
     `registry`.
 
     Raises UsageError if the ledger or the list of files cannot be read.
     """
-    problems = [*_digests(content), *_sums(content), *_verdicts(content)]
+    problems = [*_digests(content), *_outcome_problems(content), *_verdicts(content)]
     checked, unchecked = ["digest of the verdict", "outcomes, counts and verdict"], []
     if "runDigest" in content:
         checked.append("digest of the part `run`")
@@ -68,20 +68,20 @@ def verify(content: Document, folder: Path, registry: Registry, suite: str, name
     unchecked += files.unchecked
     if files.compared:
         checked.append(f"{files.compared} files of {evidence.FILE}")
-    linked = any(special.partition("/")[0] == LEDGER for special in files.special)
-    if same_suite and (folder / LEDGER).is_dir() and not linked:
+    has_links = any(special.partition("/")[0] == LEDGER for special in files.special)
+    if same_suite and (folder / LEDGER).is_dir() and not has_links:
         problems += _ledger(content, folder / LEDGER, registry)
         checked.append("verdict of the ledger")
     else:
         reason = (
             "it has links"
-            if linked
+            if has_links
             else "it does not lie beside the report"
             if same_suite
             else "another suite wrote it"
         )
         unchecked.append(f"ledger: {reason}")
-    return Verified(tuple(problems), tuple(checked), tuple(unchecked))
+    return Verification(tuple(problems), tuple(checked), tuple(unchecked))
 
 
 def _digests(content: Document) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _digests(content: Document) -> Iterator[str]:
         yield "the part `run` does not have the digest of the report"
 
 
-def _sums(content: Document) -> Iterator[str]:
+def _outcome_problems(content: Document) -> Iterator[str]:
     """Yield contradictions between the outcomes of the requirements and their checks, failures and counts."""
     verdict = content["verdict"]
     entries: Sequence[Mapping[str, Any]] = verdict["requirements"]
@@ -100,7 +100,7 @@ def _sums(content: Document) -> Iterator[str]:
             yield f"{id} occurs {number} times"
     for entry in entries:
         outcome = Outcome(entry["outcome"])
-        held_up = outcome is Outcome.EXPECTED_FAILURE and BLOCKED in entry.get("reason", "")
+        held_up = outcome is Outcome.EXPECTED_FAILURE and BLOCKED_SEPARATOR in entry.get("reason", "")
         if outcome in _FAILED and not entry.get("failures") and not held_up:
             yield f"{entry['id']} is {outcome} without a failed check"
         if outcome is Outcome.PASSED and (entry.get("failures") or not entry["checks"]):
@@ -123,7 +123,7 @@ def _decides(entry: Mapping[str, Any]) -> bool:
     return entry["level"] == Level.MUST and not entry.get("seed")
 
 
-def _decisive(entry: Mapping[str, Any]) -> bool:
+def _is_decisive_failure(entry: Mapping[str, Any]) -> bool:
     return _decides(entry) and Outcome(entry["outcome"]) is Outcome.FAILED
 
 
@@ -134,27 +134,27 @@ def _verdicts(content: Document) -> Iterator[str]:
     for profile in verdict["profiles"]:
         word = RunVerdict(profile["verdict"])
         words.append(word)
-        must = {
+        must_outcomes = {
             Outcome(entry["outcome"])
             for entry in verdict["requirements"]
             if entry["profile"] == profile["name"] and _decides(entry)
         } - {Outcome.NOT_CLAIMED}
-        if Outcome.FAILED in must and word is not RunVerdict.NOT_CONFORMANT:
+        if Outcome.FAILED in must_outcomes and word is not RunVerdict.NOT_CONFORMANT:
             yield f"profile {profile['name']} is {word} although a MUST failed"
-        if word in _IN_GOOD and not must <= _IN_GOOD[word]:
-            unmet = ", ".join(sorted(must - _IN_GOOD[word]))
+        if word in _PERMITTED_OUTCOMES and not must_outcomes <= _PERMITTED_OUTCOMES[word]:
+            unmet = ", ".join(sorted(must_outcomes - _PERMITTED_OUTCOMES[word]))
             yield f"profile {profile['name']} is {word} although a MUST is {unmet}"
     result = RunVerdict(verdict["result"])
     profile_names = {profile["name"] for profile in verdict["profiles"]}
-    if any(_decisive(entry) for entry in verdict["requirements"] if entry["profile"] not in profile_names):
+    if any(_is_decisive_failure(entry) for entry in verdict["requirements"] if entry["profile"] not in profile_names):
         words.append(RunVerdict.NOT_CONFORMANT)
-    wrong = (result is RunVerdict.NOT_CONFORMANT) != (RunVerdict.NOT_CONFORMANT in words)
-    if wrong or (result in _GOOD and not set(words) <= {*_GOOD, RunVerdict.UNKNOWN}):
+    is_contradictory = (result is RunVerdict.NOT_CONFORMANT) != (RunVerdict.NOT_CONFORMANT in words)
+    if is_contradictory or (result in _SUCCESSFUL and not set(words) <= {*_SUCCESSFUL, RunVerdict.UNKNOWN}):
         yield f"the verdict is {result}, and those of the profiles are {', '.join(sorted(set(words)))}"
-    if result in _GOOD and not verdict["complete"]:
+    if result in _SUCCESSFUL and not verdict["complete"]:
         yield f"the verdict is {result}, and the run was interrupted"
-    other = {RunVerdict.PARTIAL: Exit.CONFORMANT, RunVerdict.UNKNOWN: Exit.PARTIAL}
-    if verdict["exitCode"] not in {EXIT[result], other.get(result)}:
+    alternative_codes = {RunVerdict.PARTIAL: Exit.CONFORMANT, RunVerdict.UNKNOWN: Exit.PARTIAL}
+    if verdict["exitCode"] not in {EXIT_CODES[result], alternative_codes.get(result)}:
         yield f"the verdict is {result}, and the exit code {verdict['exitCode']}"
 
 
@@ -186,9 +186,9 @@ def _ledger(content: Document, folder: Path, registry: Registry) -> Iterator[str
         f"{e['id']} ({e['outcome']})" for e in computed["requirements"] if outcomes.get(e["id"]) != e["outcome"]
     ]
     parts = [name for name in sorted(reported.keys() | computed.keys()) if reported.get(name) != computed.get(name)]
-    rest = f" and {len(differing) - 5} more" if len(differing) > 5 else ""
+    remainder = f" and {len(differing) - 5} more" if len(differing) > 5 else ""
     yield (
         f"the ledger gives {computed['result']}, and another part "
         + ", ".join(f"`{name}`" for name in parts)
-        + (f": {', '.join(differing[:5])}{rest}" if differing else "")
+        + (f": {', '.join(differing[:5])}{remainder}" if differing else "")
     )

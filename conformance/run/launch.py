@@ -202,7 +202,7 @@ def _progress(
         len(plan.selected),
         err,
         begin,
-        limited=_limited_ids(settings),
+        known_limits=_limited_ids(settings),
         expected=frozenset(settings.expected),
         verbose=settings.verbose,
         time_left=TimeLeft(plan.groups, costs, plan.exclusive_groups, settings.workers),
@@ -235,7 +235,7 @@ def write(path: Path, report: model.Report) -> document.Document:
     try:
         _write_others(path, report)
     finally:
-        sums = evidence.listed(path.parent)
+        sums = evidence.checksum_list(path.parent)
         document.save(path.with_name(evidence.FILE), sums)
         content = document.write(path, report, evidence.digest(sums))
     return content

@@ -62,7 +62,7 @@ def _runs(runs: Iterable[Run]) -> Iterator[str]:
 def _profiles(runs: Sequence[Run], registry: Registry) -> Iterator[str]:
     yield f"| profile | {' | '.join(COLUMNS)} | requirements that failed |"
     yield "|---|---|---|---|---|---|"
-    merged = matrix.merged(runs)
+    merged = matrix.merged_outcomes(runs)
     for profile in registry.profiles:
         judged_ids = (id for id, entry in registry.requirements.items() if entry.profile == profile and id in merged)
         outcomes = {id: merged[id] for id in judged_ids}

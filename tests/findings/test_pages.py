@@ -63,7 +63,7 @@ def exists(test: str) -> bool:
 def by_chance(finding: findings.Finding) -> bool:
     """Return whether a finding cannot be reproduced at will: each of its requirements fails only in some runs, and the
     page says why there is no recipe."""
-    return finding.sometimes.issuperset(finding.ids) and "No recipe:" in finding.body
+    return finding.sometimes_failing.issuperset(finding.ids) and "No recipe:" in finding.body
 
 
 def commands(text: str) -> list[tuple[str, tuple[str, ...]]]:

@@ -30,11 +30,16 @@ def report_of(*ways: str) -> Report:
 
 def test_what_decides_and_does_not_hold_is_expected_from_now_on() -> None:
     report = judged(*((way, level) for level in (Level.MUST, Level.SHOULD) for way in WAYS))
-    assert [(failure.id, failure.reason, failure.expires) for failure in baseline.of(report, (), LATER)] == [
+    assert [
+        (failure.id, failure.reason, failure.expires) for failure in baseline.expected_failures(report, (), LATER)
+    ] == [
         ("AA-002", "since 1970-01-01: Text of AA-002.", LATER),
         ("AA-003", "since 1970-01-01: blocked: it exited with code 3", LATER),
     ]
-    assert [failure.reason for failure in baseline.of(report, (), LATER, "issue 7")] == ["issue 7", "issue 7"]
+    assert [failure.reason for failure in baseline.expected_failures(report, (), LATER, "issue 7")] == [
+        "issue 7",
+        "issue 7",
+    ]
 
 
 def test_a_renewed_list_keeps_what_still_fails_and_what_was_not_judged() -> None:
@@ -45,7 +50,7 @@ def test_a_renewed_list_keeps_what_still_fails_and_what_was_not_judged() -> None
         ExpectedFailure("AA-004", "it could not be judged", expires=SOON),
         ExpectedFailure("BB-001", "another profile has it", expires=SOON),
     ]
-    renewed = baseline.of(report_of("passed", "failed", "failed", "broken"), earlier, SOON)
+    renewed = baseline.expected_failures(report_of("passed", "failed", "failed", "broken"), earlier, SOON)
     assert renewed == [earlier[1], ExpectedFailure("AA-003", "it has expired", expires=SOON), *earlier[3:]]
 
 
@@ -60,7 +65,7 @@ def test_with_its_own_baseline_a_run_is_conformant() -> None:
     first = report_of("passed", "failed", "blocked")
     assert first.exit == 1
     expected_failures = [
-        ledger.ExpectedFailure(e.id, e.reason, "", str(e.expires)) for e in baseline.of(first, (), LATER)
+        ledger.ExpectedFailure(e.id, e.reason, "", str(e.expires)) for e in baseline.expected_failures(first, (), LATER)
     ]
     events = [
         *(started("a", "AA-001"), check("a", "AA-001"), ended("a")),

@@ -117,13 +117,13 @@ def reports() -> list[Report]:
 
 def test_the_ledgers_have_every_outcome_and_every_exit_code() -> None:
     assert {outcome for report in reports() for outcome, count in report.counts.items() if count} == set(Outcome)
-    assert {report.exit for report in reports()} == set(model.EXIT.values())
+    assert {report.exit for report in reports()} == set(model.EXIT_CODES.values())
 
 
 def test_a_case_is_red_exactly_if_the_run_does_not_succeed() -> None:
     for report in reports():
-        states = {case.state for case in cases.of(report)}
-        assert bool(states & cases.RED) == (report.exit is not Exit.CONFORMANT), (report.counts, report.exit)
+        states = {case.state for case in cases.find_cases(report)}
+        assert bool(states & cases.RED_STATES) == (report.exit is not Exit.CONFORMANT), (report.counts, report.exit)
 
 
 def test_junit_counts_what_the_verdict_counts() -> None:
@@ -158,7 +158,7 @@ def test_allure_has_the_states_of_junit(tmp_path: Path) -> None:
 
 
 def only(report: Report) -> cases.ReportCase:
-    return cases.of(report)[0]
+    return cases.find_cases(report)[0]
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_junit_names_who_was_judged_by_what() -> None:
 
 def test_the_page_counts_the_failures_that_junit_counts(tmp_path: Path) -> None:
     for report in reports()[: 2 * len(EACH)] + reports()[-1:]:
-        suites = [suite for suite in ET.fromstring(junit.render(report)) if suite.get("name") != cases.GENERAL]
+        suites = [suite for suite in ET.fromstring(junit.render(report)) if suite.get("name") != cases.GENERAL_GROUP]
         counts = Counter[str]()
         top = page.render(report, tmp_path).partition('id="profiles"')[0]
         for count, outcome in re.findall(r"</span> (\d+) ([a-z-]+)</a>", top):

@@ -68,7 +68,7 @@ def causes_of(
     starts = [started(test, *ids) for test, ids in tests.items()]
     closing = [ended(test) for test in tests if test not in ends]
     report = model.judge(registry(*requirements.values()), [begin(tests), *starts, *events, *closing, DONE], TODAY)
-    return causes.of(report, known_defects)
+    return causes.find_causes(report, known_defects)
 
 
 def groups(all_causes: list[causes.Cause]) -> list[list[str]]:
@@ -256,7 +256,9 @@ def test_requirements_of_the_registry_are_grouped_by_upstreams_defects() -> None
     entries = registry(*(replace(real.requirements[id], profile="core", roles=("operator",)) for id in ids))
     events = [event for id in ids for event in (started(id, id), failed(id, id, DESCRIPTION, 2, 3), ended(id))]
     report = model.judge(entries, [begin(tests), *events, DONE], TODAY)
-    grouped = [{result.requirement.id for result in cause.failed} for cause in causes.of(report, defects.rows())]
+    grouped = [
+        {result.requirement.id for result in cause.failed} for cause in causes.find_causes(report, defects.rows())
+    ]
     cause_of = {id: number for number, group in enumerate(grouped) for id in group}
     assert {group: len({cause_of[id] for id in group.split()}) for group in TOGETHER} == dict.fromkeys(TOGETHER, 1)
     assert {group: len({cause_of[id] for id in group.split()}) for group in APART} == {

@@ -9,13 +9,13 @@ from tests.report.test_cases import INTERRUPTED, judged, real
 
 def test_each_cause_is_one_annotation_whatever_its_values() -> None:
     report = real(violation="100 % wrong,\n::error::it is")
-    [line] = check_annotations.of(document.document(report))
+    [line] = check_annotations.commands(document.document(report))
     assert line.startswith("::error title=AA-001::100 %25 wrong,%0A::error::it is%0Ain t: w: expected ")
     assert "\n" not in line
 
 
 def test_what_does_not_decide_warns() -> None:
-    lines = check_annotations.of(
+    lines = check_annotations.commands(
         document.document(judged(("failed", Level.SHOULD), ("stale", Level.MUST), ("blocked", Level.MUST)))
     )
     assert [line.split("::")[1] for line in lines] == [
@@ -23,17 +23,17 @@ def test_what_does_not_decide_warns() -> None:
         "error title=AA-002",
         "warning title=1 blocked",
     ]
-    assert check_annotations.of(document.document(judged(("passed", Level.MUST)))) == []
+    assert check_annotations.commands(document.document(judged(("passed", Level.MUST)))) == []
 
 
 def test_an_interrupted_run_is_an_error() -> None:
     report = judged(("passed", Level.MUST), ("not run", Level.MUST), end=[INTERRUPTED])
-    [line] = check_annotations.of(document.document(report))
+    [line] = check_annotations.commands(document.document(report))
     assert line == "::error title=no verdict::the run was interrupted: the report is incomplete"
 
 
 def test_there_are_no_more_than_github_shows() -> None:
     assert (
-        len(check_annotations.of(document.document(judged(*[("failed", Level.MUST)] * 12))))
+        len(check_annotations.commands(document.document(judged(*[("failed", Level.MUST)] * 12))))
         == check_annotations.MAX_ANNOTATIONS
     )

@@ -66,7 +66,7 @@ def run(number: int, outcomes: dict[str, str], *, ended: bool = True, **settings
 
 
 def combined(*runs: list[AnyEvent]) -> model.Report:
-    parts = [combining.part(f"run {number}", events) for number, events in enumerate(runs, 1)]
+    parts = [combining.partial_run(f"run {number}", events) for number, events in enumerate(runs, 1)]
     events = combining.combine(parts)
     last = events[-1].wall
     assert sorted(event.wall for event in events)[-1] == last
@@ -197,7 +197,7 @@ def test_shards_of_different_runs_are_refused(shard: str, settings: dict[str, An
 
 def test_events_without_a_beginning_are_refused() -> None:
     with pytest.raises(UsageError, match="does not have the beginning"):
-        combining.part("run 1", [HarnessFault(worker="run", what="w")])
+        combining.partial_run("run 1", [HarnessFault(worker="run", what="w")])
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def halves(tmp_path: Path) -> list[Path]:
         if number == 2:
             (folder / "bundles" / IDS[1]).mkdir(parents=True)
             (folder / "bundles" / IDS[1] / "history.jsonl").write_text("{}\n")
-        sums = evidence.listed(folder)
+        sums = evidence.checksum_list(folder)
         document.save(folder / evidence.FILE, sums)
         report = model.judge(requirement.load(), events, model.date(2026, 11, 27))
         document.write(folder / "report.yaml", report, evidence.digest(sums))

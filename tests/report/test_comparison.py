@@ -11,23 +11,25 @@ from test_document import sample_report
 from conformance import cli
 from conformance.errors import Exit
 from conformance.report import comparison, comparison_text, document, recorded
-from conformance.report.comparison import ComparedReport, Judged, RequirementChange
+from conformance.report.comparison import ComparedReport, RequirementChange, RequirementResult
 from conformance.report.model import Outcome
 
 SIDE = ComparedReport("a", "conformant", {"suite": "1"}, {}, {})
-PASSED, FAILED = Judged(Outcome.PASSED), Judged(Outcome.FAILED, fails=True)
-BLOCKED, NOT_RUN = Judged(Outcome.BLOCKED), Judged(Outcome.NOT_RUN)
-EXPECTED = Judged(Outcome.EXPECTED_FAILURE, fails=True)
-STALE, EXPIRED = Judged(Outcome.STALE_EXPECTATION), Judged(Outcome.STALE_EXPECTATION, fails=True)
-LIMIT = Judged(Outcome.KNOWN_LIMIT)
-BROKEN, UNCLAIMED = Judged(Outcome.HARNESS_ERROR), Judged(Outcome.NOT_CLAIMED)
+PASSED, FAILED = RequirementResult(Outcome.PASSED), RequirementResult(Outcome.FAILED, fails=True)
+BLOCKED, NOT_RUN = RequirementResult(Outcome.BLOCKED), RequirementResult(Outcome.NOT_RUN)
+EXPECTED = RequirementResult(Outcome.EXPECTED_FAILURE, fails=True)
+STALE, EXPIRED = RequirementResult(Outcome.STALE_EXPECTATION), RequirementResult(Outcome.STALE_EXPECTATION, fails=True)
+LIMIT = RequirementResult(Outcome.KNOWN_LIMIT)
+BROKEN, UNCLAIMED = RequirementResult(Outcome.HARNESS_ERROR), RequirementResult(Outcome.NOT_CLAIMED)
 
 
 def side(suite: str = "1", **markers: float) -> ComparedReport:
     return replace(SIDE, facts={"suite": suite}, markers=markers)
 
 
-def compared(old: Judged | None, new: Judged | None, *, suites: tuple[str, str] = ("1", "1")) -> comparison.Comparison:
+def compared(
+    old: RequirementResult | None, new: RequirementResult | None, *, suites: tuple[str, str] = ("1", "1")
+) -> comparison.Comparison:
     """Compare two reports that differ in one requirement and have both passed another one."""
     sides = []
     for suite, outcome in zip(suites, (old, new), strict=True):
@@ -70,7 +72,7 @@ def compared(old: Judged | None, new: Judged | None, *, suites: tuple[str, str] 
     ],
 )
 def test_a_change_is_named_and_decides_the_exit_code(
-    old: Judged | None, new: Judged | None, change: RequirementChange | None, code: Exit
+    old: RequirementResult | None, new: RequirementResult | None, change: RequirementChange | None, code: Exit
 ) -> None:
     difference = compared(old, new)
     assert [entry.change for entry in difference.changes] == ([change] if change else [])
@@ -95,7 +97,7 @@ def test_a_marker_is_slower_by_half_and_by_a_second(old: float, new: float, slow
 
 
 def test_times_decide_nothing() -> None:
-    difference = replace(compared(PASSED, PASSED), slower=(comparison.Slower("deploy/pods-ready", 1.0, 60.0),))
+    difference = replace(compared(PASSED, PASSED), slower=(comparison.SlowerMarker("deploy/pods-ready", 1.0, 60.0),))
     assert difference.exit is Exit.CONFORMANT
     assert "  deploy/pods-ready: 1.0 s → 60.0 s" in comparison_text.text(difference)
 

@@ -7,7 +7,7 @@ from conformance.report.diff import DiffLine
 
 
 def test_what_differs_has_its_surroundings() -> None:
-    assert diff.of({"a": 1, "b": 2}, {"a": 1, "b": 3}, 60) == [
+    assert diff.diff_lines({"a": 1, "b": 2}, {"a": 1, "b": 3}, 60) == [
         DiffLine(" ", "{"),
         DiffLine(" ", '  "a": 1,'),
         DiffLine("-", '  "b": 2'),
@@ -18,15 +18,15 @@ def test_what_differs_has_its_surroundings() -> None:
 
 def test_what_is_equal_for_long_is_left_out() -> None:
     names = [f"pod-{number}" for number in range(40)]
-    lines = diff.of(names, [*names[:-1], "other"], 60)
+    lines = diff.diff_lines(names, [*names[:-1], "other"], 60)
     assert [line.sign for line in lines] == [" ", " ", " ", "-", "+", " "]
-    lines = diff.of(names, ["first", *names[1:-1], "other"], 60)
+    lines = diff.diff_lines(names, ["first", *names[1:-1], "other"], 60)
     assert lines.count(DiffLine("…", "")) == 1 and lines[0] == DiffLine(" ", "[")
 
 
 def test_of_a_huge_value_only_the_differences_are_compared() -> None:
     pods = {f"pod-{number}": {"node": "n", "ready": True} for number in range(5000)}
-    lines = diff.of(pods, pods | {"pod-7": {"node": "m", "ready": True}}, 60)
+    lines = diff.diff_lines(pods, pods | {"pod-7": {"node": "m", "ready": True}}, 60)
     assert [line for line in lines if line.sign in "-+"] == [
         DiffLine("-", '    "node": "n"'),
         DiffLine("+", '    "node": "m"'),
@@ -34,7 +34,7 @@ def test_of_a_huge_value_only_the_differences_are_compared() -> None:
 
 
 def test_more_lines_than_fit_are_counted() -> None:
-    assert diff.plain("a\nb\nc\nd", 2)[-2:] == [DiffLine(" ", "b"), DiffLine("…", "2 more lines in report.yaml")]
-    assert len(diff.plain("a\nb\nc", 2)) == 3, "a line that says that there is one more saves none"
-    [line] = diff.plain("x" * 1000, 2)
-    assert len(line.text) == diff.WIDTH and line.text.endswith("…")
+    assert diff.plain_lines("a\nb\nc\nd", 2)[-2:] == [DiffLine(" ", "b"), DiffLine("…", "2 more lines in report.yaml")]
+    assert len(diff.plain_lines("a\nb\nc", 2)) == 3, "a line that says that there is one more saves none"
+    [line] = diff.plain_lines("x" * 1000, 2)
+    assert len(line.text) == diff.MAX_WIDTH and line.text.endswith("…")

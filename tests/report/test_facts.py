@@ -14,7 +14,7 @@ def lines(description: str, expected: object, actual: object) -> list[str]:
     content = document.document(real())
     [entry] = content["verdict"]["requirements"]
     entry["failures"][0] |= {"what": description, "expected": expected, "seen": actual}
-    [annotation] = check_annotations.of(content)
+    [annotation] = check_annotations.commands(content)
     side = comparison.of_report(content, "run")
     return [annotation.partition(" t: ")[2], side.requirements["AA-001"].reason]
 

@@ -14,7 +14,7 @@ from conformance import cli, data
 from conformance.errors import Exit, UsageError
 from conformance.report import document, matrix, matrix_page, published, recorded
 from conformance.report.marks import MARKS
-from conformance.report.matrix import Cell, Word
+from conformance.report.matrix import Cell, CellWord
 from conformance.report.model import Outcome
 from conformance.report.published import PublishedImplementation, PublishedUpgrade, PublishedVersion
 from conformance.report.recorded import Run
@@ -57,33 +57,37 @@ def cell(*runs: Run) -> Cell:
 @pytest.mark.parametrize(
     ("runs", "word", "details"),
     [
-        ([run("passed", "passed", "passed")], Word.CONFORMANT, ["3 passed"]),
+        ([run("passed", "passed", "passed")], CellWord.CONFORMANT, ["3 passed"]),
         (
             [run("passed", "failed", "failed")],
-            Word.NOT_CONFORMANT,
+            CellWord.NOT_CONFORMANT,
             ["1 failed", "1 failed (does not decide)", "1 passed"],
         ),
-        ([run("passed", "passed", "failed")], Word.CONFORMANT, ["1 failed (does not decide)", "2 passed"]),
-        ([run("passed", "expected-failure", "passed")], Word.EXCEPT_EXPECTED, ["1 expected-failure", "2 passed"]),
-        ([run("passed", "known-limit", "passed")], Word.CONFORMANT, ["1 known-limit", "2 passed"]),
-        ([run("passed", "blocked", "passed")], Word.PARTIAL, ["1 blocked", "2 passed"]),
-        ([run("passed", "not-run", "passed")], Word.PARTIAL, ["1 not-run", "2 passed"]),
-        ([run("passed", "harness-error", "passed")], Word.PARTIAL, ["1 harness-error", "2 passed"]),
-        ([run("passed", "not-claimed", "not-claimed")], Word.CONFORMANT, ["1 passed", "2 not-claimed"]),
-        ([run("not-claimed", "not-claimed", "not-claimed")], Word.NOT_CLAIMED, ["3 not-claimed"]),
-        ([run("not-run", "not-run", "not-claimed")], Word.NOT_JUDGED, ["2 not-run", "1 not-claimed"]),
-        ([run("passed")], Word.CONFORMANT, ["1 passed", "2 not in its runs"]),
-        ([], Word.NOT_JUDGED, ["3 not in its runs"]),
+        ([run("passed", "passed", "failed")], CellWord.CONFORMANT, ["1 failed (does not decide)", "2 passed"]),
+        ([run("passed", "expected-failure", "passed")], CellWord.EXCEPT_EXPECTED, ["1 expected-failure", "2 passed"]),
+        ([run("passed", "known-limit", "passed")], CellWord.CONFORMANT, ["1 known-limit", "2 passed"]),
+        ([run("passed", "blocked", "passed")], CellWord.PARTIAL, ["1 blocked", "2 passed"]),
+        ([run("passed", "not-run", "passed")], CellWord.PARTIAL, ["1 not-run", "2 passed"]),
+        ([run("passed", "harness-error", "passed")], CellWord.PARTIAL, ["1 harness-error", "2 passed"]),
+        ([run("passed", "not-claimed", "not-claimed")], CellWord.CONFORMANT, ["1 passed", "2 not-claimed"]),
+        ([run("not-claimed", "not-claimed", "not-claimed")], CellWord.NOT_CLAIMED, ["3 not-claimed"]),
+        ([run("not-run", "not-run", "not-claimed")], CellWord.NOT_JUDGED, ["2 not-run", "1 not-claimed"]),
+        ([run("passed")], CellWord.CONFORMANT, ["1 passed", "2 not in its runs"]),
+        ([], CellWord.NOT_JUDGED, ["3 not in its runs"]),
         (
             [run("passed", "blocked", "passed", profiles={"core": "not-conformant"})],
-            Word.NOT_CONFORMANT,
+            CellWord.NOT_CONFORMANT,
             ["1 blocked", "2 passed"],
         ),
-        ([run("passed", "passed", "passed"), run("failed")], Word.NOT_CONFORMANT, ["1 failed", "2 passed"]),
-        ([run("failed", "blocked", "passed"), run("passed", "passed")], Word.NOT_CONFORMANT, ["1 failed", "2 passed"]),
+        ([run("passed", "passed", "passed"), run("failed")], CellWord.NOT_CONFORMANT, ["1 failed", "2 passed"]),
+        (
+            [run("failed", "blocked", "passed"), run("passed", "passed")],
+            CellWord.NOT_CONFORMANT,
+            ["1 failed", "2 passed"],
+        ),
     ],
 )
-def test_a_cell_says_what_its_runs_say_and_no_more(runs: list[Run], word: Word, details: list[str]) -> None:
+def test_a_cell_says_what_its_runs_say_and_no_more(runs: list[Run], word: CellWord, details: list[str]) -> None:
     result = cell(*runs)
     assert (result.word, result.details) == (word, details)
 
@@ -95,26 +99,26 @@ def test_a_seed_that_fails_leaves_a_cell_conformant(profiles: dict[str, str]) ->
     implementation = of(run("passed", "failed", "passed", profiles=profiles))
     (column,) = matrix.matrix([implementation], replace(REGISTRY, requirements=entries)).columns
     core = column.cells["core"]
-    assert (core.word, core.details) == (Word.CONFORMANT, ["1 failed (does not decide)", "2 passed"])
+    assert (core.word, core.details) == (CellWord.CONFORMANT, ["1 failed (does not decide)", "2 passed"])
 
 
 @pytest.mark.parametrize(
     ("outcomes", "word", "text"),
     [
-        (None, Word.NOT_JUDGED, ""),
-        ({"UPG-001": "passed", "UPG-002": "failed"}, Word.CONFORMANT, "1 passed, UPG-002 failed"),
+        (None, CellWord.NOT_JUDGED, ""),
+        ({"UPG-001": "passed", "UPG-002": "failed"}, CellWord.CONFORMANT, "1 passed, UPG-002 failed"),
         (
             {"UPG-001": "passed", "UPG-002": "passed", "UPG-003": "blocked"},
-            Word.CONFORMANT,
+            CellWord.CONFORMANT,
             "2 passed, UPG-003 blocked",
         ),
-        ({"UPG-001": "failed", "CORE-001": "passed"}, Word.NOT_CONFORMANT, "UPG-001 failed"),
-        ({"UPG-001": "not-claimed", "UPG-002": "passed"}, Word.NOT_JUDGED, "1 passed"),
+        ({"UPG-001": "failed", "CORE-001": "passed"}, CellWord.NOT_CONFORMANT, "UPG-001 failed"),
+        ({"UPG-001": "not-claimed", "UPG-002": "passed"}, CellWord.NOT_JUDGED, "1 passed"),
     ],
 )
-def test_an_upgrade_keeps_pods_or_not(outcomes: dict[str, str] | None, word: Word, text: str) -> None:
+def test_an_upgrade_keeps_pods_or_not(outcomes: dict[str, str] | None, word: CellWord, text: str) -> None:
     judged_run = None if outcomes is None else replace(RUN, outcomes={id: Outcome(o) for id, o in outcomes.items()})
-    assert matrix_page.upgraded(PublishedUpgrade("a", "b", judged_run)) == (word, text)
+    assert matrix_page.upgrade_result(PublishedUpgrade("a", "b", judged_run)) == (word, text)
 
 
 def test_the_page_leads_from_a_profile_to_its_requirements() -> None:
@@ -196,17 +200,17 @@ def test_a_profile_that_binds_another_role_is_not_left_to_be_judged() -> None:
     table = scheduling()
     *_, scheduler, _ = table.columns
     assert {name: cell.word for name, cell in scheduler.cells.items()} == {
-        "core": Word.OTHER_ROLE,
-        "scheduler": Word.NOT_CONFORMANT,
-        "gang": Word.CONFORMANT,
+        "core": CellWord.OTHER_ROLE,
+        "scheduler": CellWord.NOT_CONFORMANT,
+        "gang": CellWord.CONFORMANT,
     }
     assert matrix_page.summary(table).splitlines()[-1] == "| **scheduler** 2 | gang | scheduler | – |"
-    assert [column.implementation.name for column in table.bound("core")] == ["whole", "operator"]
+    assert [column.implementation.name for column in table.bound_columns("core")] == ["whole", "operator"]
 
 
 def test_a_verdict_on_a_profile_says_nothing_of_another_role_that_passed() -> None:
     judged_run = run("passed", "passed", "passed", profiles={"core": "not-conformant"})
-    assert cell(judged_run).word is Word.CONFORMANT
+    assert cell(judged_run).word is CellWord.CONFORMANT
 
 
 def test_other_versions_are_closed_at_first() -> None:
@@ -218,7 +222,7 @@ def test_other_versions_are_closed_at_first() -> None:
 def test_each_outcome_has_a_symbol_of_its_own() -> None:
     assert MARKS.keys() == set(Outcome)
     assert len({mark.symbol for mark in MARKS.values()}) == len(Outcome)
-    assert {word.mark for word in Word} & {mark.symbol for mark in MARKS.values()} == set("✓✗~–·")
+    assert {word.mark for word in CellWord} & {mark.symbol for mark in MARKS.values()} == set("✓✗~–·")
 
 
 def test_the_page_and_the_table_cannot_be_changed_by_a_name() -> None:

@@ -510,7 +510,7 @@ def test_a_violated_invariant_gives_its_profile_no_verdict(level: Level, verdict
     assert {r.requirement.id: r.outcome for r in report.results} == {"AA-001": "passed", "INV-002": "failed"}
     assert (report.verdict, report.exit) == (verdict, exit)
     assert terminal.verdict_line(report).endswith("(core: 1 passed; violated besides: INV-002 of gang)")
-    states = [(case.group, case.state) for case in cases.of(report)]
+    states = [(case.group, case.state) for case in cases.find_cases(report)]
     assert states == [("core", "passed"), ("gang", "failed" if exit else "skipped")]
     assert [suite.get("name") for suite in ET.fromstring(junit.render(report))] == ["core", "gang"]
 

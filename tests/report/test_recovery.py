@@ -86,7 +86,7 @@ def test_a_killed_run_loses_nothing(killed: Path) -> None:
     assert (verdict["result"], verdict["complete"]) == ("not-conformant", False)
     assert outcomes["CORE-001"] == ("failed", None)
     assert outcomes["CORE-002"] == outcomes["CORE-003"] == ("not-run", "the run was interrupted")
-    assert verdict["harnessErrors"] == [recovery.KILLED]
+    assert verdict["harnessErrors"] == [recovery.KILLED_MESSAGE]
     assert all((killed / name).is_file() for name in ("report.txt", "report.html", "junit.xml"))
     assert cli.run(lambda: cli.app(["report", "verify", str(killed)], standalone_mode=False)) == Exit.CONFORMANT
 

@@ -29,12 +29,12 @@ def content(**implementation: str) -> dict[str, Any]:
     ],
 )
 def test_a_report_has_a_place(implementation: dict[str, str], place: str) -> None:
-    assert str(submission.place(content(**implementation), "default")) == place
+    assert str(submission.report_path(content(**implementation), "default")) == place
 
 
 def test_a_name_has_to_be_one() -> None:
     with pytest.raises(UsageError, match="'…' cannot be a file name"):
-        submission.place(content(name="…"), "default")
+        submission.report_path(content(name="…"), "default")
 
 
 @pytest.mark.parametrize(

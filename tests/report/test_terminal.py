@@ -265,7 +265,7 @@ def test_a_run_in_which_all_is_well_prints_nothing(tmp_path: Path) -> None:
 
 def test_without_a_terminal_a_line_now_and_then_says_how_far_the_run_is(tmp_path: Path) -> None:
     output = StringIO()
-    with RunLedger(tmp_path) as run_ledger, Progress(run_ledger, 9, Console(file=output, width=200), 0.0, every=0.0):
+    with RunLedger(tmp_path) as run_ledger, Progress(run_ledger, 9, Console(file=output, width=200), 0.0, interval=0.0):
         run_ledger.write(PHASE)
         deadline = time.monotonic() + 30
         while "0 of 9 tests, 0 failed  gw0: bringing the cluster up\n" not in output.getvalue():
@@ -349,7 +349,10 @@ def test_a_known_limit_is_explained_and_is_not_a_cause_of_failures() -> None:
 def test_a_known_limit_is_reported_while_its_scene_runs(tmp_path: Path) -> None:
     output = StringIO()
     console = Console(file=output, width=200)
-    with RunLedger(tmp_path) as run_ledger, Progress(run_ledger, 1, console, 0.0, limited={"AA-002"}, verbose=True):
+    with (
+        RunLedger(tmp_path) as run_ledger,
+        Progress(run_ledger, 1, console, 0.0, known_limits={"AA-002"}, verbose=True),
+    ):
         for event in (started("u", "AA-002"), check("u", "AA-002", "failed"), ended("u", "known-limit")):
             run_ledger.write(event)
     assert "≈ AA-002 w (u)" in output.getvalue() and "1/1 known-limit u" in output.getvalue()

@@ -24,53 +24,53 @@ COSTS = {"a": 10.0, "b": 10.0, "c": 80.0}
 
 def test_a_run_at_the_usual_pace_takes_what_is_left_of_its_costs() -> None:
     time_left = TimeLeft(SCENES, COSTS)
-    time_left.ended("b")
+    time_left.end_test("b")
     assert time_left.seconds(10.0) == pytest.approx(90.0)
-    time_left.ended("a1")
+    time_left.end_test("a1")
     assert time_left.seconds(20.0) == pytest.approx(80.0)
-    time_left.ended("a2")
+    time_left.end_test("a2")
     assert time_left.seconds(20.0) == pytest.approx(80.0), "a scene is played once for all of its tests"
-    time_left.ended("c")
+    time_left.end_test("c")
     assert time_left.seconds(200.0) == 0.0
 
 
 def test_a_slow_machine_takes_longer_the_longer_it_was_measured() -> None:
     time_left = TimeLeft({"a": "a", "b": "b"}, {"a": 600.0, "b": 600.0})
-    time_left.ended("a")
+    time_left.end_test("a")
     assert time_left.seconds(1800.0) == pytest.approx(600.0 * 1860 / 660)
 
 
 def test_a_scene_that_is_late_lasts_as_long_again() -> None:
     time_left = TimeLeft({"a": "a", "b": "b"}, {"a": 10.0, "b": 10.0})
-    time_left.ended("a")
-    time_left.started("b", 10.0)
+    time_left.end_test("a")
+    time_left.start_test("b", 10.0)
     assert [round(time_left.seconds(now) or 0.0) for now in (10.0, 20.0, 50.0, 110.0)] == [10, 0, 30, 90]
-    time_left.ended("b")
+    time_left.end_test("b")
     assert time_left.seconds(120.0) == 0.0
 
 
 def test_what_is_played_of_a_scene_is_over_but_never_more_than_the_scene() -> None:
     time_left = TimeLeft(SCENES, COSTS)
-    time_left.started("a1", 0.0)
-    time_left.started("a2", 7.0)
+    time_left.start_test("a1", 0.0)
+    time_left.start_test("a2", 7.0)
     assert time_left.seconds(8.0) == pytest.approx(92.0)
     assert time_left.seconds(100.0) == pytest.approx(90.0 + 90.0 * 160 / 70)
 
 
 def test_scenes_that_are_played_alone_keep_all_workers_busy() -> None:
     time_left = TimeLeft(SCENES, COSTS, exclusive={"c"}, workers=2)
-    time_left.ended("a1")
-    time_left.ended("b")
+    time_left.end_test("a1")
+    time_left.end_test("b")
     assert time_left.seconds(10.0) == pytest.approx(80.0)
 
 
 def test_nothing_is_said_before_anything_is_known() -> None:
     time_left = TimeLeft(SCENES, {"a": 1.0, "b": 10.0, "c": 89.0})
     assert time_left.seconds(1.0) is None
-    time_left.ended("a1")
+    time_left.end_test("a1")
     assert time_left.seconds(60.0) is None
-    time_left.ended("unknown")
-    time_left.ended("b")
+    time_left.end_test("unknown")
+    time_left.end_test("b")
     assert time_left.seconds(60.0) is not None
     assert TimeLeft({}, {}).seconds(1.0) is None
 
@@ -88,7 +88,7 @@ def test_the_line_of_a_run_says_what_is_done_failed_and_left(tmp_path: Path) -> 
     time_left = TimeLeft({"t": "T", "u": "U"}, {"T": 100.0, "U": 1000.0})
     with (
         RunLedger(tmp_path) as run_ledger,
-        Progress(run_ledger, 2, Console(file=output, width=200), 0.0, every=0.0, time_left=time_left),
+        Progress(run_ledger, 2, Console(file=output, width=200), 0.0, interval=0.0, time_left=time_left),
     ):
         run_ledger.write(started("t", "AA-001"))
         run_ledger.write(ended("t", "passed"))
@@ -100,7 +100,7 @@ def test_the_start_of_a_cluster_is_not_part_of_a_scene(tmp_path: Path) -> None:
     time_left = TimeLeft({"t": "T", "u": "U"}, {"T": 0.001, "U": 0.001})
     with (
         RunLedger(tmp_path) as run_ledger,
-        Progress(run_ledger, 2, Console(file=output, width=200), 0.0, every=0.0, time_left=time_left),
+        Progress(run_ledger, 2, Console(file=output, width=200), 0.0, interval=0.0, time_left=time_left),
     ):
         run_ledger.write(started("t", "AA-001"))
         run_ledger.write(Phase(wall=1.0, worker="gw0", phase="bringing the cluster up"))

@@ -183,7 +183,7 @@ def test_what_is_not_covered_is_named(tmp_path: Path) -> None:
     (tmp_path / "summary.html").write_text("conformant")
     (tmp_path / "allure" / "history").mkdir()
     (tmp_path / "allure" / "history" / "history.json").write_text("{}")
-    os.truncate(open_new(tmp_path / "logs" / "hole"), evidence.LONGEST + 1)
+    os.truncate(open_new(tmp_path / "logs" / "hole"), evidence.MAX_BYTES + 1)
     shutil.rmtree(tmp_path / "bundles")
     (tmp_path / "junit.xml").unlink()
     assert unchecked(content, tmp_path) == (
@@ -295,7 +295,7 @@ def test_evidence_is_regular_files_only(tmp_path: Path) -> None:
     (place / "link").symlink_to("/etc/passwd")
     os.mkfifo(place / "fifo")
     digest = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
-    assert evidence.listed(tmp_path) == f"\\{digest}  bundles/a\\nb\n"
+    assert evidence.checksum_list(tmp_path) == f"\\{digest}  bundles/a\\nb\n"
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

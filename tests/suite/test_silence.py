@@ -13,7 +13,7 @@ from conformance.cluster import users
 from conformance.cluster.audit import AuditedRequest, AuditLog, AuditTail
 from conformance.cluster.settings import Reads, audit_policy
 from conformance.history.query import Unmet
-from conformance.report.causes import nearest
+from conformance.report.causes import nearest_miss
 from conformance.suite.outcomes.checks import CheckFailed
 from conformance.suite.scenes.case import Case
 from conformance.suite.scenes.silence import Silence, delay
@@ -85,7 +85,7 @@ def test_the_cause_of_a_failure_is_what_was_missing_and_not_the_silence(story: S
     with pytest.raises(CheckFailed):
         case.until("AA-001", "something else", lambda view: Unmet("not yet"))
     observed = case.checks.recorded[-1].seen
-    assert (nearest(observed), SILENCE_MESSAGE in observed) == ("not yet", True)
+    assert (nearest_miss(observed), SILENCE_MESSAGE in observed) == ("not yet", True)
 
 
 def test_a_wait_that_ends_at_once_says_for_how_long_nothing_has_happened(story: Story) -> None:
