@@ -21,7 +21,7 @@ class Arrivals:
         """The revisions between these two whose events have not arrived, in ascending order."""
 
     def add(self, revision: int) -> None:
-        """Note that the event with this revision has arrived."""
+        """Record that the event with this revision has arrived."""
         self._first = self._first or revision
         if revision > self._last:
             self._missing.extend(range((self._last or revision) + 1, revision))

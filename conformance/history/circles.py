@@ -29,7 +29,7 @@ class Circles:
         return self._counts[item] <= ROUNDS
 
     def forget(self) -> None:
-        """Start over."""
+        """Forget all items."""
         self._counts.clear()
 
 

@@ -55,7 +55,7 @@ class Gangs:
         return self._gangs.setdefault(name, ObservedGang())
 
     def names(self) -> list[str]:
-        """Return the names of all gangs that were ever seen."""
+        """Return the names of all gangs that have ever existed in the history."""
         return sorted(self._gangs)
 
     def apply(self, record: Record) -> str:

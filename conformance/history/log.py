@@ -150,7 +150,7 @@ class Log:
             return list(merge(*streams, key=lambda record: record.seq))
 
     def reached(self, revision: int) -> None:
-        """Note that the server has reached this revision by now, whether or not its event has arrived."""
+        """Record that the server has now reached this revision, whether or not its event has arrived."""
         with self._news:
             self._clock.append((revision, self.now()))
 

@@ -1,4 +1,4 @@
-"""Facts about the objects of a history that follow from who wrote them, independent of the objects' own contents.
+"""Facts about the objects of a history that follow from their writers, independent of the objects' own contents.
 
 Any user can put a label, an annotation or a condition on an object. A rule that exempts an object therefore relies on
 the suite's own requests, by the uid in the API server's response. A rule that excuses something because of a condition
@@ -53,7 +53,7 @@ class Origins(msgspec.Struct):
     sent, and about quotas or limit ranges of a test that another user has changed."""
 
     def sent(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-        """Note an object that the suite has created: what it sent, and the API server's response."""
+        """Record an object that the suite has created: the request and the API server's response."""
         if label(request, BY_HAND):
             by_hand = ByHand(dict(request["metadata"]["labels"]), bool(text(request, "spec", "nodeName")))
             self.by_hand[text(answer, "metadata", "uid")] = by_hand

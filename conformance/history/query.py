@@ -120,11 +120,11 @@ class History:
         self.unrest: list[tuple[float, float]] = []
         """Time spans in which something happened that has no record, for example another operator took over."""
         self.origins = Origins()
-        """Facts about the objects that follow from who wrote them."""
+        """Facts about the objects that follow from their writers."""
 
     @property
     def arrived(self) -> View:
-        """Return the live view of what has arrived. The view changes later, so do not keep it."""
+        """Return the live view of the records that have arrived. The view changes later, so do not keep it."""
         return self._live
 
     @property
@@ -134,7 +134,7 @@ class History:
         return self.now() - self._stirred
 
     def stir(self) -> None:
-        """Note that the test did something that may cause no record in the namespace."""
+        """Record that the test did something that may not cause a record in the namespace."""
         self._stirred = self.now()
         self._circles.forget()
 

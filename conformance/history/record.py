@@ -25,7 +25,7 @@ class SpillFile:
         weakref.finalize(self, file.close)
 
     def append(self, raw: bytes) -> Spilled:
-        """Append an object to the file and return its place."""
+        """Append an object to the file and return its position."""
         offset = os.lseek(self._descriptor, 0, os.SEEK_END)
         os.write(self._descriptor, raw)
         return Spilled(self, offset, len(raw))
@@ -37,7 +37,7 @@ class SpillFile:
 
 @dataclass(frozen=True)
 class Spilled:
-    """The place of one object in a file."""
+    """The position of one object in a file."""
 
     file: SpillFile
     begin: int

@@ -51,7 +51,7 @@ WATCHED: tuple[Watched, ...] = (
     *(Watched(resource, labels.PART_OF) for resource in SECONDARY_RESOURCES if resource != AUTOSCALERS),
     Watched(LEASES, fields=f"metadata.name={LEASE}"),
 )
-"""The recorded resources. Autoscalers are recorded whatever their labels are, because they are identified by their
+"""The recorded resources. Autoscalers are recorded regardless of their labels, because they are identified by their
 targets. The other secondary resources are selected by label, because the control plane creates some of them for every
 namespace or Pod."""
 
@@ -66,7 +66,7 @@ RECORDED = tuple(
 UNLIMITED = 1 << 63
 SLOW = 4
 """The factor by which the timeout is extended if the API server has refused no list: a machine that is busy with a
-thousand pods delivers late."""
+thousand pods delivers events late."""
 ARRIVE = 0.2
 """Seconds within which the events of all revisions must arrive; otherwise lists are compared. The time is halved after
 each failure, because an implementation may keep writing resources that are not watched."""
@@ -187,7 +187,8 @@ class Recorder(Log):
             return self._ended()
 
     def arrive(self, version: str) -> None:
-        """Note that the event with this resourceVersion has arrived. Call it in the recording thread only."""
+        """Record that the event with this resourceVersion has arrived. Call this method only in the recording
+        thread."""
         if version.isdigit():
             self._arrivals.add(int(version))
             self._arrived.set()
@@ -211,7 +212,7 @@ class Recorder(Log):
         return revision
 
     def _ended(self) -> Completeness:
-        """Return that the log is complete, because the recorder was stopped. Raises the recorder's error if it died."""
+        """Report that the log is complete, because the recorder was stopped. Raises the recorder's error if it died."""
         if self._failure is not None and not isinstance(self._failure, Stopped):
             raise self._failure
         return Completeness()
@@ -280,7 +281,7 @@ class _Item(msgspec.Struct):
 
 class _Metadata(msgspec.Struct):
     metadata: _ListMeta
-    items: list[_Item] | None  # null, where there is none
+    items: list[_Item] | None  # null if there are none
 
     @property
     def revision(self) -> int:
@@ -414,7 +415,7 @@ class _Feed:
 
 
 class _Counted:
-    """The handler of a resource that is not recorded: it only notes the revisions of the resource's events."""
+    """The handler of a resource that is not recorded. It only tracks the revisions of the resource's events."""
 
     def __init__(self, arrive: Callable[[str], None]) -> None:
         self._arrive = arrive
@@ -423,5 +424,5 @@ class _Counted:
         """Ignore a list."""
 
     def on_event(self, kind: str, item: Envelope) -> None:
-        """Note the revision of a watch event."""
+        """Record the revision of a watch event."""
         self._arrive(item.metadata.resource_version)

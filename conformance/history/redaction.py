@@ -1,5 +1,6 @@
 """Redact the records of a cluster so that they can be published. Redacted records contain no Secret data in any form,
-no tokens or private keys in texts and, for a production cluster, not the programs that its pods run.
+and no tokens or private keys in texts. Redacted records of a production cluster also contain no information about the
+programs that its pods run.
 
 A redacted Secret keeps its keys, and still shows which keys have a value, for checks that need this.
 """

@@ -84,7 +84,7 @@ def _line(r: Record) -> bytes:
 
 class Recording:
     """A file for the records of all namespaces that is written while they arrive: if the process is killed, no record
-    that was written is lost. Raises OSError. Only its owner can read it."""
+    that was written is lost. Only its owner can read it. Raises OSError if the file cannot be written."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
 
 
 def origins(path: Path) -> Origins:
-    """Return the `origins` of a saved history. Raises UsageError."""
+    """Return the `origins` of a saved history. Raises UsageError if the file is not a saved history."""
     with _opened(path) as file:
         return _header(file, path).origins
 

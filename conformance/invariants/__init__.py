@@ -1,4 +1,4 @@
-"""Rules that must hold at every moment of every history, whatever the test does. A result is true, false or unknown.
+"""Rules that must hold at every moment of every history, regardless of the test. A result is true, false or unknown.
 
 The rules replay the records in the order of the server's writes (order.py), after each watch has reached the current
 revision: a lag between watches neither excuses nor causes a violation.

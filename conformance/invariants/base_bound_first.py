@@ -27,7 +27,7 @@ class Bases:
         """Sets that have had the strategy Coherent: their gangs may depend on gangs other than anchors (GM-66)."""
 
     def see(self, record: Record) -> None:
-        """Note `minAvailable` of a scaling group, and the gangs of pods that are not scaled."""
+        """Track `minAvailable` of scaling groups, gangs with a role, and the gangs of pods that are not scaled."""
         if record.resource == "podcliquescalinggroups":
             self._minimums[record.name] = count(record.object, "spec", "minAvailable")
         if record.resource == "podgangmaps":

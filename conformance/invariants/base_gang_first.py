@@ -30,7 +30,7 @@ class BaseGangFirst(Invariant):
         self._gates = Gates()
         self._judged = 0
         self._admitted: dict[str, float] = {}
-        """Gang that was admitted → when it was deleted; infinite while it exists."""
+        """Gang that was admitted → the time at which it was deleted, which is infinite while the gang exists."""
         self._bases = Bases()
         self._coherent = CoherentSets()
 
@@ -54,7 +54,7 @@ class BaseGangFirst(Invariant):
         return "" if self._judged else "no pod of a scaled gang was ungated"
 
     def _note_admission(self, record: Record, gangs: Gangs) -> None:
-        """Note which gangs have ever been admitted: a base gang that later loses pods still counts as scheduled."""
+        """Track which gangs have ever been admitted. A base gang that later loses pods still counts as scheduled."""
         name = record.name if record.resource == "podgangs" else label(record.object, labels.GANG)
         if record.resource not in ("pods", "podgangs") or not name:
             return

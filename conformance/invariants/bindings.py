@@ -24,14 +24,14 @@ class AtBinding(Invariant):
         super().__init__()
         self._bound: dict[str, Record] = {}
         self._bound_at: dict[str, float] = {}
-        """Pod → when it was bound."""
+        """Pod → the time at which it was bound."""
         self._demanding: dict[str, Record] = {}
         """The bound pods that the rule concerns; in most histories there are none."""
         self._nodes: dict[str, Document] = {}
         self._judged = False
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Note nodes and bound pods; judge bindings."""
+        """Track nodes and bound pods, and judge bindings."""
         if record.resource == "nodes":
             self._nodes[record.name] = record.object
         if record.resource != "pods":

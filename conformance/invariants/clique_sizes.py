@@ -28,7 +28,7 @@ class RecreatedSizes(Invariant):
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Note sizes; judge the creation of cliques."""
+        """Track sizes, and judge the creation of cliques."""
         if record.resource == "podcliquesets":
             for clique in items(record.object, "spec", "template", "cliques"):
                 sizes = self._sizes.setdefault((record.name, text(clique, "name")), set())

@@ -27,7 +27,7 @@ class NothingOnCordonedNodes(Invariant):
         self._bound: set[str] = set()
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Note cordoned nodes; judge bindings."""
+        """Track cordoned nodes, and judge bindings."""
         if record.resource == "nodes":
             if record.kind != DELETED and truth(record.object, "spec", "unschedulable"):
                 self._cordoned.setdefault(record.name, record)

@@ -1,4 +1,4 @@
-"""Shared by the invariants about objects at their creation."""
+"""Code that is shared by the invariants about the creation of objects."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Creations:
         self._seen_uids: set[str] = set()
 
     def shows(self, record: Record) -> bool:
-        """Return whether this record shows the creation of its object. Objects from a list do not count: they may be of
-        any age."""
+        """Return whether this record shows the creation of its object. Objects from a list do not count, because they
+        may have been created at any earlier time."""
         new = record.uid not in self._seen_uids
         self._seen_uids.add(record.uid)
         return new and record.kind == ADDED and not record.listed

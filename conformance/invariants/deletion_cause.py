@@ -84,7 +84,7 @@ class DeletionHasCause(Invariant):
         self._nodes: dict[str, Record] = {}
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Judge deletions of pods; note everything that can be a cause."""
+        """Judge deletions of pods, and track everything that can be a cause."""
         self._owners.see(record)
         if record.resource == "nodes":
             self._nodes[record.name] = record
@@ -157,7 +157,7 @@ class DeletionHasCause(Invariant):
         return self._templates.get(pcs), self._templates.get(clique_uid)
 
     def _note(self, gang: str, gangs: Gangs, moment: float) -> None:
-        """Note the state of a gang until now."""
+        """Track whether a gang has been healthy until now."""
         if self._sound(gang, gangs):
             self._stood.add(gang)
         elif gang in self._stood:

@@ -20,7 +20,7 @@ class ReferencesToPods(Invariant):
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Note pods; judge references."""
+        """Track pods, and judge references."""
         if record.resource == "pods":
             self._pods.add(record.name)
         if record.resource != "podgangs" or record.kind == DELETED:

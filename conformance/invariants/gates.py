@@ -1,4 +1,4 @@
-"""Shared by the invariants about Grove's scheduling gate (GS-02, GS-03, OBJ-502 … OBJ-504)."""
+"""Code that is shared by the invariants about Grove's scheduling gate (GS-02, GS-03, OBJ-502 … OBJ-504)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class GateUntilGang(Invariant):
         self._right_until: dict[tuple[str, str, str], float] = {}
 
     def lack(self, gang: ObservedGang, clique: str, pod: str) -> str:
-        """Return what the gang lacks before a pod's gate may be removed; empty if nothing."""
+        """Return a message about what the gang lacks before a pod's gate may be removed; empty if it lacks nothing."""
         raise NotImplementedError
 
     def see(self, record: Record, gangs: Gangs) -> None:
@@ -81,7 +81,7 @@ class GateUntilGang(Invariant):
         return "" if self._judged else "no pod of a gang was ungated"
 
     def _note_loss(self, record: Record, before: ObservedGang) -> None:
-        """Note the pods for which the gang, before this change, lacked nothing."""
+        """Track the pods for which the gang lacked nothing before this change."""
         for clique, references in before.references.items():
             for pod in references:
                 if not self.lack(before, clique, pod):

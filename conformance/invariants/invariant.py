@@ -28,7 +28,7 @@ class Invariant:
         self._suspicions: dict[str, list[Violation]] = {}
         """Gang → suspected violations that depend on the gang's state, kept until its next record."""
         self.muted = False
-        """Whether records are currently noted but not judged, because an operator other than the judged one is
+        """Whether records are currently tracked but not judged, because an operator other than the judged one is
         running."""
 
     def see(self, record: Record, gangs: Gangs) -> None:
@@ -46,13 +46,13 @@ class Invariant:
         return RuleResult(self.id, self.statement, None if reason else True, reason)
 
     def _violate(self, reason: str, *records: Record) -> None:
-        """Note a violation. Only the first one is kept."""
+        """Report a violation. Only the first violation is kept."""
         if self._violation is None and not self.muted:
             self._violation = (reason, records)
 
     def _suspect(self, gang: str, reason: str, *records: Record) -> None:
-        """Note a violation that depends on the current state of a PodGang. The suspicion is dropped if the gang's next
-        record comes from a list: its watch was broken, so the gang's state may have been different."""
+        """Report a violation that depends on the current state of a PodGang. The suspicion is dropped if the gang's
+        next record comes from a list: its watch was broken, so the gang's state may have been different."""
         if not self.muted:
             self._suspicions.setdefault(gang, []).append((reason, records))
 
@@ -63,9 +63,9 @@ class Invariant:
             self._violation = suspicions[0]
 
     def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
-        """Return a violation that only shows at the end of the history."""
+        """Return a violation that becomes visible only at the end of the history; None if there is none."""
         return None
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
-        """Return why there was nothing to judge; empty if there was something."""
+        """Return the reason why there was nothing to judge; empty if something was judged."""
         raise NotImplementedError

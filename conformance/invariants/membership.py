@@ -1,4 +1,4 @@
-"""Complete the labels of operators' objects over their whole lifetime.
+"""Complete the labels of operators' objects for the whole lifetime of each object.
 
 Rules identify the objects of operators by their labels. An operator that sets these labels late, or removes them for a
 while, would hide its violations from the rules. An object that was created without the labels is therefore treated as

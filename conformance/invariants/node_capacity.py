@@ -35,7 +35,7 @@ class WithinNodeCapacity(Invariant):
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Judge bindings; note the capacity of nodes."""
+        """Judge bindings, and track the capacity of nodes."""
         if record.resource == "nodes":
             self._see_node(record)
         if record.resource == "pods":

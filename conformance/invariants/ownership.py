@@ -39,7 +39,7 @@ class Ownership(Invariant):
         self._ending: set[str] = set()
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Note each object and its controllers, which are judged at the end."""
+        """Track each object and its controllers, which are judged at the end."""
         if record.resource != "podcliquesets" and record.resource not in CONTROLLERS:
             return
         self._places[record.uid] = (record.resource, record.name)
@@ -69,8 +69,8 @@ class Ownership(Invariant):
         return "" if judged else "an operator made nothing"
 
     def _lack(self, resource: str, owner: str) -> str:
-        """Return what is wrong with the controller whose UID is `owner`, following controller references up to the set;
-        empty if nothing is."""
+        """Return a message about what is wrong with the controller whose UID is `owner`, or with the controllers above
+        it up to the set; empty if nothing is wrong."""
         if not owner:
             return "has no controller reference"
         if owner not in self._places:

@@ -28,7 +28,7 @@ class OnePodPerIndex(Invariant):
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Note the indices of active pods; judge an index when a pod takes it."""
+        """Track the indices of active pods, and judge an index when a pod takes it."""
         self._owners.see(record)
         index = expected_pods.index(record.object) if record.resource == "pods" else None
         clique = self._owners.now(record) if index is not None else ""

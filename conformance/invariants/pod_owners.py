@@ -1,5 +1,5 @@
-"""Shared by the invariants that distinguish the pods of a PodClique from the pods of an earlier PodClique of the same
-name."""
+"""Code that is shared by the invariants that distinguish the pods of a PodClique from the pods of an earlier PodClique
+with the same name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PodOwners:
         """Pods that have had an owner reference."""
 
     def see(self, record: Record) -> None:
-        """Note PodCliques, and the PodClique of each new pod."""
+        """Track PodCliques, and the PodClique of each new pod."""
         if record.resource == "podcliques":
             if record.kind != DELETED:
                 self._present[record.name] = record.uid

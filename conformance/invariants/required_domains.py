@@ -48,7 +48,7 @@ class WithinRequiredDomain(Invariant):
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Judge bindings; note the constraints of gangs and the labels of nodes."""
+        """Judge bindings, and track the constraints of gangs and the labels of nodes."""
         if record.resource == "nodes":
             self._nodes[record.name] = record.object
         elif record.resource == "podgangs":

@@ -13,8 +13,8 @@ SETTLED = 10.0
 
 
 class NoGangHeldBelowMinimum(Invariant):
-    """INV-003. Judged throughout the history and at its end. A gang that was admitted once may lose pods later: gang
-    termination deals with that. A gang that takes over bound pods from an admitted gang counts as admitted, because no
+    """INV-003. Judged throughout the history and at its end. A gang that was admitted once may lose pods later, which
+    gang termination handles. A gang that takes over bound pods from an admitted gang counts as admitted, because no
     scheduler has bound these pods for it."""
 
     timed = True

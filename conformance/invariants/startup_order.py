@@ -31,7 +31,7 @@ class ParentsReadyFirst(Invariant):
         self._ready: defaultdict[str, set[str]] = defaultdict(set)
         self._waiting: dict[str, dict[str, int]] = {}
         """UID of a clique with parents → the parents that have not had enough Ready pods since its creation, each with
-        the number that is enough."""
+        the required number."""
         self._dependants: defaultdict[str, set[str]] = defaultdict(set)
         """Clique → UIDs of the cliques that wait for it."""
         self._unready: set[str] = set()
@@ -41,7 +41,7 @@ class ParentsReadyFirst(Invariant):
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Judge pods that become Ready; note how many Ready pods each clique has."""
+        """Judge pods that become Ready, and track the Ready pods of each clique."""
         self._owners.see(record)
         if record.resource == "podcliquesets" and record.kind != DELETED:
             self._sets[record.name] = template.read(record.object)
@@ -75,7 +75,7 @@ class ParentsReadyFirst(Invariant):
             self._look(dependant)
 
     def _waits_otherwise(self, pod: Document) -> bool:
-        """Return whether the operator added init containers to a pod, none of which waits in a known form."""
+        """Return whether the operator added init containers to a pod and none of these waits in a known form."""
         set_template = self._sets.get(label(pod, PART_OF))
         cliques = set_template.cliques if set_template is not None else ()
         template_names = {
@@ -85,12 +85,12 @@ class ParentsReadyFirst(Invariant):
         return init_wait.unknown(added, template_names) != ""
 
     def _enough(self, minimum: int) -> int:
-        """Return the number of Ready pods that is enough for a parent with this minAvailable."""
+        """Return the number of Ready pods that a parent with this minAvailable must have had."""
         return min(minimum, 1)
 
     def _await(self, document: Document, clique: str, owner: str) -> bool:
-        """Note the parents of a clique, from its own labels or those of its first pod; return whether the clique has
-        parents."""
+        """Track the parents of a clique, from its own labels or those of its first pod, and return whether the clique
+        has parents."""
         if owner in self._waiting:
             return True
         set_template = self._sets.get(label(document, PART_OF))
@@ -99,7 +99,7 @@ class ParentsReadyFirst(Invariant):
             parents = (
                 startup.parents(set_template, position) if set_template is not None and position is not None else None
             )
-        except KeyError:  # startsAfter names a clique that the set does not have: admission deals with that
+        except KeyError:  # admission rejects a set whose startsAfter names a missing clique
             return False
         if not parents:
             return False

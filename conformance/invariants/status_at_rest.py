@@ -34,8 +34,8 @@ class NoStatusWritesAtRest(Invariant):
     statement = "nothing is written to the status of a set, clique or scaling group once all has come to rest"
 
     def __init__(self, unrest: Sequence[tuple[float, float]] = ()) -> None:
-        """`unrest`: time spans that, like the `REST` seconds after each, do not count as rest, whatever the records
-        show."""
+        """`unrest`: time spans that, like the `REST` seconds after each, do not count as rest, regardless of the
+        records."""
         super().__init__()
         self._unrest = unrest
         self._stirred = float("-inf")
@@ -47,7 +47,7 @@ class NoStatusWritesAtRest(Invariant):
         self._rested = False
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Judge writes of statuses; note other changes."""
+        """Judge writes of statuses, and track other changes."""
         at_rest = self._at_rest(record.at)
         self._rested = self._rested or at_rest
         if record.resource == "nodes":
@@ -107,7 +107,7 @@ def _status_written(before: Record, record: Record) -> bool:
 
 
 def _user_fields(document: Mapping[str, object]) -> tuple[object, ...]:
-    """Return the parts of an object that change when users write it: if they are unchanged, the operator wrote the
+    """Return the parts of an object that change when users write it. If they are unchanged, the operator wrote the
     object."""
     metadata = at(document, "metadata")
     return number(metadata, "generation"), at(metadata, "labels"), at(metadata, "annotations")

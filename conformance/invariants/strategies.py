@@ -1,5 +1,5 @@
-"""Sets whose pods need no gate: for sets with the update strategy Coherent, the diagrams of GREP-393 show pods without
-a gate, while its text gates them."""
+"""The sets whose pods need no gate. For sets with the update strategy Coherent, the diagrams of GREP-393 show pods
+without a gate, although its text describes one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from conformance.history.record import Record
 
 
 class CoherentSets:
-    """The sets whose strategy is or was Coherent: their pods may be older than a change of the strategy."""
+    """The sets whose strategy is or was Coherent. Sets that have changed their strategy are included, because their
+    pods may be older than the change."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
 
     def see(self, record: Record) -> None:
-        """Note the strategy of a set."""
+        """Track the strategy of a set."""
         if record.resource == "podcliquesets" and text(record.object, "spec", "updateStrategy", "type") == COHERENT:
             self._names.add(record.name)
 

@@ -18,7 +18,7 @@ class LostMembers:
         self._lacking: set[ReplicaComponent] = set()
 
     def see(self, record: Record) -> None:
-        """Note the components that lose members, or become complete again, with this record."""
+        """Track the components that lose members, or become complete again, with this record."""
         state = self._state
         if record.resource == "podcliquesets" and state.began:
             if self._lasting:

@@ -93,7 +93,7 @@ class AnchorsFirst(CoherentRule):
         """Names of gangs whose PodGroups have all had minReplicas bound pods."""
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Judge a record, and note the gangs that have their minimum bound."""
+        """Judge a record, and track the gangs that have their minimum bound."""
         name = record.name if record.resource == "podgangs" else self._gang(record)
         if name and gangs[name].admitted:
             self._placed.add(name)

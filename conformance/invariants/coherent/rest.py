@@ -97,7 +97,7 @@ class SteadyState(CoherentRule):
 
 
 def _replica(record: Record, pcs: str) -> int | None:
-    """Return the index of the set replica that a gang belongs to, from its label or otherwise from its name
+    """Return the index of the set replica that a gang belongs to, from its label or, without one, from its name
     (COH-271)."""
     index = label(record.object, SET_INDEX) or record.name.removeprefix(f"{pcs}-").partition("-")[0]
     return int(index) if index.isdigit() else None
