@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from conformance.suite.scenes.api import Api
 
 # The time that drawing or running an example takes depends on the machine, so it is not limited.
-UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("same", UNTIMED, derandomize=True)
-settings.register_profile("search", UNTIMED, derandomize=False)
-settings.register_profile("thorough", UNTIMED, max_examples=2000)
+UNTIMED_SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", UNTIMED_SETTINGS, derandomize=True)
+settings.register_profile("search", UNTIMED_SETTINGS, derandomize=False)
+settings.register_profile("thorough", UNTIMED_SETTINGS, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # A shell makes its background jobs ignore Ctrl-C, and all processes that the tests start would inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-WORKER_MEMORY = 3 * 2**30
+WORKER_MEMORY_BYTES = 3 * 2**30
 """Bytes of memory that a worker and its clusters may need."""
 
 
@@ -41,13 +41,13 @@ def pytest_xdist_auto_num_workers() -> int:
     """Return the number of workers for `-n auto`: two per core, because tests spend half of their time waiting, but no
     more than fit into memory. With more workers, API servers respond too slowly."""
     cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
-    return max(1, min(2 * cores, memory // WORKER_MEMORY))
+    return max(1, min(2 * cores, memory // WORKER_MEMORY_BYTES))
 
 
 THOROUGH = os.environ.get("THOROUGH", "") not in ("", "0")
 """True if cases with the mark `thorough` run as well: those that take long, and those that repeat another case with
 other values."""
-TIMEOUT = 300
+TIMEOUT_SECONDS = 300
 """Seconds that a test may take unless its file says otherwise, as in pyproject.toml."""
 
 
@@ -59,14 +59,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     and no worker is left with a long file when the others have finished.
     """
     if not THOROUGH:
-        left_out = [item for item in items if item.get_closest_marker("thorough")]
-        config.hook.pytest_deselected(items=left_out)
+        thorough_items = [item for item in items if item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=thorough_items)
         items[:] = [item for item in items if not item.get_closest_marker("thorough")]
     limits: Counter[Path] = Counter()
     for item in items:
         if item.get_closest_marker("cluster"):
             limit = item.get_closest_marker("timeout")
-            limits[item.path] += limit.args[0] if limit else TIMEOUT
+            limits[item.path] += limit.args[0] if limit else TIMEOUT_SECONDS
     items.sort(key=lambda item: -limits[item.path])
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 KINDS = ("fifo", "device", "folder")
 
 
-def put(kind: str, path: Path) -> None:
+def create(kind: str, path: Path) -> None:
     """Create an irregular file of this kind, one of KINDS, at a path."""
     match kind:
         case "fifo":

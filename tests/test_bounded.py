@@ -12,11 +12,13 @@ from conformance import bounded, documents
 from conformance.errors import UsageError
 from conformance.implementation import installation
 
-ALIASES = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40))
-MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 40))
-TOO_MUCH = {
-    "aliases": (ALIASES, "data.yaml:1: stands for more than 1,000,000 values — make it smaller"),
-    "merged aliases": (MERGES, "data.yaml:1: stands for more than 1,000,000 values — make it smaller"),
+ALIAS_BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40))
+MERGE_BOMB = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 40)
+)
+EXCESSIVE_FILES = {
+    "aliases": (ALIAS_BOMB, "data.yaml:1: stands for more than 1,000,000 values — make it smaller"),
+    "merged aliases": (MERGE_BOMB, "data.yaml:1: stands for more than 1,000,000 values — make it smaller"),
     "an alias of itself": ("a: &a [*a]\n", "data.yaml:1: has an alias that holds itself — write it out"),
     "nested": ("a: " + "[" * 200 + "]" * 200 + "\n", "data.yaml:1: is more than 100 levels deep — make it flatter"),
     "nested blocks": ("\n".join(" " * n + "a:" for n in range(900)), "is more than 100 levels deep — make it flatter"),
@@ -38,12 +40,12 @@ TOO_MUCH = {
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize(("text", "message"), TOO_MUCH.values(), ids=TOO_MUCH)
-def test_a_file_that_is_too_much_is_one_line(text: str, message: str) -> None:
+@pytest.mark.parametrize(("text", "message"), EXCESSIVE_FILES.values(), ids=EXCESSIVE_FILES)
+def test_an_excessive_file_is_reported_in_one_line(text: str, message: str) -> None:
     Path("data.yaml").write_text(text)
     start = time.monotonic()
     with pytest.raises(UsageError) as caught:
@@ -57,28 +59,28 @@ def test_a_file_without_an_end_is_too_long() -> None:
         documents.parse(Path("/dev/zero"))
 
 
-def test_the_bounds_leave_room() -> None:
+def test_files_within_the_limits_are_accepted() -> None:
     """Aliases are permitted, and so is nesting up to the limit."""
     Path("data.yaml").write_text("a: &a {x: [1, 2]}\nb: *a\nc: {<<: *a, y: 3}\n")
     assert documents.parse(Path("data.yaml")).value["c"] == {"x": [1, 2], "y": 3}
-    deep = "x"
+    nested_lists = "x"
     for _ in range(bounded.DEPTH - 1):
-        deep = f"[{deep}]"
-    Path("data.yaml").write_text(f"a: {deep}\n")
+        nested_lists = f"[{nested_lists}]"
+    Path("data.yaml").write_text(f"a: {nested_lists}\n")
     documents.parse(Path("data.yaml"))
 
 
 @pytest.mark.parametrize("name", ["aliases", "an alias of itself", "nested", "digits", "a day of no calendar"])
-def test_manifests_have_the_same_bounds(name: str) -> None:
+def test_manifests_have_the_same_limits(name: str) -> None:
     text = json.dumps({"kind": "CustomResourceDefinition", "metadata": {"name": "a"}})[:-1] + ', "spec": &s {'
     with pytest.raises(UsageError):
-        installation.read_manifests(Path("data.yaml"), TOO_MUCH[name][0], ("CustomResourceDefinition",))
+        installation.read_manifests(Path("data.yaml"), EXCESSIVE_FILES[name][0], ("CustomResourceDefinition",))
     with pytest.raises(UsageError, match="is not YAML"):
         installation.read_manifests(Path("data.yaml"), text, ("CustomResourceDefinition",))
 
 
 @pytest.mark.parametrize("metadata", ["null", "[]", "x", "{}"])
-def test_a_manifest_without_a_name_is_one_line(metadata: str) -> None:
+def test_a_manifest_without_a_name_is_reported_in_one_line(metadata: str) -> None:
     text = f"kind: CustomResourceDefinition\nmetadata: {metadata}\n"
     with pytest.raises(UsageError, match="holds a CustomResourceDefinition without a name"):
         installation.read_manifests(Path("data.yaml"), text, ("CustomResourceDefinition",))

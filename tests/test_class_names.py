@@ -19,7 +19,7 @@ SAME_MEANING = {
 }
 
 
-def doubles(root: Path) -> dict[str, list[str]]:
+def find_duplicates(root: Path) -> dict[str, list[str]]:
     """Return the public classes that are defined in several modules of one root package, with those modules."""
     modules = defaultdict(list)
     for package in PACKAGES:
@@ -32,7 +32,7 @@ def doubles(root: Path) -> dict[str, list[str]]:
 
 
 def test_the_name_of_a_public_class_has_one_meaning() -> None:
-    doubled = doubles(ROOT)
-    ambiguous = {name: modules for name, modules in doubled.items() if name not in SAME_MEANING}
+    duplicates = find_duplicates(ROOT)
+    ambiguous = {name: modules for name, modules in duplicates.items() if name not in SAME_MEANING}
     assert not ambiguous
-    assert set(SAME_MEANING) <= set(doubled), "listed in SAME_MEANING, and defined once or not at all"
+    assert set(SAME_MEANING) <= set(duplicates), "listed in SAME_MEANING, and defined once or not at all"

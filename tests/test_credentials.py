@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from conformance import credentials
 
-_EC, _RSA = ec.generate_private_key(ec.SECP256R1()), rsa.generate_private_key(65537, 2048)
-KEYS = {
-    "ec": _EC.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode(),
-    "rsa": _RSA.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode(),
-    "pkcs8": _RSA.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
-    "encrypted": _RSA.private_bytes(
+_EC_KEY, _RSA_KEY = ec.generate_private_key(ec.SECP256R1()), rsa.generate_private_key(65537, 2048)
+PRIVATE_KEYS = {
+    "ec": _EC_KEY.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode(),
+    "rsa": _RSA_KEY.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode(),
+    "pkcs8": _RSA_KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
+    "encrypted": _RSA_KEY.private_bytes(
         Encoding.PEM, PrivateFormat.TraditionalOpenSSL, BestAvailableEncryption(b"x")
     ).decode(),
 }
@@ -32,7 +32,7 @@ def kubeconfig(key: str) -> dict[str, object]:
     return {"users": [{"name": "a", "user": user}], "clusters": [{"name": "c", "cluster": {"server": "https://x"}}]}
 
 
-FORMS = {
+LOG_FORMS = {
     "as it is": lambda key: key,
     "its end alone": lambda key: key[key.rindex(":") + 70 if ":" in key else 40 :],
     "its beginning alone": lambda key: key[: len(key) - 60],
@@ -48,36 +48,36 @@ FORMS = {
 }
 
 
-def secrets_of(key: str) -> list[str]:
+def secret_texts(key: str) -> list[str]:
     """Return the texts that must not remain: the lines of the key, plain and in base64."""
     lines = [line for line in key.splitlines()[1:-1] if len(line) > 32 and ":" not in line]
     encoded = base64.b64encode(key.encode()).decode()
     return [*lines, *textwrap.wrap(encoded, 76)[1:-1], encoded[80:140]]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("form", LOG_FORMS)
+@pytest.mark.parametrize("kind", PRIVATE_KEYS)
 def test_a_private_key_is_removed_in_each_form(kind: str, form: str) -> None:
-    log = f"I1123 connecting with {FORMS[form](KEYS[kind])}\nnext line: all is well."
+    log = f"I1123 connecting with {LOG_FORMS[form](PRIVATE_KEYS[kind])}\nnext line: all is well."
     if form == "its end alone":
         log = log.partition("with ")[2]
     for redacted in (credentials.text(log), credentials.words(log.encode()).decode()):
-        assert not [part for part in secrets_of(KEYS[kind]) if part in redacted]
+        assert not [part for part in secret_texts(PRIVATE_KEYS[kind]) if part in redacted]
         assert "REDACTED" in redacted
         if form not in ("its beginning alone", "in broken base64", "a kubeconfig in base64", "its end alone"):
             assert redacted.endswith("next line: all is well.")
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_json_stays_json(form: str) -> None:
-    line = orjson.dumps({"seen": FORMS[form](KEYS["ec"]), "next": 'a "quoted" word'})
+@pytest.mark.parametrize("form", LOG_FORMS)
+def test_redacted_json_remains_valid(form: str) -> None:
+    line = orjson.dumps({"seen": LOG_FORMS[form](PRIVATE_KEYS["ec"]), "next": 'a "quoted" word'})
     assert orjson.loads(credentials.words(line))["next"] == 'a "quoted" word'
-    cut = orjson.dumps({"seen": KEYS["ec"][:60] + '"; it ended'})
-    assert "it ended" in orjson.loads(credentials.words(cut))["seen"]
+    truncated_line = orjson.dumps({"seen": PRIVATE_KEYS["ec"][:60] + '"; it ended'})
+    assert "it ended" in orjson.loads(credentials.words(truncated_line))["seen"]
 
 
 @pytest.mark.parametrize(
-    "harmless",
+    "harmless_text",
     [
         "eyJhbGciOi",
         "a.b.c",
@@ -89,8 +89,11 @@ def test_json_stays_json(form: str) -> None:
         "",
     ],
 )
-def test_what_is_not_a_credential_stays(harmless: str) -> None:
-    assert credentials.text(harmless) == harmless and credentials.words(harmless.encode()) == harmless.encode()
+def test_texts_that_are_not_credentials_remain(harmless_text: str) -> None:
+    assert (
+        credentials.text(harmless_text) == harmless_text
+        and credentials.words(harmless_text.encode()) == harmless_text.encode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +101,7 @@ def test_what_is_not_a_credential_stays(harmless: str) -> None:
     ["eyJ", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "PRIVATE KEY-----", "UFJJVkFURSBLRVk", "client-key-data"],
 )
 def test_the_time_does_not_grow_faster_than_the_text(piece: str) -> None:
-    hostile = (piece * (1 << 20))[: 1 << 20].encode() + b" eyJ PRIVATE KEY----- UFJJVkFURSBLRVkt client-key-data"
+    hostile_text = (piece * (1 << 20))[: 1 << 20].encode() + b" eyJ PRIVATE KEY----- UFJJVkFURSBLRVkt client-key-data"
     start = time.process_time()
-    credentials.words(hostile)
+    credentials.words(hostile_text)
     assert time.process_time() - start < 10  # with quadratic time, it would take hours

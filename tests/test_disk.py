@@ -12,7 +12,7 @@ from conformance import disk
 from conformance.errors import UsageError
 
 
-def test_a_folder_that_cannot_be_made_or_written_is_one_line(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_or_written_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nowhere")):
         with pytest.raises(UsageError, match=r"^here: cannot be written: .* — do this$"):
@@ -20,31 +20,33 @@ def test_a_folder_that_cannot_be_made_or_written_is_one_line(tmp_path: Path) -> 
 
 
 def test_only_errors_that_the_user_can_fix_are_usage_errors(tmp_path: Path) -> None:
-    mendable = pytest.raises(UsageError, match=r"^here: cannot be written: No space left on device \(/x\) — do this$")
-    with mendable, disk.errors("here", "do this"):
+    usage_error = pytest.raises(
+        UsageError, match=r"^here: cannot be written: No space left on device \(/x\) — do this$"
+    )
+    with usage_error, disk.errors("here", "do this"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/x")
     with pytest.raises(ConnectionResetError), disk.errors("here", "do this"):
         raise ConnectionResetError(errno.ECONNRESET, "reset")
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_written_completely_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     disk.write(path, "old")
     assert path.read_text() == "old" and path.stat().st_mode & 0o777 == 0o600
 
-    def full(self: Path, text: str, **options: str) -> int:
+    def raise_disk_full(self: Path, text: str, **options: str) -> int:
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_text", raise_disk_full)
     with pytest.raises(OSError, match="full"):
         disk.write(path, "new")
     assert path.read_text() == "old" and [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
-def test_the_size_of_a_folder_is_that_of_its_files(tmp_path: Path) -> None:
+def test_the_size_of_a_folder_is_the_size_of_its_files(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
-    before = disk.used(tmp_path)
+    size_before = disk.used(tmp_path)
     (tmp_path / "a" / "b" / "c").write_bytes(bytes(1000))
     (tmp_path / "d").write_bytes(bytes(10))
-    assert disk.used(tmp_path) - before == 1010
+    assert disk.used(tmp_path) - size_before == 1010
     assert disk.used(tmp_path / "none") == 0

@@ -16,7 +16,7 @@ from conformance import data, document_cache, documents
 from conformance.documents import Document
 from conformance.errors import UsageError
 
-TEXT = "name: ä\nitems:\n- size: 1\n- size: 2.5\n"
+DOCUMENT_TEXT = "name: ä\nitems:\n- size: 1\n- size: 2.5\n"
 
 
 @pytest.fixture(autouse=True)
@@ -24,74 +24,76 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(data, "PROJECT", tmp_path / "project")
     (tmp_path / "project").mkdir()
-    write(tmp_path / "project")
+    write_files(tmp_path / "project")
     return tmp_path / "project"
 
 
-def write(folder: Path, text: str = TEXT, name: str = "string") -> None:
+def write_files(folder: Path, text: str = DOCUMENT_TEXT, name: str = "string") -> None:
     (folder / "data.yaml").write_text(text, encoding="utf-8")
     schema = {"type": "object", "properties": {"name": {"type": name}}}
     (folder / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
 
 
-def read(folder: Path) -> Document:
+def read_document(folder: Path) -> Document:
     return documents.read(folder / "data.yaml", folder / "schema.json")
 
 
-def entries() -> list[Path]:
+def cache_entries() -> list[Path]:
     folder = data.cache() / "documents"
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
 @pytest.fixture
-def parsed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def parsed_paths(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files that have been parsed, in order."""
     paths: list[Path] = []
     parse = documents._parse
 
-    def counted(path: Path, text: str) -> Document:
+    def parse_and_record(path: Path, text: str) -> Document:
         paths.append(path)
         return parse(path, text)
 
-    monkeypatch.setattr(documents, "_parse", counted)
+    monkeypatch.setattr(documents, "_parse", parse_and_record)
     return paths
 
 
-def test_a_file_is_parsed_once(project: Path, parsed: list[Path]) -> None:
-    first, second = read(project), read(project)
-    assert first == second and second.value["items"] == [{"size": 1}, {"size": 2.5}]
-    assert second.location("items", 1, "size").endswith("data.yaml:4: items[1].size")
-    assert len(parsed) == 1
-    [entry] = entries()
+def test_a_file_is_parsed_once(project: Path, parsed_paths: list[Path]) -> None:
+    first_document, second_document = read_document(project), read_document(project)
+    assert first_document == second_document and second_document.value["items"] == [{"size": 1}, {"size": 2.5}]
+    assert second_document.location("items", 1, "size").endswith("data.yaml:4: items[1].size")
+    assert len(parsed_paths) == 1
+    [entry] = cache_entries()
     assert stat.S_IMODE(entry.stat().st_mode) == 0o600
 
 
 def test_a_changed_file_is_read_again(project: Path) -> None:
-    read(project)
-    write(project, "name: b\n")
-    assert read(project).value == {"name": "b"}
+    read_document(project)
+    write_files(project, "name: b\n")
+    assert read_document(project).value == {"name": "b"}
 
 
 def test_a_changed_schema_is_applied(project: Path) -> None:
-    read(project)
-    write(project, name="integer")
+    read_document(project)
+    write_files(project, name="integer")
     with pytest.raises(UsageError, match="give a whole number"):
-        read(project)
+        read_document(project)
 
 
-def test_changed_code_reads_again(project: Path, parsed: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    read(project)
+def test_a_file_is_read_again_after_a_change_to_the_code(
+    project: Path, parsed_paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_document(project)
     monkeypatch.setattr(document_cache, "_code", lambda: ("other",))
-    read(project)
-    assert len(parsed) == 2
+    read_document(project)
+    assert len(parsed_paths) == 2
 
 
-def test_a_wrong_file_is_not_stored(project: Path) -> None:
-    write(project, name="integer")
+def test_an_invalid_file_is_not_stored(project: Path) -> None:
+    write_files(project, name="integer")
     for _ in range(2):
         with pytest.raises(UsageError, match="give a whole number"):
-            read(project)
-    assert entries() == []
+            read_document(project)
+    assert cache_entries() == []
 
 
 @pytest.mark.parametrize(
@@ -106,50 +108,50 @@ def test_a_wrong_file_is_not_stored(project: Path) -> None:
     ],
     ids=["empty", "truncated", "changed", "no text", "another form", "writable by others"],
 )
-def test_a_damaged_entry_is_replaced(project: Path, parsed: list[Path], damage) -> None:
-    first = read(project)
-    [entry] = entries()
-    intact = entry.read_bytes()
+def test_a_damaged_entry_is_replaced(project: Path, parsed_paths: list[Path], damage) -> None:
+    first_document = read_document(project)
+    [entry] = cache_entries()
+    original_content = entry.read_bytes()
     damage(entry)
-    assert read(project) == first and len(parsed) == 2
-    assert entry.read_bytes() == intact and stat.S_IMODE(entry.stat().st_mode) == 0o600
+    assert read_document(project) == first_document and len(parsed_paths) == 2
+    assert entry.read_bytes() == original_content and stat.S_IMODE(entry.stat().st_mode) == 0o600
 
 
-def test_readers_at_the_same_time_share_one_entry(project: Path) -> None:
+def test_concurrent_readers_share_one_entry(project: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(lambda _: read(project), range(32)))
-    assert all(result == results[0] for result in results) and len(entries()) == 1
+        results = list(pool.map(lambda _: read_document(project), range(32)))
+    assert all(result == results[0] for result in results) and len(cache_entries()) == 1
 
 
 def test_a_cache_that_cannot_be_written_is_not_an_error(project: Path) -> None:
     data.cache().parent.write_text("a file")
-    assert read(project) == read(project)
+    assert read_document(project) == read_document(project)
 
 
 def test_a_user_without_a_home_has_no_cache(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def homeless() -> Path:
+    def raise_runtime_error() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(Path, "home", homeless)
-    assert read(project).value["name"] == "ä"
+    monkeypatch.setattr(Path, "home", raise_runtime_error)
+    assert read_document(project).value["name"] == "ä"
 
 
-def test_what_json_cannot_represent_is_not_stored(project: Path) -> None:
+def test_values_that_json_cannot_represent_are_not_stored(project: Path) -> None:
     document_cache.save("key", {"bytes": b"hello"}, {})
-    assert entries() == []
+    assert cache_entries() == []
 
 
 def test_files_of_users_are_not_stored(project: Path, tmp_path: Path) -> None:
-    write(tmp_path)
-    read(tmp_path)
-    assert entries() == []
+    write_files(tmp_path)
+    read_document(tmp_path)
+    assert cache_entries() == []
 
 
 def test_old_entries_are_removed(project: Path) -> None:
-    read(project)
-    [old] = entries()
-    os.utime(old, (0, time.time() - document_cache.LIFETIME - 60))
-    write(project, "name: b\n")
-    read(project)
-    assert len(entries()) == 1 and not old.exists()
+    read_document(project)
+    [old_entry] = cache_entries()
+    os.utime(old_entry, (0, time.time() - document_cache.LIFETIME - 60))
+    write_files(project, "name: b\n")
+    read_document(project)
+    assert len(cache_entries()) == 1 and not old_entry.exists()

@@ -42,7 +42,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "expected_message"),
     [
         ("name: a\nconut: 1\n", 'data.yaml:2: conut: unknown field — did you mean "count"?'),
         ("name: a\ncount: many\n", "data.yaml:2: count: holds a text — give a whole number"),
@@ -61,18 +61,18 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         ("name: a\nday: 2026-13-45x\n", "data.yaml:2: day: '2026-13-45x' is not a 'date' — fix the value"),
     ],
 )
-def test_a_mistake_is_one_line_with_its_place(read, text: str, complaint: str) -> None:
+def test_a_mistake_is_reported_in_one_line_with_its_location(read, text: str, expected_message: str) -> None:
     with pytest.raises(UsageError) as caught:
         read(text)
-    assert str(caught.value) == complaint
+    assert str(caught.value) == expected_message
 
 
-def test_broken_yaml_is_reported_with_its_line(read) -> None:
+def test_invalid_yaml_is_reported_with_its_line(read) -> None:
     with pytest.raises(UsageError, match=r"^data\.yaml:3: is not YAML: .* — fix the syntax there$"):
         read("name: a\ncount: [1\n")
 
 
-def test_a_value_that_holds_itself_is_refused(read) -> None:
+def test_a_value_that_contains_itself_is_refused(read) -> None:
     with pytest.raises(UsageError, match="holds itself"):
         read("name: a\nitems: &loop\n- *loop\n")
 
@@ -103,7 +103,7 @@ def test_a_missing_file_and_a_binary_file_are_reported(tmp_path: Path) -> None:
         documents.parse(tmp_path / "binary.yaml")
 
 
-def test_dates_are_texts_and_places_are_kept(read) -> None:
+def test_dates_are_texts_and_locations_are_kept(read) -> None:
     document = read("name: a\nday: 2026-01-31\nitems:\n- size: 1\n- size: 2\n")
     assert document.value["day"] == "2026-01-31"
     assert document.location("items", 1, "size") == "data.yaml:5: items[1].size"

@@ -13,7 +13,7 @@ from conformance.errors import Exit
 GROUPS = ("cluster", "scale", "lab", "scheduler", "implementation", "findings")
 
 
-def helped(*words: str) -> str:
+def help_of(*words: str) -> str:
     result = CliRunner().invoke(cli.app, [*words, "--help"], terminal_width=80)
     assert result.exit_code == 0, result.output
     return result.output
@@ -21,7 +21,7 @@ def helped(*words: str) -> str:
 
 @pytest.mark.parametrize("words", [(), *((command,) for command in cli.COMMANDS)], ids=lambda words: "-".join(words))
 def test_help_fits_80_columns(words: tuple[str, ...]) -> None:
-    text = helped(*words)
+    text = help_of(*words)
     assert not re.search("[│╭╰─]", text)
     assert max(map(len, text.splitlines())) <= 80
     assert not re.search(r"[^\]]\.\.\.$", text, re.M), "a sentence is cut"
@@ -29,20 +29,18 @@ def test_help_fits_80_columns(words: tuple[str, ...]) -> None:
 
 def test_help_of_subcommands_has_no_boxes() -> None:
     for group in GROUPS:
-        for command in re.findall(r"^  ([a-z]+)  ", helped(group).partition("Commands:")[2], re.M):
-            assert not re.search("[│╭╰─]", helped(group, command)), (group, command)
+        for command in re.findall(r"^  ([a-z]+)  ", help_of(group).partition("Commands:")[2], re.M):
+            assert not re.search("[│╭╰─]", help_of(group, command)), (group, command)
 
 
 @pytest.mark.parametrize(
     "words", [(), ("implementation",), ("report",), ("cluster", "nodes")], ids=lambda words: "-".join(words)
 )
-def test_a_group_without_a_command_prints_its_help_as_it_is(
-    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_group_without_a_command_prints_its_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(lambda: cli.app(list(words), standalone_mode=False)) == Exit.USAGE
     text = capsys.readouterr().err
     assert text.startswith("Usage: ") and "see --help" not in text
 
 
-def test_what_follows_two_dashes_is_for_pytest() -> None:
-    assert "-- PYTEST_OPTION" in helped("run")
+def test_options_after_two_dashes_are_for_pytest() -> None:
+    assert "-- PYTEST_OPTION" in help_of("run")

@@ -10,14 +10,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # fmt: off
-BANNED = {
+BANNED_NAMES = {
     "again", "ago", "alone", "asked", "beside", "company", "each", "few", "found", "gone", "heard", "held", "how",
     "kept", "known", "late", "left", "less", "made", "many", "mine", "more", "most", "nobody", "once", "others", "ours",
     "own", "said", "seen", "short", "shown", "since", "taken", "tell", "theirs", "there", "told", "wanted", "what",
     "when", "where", "which", "who", "whose", "why",
 }
 # fmt: on
-FORMATS = {
+EXCEPTIONS = {
     "conformance/errors.py: what",
     "conformance/errors.py: where",
     "conformance/evidence/bundle.py: seen",
@@ -35,8 +35,8 @@ FORMATS = {
     "tests/report/test_model.py: what",
 }
 """Exceptions: fields of files, a protocol for one of them, and the arguments of the two errors that users read."""
-RELATIVE = re.compile(r"(What|Who|Whoever|Whatever|Whichever|Whom|Whose|Nobody)\b")
-SHARE = 0.015
+RELATIVE_CLAUSE = re.compile(r"(What|Who|Whoever|Whatever|Whichever|Whom|Whose|Nobody)\b")
+MAX_SHARE = 0.015
 """Maximum share of docstrings that begin with a relative clause."""
 
 
@@ -46,7 +46,7 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
         yield path, ast.parse((ROOT / path).read_text(encoding="utf-8"))
 
 
-def bound(node: ast.AST) -> str:
+def bound_name(node: ast.AST) -> str:
     """Return the name that a node binds, without leading underscores; empty if it binds none."""
     match node:
         case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.Attribute(attr=name, ctx=ast.Store()):
@@ -70,12 +70,12 @@ def test_no_name_is_a_participle_or_a_pronoun() -> None:
         f"{path}:{node.lineno}: {name}"  # type: ignore[attr-defined]
         for path, tree in modules()
         for node in ast.walk(tree)
-        if (name := bound(node)) in BANNED and f"{path}: {name}" not in FORMATS
+        if (name := bound_name(node)) in BANNED_NAMES and f"{path}: {name}" not in EXCEPTIONS
     ]
     assert not banned, "\n".join(banned)
 
 
 def test_few_docstrings_begin_with_a_relative_clause() -> None:
     texts = [(f"{path}:{line}: {text}", text) for path, tree in modules() for line, text in docstrings(tree)]
-    relative = [place for place, text in texts if RELATIVE.match(text)]
-    assert len(relative) <= SHARE * len(texts), "\n".join(relative)
+    matching_docstrings = [location for location, text in texts if RELATIVE_CLAUSE.match(text)]
+    assert len(matching_docstrings) <= MAX_SHARE * len(texts), "\n".join(matching_docstrings)

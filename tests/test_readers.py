@@ -45,13 +45,13 @@ def _in_folder(name: str, read: Callable[[Path], object]) -> Callable[[Path], ob
     return read_in_folder
 
 
-def _packed(path: Path) -> object:
-    packed = path.with_suffix(".gz")
-    packed.write_bytes(gzip.compress(path.read_bytes()))
-    return storage.load(packed)
+def _load_packed(path: Path) -> object:
+    packed_path = path.with_suffix(".gz")
+    packed_path.write_bytes(gzip.compress(path.read_bytes()))
+    return storage.load(packed_path)
 
 
-def _kubeconfig(path: Path) -> object:
+def _choose_kubeconfig(path: Path) -> object:
     with chosen_kubeconfig.chosen(path, "") as kubeconfig:
         return kubeconfig
 
@@ -67,10 +67,10 @@ READERS: dict[str, Callable[[Path], object]] = {
     "scale scenario": scenario.read,
     "plan": plans.read_plan,
     "changes": changes.is_one,
-    "kubeconfig": _kubeconfig,
+    "kubeconfig": _choose_kubeconfig,
     "ledger": _in_folder("run.jsonl", lambda folder: list(ledger_file.read(folder))),
     "history": storage.load,
-    "packed history": _packed,
+    "packed history": _load_packed,
     "settings of a run": _in_folder("run.json", lambda folder: rerun.settings_of(str(folder), folder)),
     "journal of a campaign": campaign.Journal,
     "result of the lab": lab.load,
@@ -78,12 +78,12 @@ READERS: dict[str, Callable[[Path], object]] = {
     "runs of upstream": lambda path: list(upstream.history(path)),
 }
 
-BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40))
-HOSTILE = {
+ALIAS_BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40))
+HOSTILE_CONTENTS = {
     "nothing": b"",
     "no UTF-8": b"a: \xff\xfe\n",
     "NUL": b'a: "x\\0y"\n\0',
-    "an alias bomb": BOMB.encode(),
+    "an alias bomb": ALIAS_BOMB.encode(),
     "an alias to itself": b"a: &a [*a]\n",
     "a key that is an alias to its mapping": b"&a {? *a : 1}\n",
     "brackets": b"[" * 400_000,
@@ -109,7 +109,7 @@ HOSTILE = {
     "a merge bomb": b"a0: &a0 {x: 1}\n"
     + b"".join(b"a%d: &a%d {<<: [%s]}\n" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 9)) for n in range(1, 40)),
 }
-SECONDS = 60
+MAX_CPU_SECONDS = 60
 """CPU seconds that reading may take: a busy machine is slow, but an alias bomb takes years."""
 
 
@@ -118,59 +118,59 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "file.yaml"
 
 
-def ends(read: Callable[[Path], object], path: Path) -> None:
+def assert_reading_ends(read: Callable[[Path], object], path: Path) -> None:
     """Assert that reading ends soon, without an error or with a one-line error."""
     start = time.process_time()
     try:
         read(path)
     except UsageError as error:
         assert "\n" not in str(error) and len(str(error)) < 2_000 and error.exit_code == 4
-    assert time.process_time() - start < SECONDS
+    assert time.process_time() - start < MAX_CPU_SECONDS
 
 
-@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
-def test_each_reader_ends_in_a_value_or_in_one_line(path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("content", HOSTILE_CONTENTS.values(), ids=HOSTILE_CONTENTS)
+def test_each_reader_returns_a_value_or_raises_a_one_line_error(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     for read in READERS.values():
-        ends(read, path)
+        assert_reading_ends(read, path)
 
 
-@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
-def test_a_file_that_starts_like_a_report_is_read_as_one(path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("content", HOSTILE_CONTENTS.values(), ids=HOSTILE_CONTENTS)
+def test_a_file_that_starts_like_a_report_is_rejected(path: Path, content: bytes) -> None:
     path.write_bytes(b"kind: ConformanceReport\nextra:\n  " + content.replace(b"\n", b"\n  "))
     for read in (reading.load, recorded.read):
         with pytest.raises(UsageError):
             read(path)
-        ends(read, path)
+        assert_reading_ends(read, path)
 
 
-SNAPSHOT = (Path(__file__).parent / "report" / "report.snapshot.yaml").read_text("utf-8")
+REPORT_SNAPSHOT = (Path(__file__).parent / "report" / "report.snapshot.yaml").read_text("utf-8")
 
 
-@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
-def test_a_report_with_anything_in_it_is_verified_or_refused(path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("content", HOSTILE_CONTENTS.values(), ids=HOSTILE_CONTENTS)
+def test_a_report_with_hostile_content_is_verified_or_refused(path: Path, content: bytes) -> None:
     """The schema permits any value as the expected value of a check."""
     with contextlib.suppress(UnicodeDecodeError):
         text = content.decode().replace("\n", "\n          ")
-        path.write_text(SNAPSHOT.replace("      expected: ", f"      expected:\n          {text}\n#", 1))
-        ends(verified, path)
+        path.write_text(REPORT_SNAPSHOT.replace("      expected: ", f"      expected:\n          {text}\n#", 1))
+        assert_reading_ends(verify_report, path)
 
 
-def verified(path: Path) -> object:
+def verify_report(path: Path) -> object:
     content = reading.load(path)
     return verification.verify(content, path.parent, requirement.load(), ""), comparison.of_report(content, "a")
 
 
-def test_many_requirements_are_too_many(path: Path) -> None:
-    head, entry = b"kind: ConformanceReport\nverdict:\n  requirements:\n", b"  - {id: CORE-001, tests: [a, b]}\n"
-    path.write_bytes(head + entry * 100_000)
+def test_a_report_with_too_many_values_is_refused(path: Path) -> None:
+    header, entry = b"kind: ConformanceReport\nverdict:\n  requirements:\n", b"  - {id: CORE-001, tests: [a, b]}\n"
+    path.write_bytes(header + entry * 100_000)
     start = time.process_time()
     with pytest.raises(UsageError, match="has more than 300,000 values — make it smaller"):
         reading.load(path)
-    assert time.process_time() - start < SECONDS
+    assert time.process_time() - start < MAX_CPU_SECONDS
 
 
-PIECES = st.sampled_from(
+FILE_PIECES = st.sampled_from(
     """a:_ -_ { } [ ] , \n __ &a_ *a !!int_ !!set_ !!binary_ " ?_ <<:_ 2027-02-30 0x1f 1:2 .nan ~ ---\n |\n \\ \0 kind:_
     ConformanceReport\n apiVersion:_conformance.grove.io/v1alpha1\n {"kind":"RunStarted"}\n null 1"""
     # Spaces separate the pieces, so a space within a piece is written as an underscore.
@@ -181,7 +181,7 @@ PIECES = st.sampled_from(
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(PIECES | st.binary(max_size=4), max_size=25).map(b"".join))
+@given(st.lists(FILE_PIECES | st.binary(max_size=4), max_size=25).map(b"".join))
 def test_no_other_exception_is_raised_for_any_file(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     for read in READERS.values():
@@ -190,15 +190,15 @@ def test_no_other_exception_is_raised_for_any_file(path: Path, content: bytes) -
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(PIECES | st.binary(max_size=4), max_size=25).map(b"".join))
-def test_what_passes_the_gate_can_be_written_as_json(content: bytes) -> None:
+@given(st.lists(FILE_PIECES | st.binary(max_size=4), max_size=25).map(b"".join))
+def test_accepted_values_can_be_written_as_json(content: bytes) -> None:
     with contextlib.suppress(UsageError, UnicodeDecodeError):
         orjson.dumps(documents.report(Path("a"), content.decode()))
     with contextlib.suppress(UsageError):
         orjson.dumps(bounded.json(content, "a"))
 
 
-DECODERS = {
+DECODING_MODULES = {
     "the gate, or its user with a decoder of its own": """
         bounded documents history/storage nemesis/campaign nemesis/proxy/events nemesis/corruption nemesis/watching
         suite/outcomes/run_ledger suite/settings cluster/audit cluster/audit_bodies cluster/identities
@@ -224,19 +224,19 @@ DECODERS = {
 def test_all_decoders_are_known() -> None:
     """A module that decodes YAML or JSON itself must not read external files, or must be the gate."""
     decoding_files = {path.relative_to(PROJECT).as_posix() for path in PROJECT.rglob("*.py") if _decodes(path)}
-    assert decoding_files == {f"{name}.py" for names in DECODERS.values() for name in names.split()}
+    assert decoding_files == {f"{name}.py" for names in DECODING_MODULES.values() for name in names.split()}
 
 
-_DECODE = ("load", "safe_load", "decode", "Decoder", "compose", "parse")
+_DECODER_NAMES = ("load", "safe_load", "decode", "Decoder", "compose", "parse")
 
 
 def _decodes(path: Path) -> bool:
     """Return whether a module uses a library to decode YAML or JSON."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Attribute) and node.attr.startswith(_DECODE):
+        if isinstance(node, ast.Attribute) and node.attr.startswith(_DECODER_NAMES):
             text = ast.unparse(node)
             if text.endswith(("json.loads", "json.load", "json.decode", "json.Decoder", "yaml.decode")) or (
-                text.startswith("yaml.") and text[5:].startswith(_DECODE)
+                text.startswith("yaml.") and text[5:].startswith(_DECODER_NAMES)
             ):
                 return True
     return False

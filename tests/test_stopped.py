@@ -7,7 +7,7 @@ import sys
 
 from conformance.data import PROJECT
 
-STOPPED = """
+COMMAND_SOURCE = """
 import signal
 from conformance import cli
 cli.app = lambda standalone_mode: (print("ready", flush=True), signal.pause())
@@ -15,8 +15,10 @@ cli.main()
 """
 
 
-def test_sigterm_is_like_ctrl_c() -> None:
-    with subprocess.Popen([sys.executable, "-c", STOPPED], stdout=-1, stderr=-1, text=True, cwd=PROJECT) as command:
+def test_sigterm_ends_the_command_like_ctrl_c() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", COMMAND_SOURCE], stdout=-1, stderr=-1, text=True, cwd=PROJECT
+    ) as command:
         assert command.stdout is not None and command.stderr is not None
         assert command.stdout.readline() == "ready\n"
         command.terminate()

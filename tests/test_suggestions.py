@@ -13,7 +13,7 @@ FILES = ["gang/test_orders.py", "gang_maps/test_order.py", "gang_maps/test_x.py"
 
 
 @pytest.mark.parametrize(
-    ("wrong", "names", "near"),
+    ("unknown_name", "names", "expected_name"),
     [
         ("CORE-01", IDS, "CORE-001"),
         ("CORE-1", IDS, "CORE-001"),
@@ -27,9 +27,13 @@ FILES = ["gang/test_orders.py", "gang_maps/test_order.py", "gang_maps/test_x.py"
         ("", IDS, ""),
     ],
 )
-def test_a_beginning_comes_before_distance(wrong: str, names: list[str], near: str) -> None:
-    assert nearest(wrong, names) == near
-    assert suggestion(wrong, names) == (f'did you mean "{near}"?' if near else f"known: {', '.join(sorted(names))}")
+def test_a_common_prefix_takes_precedence_over_edit_distance(
+    unknown_name: str, names: list[str], expected_name: str
+) -> None:
+    assert nearest(unknown_name, names) == expected_name
+    assert suggestion(unknown_name, names) == (
+        f'did you mean "{expected_name}"?' if expected_name else f"known: {', '.join(sorted(names))}"
+    )
 
 
 def test_a_missing_folder_is_named_and_a_similar_file_is_suggested(

@@ -169,7 +169,7 @@ def test_changes_to_the_log_by_another_program_are_reported(
 @pytest.mark.parametrize("kind", irregular.KINDS)
 def test_only_a_regular_file_is_an_audit_log(tmp_path: Path, kind: str) -> None:
     log = tmp_path / "audit.log"
-    irregular.put(kind, log)
+    irregular.create(kind, log)
     with pytest.raises(HarnessError, match="cannot be read: "):
         AuditLog(log).count()
 

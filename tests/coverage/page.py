@@ -14,15 +14,17 @@ from conformance.suite.registry import catalogue, coverage, requirement
 from mutants.registry import caught
 from tests.coverage import trials, upstream
 
-COVERAGE = data.PROJECT / "docs" / "coverage.md"
+COVERAGE_PAGE = data.PROJECT / "docs" / "coverage.md"
 
 
-def text() -> str:
+def render_page() -> str:
     """Return docs/coverage.md as it should be."""
-    return coverage.page(requirement.load(), coverage.scenarios(), coverage.rows(), caught(), runs(), spec_rows.rows())
+    return coverage.page(
+        requirement.load(), coverage.scenarios(), coverage.rows(), caught(), recorded_runs(), spec_rows.rows()
+    )
 
 
-def runs() -> list[coverage.OperatorRun]:
+def recorded_runs() -> list[coverage.OperatorRun]:
     """Return the recorded runs of operators with known defects."""
     paths = sorted((data.folder("fixtures") / "findings").glob("*.runs.yaml"))
     return [
@@ -33,8 +35,8 @@ def runs() -> list[coverage.OperatorRun]:
 
 
 if __name__ == "__main__":
-    COVERAGE.write_text(text(), "utf-8")
+    COVERAGE_PAGE.write_text(render_page(), "utf-8")
     (data.PROJECT / "docs" / "requirements.md").write_text(catalogue.markdown(requirement.load()), "utf-8")
-    trials.TRUST.write_text(trials.text(), "utf-8")
+    trials.TRUST_PAGE.write_text(trials.render_page(), "utf-8")
     (data.PROJECT / "docs" / "contract.md").write_text(sheet.page(), "utf-8")
-    upstream.PAGE.write_text(upstream.text(upstream.read(), requirement.load()), "utf-8")
+    upstream.PAGE.write_text(upstream.render_page(upstream.read(), requirement.load()), "utf-8")

@@ -23,73 +23,73 @@ def test_every_scenario_and_every_binding_row_has_a_check_or_a_reason():
     assert coverage.problems(requirement.load(), coverage.scenarios(), coverage.rows(), spec_rows.rows()) == []
 
 
-def test_what_the_table_of_gaps_shows_is_in_the_specification_and_listed():
-    assert sorted(spec_rows.rows().keys() - {story.id for story in coverage.scenarios()}) == []
+def test_every_row_in_the_table_of_gaps_is_a_listed_scenario():
+    assert sorted(spec_rows.rows().keys() - {scenario.id for scenario in coverage.scenarios()}) == []
 
 
 def test_the_tables_of_mutants_and_variants_are_current():
-    assert trials.TRUST.read_text("utf-8") == trials.text(), "run: make docs"
+    assert trials.TRUST_PAGE.read_text("utf-8") == trials.render_page(), "run: make docs"
 
 
 def test_every_scenario_and_every_contract_row_of_the_specification_is_listed():
     assert coverage.missing(specification.load(), coverage.scenarios(), coverage.rows()) == []
 
 
-def test_everything_listed_is_in_the_specification():
+def test_every_listed_row_is_in_the_specification():
     spec, table = specification.load(), coverage.rows()
     listed_ids = {id for kinds in table.binding.values() for ids in kinds.values() for id in ids}
-    assert sorted((listed_ids | {story.id for story in coverage.scenarios()}) - spec.keys()) == []
+    assert sorted((listed_ids | {scenario.id for scenario in coverage.scenarios()}) - spec.keys()) == []
 
 
 def test_the_tests_that_scenarios_name_exist():
-    named_paths = {path for story in coverage.scenarios() for path in story.tests}
+    named_paths = {path for scenario in coverage.scenarios() for path in scenario.tests}
     assert [path for path in sorted(named_paths) if not (data.PROJECT / path).is_file()] == []
 
 
 def test_the_page_is_up_to_date():
-    assert page.COVERAGE.read_text("utf-8") == page.text(), "run: make docs"
+    assert page.COVERAGE_PAGE.read_text("utf-8") == page.render_page(), "run: make docs"
 
 
 def test_every_caught_defect_has_a_requirement_with_a_mutant():
     """A check that has never failed is not known to detect anything."""
-    proved = {id for mutant in MUTANTS.all().values() for id in mutant.caught_by}
+    proved_ids = {id for mutant in MUTANTS.all().values() for id in mutant.caught_by}
     caught = coverage.caught(requirement.load(), coverage.rows())
-    assert [row for row, ids in caught.items() if proved.isdisjoint(ids)] == []
+    assert [row for row, ids in caught.items() if proved_ids.isdisjoint(ids)] == []
 
 
-def test_every_detected_defect_was_seen_on_an_operator_or_a_reason_says_why_not():
+def test_every_detected_defect_was_seen_on_an_operator_or_has_a_reason():
     table = coverage.rows()
-    assert coverage.unseen(coverage.caught(requirement.load(), table), table, page.runs()) == []
+    assert coverage.unseen(coverage.caught(requirement.load(), table), table, page.recorded_runs()) == []
 
 
 ENTRY = Requirement("AA-001", "core", Level.MUST, "It does.", ("X-1", "X-S1"), "v0", ("operator",))
 REGISTRY = Registry({"core": "The core."}, {"AA-001": ENTRY}, {})
 
 
-def problems_of(stories: list[ScenarioCoverage], table: Rows) -> list[str]:
-    return coverage.problems(REGISTRY, stories, table)
+def find_problems(scenarios: list[ScenarioCoverage], table: Rows) -> list[str]:
+    return coverage.problems(REGISTRY, scenarios, table)
 
 
-def test_what_is_neither_checked_nor_excused_is_reported():
-    stories = [ScenarioCoverage("X-S1", "a", ("AA-001",), "", ()), ScenarioCoverage("X-S2", "b", (), "", ())]
+def test_rows_with_neither_a_check_nor_a_reason_are_reported():
+    scenarios = [ScenarioCoverage("X-S1", "a", ("AA-001",), "", ()), ScenarioCoverage("X-S2", "b", (), "", ())]
     table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ("X-3",)}}, (Reason("r", ("X-3",)),))
-    assert problems_of(stories, table) == [
+    assert find_problems(scenarios, table) == [
         "X-S2: has neither checks nor a reason",
         "X-2: has neither a check nor a reason",
     ]
 
 
-def test_what_the_table_of_gaps_shows_needs_neither():
-    story, gaps = ScenarioCoverage("X-S2", "b", (), "", ()), {"X-S2": ("four-on-two",)}
-    assert coverage.problems(REGISTRY, [story], Rows({}, ()), gaps) == []
-    text = coverage.page(REGISTRY, [story], Rows({}, ()), {}, (), gaps)
+def test_scenarios_in_the_table_of_gaps_need_neither_a_check_nor_a_reason():
+    scenario, gaps = ScenarioCoverage("X-S2", "b", (), "", ()), {"X-S2": ("four-on-two",)}
+    assert coverage.problems(REGISTRY, [scenario], Rows({}, ()), gaps) == []
+    text = coverage.page(REGISTRY, [scenario], Rows({}, ()), {}, (), gaps)
     assert "| X-S2 | b |  |  | four-on-two |  |" in text
 
 
-def test_what_is_checked_and_excused_or_unknown_is_reported():
-    stories = [ScenarioCoverage("X-S1", "a", ("AA-002",), "", ())]
+def test_rows_with_both_a_check_and_a_reason_and_unknown_rows_are_reported():
+    scenarios = [ScenarioCoverage("X-S1", "a", ("AA-002",), "", ())]
     table = Rows({"x": {"contract": ("X-1",), "defect": ()}}, (Reason("r", ("X-1", "X-9")), Reason("s", ("X-1",))))
-    assert problems_of(stories, table) == [
+    assert find_problems(scenarios, table) == [
         "X-S1: names AA-002, which is not a requirement",
         "X-1: has two reasons",
         "X-9: has a reason, and is not a binding row",
@@ -102,26 +102,28 @@ def test_a_defect_is_caught_by_the_requirements_that_name_it():
     binding = {"x": {"contract": (), "defect": ("X-1", "X-2", "X-3")}}
     table = Rows(binding, (), {"tried": (Reason("r", ("X-3",)),)})
     assert coverage.caught(REGISTRY, table) == {"X-1": ("AA-001",)}
-    assert problems_of([ScenarioCoverage("X-S1", "a", (), "", ())], table) == ["X-2: has neither a check nor a reason"]
+    assert find_problems([ScenarioCoverage("X-S1", "a", (), "", ())], table) == [
+        "X-2: has neither a check nor a reason"
+    ]
 
 
-def test_a_defect_is_seen_where_its_requirements_failed():
+def test_a_defect_is_seen_on_operators_that_fail_its_requirements():
     caught = {"X-1": ("AA-001", "AA-002"), "X-2": ("AA-002",), "X-3": ("AA-003",)}
-    runs = [OperatorRun("op 1", frozenset({"AA-001"})), OperatorRun("op 2", frozenset({"AA-001", "AA-002"}))]
-    assert coverage.observed(caught, runs) == {
+    recorded_runs = [OperatorRun("op 1", frozenset({"AA-001"})), OperatorRun("op 2", frozenset({"AA-001", "AA-002"}))]
+    assert coverage.observed(caught, recorded_runs) == {
         "X-1": ["AA-001 (A, B)", "AA-002 (B)"],
         "X-2": ["AA-002 (B)"],
         "X-3": [],
     }
     table = Rows({}, (), {}, (), (Reason("r", ("X-2", "X-4")),))
-    assert coverage.unseen(caught, table, runs) == [
+    assert coverage.unseen(caught, table, recorded_runs) == [
         "X-3: no requirement of it failed, and no reason says why",
         "X-2: has a reason, and AA-002 (B) failed",
         "X-4: has a reason, and is not detected",
     ]
 
 
-def test_the_page_says_what_mutants_show_and_what_operators_have_shown():
+def test_the_page_lists_the_mutants_and_operators_that_show_a_defect():
     table = Rows({"x": {"contract": (), "defect": ("X-1",)}}, (), {}, (), (Reason("never met", ("X-1",)),))
     text = coverage.page(
         REGISTRY, [], table, {"AA-001": ["bad"]}, [OperatorRun("op 1, 2026-11-24", frozenset({"AA-001"}))]
@@ -130,8 +132,10 @@ def test_the_page_says_what_mutants_show_and_what_operators_have_shown():
     assert "| A | op 1, 2026-11-24 | 1 |" in text
     assert "| X-1 | AA-001 (decision) | bad | AA-001 (A) |" in text
     assert "| never met | X-1 |" in text
-    wish = Registry(REGISTRY.profiles, {"AA-001": replace(ENTRY, level=Level.SHOULD)}, {})
-    text = coverage.page(wish, [], table, {"AA-001": ["bad"]}, [OperatorRun("op 1, 2026-11-24", frozenset({"AA-001"}))])
+    should_registry = Registry(REGISTRY.profiles, {"AA-001": replace(ENTRY, level=Level.SHOULD)}, {})
+    text = coverage.page(
+        should_registry, [], table, {"AA-001": ["bad"]}, [OperatorRun("op 1, 2026-11-24", frozenset({"AA-001"}))]
+    )
     assert "1 of the 1 were seen on an operator, 0 of them by a MUST" in text
 
 
@@ -140,23 +144,23 @@ def test_a_scenario_is_judged_by_the_requirements_that_name_it():
     assert coverage.checks_of(REGISTRY, ScenarioCoverage("X-S2", "b", (), "no way", ())) == ()
 
 
-def test_the_page_tells_checks_mutants_and_reasons():
-    stories = [
+def test_the_page_lists_checks_mutants_and_reasons():
+    scenarios = [
         ScenarioCoverage("X-S1", "a|b", ("AA-001",), "", ()),
         ScenarioCoverage("X-S2", "c", (), "no way", ("tests/t.py",)),
     ]
     table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (Reason("it is so", ("X-2",)),))
-    text = coverage.page(REGISTRY, stories, table, {"AA-001": ["wrong", "bad"]})
+    text = coverage.page(REGISTRY, scenarios, table, {"AA-001": ["wrong", "bad"]})
     assert "| X-S1 | a\\|b | AA-001 (decision) | bad, wrong |  |  |" in text
     assert "| X-S2 | c |  |  |  | no way; see `tests/t.py` |" in text
     assert "| x | contract | 2 | 1 | 1 | 0 |" in text
     assert "| it is so | X-2 |" in text
 
 
-def test_a_broken_file_names_file_line_and_field(tmp_path: Path):
+def test_an_invalid_file_is_reported_with_file_line_and_field(tmp_path: Path):
     path = tmp_path / "scenarios.yaml"
-    head = "apiVersion: conformance.grove.io/v1alpha1\nkind: Scenarios\nscenarios:\n"
-    path.write_text(head + "- {id: X-S1, title: something, check: [AA-001]}\n")
+    header = "apiVersion: conformance.grove.io/v1alpha1\nkind: Scenarios\nscenarios:\n"
+    path.write_text(header + "- {id: X-S1, title: something, check: [AA-001]}\n")
     with pytest.raises(UsageError, match=r"scenarios.yaml:4: scenarios\[0\]"):
         coverage.scenarios(path)
 
@@ -181,36 +185,38 @@ def test_other_rows_need_not_be_listed(mark: str):
 
 
 @pytest.mark.parametrize(("id", "kind"), [("KEP-L01", "limit"), ("WL37-B01", "scenario"), ("WL-SH01", "scenario")])
-def test_limits_and_instances_have_to_be_listed(id: str, kind: str):
+def test_limits_and_instances_must_be_listed(id: str, kind: str):
     assert coverage.missing({id: row(id, "observed")}, [], Rows({}, ())) == [f"{id}: is a {kind} that is not listed"]
 
 
-def test_a_row_of_a_table_without_marks_has_to_be_listed_where_its_page_says_so():
+def test_a_row_of_a_contract_table_without_marks_must_be_listed():
     spec = {"API-001": Row("API-001", "api.md", 1, (("path", "spec"),))}
     assert coverage.missing(spec, [], Rows({}, ())) == ["API-001: is a contract row that is not listed"]
 
 
-PENDING = Reason("not built", ("X-2",))
+PENDING_REASON = Reason("not built", ("X-2",))
 
 
-def test_what_is_pending_is_neither_checked_nor_excused():
-    stories = [
+def test_pending_rows_have_neither_a_check_nor_a_reason():
+    scenarios = [
         ScenarioCoverage("X-S3", "a", (), "", (), "not built"),
         ScenarioCoverage("X-S4", "b", (), "why not", (), "not built"),
         ScenarioCoverage("X-S1", "c", (), "", (), "not built"),
     ]
-    table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (), {}, (PENDING, Reason("nor this", ("X-1",))))
-    assert problems_of(stories, table) == [
+    table = Rows(
+        {"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (), {}, (PENDING_REASON, Reason("nor this", ("X-1",)))
+    )
+    assert find_problems(scenarios, table) == [
         "X-S4: is pending, and has checks or a reason",
         "X-S1: is pending, and has checks or a reason",
         "X-1: has a reason, and AA-001 claims it",
     ]
 
 
-def test_the_page_counts_what_is_pending():
-    stories = [ScenarioCoverage("X-S3", "a", (), "", (), "not built"), ScenarioCoverage("X-S1", "b", (), "", ())]
-    table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (), {}, (PENDING,))
-    text = coverage.page(REGISTRY, stories, table, {})
+def test_the_page_counts_pending_rows():
+    scenarios = [ScenarioCoverage("X-S3", "a", (), "", (), "not built"), ScenarioCoverage("X-S1", "b", (), "", ())]
+    table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (), {}, (PENDING_REASON,))
+    text = coverage.page(REGISTRY, scenarios, table, {})
     assert "2 scenarios, 1 of which are pending." in text
     assert "| X-S3 | a |  |  |  | pending: not built |" in text
     assert "| x | contract | 2 | 1 | 0 | 1 |" in text

@@ -15,7 +15,7 @@ from conformance.suite.registry import requirement
 from conformance.suite.registry.requirement import Level, Registry, Requirement, Retired
 from tests.coverage import upstream
 
-OF_THE_SPECIFICATION = re.compile(r"\b(GS|GT|RU|OD|SO|TAS)\d+\b")
+TEST_NAME = re.compile(r"\b(GS|GT|RU|OD|SO|TAS)\d+\b")
 REGISTRY = Registry(
     {"core": "The core."},
     {"AA-001": Requirement("AA-001", "core", Level.MUST, "It does.", ("X-1",), "v0", ("operator",))},
@@ -23,50 +23,50 @@ REGISTRY = Registry(
 )
 
 
-def of(*tests: dict[str, Any]) -> dict[str, Any]:
+def document_with(*all_tests: dict[str, Any]) -> dict[str, Any]:
     return {
         "repository": "https://example.com/r",
         "commit": "0123456789" * 4,
         "folder": "e2e",
-        "files": [{"path": "a_test.go", "tests": list(tests)}],
+        "files": [{"path": "a_test.go", "tests": list(all_tests)}],
     }
 
 
 def test_each_test_names_requirements_that_exist() -> None:
-    assert upstream.problems(upstream.read(), requirement.load()) == []
+    assert upstream.find_problems(upstream.read(), requirement.load()) == []
 
 
 def test_the_page_is_up_to_date() -> None:
-    expected = upstream.text(upstream.read(), requirement.load())
+    expected = upstream.render_page(upstream.read(), requirement.load())
     assert upstream.PAGE.read_text("utf-8") == expected, "run: make docs"
 
 
 def test_every_test_that_the_specification_describes_is_listed() -> None:
-    described = {
+    described_names = {
         match[0]
         for row in specification.load().values()
-        if row.id.startswith("E2E-") and (match := OF_THE_SPECIFICATION.match(dict(row.cells).get("Test", "")))
+        if row.id.startswith("E2E-") and (match := TEST_NAME.match(dict(row.cells).get("Test", "")))
     }
     listed_names = {
-        name.split("_")[1] for name in (test["name"] for test in upstream.tests(upstream.read())) if "_" in name
+        name.split("_")[1] for name in (test["name"] for test in upstream.all_tests(upstream.read())) if "_" in name
     }
-    assert len(described) == 69 and sorted(described - listed_names) == []
+    assert len(described_names) == 69 and sorted(described_names - listed_names) == []
 
 
-def test_what_is_listed_twice_retired_or_unknown_is_reported() -> None:
-    upstream_tests = of(
+def test_duplicate_tests_and_retired_or_unknown_ids_are_reported() -> None:
+    upstream_tests = document_with(
         {"name": "Test_A", "asks": "", "ids": ["AA-001", "AA-002"]}, {"name": "Test_A", "asks": "", "ids": ["B"]}
     )
-    assert upstream.problems(upstream_tests, REGISTRY) == [
+    assert upstream.find_problems(upstream_tests, REGISTRY) == [
         "Test_A: is listed twice",
         "Test_A: AA-002 is retired",
         "Test_A: B is no requirement",
     ]
 
 
-def test_the_page_tells_what_is_judged() -> None:
-    text = upstream.text(
-        of(
+def test_the_page_says_how_each_test_is_judged() -> None:
+    text = upstream.render_page(
+        document_with(
             {"name": "Test_A", "asks": "one|two", "ids": ["AA-001"]},
             {"name": "Test_B", "asks": "more", "ids": ["AA-001"], "reason": "no scene\n  has it"},
             {"name": "Test_C", "asks": "less", "reason": "why not"},
@@ -81,8 +81,8 @@ def test_the_page_tells_what_is_judged() -> None:
 
 def test_a_test_with_neither_requirements_nor_a_reason_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "upstream_tests.yaml"
-    head = "apiVersion: conformance.grove.io/v1alpha1\nkind: UpstreamTests\nrepository: https://example.com\n"
-    rest = "folder: e\nfiles:\n- path: a_test.go\n  tests:\n  - {name: Test_A, asks: something else}\n"
-    path.write_text(f"{head}commit: {'a' * 40}\n{rest}")
+    header = "apiVersion: conformance.grove.io/v1alpha1\nkind: UpstreamTests\nrepository: https://example.com\n"
+    remainder = "folder: e\nfiles:\n- path: a_test.go\n  tests:\n  - {name: Test_A, asks: something else}\n"
+    path.write_text(f"{header}commit: {'a' * 40}\n{remainder}")
     with pytest.raises(UsageError, match=r"upstream_tests.yaml:9: files\[0\].tests\[0\]"):
         upstream.read(path)

@@ -10,31 +10,40 @@ from conformance import data
 from conformance.suite.registry import requirement
 from mutants.registry import MUTANTS, VARIANTS
 
-TRUST = data.PROJECT / "docs" / "trust.md"
+TRUST_PAGE = data.PROJECT / "docs" / "trust.md"
 BLOCK = re.compile(r"(?<=<!-- made by `make docs`: -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
-def text() -> str:
+def render_page() -> str:
     """Return docs/trust.md as it should be."""
-    return BLOCK.sub(lambda _: "\n".join(["", *_counts(), "", *_variants(), "", ""]), TRUST.read_text("utf-8"))
+    return BLOCK.sub(
+        lambda _: "\n".join(["", *_count_table(), "", *_variant_table(), "", ""]), TRUST_PAGE.read_text("utf-8")
+    )
 
 
-def _counts() -> list[str]:
+def _count_table() -> list[str]:
     registry = requirement.load()
-    of = {id: entry.profile for id, entry in registry.requirements.items()}
-    mutants = Counter(profile for mutant in MUTANTS.all().values() for profile in _profiles(of, mutant.caught_by))
-    variants = Counter(profile for variant in VARIANTS.all().values() for profile in _profiles(of, variant.passes))
-    sizes = Counter(of.values())
-    rows = [f"| {name} | {sizes[name]} | {mutants[name]} | {variants[name]} |" for name in registry.profiles]
-    total = f"| all | {len(of)} | {len(MUTANTS.all())} | {len(VARIANTS.all())} |"
-    return ["| profile | requirements | mutants caught | variants let through |", "|---|---|---|---|", *rows, total]
+    profile_by_id = {id: entry.profile for id, entry in registry.requirements.items()}
+    mutant_counts = Counter(
+        profile for mutant in MUTANTS.all().values() for profile in _profiles(profile_by_id, mutant.caught_by)
+    )
+    variant_counts = Counter(
+        profile for variant in VARIANTS.all().values() for profile in _profiles(profile_by_id, variant.passes)
+    )
+    requirement_counts = Counter(profile_by_id.values())
+    rows = [
+        f"| {name} | {requirement_counts[name]} | {mutant_counts[name]} | {variant_counts[name]} |"
+        for name in registry.profiles
+    ]
+    total_row = f"| all | {len(profile_by_id)} | {len(MUTANTS.all())} | {len(VARIANTS.all())} |"
+    return ["| profile | requirements | mutants caught | variants let through |", "|---|---|---|---|", *rows, total_row]
 
 
-def _profiles(of: dict[str, str], ids: Iterable[str]) -> set[str]:
-    return {of[id] for id in ids}
+def _profiles(profile_by_id: dict[str, str], ids: Iterable[str]) -> set[str]:
+    return {profile_by_id[id] for id in ids}
 
 
-def _variants() -> list[str]:
+def _variant_table() -> list[str]:
     rows = [
         f"| {variant.name} | {variant.text} | {', '.join(variant.passes)} |"
         for variant in sorted(VARIANTS.all().values(), key=lambda variant: (variant.passes, variant.name))

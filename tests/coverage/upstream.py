@@ -12,7 +12,7 @@ from conformance.suite.registry import coverage
 from conformance.suite.registry.requirement import Registry
 
 PAGE = data.PROJECT / "docs" / "upstream-tests.md"
-FULL, PART, NOT = "in full", "in part", "not"
+JUDGED_IN_FULL, JUDGED_IN_PART, NOT_JUDGED = "in full", "in part", "not"
 
 
 def read(path: Path | None = None) -> Mapping[str, Any]:
@@ -21,28 +21,28 @@ def read(path: Path | None = None) -> Mapping[str, Any]:
     return documents.read(path or folder / "upstream_tests.yaml", folder / "upstream_tests.schema.json").value
 
 
-def tests(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def all_tests(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the tests of all files."""
     return [test for file in document["files"] for test in file["tests"]]
 
 
-def problems(document: Mapping[str, Any], registry: Registry) -> list[str]:
+def find_problems(document: Mapping[str, Any], registry: Registry) -> list[str]:
     """Return one message for each test that is listed twice, and one for each id that is retired or not a
     requirement."""
-    names = Counter(test["name"] for test in tests(document))
-    duplicates = [f"{name}: is listed twice" for name, times in names.items() if times > 1]
+    names = Counter(test["name"] for test in all_tests(document))
+    duplicates = [f"{name}: is listed twice" for name, count in names.items() if count > 1]
     return duplicates + [
         f"{test['name']}: {id} is {'retired' if id in registry.retired else 'no requirement'}"
-        for test in tests(document)
+        for test in all_tests(document)
         for id in test.get("ids", ())
         if id not in registry.requirements
     ]
 
 
-def text(document: Mapping[str, Any], registry: Registry) -> str:
+def render_page(document: Mapping[str, Any], registry: Registry) -> str:
     """Render the page."""
-    every = tests(document)
-    counts = Counter(map(_judged, every))
+    listed_tests = all_tests(document)
+    counts = Counter(map(_coverage_of, listed_tests))
     commit = document["commit"]
     tree, source = (f"{document['repository']}/{view}/{commit}/{document['folder']}" for view in ("tree", "blob"))
     lines = [
@@ -54,7 +54,8 @@ def text(document: Mapping[str, Any], registry: Registry) -> str:
         f"were read at commit [`{commit[:8]}`]({tree});",
         "[spec/e2e.md](spec/e2e.md) describes them in detail.",
         "",
-        f"Of {len(every)} tests, {counts[FULL]} are judged in full, {counts[PART]} in part, and {counts[NOT]} not.",
+        f"Of {len(listed_tests)} tests, {counts[JUDGED_IN_FULL]} are judged in full, {counts[JUDGED_IN_PART]} in part, "
+        f"and {counts[NOT_JUDGED]} not.",
         "",
         "*In full* means that requirements say what the test asserts, and that a scene plays what it does. How long",
         "something may take and how many nodes there are is no part of it, nor are the words of messages.",
@@ -68,10 +69,10 @@ def text(document: Mapping[str, Any], registry: Registry) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _judged(test: Mapping[str, Any]) -> str:
+def _coverage_of(test: Mapping[str, Any]) -> str:
     if "ids" not in test:
-        return NOT
-    return PART if "reason" in test else FULL
+        return NOT_JUDGED
+    return JUDGED_IN_PART if "reason" in test else JUDGED_IN_FULL
 
 
 def _row(test: Mapping[str, Any], registry: Registry) -> str:
@@ -80,7 +81,7 @@ def _row(test: Mapping[str, Any], registry: Registry) -> str:
         f"`{test['name']}`",
         coverage._one_line(test["asks"]),
         ", ".join(_link(id, registry) for id in test.get("ids", ())),
-        f"{_judged(test)}: {reason}" if reason else _judged(test),
+        f"{_coverage_of(test)}: {reason}" if reason else _coverage_of(test),
     )
     return f"| {' | '.join(map(coverage._cell, cells))} |"
 

@@ -18,7 +18,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from conformance.data import PROJECT
-from tests.pages.browser import CONTRASTS, PROGRAM, browser
+from tests.pages.browser import LOW_CONTRAST_TEXTS, PROGRAM, browser
 
 IMPLEMENTATION_DESCRIPTION = """apiVersion: conformance.grove.io/v1alpha1
 kind: PublishedImplementation
@@ -128,7 +128,9 @@ async def _navigate(front: Path) -> None:
         for scheme in ("light", "dark"):
             await page.scheme(scheme)
             await page.open(front)
-            low_contrasts = [text for text in await page.value(CONTRASTS) if ".md-search" not in text]  # the theme's
+            low_contrasts = [
+                text for text in await page.value(LOW_CONTRAST_TEXTS) if ".md-search" not in text
+            ]  # the theme's
             assert low_contrasts == [], scheme
             backgrounds.append(await page.value("getComputedStyle(document.body).backgroundColor"))
         assert backgrounds[0] != backgrounds[1]

@@ -17,34 +17,34 @@ from conformance.suite.registry.basis import BINDING_KINDS, Basis
 from conformance.suite.registry.requirement import Level, Registry
 
 FOLDER = data.PROJECT / "docs" / "findings"
-INDEX = FOLDER / "grove-operator.md"
-PAGES = tuple(
+INDEX_PAGE = FOLDER / "grove-operator.md"
+FINDING_PAGES = tuple(
     FOLDER / f"grove-operator-{name}.md"
     for name in ("hashes", "updates", "availability", "pods", "objects", "admission")
 )
-RUNS = data.folder("fixtures") / "findings" / "grove-operator.runs.yaml"
-GANG_MAPS = FOLDER / "grove-operator-gang-maps.md"
+RUNS_FILE = data.folder("fixtures") / "findings" / "grove-operator.runs.yaml"
+GANG_MAPS_PAGE = FOLDER / "grove-operator-gang-maps.md"
 """The findings about a build in which every set has PodGangMaps."""
-GANG_MAP_RUNS = data.folder("fixtures") / "findings" / "grove-operator-gang-maps.runs.yaml"
-PART = re.compile(r"(<!-- made by `make docs`: (\w+) -->\n).*?(\n<!-- end -->)", re.S)
+GANG_MAP_RUNS_FILE = data.folder("fixtures") / "findings" / "grove-operator-gang-maps.runs.yaml"
+GENERATED_PART = re.compile(r"(<!-- made by `make docs`: (\w+) -->\n).*?(\n<!-- end -->)", re.S)
 COLUMNS = (Outcome.PASSED, Outcome.FAILED, Outcome.BLOCKED, Outcome.NOT_CLAIMED)
 
 
-def text() -> str:
+def render_page() -> str:
     """Return the index page as it should be."""
-    runs, entries, registry = recorded.read(RUNS), findings.read(PAGES), requirement.load()
+    runs, entries, registry = recorded.read(RUNS_FILE), findings.read(FINDING_PAGES), requirement.load()
     parts = {
-        "runs": _runs(runs),
-        "profiles": _profiles(runs, registry),
-        "findings": _findings(entries, registry),
-        "recall": _recall(entries, registry),
+        "runs": _run_table(runs),
+        "profiles": _profile_table(runs, registry),
+        "findings": _finding_table(entries, registry),
+        "recall": _recall_table(entries, registry),
     }
-    return PART.sub(
-        lambda match: match[1] + "\n" + "\n".join(parts[match[2]]) + "\n" + match[3], INDEX.read_text("utf-8")
+    return GENERATED_PART.sub(
+        lambda match: match[1] + "\n" + "\n".join(parts[match[2]]) + "\n" + match[3], INDEX_PAGE.read_text("utf-8")
     )
 
 
-def _runs(runs: Iterable[Run]) -> Iterator[str]:
+def _run_table(runs: Iterable[Run]) -> Iterator[str]:
     yield from ("| run | operator | claimed | started | suite | digest of the verdict |", "|---|---|---|---|---|---|")
     for number, run in enumerate(runs, 1):
         operator = f"{run.implementation} {run.version}"
@@ -59,51 +59,62 @@ def _runs(runs: Iterable[Run]) -> Iterator[str]:
         yield f"| {' | '.join(map(str, cells))} |"
 
 
-def _profiles(runs: Sequence[Run], registry: Registry) -> Iterator[str]:
+def _profile_table(runs: Sequence[Run], registry: Registry) -> Iterator[str]:
     yield f"| profile | {' | '.join(COLUMNS)} | requirements that failed |"
     yield "|---|---|---|---|---|---|"
-    merged = matrix.merged_outcomes(runs)
+    merged_outcomes = matrix.merged_outcomes(runs)
     for profile in registry.profiles:
-        judged_ids = (id for id, entry in registry.requirements.items() if entry.profile == profile and id in merged)
-        outcomes = {id: merged[id] for id in judged_ids}
+        judged_ids = (
+            id for id, entry in registry.requirements.items() if entry.profile == profile and id in merged_outcomes
+        )
+        outcomes = {id: merged_outcomes[id] for id in judged_ids}
         counts = [sum(outcome is column for outcome in outcomes.values()) or "–" for column in COLUMNS]
-        failed = [_leveled(id, registry) for id, outcome in outcomes.items() if outcome is Outcome.FAILED]
+        failed_ids = [_id_with_level(id, registry) for id, outcome in outcomes.items() if outcome is Outcome.FAILED]
         if counts[:3] != ["–"] * 3:
-            yield f"| {profile} | {' | '.join(map(str, counts))} | {', '.join(failed)} |"
+            yield f"| {profile} | {' | '.join(map(str, counts))} | {', '.join(failed_ids)} |"
 
 
-def _leveled(id: str, registry: Registry) -> str:
+def _id_with_level(id: str, registry: Registry) -> str:
     level = registry.requirements[id].level
     return id if level is Level.MUST else f"{id} ({level})"
 
 
-def _findings(entries: Iterable[Finding], registry: Registry) -> Iterator[str]:
+def _finding_table(entries: Iterable[Finding], registry: Registry) -> Iterator[str]:
     yield from ("| what | requirements |", "|---|---|")
     for page, page_findings in groupby(entries, lambda finding: finding.page):
         yield f"| **{_title(page)}** | |"
         for finding in page_findings:
-            ids = ", ".join(_leveled(id, registry) for id in finding.ids)
+            ids = ", ".join(_id_with_level(id, registry) for id in finding.ids)
             yield f"| [{finding.title}]({page.name}#{finding.anchor}) | {ids} |"
 
 
-def _recall(entries: Sequence[Finding], registry: Registry) -> Iterator[str]:
+def _recall_table(entries: Sequence[Finding], registry: Registry) -> Iterator[str]:
     """Yield how many findings fail a MUST, and a table of what upstream's documents say about each other finding."""
-    decisive = [entry for entry in entries if any(registry.requirements[id].level is Level.MUST for id in entry.ids)]
-    yield f"{len(decisive)} of {len(entries)} findings fail a MUST. The others decide nothing:"
+    decisive_findings = [
+        entry for entry in entries if any(registry.requirements[id].level is Level.MUST for id in entry.ids)
+    ]
+    yield f"{len(decisive_findings)} of {len(entries)} findings fail a MUST. The others decide nothing:"
     yield from ("", "| finding | requirement | documents | why it is no MUST |", "|---|---|---|---|")
     for entry in entries:
-        for id in () if entry in decisive else entry.ids:
+        for id in () if entry in decisive_findings else entry.ids:
             basis = registry.requirements[id].basis
-            reason = basis.reason or (f"No document says: {basis.unwritten}" if basis.unwritten else _words(basis))
-            cells = (f"[{entry.title}]({entry.page.name}#{entry.anchor})", _leveled(id, registry), _says(basis), reason)
+            reason = basis.reason or (
+                f"No document says: {basis.unwritten}" if basis.unwritten else _quoted_words(basis)
+            )
+            cells = (
+                f"[{entry.title}]({entry.page.name}#{entry.anchor})",
+                _id_with_level(id, registry),
+                _document_summary(basis),
+                reason,
+            )
             yield f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |"
 
 
-def _words(basis: Basis) -> str:
+def _quoted_words(basis: Basis) -> str:
     return f"The document says no more than “{basis.quotations[0].words}”"
 
 
-def _says(basis: Basis) -> str:
+def _document_summary(basis: Basis) -> str:
     if basis.contradictions:
         return "contradict each other"
     return "say a part" if basis.kind in BINDING_KINDS else "silent"
@@ -114,4 +125,4 @@ def _title(page: Path) -> str:
 
 
 if __name__ == "__main__":
-    INDEX.write_text(text(), "utf-8")
+    INDEX_PAGE.write_text(render_page(), "utf-8")

@@ -19,9 +19,9 @@ import yaml
 from conformance import data
 from conformance.report.findings import Finding, read
 
-RECORD = data.folder("fixtures") / "findings" / "recipes.yaml"
+RECORD_FILE = data.folder("fixtures") / "findings" / "recipes.yaml"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
-PROMPT, ANY = "$ ", "…"
+PROMPT, ANY_TEXT = "$ ", "…"
 WARNING = "Warning: "
 """The prefix of an admission warning. An output may have warnings that its page does not show."""
 
@@ -40,7 +40,7 @@ class Recipe:
     `commands`."""
 
     finding: Finding
-    prepared: tuple[Command, ...]
+    preparation: tuple[Command, ...]
     commands: tuple[Command, ...]
 
     @property
@@ -51,18 +51,18 @@ class Recipe:
     @property
     def digest(self) -> str:
         """Return a digest of all commands and outputs."""
-        lines = [line for command in (*self.prepared, *self.commands) for line in (command.text, *command.output)]
+        lines = [line for command in (*self.preparation, *self.commands) for line in (command.text, *command.output)]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def recipes(page: Path) -> Iterator[Recipe]:
+def read_recipes(page: Path) -> Iterator[Recipe]:
     """Yield the recipe of each finding on a page; a recipe is empty if the finding's section has no commands."""
     findings = read([page])
-    first = min((finding.line for finding in findings), default=0)
-    before = "\n".join(page.read_text("utf-8").splitlines()[: max(0, first - 1)])
-    prepared = tuple(commands(before))
+    first_line = min((finding.line for finding in findings), default=0)
+    text_before = "\n".join(page.read_text("utf-8").splitlines()[: max(0, first_line - 1)])
+    preparation = tuple(commands(text_before))
     for finding in findings:
-        yield Recipe(finding, prepared, tuple(commands(finding.body)))
+        yield Recipe(finding, preparation, tuple(commands(finding.body)))
 
 
 def commands(text: str) -> Iterator[Command]:
@@ -71,7 +71,7 @@ def commands(text: str) -> Iterator[Command]:
         lines: list[str] = block.splitlines()
         while lines:
             command = lines.pop(0).removeprefix(PROMPT)
-            while lines and not complete(command):
+            while lines and not is_complete(command):
                 command += "\n" + lines.pop(0)
             output = []
             while lines and not lines[0].startswith(PROMPT):
@@ -79,26 +79,26 @@ def commands(text: str) -> Iterator[Command]:
             yield Command(command, tuple(output))
 
 
-def complete(command: str) -> bool:
+def is_complete(command: str) -> bool:
     """Return whether the shell would run this text as it is, rather than wait for more input."""
     if command.endswith("\\"):
         return False
-    done = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True)
-    return done.returncode == 0 and "here-document" not in done.stderr
+    result = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True)
+    return result.returncode == 0 and "here-document" not in result.stderr
 
 
-def shows(expected: tuple[str, ...], output: str) -> bool:
+def matches(expected: tuple[str, ...], output: str) -> bool:
     """Return whether an output matches what the page shows."""
     lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
     if not any(WARNING in line for line in expected):
         lines = [line for line in lines if not line.startswith(WARNING)]
     pattern = "\n".join(re.escape(" ".join(line.split())) for line in expected if line.strip())
-    return re.fullmatch(pattern.replace(re.escape(ANY), ".*"), "\n".join(lines), re.S) is not None
+    return re.fullmatch(pattern.replace(re.escape(ANY_TEXT), ".*"), "\n".join(lines), re.S) is not None
 
 
 def recorded() -> dict[str, str]:
     """Return the recipes whose outputs matched their pages when they were last run: name → digest."""
-    if not RECORD.is_file():
+    if not RECORD_FILE.is_file():
         return {}
-    digests: dict[str, str] = yaml.safe_load(RECORD.read_text("utf-8"))["recipes"]
+    digests: dict[str, str] = yaml.safe_load(RECORD_FILE.read_text("utf-8"))["recipes"]
     return digests

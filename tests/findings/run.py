@@ -21,44 +21,44 @@ from pathlib import Path
 import yaml
 
 from conformance.cluster.controlplane import find
-from tests.findings.recipe import RECORD, Recipe, recipes, recorded, shows
+from tests.findings.recipe import RECORD_FILE, Recipe, matches, read_recipes, recorded
 
-NAME = "findings"
-CLUSTER = ("--nodes", "dgx-h100:4", "--scheduler-name", "kube-scheduler")
+CLUSTER_NAME = "findings"
+CLUSTER_OPTIONS = ("--nodes", "dgx-h100:4", "--scheduler-name", "kube-scheduler")
 EXCLUSIVE = re.compile(r"(?i)cordon|label node|validatingadmissionpolicy|webhookconfiguration|clustertopology|kill -")
 MAX_SECONDS = 420
 END_MARK = "@@ end of a command"
 
 
-def cluster(*arguments: str) -> None:
+def call_cluster_command(*arguments: str) -> None:
     """Call `grove-conformance cluster`."""
     program = Path(sys.executable).with_name("grove-conformance")
     subprocess.run([program, "cluster", *arguments], stdout=subprocess.DEVNULL, check=True)
 
 
-def play(recipe: Recipe, folder: Path, environment: dict[str, str]) -> Iterator[str]:
+def run_recipe(recipe: Recipe, folder: Path, environment: dict[str, str]) -> Iterator[str]:
     """Run a recipe in its own namespace; yield each output that differs from the page."""
     slug = f"{recipe.finding.ids[0].lower()}-{os.getpid()}"
-    place = folder / slug
-    place.mkdir()
-    variables = environment | {"KUBECONFIG": shutil.copy(environment["KUBECONFIG"], place / "kubeconfig")}
-    commands = (*recipe.prepared, *recipe.commands)
+    recipe_folder = folder / slug
+    recipe_folder.mkdir()
+    variables = environment | {"KUBECONFIG": shutil.copy(environment["KUBECONFIG"], recipe_folder / "kubeconfig")}
+    commands = (*recipe.preparation, *recipe.commands)
     lines = ["exec 2>&1", f"kubectl create namespace {slug} || exit"]
     lines += [f"kubectl config set-context --current --namespace {slug}"]
     lines += [f"echo '{END_MARK}'\n{command.text}" for command in commands]
-    with (place / "output").open("w+") as output:
+    with (recipe_folder / "output").open("w+") as output:
         try:
             script = "\n".join([*lines, f"echo '{END_MARK}'"])
-            subprocess.run(["bash", "-c", script], cwd=place, env=variables, stdout=output, timeout=MAX_SECONDS)
+            subprocess.run(["bash", "-c", script], cwd=recipe_folder, env=variables, stdout=output, timeout=MAX_SECONDS)
         except subprocess.TimeoutExpired:
             yield f"not done within {MAX_SECONDS} s"
         output.seek(0)
         _, *parts = output.read().split(f"{END_MARK}\n")
     for command, actual in zip(commands, parts, strict=False):
-        if command.output and not shows(command.output, actual):
+        if command.output and not matches(command.output, actual):
             yield "\n".join([f"$ {command.text}", "page:", *command.output, "seen:", actual])
-    for end in ("annotate pods --all conformance.grove.io/hold-deletion-", f"delete namespace {slug} --wait=false"):
-        subprocess.run(["kubectl", *end.split()], env=variables, stdout=subprocess.DEVNULL)
+    for cleanup in ("annotate pods --all conformance.grove.io/hold-deletion-", f"delete namespace {slug} --wait=false"):
+        subprocess.run(["kubectl", *cleanup.split()], env=variables, stdout=subprocess.DEVNULL)
 
 
 def main() -> int:
@@ -72,42 +72,51 @@ def main() -> int:
     parser.add_argument("--stale", action="store_true", help="run only what has changed since it was run")
     parser.add_argument("--parallel", type=int, default=4)
     options = parser.parse_args()
-    selected = [recipe for page in options.pages for recipe in recipes(page) if recipe.commands]
+    selected = [recipe for page in options.pages for recipe in read_recipes(page) if recipe.commands]
     if options.id:
         selected = [recipe for recipe in selected if set(options.id) & set(recipe.finding.ids)]
     if options.stale:
         selected = [recipe for recipe in selected if recorded().get(recipe.name) != recipe.digest]
     if options.cluster:
-        return min(1, sum(_all(selected, options.cluster, options.parallel)))
+        return min(1, sum(_run_recipes(selected, options.cluster, options.parallel)))
     settings = [word for setting in options.settings for word in ("--set", setting)]
-    cluster("up", NAME, "--owner", str(os.getpid()), *CLUSTER, "--implementation", options.implementation, *settings)
+    call_cluster_command(
+        "up",
+        CLUSTER_NAME,
+        "--owner",
+        str(os.getpid()),
+        *CLUSTER_OPTIONS,
+        "--implementation",
+        options.implementation,
+        *settings,
+    )
     try:
-        return min(1, sum(_all(selected, NAME, options.parallel)))
+        return min(1, sum(_run_recipes(selected, CLUSTER_NAME, options.parallel)))
     finally:
-        cluster("down", NAME)
+        call_cluster_command("down", CLUSTER_NAME)
 
 
-def _all(selected: list[Recipe], name: str, parallel: int) -> Iterator[bool]:
+def _run_recipes(selected: list[Recipe], name: str, parallel: int) -> Iterator[bool]:
     """Run the recipes, first those that can share the cluster; yield for each whether it failed."""
-    running = find(name)
-    path = f"{running.kubectl.parent}:{os.environ['PATH']}"
-    environment = os.environ | {"KUBECONFIG": str(running.kubeconfig), "PATH": path}
+    cluster = find(name)
+    path = f"{cluster.kubectl.parent}:{os.environ['PATH']}"
+    environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig), "PATH": path}
     folder = Path(tempfile.mkdtemp(prefix="recipes-"))
     sys.stdout.write(f"outputs: {folder}\n")
     exclusive = [recipe for recipe in selected if any(EXCLUSIVE.search(command.text) for command in recipe.commands)]
     for group, workers in (([recipe for recipe in selected if recipe not in exclusive], parallel), (exclusive, 1)):
         with ThreadPoolExecutor(workers) as pool:
-            results = pool.map(lambda recipe: list(play(recipe, folder, environment)), group)
-            for recipe, wrong in zip(group, results, strict=True):
-                lines = [f"{'FAILED' if wrong else 'as shown'}: {recipe.name}", *wrong]
+            results = pool.map(lambda recipe: list(run_recipe(recipe, folder, environment)), group)
+            for recipe, differences in zip(group, results, strict=True):
+                lines = [f"{'FAILED' if differences else 'as shown'}: {recipe.name}", *differences]
                 sys.stdout.write("\n".join(lines) + "\n")
                 sys.stdout.flush()
-                if not wrong:
-                    keep(recipe)
-                yield bool(wrong)
+                if not differences:
+                    record_recipe(recipe)
+                yield bool(differences)
 
 
-def keep(recipe: Recipe) -> None:
+def record_recipe(recipe: Recipe) -> None:
     """Record that a recipe showed what its page says."""
     digests = recorded() | {recipe.name: recipe.digest}
     content = {
@@ -116,7 +125,7 @@ def keep(recipe: Recipe) -> None:
         "date": datetime.now(UTC).date().isoformat(),
         "recipes": dict(sorted(digests.items())),
     }
-    RECORD.write_text(yaml.safe_dump(content, sort_keys=False, width=116), "utf-8")
+    RECORD_FILE.write_text(yaml.safe_dump(content, sort_keys=False, width=116), "utf-8")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from conformance.lab.gaps.playing import Failed, GapOutcome, Mapped
 from conformance.lab.gaps.sets import SetPlay
 from conformance.testing.workload_groups import Leaf, Tree
 
-BY_NAME = {form.name: form for form in FORMS}
+FORM_BY_NAME = {form.name: form for form in FORMS}
 PREFILL, DECODE = (
     ServiceComponent("prefill", 1, replicas=2, pods=4, rack=True),
     ServiceComponent("decode", 1, replicas=3),
@@ -27,7 +27,7 @@ SERVICE = GapInstance("service", ("WL37-G06",), (NodeGroup(6),), (PREFILL, DECOD
 
 
 def test_a_tree_requires_each_component_and_as_many_replicas_as_needed() -> None:
-    [root] = forms.roots(BY_NAME["trees"], SERVICE)
+    [root] = forms.roots(FORM_BY_NAME["trees"], SERVICE)
     assert isinstance(root, Tree) and (root.minimum, root.key) == (2, "kubernetes.io/block")
     prefill, decode = root.children
     assert isinstance(prefill, Tree) and prefill.minimum == 1
@@ -40,13 +40,17 @@ def test_a_tree_requires_each_component_and_as_many_replicas_as_needed() -> None
 
 def test_replicas_of_one_component_are_a_tree_without_another_root() -> None:
     [root] = forms.roots(
-        BY_NAME["trees"], GapInstance("one", ("WL37-G08",), (), (ServiceComponent("p", 2, 3, 2),), "minimum")
+        FORM_BY_NAME["trees"], GapInstance("one", ("WL37-G08",), (), (ServiceComponent("p", 2, 3, 2),), "minimum")
     )
     assert isinstance(root, Tree) and (root.minimum, len(root.children)) == (2, 3)
 
 
-def test_groups_know_nothing_of_each_other() -> None:
-    assert [root.name for root in forms.roots(BY_NAME["groups"], SERVICE)] == ["a-prefill-0", "a-prefill-1", "b-decode"]
+def test_groups_are_independent_of_each_other() -> None:
+    assert [root.name for root in forms.roots(FORM_BY_NAME["groups"], SERVICE)] == [
+        "a-prefill-0",
+        "a-prefill-1",
+        "b-decode",
+    ]
 
 
 def test_gangs_have_the_required_replicas_in_the_base() -> None:
@@ -63,7 +67,7 @@ def test_counts_are_by_component() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "standing"),
+    ("bound", "expected_standing"),
     [
         ({"prefill": [4, 0], "decode": [1]}, "minimum"),
         ({"prefill": [3, 1], "decode": [1]}, "part"),
@@ -71,20 +75,20 @@ def test_counts_are_by_component() -> None:
         ({"prefill": [0, 0], "decode": [0]}, "nothing"),
     ],
 )
-def test_a_service_stands_whole_in_part_or_not(bound: dict[str, list[int]], standing: str) -> None:
-    assert SERVICE.standing(bound) == standing
-    assert SERVICE.right(bound) == (standing == "minimum")
+def test_a_service_is_bound_completely_partly_or_not(bound: dict[str, list[int]], expected_standing: str) -> None:
+    assert SERVICE.standing(bound) == expected_standing
+    assert SERVICE.right(bound) == (expected_standing == "minimum")
 
 
 def test_a_lost_pod_must_be_bound_again() -> None:
-    lost = GapInstance(
+    instance_with_loss = GapInstance(
         "lost", ("WL37-G13",), (), (ServiceComponent("p", 2, 2), ServiceComponent("d", 1)), "d again", lost=("p", "d")
     )
-    assert lost.right({"p": [1], "d": [1]}) and not lost.right({"p": [2], "d": [0]})
+    assert instance_with_loss.right({"p": [1], "d": [1]}) and not instance_with_loss.right({"p": [2], "d": [0]})
 
 
 @pytest.mark.parametrize(
-    ("form", "right", "word"),
+    ("form", "are_right", "expected_word"),
     [
         ("trees", [True, True], "closed"),
         ("trees", [True, False], "partly"),
@@ -92,27 +96,27 @@ def test_a_lost_pod_must_be_bound_again() -> None:
         ("plain", [True, True], "not"),  # by luck: the API of plain pods cannot express it
     ],
 )
-def test_a_gap_is_closed_partly_or_not(form: str, right: list[bool], word: str) -> None:
-    assert Gap("g", "a gap", "why", ("trees",), ()).closure(form, right) == word
+def test_a_gap_is_closed_partly_or_not(form: str, are_right: list[bool], expected_word: str) -> None:
+    assert Gap("g", "a gap", "why", ("trees",), ()).closure(form, are_right) == expected_word
 
 
 def sample_document(*runs: str) -> tuple[results.Document, Gap]:
     gap = Gap("g", "a gap", "why", ("trees",), (SERVICE,))
-    document = results.document({"kubernetes": "1.37.2"}, [BY_NAME["trees"]], 2)
+    document = results.document({"kubernetes": "1.37.2"}, [FORM_BY_NAME["trees"]], 2)
     document["complete"] = True
-    for number, wrong in enumerate(runs, 1):
-        counts = {"prefill": [0, 0] if wrong else [4, 0], "decode": [0 if wrong else 1]}
-        results.add(document, GapOutcome(BY_NAME["trees"], SERVICE, number, counts, wrong))
+    for number, problem in enumerate(runs, 1):
+        counts = {"prefill": [0, 0] if problem else [4, 0], "decode": [0 if problem else 1]}
+        results.add(document, GapOutcome(FORM_BY_NAME["trees"], SERVICE, number, counts, problem))
     return document, gap
 
 
 @pytest.mark.parametrize(
-    ("runs", "word"),
+    ("runs", "expected_word"),
     [(("", ""), "closed"), (("expected: minimum", "expected: minimum"), "not"), (("", "expected: minimum"), "varies")],
 )
-def test_a_cell_says_when_runs_differ(runs: tuple[str, str], word: str) -> None:
+def test_a_cell_says_if_runs_differ(runs: tuple[str, str], expected_word: str) -> None:
     document, gap = sample_document(*runs)
-    assert results.cell(document, gap, BY_NAME["trees"]) == word
+    assert results.cell(document, gap, FORM_BY_NAME["trees"]) == expected_word
 
 
 def test_the_page_has_cells_and_outcomes() -> None:
@@ -122,7 +126,7 @@ def test_the_page_has_cells_and_outcomes() -> None:
     assert "| service | WL37-G06 | minimum | {4+0, 1} or {0+0, 0} ✗ |" in page
 
 
-def marks(svg: str, group_id: str) -> list[tuple[float, float]]:
+def mark_positions(svg: str, group_id: str) -> list[tuple[float, float]]:
     """Return the x and y of each mark in the group with this id, in drawing order: row by row."""
     [group] = [element for element in ElementTree.fromstring(svg).iter() if element.get("id") == group_id]
     return [
@@ -135,9 +139,9 @@ def marks(svg: str, group_id: str) -> list[tuple[float, float]]:
 def test_the_picture_has_a_square_for_each_pod_of_the_first_run() -> None:
     document, gap = sample_document("", "expected: minimum")
     svg = picture.draw(document, [gap])
-    prefill, decode = marks(svg, "bound")[:4], marks(svg, "bound")[4:]
-    waiting = marks(svg, "waiting")
-    assert len(waiting) == 6 and len(decode) == 1 and not marks(svg, "unexpected")
+    prefill, decode = mark_positions(svg, "bound")[:4], mark_positions(svg, "bound")[4:]
+    waiting = mark_positions(svg, "waiting")
+    assert len(waiting) == 6 and len(decode) == 1 and not mark_positions(svg, "unexpected")
     assert [y for _, y in [*prefill, *waiting[:4]]] == [prefill[0][1]] * 8
     assert {y for _, y in waiting[4:]} == {decode[0][1]} and decode[0][1] > prefill[0][1]
     assert sorted([*prefill, *waiting[:4]]) == [*prefill, *waiting[:4]], "the first replica stands on the left"
@@ -146,12 +150,12 @@ def test_the_picture_has_a_square_for_each_pod_of_the_first_run() -> None:
 def test_an_unexpected_outcome_has_a_cross_before_its_squares() -> None:
     document, gap = sample_document("expected: minimum")
     svg = picture.draw(document, [gap])
-    [(x, y)] = marks(svg, "unexpected")
-    assert all(x < x_of_square and y <= top for x_of_square, top in marks(svg, "waiting"))
-    assert not marks(svg, "bound") and ">unexpected<" in svg
+    [(x, y)] = mark_positions(svg, "unexpected")
+    assert all(x < x_of_square and y <= top for x_of_square, top in mark_positions(svg, "waiting"))
+    assert not mark_positions(svg, "bound") and ">unexpected<" in svg
 
 
-def test_gaps_without_an_instance_are_a_picture_too() -> None:
+def test_gaps_without_an_instance_have_a_picture() -> None:
     document, _ = sample_document("")
     assert "Bound pods of each instance" in picture.draw(document, [Gap("g", "a gap", "why", ("trees",), ())])
 
@@ -162,7 +166,7 @@ def test_the_gaps_of_inference_are_readable_and_each_form_has_its_column() -> No
     for gap in gaps:
         assert set(gap.said_by) <= {form.api for form in FORMS}
         for instance in gap.instances:
-            assert [leaf for root in forms.roots(BY_NAME["trees"], instance) for leaf in root.leaves] == [
+            assert [leaf for root in forms.roots(FORM_BY_NAME["trees"], instance) for leaf in root.leaves] == [
                 leaf for _, leaves in forms.named(instance) for leaf in leaves
             ]
 
@@ -176,7 +180,7 @@ def test_a_duplicate_name_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "word", "is_right"),
+    ("bound", "expected_word", "is_right"),
     [
         ({"router": 0, "p0": 0, "d0": 0, "p1": 0, "d1": 0}, "0", False),
         ({"router": 2, "p0": 3, "d0": 0, "p1": 0, "d1": 0}, "part", False),
@@ -185,10 +189,10 @@ def test_a_duplicate_name_is_reported(tmp_path: Path) -> None:
         ({"router": 2, "p0": 3, "d0": 2, "p1": 3, "d1": 2}, "all", True),
     ],
 )
-def test_a_mapping_binds_the_floor_or_not(bound: dict[str, int], word: str, is_right: bool) -> None:
-    assert mappings.describe(bound) == word
-    assert mappings.right(9, word) is is_right
-    assert mappings.right(5, word) is (word == "0")
+def test_a_mapping_binds_the_floor_or_not(bound: dict[str, int], expected_word: str, is_right: bool) -> None:
+    assert mappings.describe(bound) == expected_word
+    assert mappings.right(9, expected_word) is is_right
+    assert mappings.right(5, expected_word) is (expected_word == "0")
 
 
 @pytest.mark.parametrize(
@@ -197,9 +201,9 @@ def test_a_mapping_binds_the_floor_or_not(bound: dict[str, int], word: str, is_r
      ("trees", "WL37-M03", 6, True), ("trees", "WL37-M03", 7, False), ("trees", "WL37-M06", 6, False),
      ("trees", "WL37-M09", 7, True), ("trees", "WL37-M09", 5, False), ("trees", "WL37-M10", 7, False)],
 )  # fmt: skip
-def test_what_is_left_to_luck_is_not_compared(form: str, row: str, gpus: int, is_luck: bool) -> None:
+def test_outcomes_that_depend_on_luck_are_not_compared(form: str, row: str, gpus: int, is_luck: bool) -> None:
     mapping = next(candidate for candidate in mappings.MAPPINGS if candidate.row == row)
-    assert mappings.luck(BY_NAME[form], mapping, gpus) is is_luck
+    assert mappings.luck(FORM_BY_NAME[form], mapping, gpus) is is_luck
 
 
 def test_the_mapping_of_the_proposal_has_a_tree_for_each_gang() -> None:
@@ -209,35 +213,35 @@ def test_the_mapping_of_the_proposal_has_a_tree_for_each_gang() -> None:
     assert [root.name for root in scaled] == ["p1", "d1"]
 
 
-def test_the_page_has_a_row_for_each_mapping_that_was_played() -> None:
+def test_the_page_has_a_row_for_each_mapping_that_was_run() -> None:
     document, gap = sample_document("", "")
     [mapping] = [candidate for candidate in mappings.MAPPINGS if candidate.row == "WL37-M06"]
     for nodes, outcome in ((5, "0"), (6, "0"), (12, "all")):
-        results.add(document, Mapped(BY_NAME["trees"], mapping, nodes, 1, outcome))
+        results.add(document, Mapped(FORM_BY_NAME["trees"], mapping, nodes, 1, outcome))
     page = results.markdown(document, [gap], "grove-conformance lab gaps", "x.svg")
     row = next(line for line in page.splitlines() if line.startswith("| WL37-M06 "))
     cells = ["0", "0 ✗", *["not run"] * 5, "all"]  # M06 is defined for every number of nodes
     assert row == f"| WL37-M06 | h1 | free | Workload API, hierarchical (1.37) | {' | '.join(cells)} |"
 
 
-def test_what_was_not_played_says_so() -> None:
+def test_cells_say_if_nothing_was_run() -> None:
     document, gap = sample_document("")
     document["complete"] = False
-    results.add(document, Failed(BY_NAME["trees"], "the scheduler ended"))
-    assert results.cell(document, gap, BY_NAME["trees"]) == "closed (1 of 2 runs)"
+    results.add(document, Failed(FORM_BY_NAME["trees"], "the scheduler ended"))
+    assert results.cell(document, gap, FORM_BY_NAME["trees"]) == "closed (1 of 2 runs)"
     page = results.markdown(document, [gap], "grove-conformance lab gaps", "x.svg")
     assert "**The run did not end**" in page
     assert "Not played: Workload API, hierarchical (1.37): the scheduler ended" in page
-    empty = results.document({}, FORMS, 2)
-    assert [results.cell(empty, gap, form) for form in FORMS] == ["not run"] * len(FORMS)
+    empty_document = results.document({}, FORMS, 2)
+    assert [results.cell(empty_document, gap, form) for form in FORMS] == ["not run"] * len(FORMS)
     row = f"| service | WL37-G06 | minimum | {' | '.join(['not run'] * len(FORMS))} |"
-    assert row in results.markdown(empty, [gap], "x", "x.svg")
+    assert row in results.markdown(empty_document, [gap], "x", "x.svg")
 
 
 def test_a_set_has_a_clique_for_single_pods_and_a_scaling_group_for_replicas() -> None:
     created: list[dict[str, Any]] = []
-    play = SetPlay(bare(created), BY_NAME["operator"], SERVICE)
-    play.create()
+    set_play = SetPlay(environment_recording(created), FORM_BY_NAME["operator"], SERVICE)
+    set_play.create()
     binding, pcs = created
     assert [level["domain"] for level in binding["spec"]["levels"]] == ["block", "rack"]
     template = pcs["spec"]["template"]
@@ -250,7 +254,7 @@ def test_a_set_has_a_clique_for_single_pods_and_a_scaling_group_for_replicas() -
     assert template["topologyConstraint"]["pack"] == {"required": "block"}
 
 
-def bare(created: list[dict[str, Any]]) -> Any:
+def environment_recording(created: list[dict[str, Any]]) -> Any:
     """Return an environment that appends each object to `created` instead of creating it."""
     testbed = manifests.Testbed("ns", "pool", "default-scheduler", prefix="x")
     return SimpleNamespace(

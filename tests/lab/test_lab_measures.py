@@ -14,28 +14,34 @@ from conformance.lab.measures import AvailabilityPoint, UpdateMeasurement
 from tests.coherent.trace_simulation import TraceSimulation
 
 TRACES = {trace.name: trace for trace in traces.traces()}
-ALL = TRACES["all-components"]
-FINAL = ALL.writes[-1].layout
+ALL_COMPONENTS = TRACES["all-components"]
+FINAL_LAYOUT = ALL_COMPONENTS.writes[-1].layout
 P, D = Key("group", "P"), Key("group", "D")
 
 
 def measure_trace(faults_by_write: dict[int, Callable[[TraceSimulation], object]] | None = None) -> UpdateMeasurement:
     """Return the measures of the COH-T1 trace. `faults_by_write` maps the index of a write to an action that follows
     the write."""
-    simulation = TraceSimulation(ALL, faults_by_write=faults_by_write).run()
-    ordered = server_order(simulation.story.history.records())
-    assert ordered is not None
-    start = next(n for n, record in enumerate(ordered) if b"updateStartedAt" in record.raw)
-    return measures.UpdateMeter("s", ALL.components, "v0").measure(ordered[:start], ordered[start:])
+    simulation = TraceSimulation(ALL_COMPONENTS, faults_by_write=faults_by_write).run()
+    ordered_records = server_order(simulation.story.history.records())
+    assert ordered_records is not None
+    start = next(n for n, record in enumerate(ordered_records) if b"updateStartedAt" in record.raw)
+    return measures.UpdateMeter("s", ALL_COMPONENTS.components, "v0").measure(
+        ordered_records[:start], ordered_records[start:]
+    )
 
 
 def test_an_update_without_failures_keeps_the_minimum_of_each_component() -> None:
     result = measure_trace()
     assert result.duration > 0
     assert result.evicted == []
-    lowest = {component.key.name: component.replicas - component.unavailable for component in ALL.components}
-    assert result.lowest == lowest
-    assert result.points[0].available == {component.key.name: component.replicas for component in ALL.components}
+    expected_lowest = {
+        component.key.name: component.replicas - component.unavailable for component in ALL_COMPONENTS.components
+    }
+    assert result.lowest == expected_lowest
+    assert result.points[0].available == {
+        component.key.name: component.replicas for component in ALL_COMPONENTS.components
+    }
 
 
 def test_only_units_of_one_version_are_counted() -> None:
@@ -58,19 +64,19 @@ def test_deleted_ready_pods_of_new_gangs_count_as_evicted() -> None:
 
 def test_members_are_derived_from_the_names_of_pods() -> None:
     names = ["s-0-F-3", "s-0-P-2-pl-0", "s-0-P-2-pw-0", "other"]
-    assert measures.members(names, "s", ALL.components) == ["P[2]", "pod 3"]
+    assert measures.members(names, "s", ALL_COMPONENTS.components) == ["P[2]", "pod 3"]
 
 
 @pytest.mark.parametrize(("key", "index", "size"), [(P, 0, 2), (P, 1, 1), (P, 2, 2), (D, 2, 1)])
 def test_the_size_of_a_gang_counts_the_members_that_share_it(key: Key, index: int, size: int) -> None:
     """The final layout is M1{F2,P0,D0} T1{P1} M2{F3,P2,D1} T2{P3} T3{D2}."""
-    assert measures.shared_gang_size(FINAL, key, index) == size
+    assert measures.shared_gang_size(FINAL_LAYOUT, key, index) == size
 
 
 def test_the_largest_shared_gang_counts_members_above_the_minimum() -> None:
-    assert measures.largest_shared_gang(FINAL, ALL.components) == 2
+    assert measures.largest_shared_gang(FINAL_LAYOUT, ALL_COMPONENTS.components) == 2
     single_members = traces.layout(["A*@v1: F5 P[0] D[0]", "B@v1: P[1]", "C@v1: D[1]"])
-    assert measures.largest_shared_gang(single_members, ALL.components) == 1
+    assert measures.largest_shared_gang(single_members, ALL_COMPONENTS.components) == 1
 
 
 def test_orphans_lose_all_their_partners() -> None:

@@ -23,8 +23,12 @@ def document(runs: int = 2) -> dict[str, Any]:
     result = results.document({"kubernetes": "1.0"})
     for trial in lab.planned((), (), (), runs):
         size = {name: size for name, (size, _) in trial.workload.sizes.items()}
-        reduced = {name: count - 1 for name, count in size.items()}
-        points = [AvailabilityPoint(0.0, size, 2), AvailabilityPoint(1.0, reduced, 1), AvailabilityPoint(2.0, size, 2)]
+        reduced_size = {name: count - 1 for name, count in size.items()}
+        points = [
+            AvailabilityPoint(0.0, size, 2),
+            AvailabilityPoint(1.0, reduced_size, 1),
+            AvailabilityPoint(2.0, size, 2),
+        ]
         evicted = ["p[1]"] * trial.run if trial.course.name == "preemption" else None
         results.add(result, TrialOutcome(trial, UpdateMeasurement(10.0 + trial.run, points), 100, 2, evicted, None))
     return result
@@ -56,21 +60,21 @@ def test_other_files_are_not_continued(tmp_path: Path) -> None:
         results.load(path)
 
 
-def test_rows_have_median_and_range() -> None:
-    first = next(results.rows(document(), "preemption"))
-    assert first[:3] == ("sample", "PerStep", "f 4/5, p 3/4, d 2/3")
-    assert first[5:] == ("1 (1–2)", "–", "11.0 (11.0–12.0)", "100")
+def test_rows_contain_median_and_range() -> None:
+    first_row = next(results.rows(document(), "preemption"))
+    assert first_row[:3] == ("sample", "PerStep", "f 4/5, p 3/4, d 2/3")
+    assert first_row[5:] == ("1 (1–2)", "–", "11.0 (11.0–12.0)", "100")
     assert results.spread([0.91, 0.92, 0.93]) == "0.9"
 
 
-def test_page_has_a_table_for_each_course() -> None:
+def test_the_page_has_a_table_for_each_course() -> None:
     page = results.markdown(document(), "grove-conformance lab coherent --runs 2", "picture.svg")
     assert page.count("\n| workload |") == len(COURSES)
     assert page.count("| sample | PerStep |") == len(COURSES)
     assert "picture.svg" in page
 
 
-def quiet(workload: str, *layouts: str) -> list[dict[str, Any]]:
+def undisturbed_trials(workload: str, *layouts: str) -> list[dict[str, Any]]:
     """Return the undisturbed trials of a workload, one for each layout."""
     trials = {
         trial["layout"]: trial
@@ -80,7 +84,7 @@ def quiet(workload: str, *layouts: str) -> list[dict[str, Any]]:
     return [trials[layout] for layout in layouts or [layout.name for layout in LAYOUTS]]
 
 
-def words(picture: str) -> list[str]:
+def text_elements(picture: str) -> list[str]:
     return ["".join(element.itertext()) for element in ElementTree.fromstring(picture).iter(f"{SVG}text")]
 
 
@@ -93,7 +97,7 @@ def outlines(picture: str, style: str) -> list[tuple[list[float], list[float]]]:
 
 
 def test_the_picture_has_a_panel_for_each_update_with_its_numbers() -> None:
-    texts = words(curves.draw(document(1)))
+    texts = text_elements(curves.draw(document(1)))
     assert sum(text.startswith("11.0 s; lowest f ") for text in texts) == len(LAYOUTS) * len(WORKLOADS) * len(COURSES)
     assert {layout.name for layout in LAYOUTS} < set(texts)
     assert {f"{course.name}, {workload.name}" for course in COURSES for workload in WORKLOADS} < set(texts)
@@ -101,14 +105,14 @@ def test_the_picture_has_a_panel_for_each_update_with_its_numbers() -> None:
 
 
 def test_components_differ_in_color_and_dashes() -> None:
-    picture = curves.draw({"trials": quiet("sample")})
+    picture = curves.draw({"trials": undisturbed_trials("sample")})
     line = r'style="fill: none; (?:stroke-dasharray: ([\d.,]+); [^"]*)?stroke: var\((--[a-z]+)\); stroke-width: 1.5;'
     dashes, colors = zip(*set(re.findall(line, picture)), strict=True)
     assert len(set(dashes)) == len(set(colors)) == 3
 
 
-def test_updates_of_a_row_have_one_axis_which_ends_with_the_longest() -> None:
-    trials = quiet("sample")
+def test_updates_of_a_row_share_an_axis_that_ends_with_the_longest() -> None:
+    trials = undisturbed_trials("sample")
     for trial, seconds in zip(trials, (4.0, 8.0, 16.0), strict=True):
         trial["seconds"] = seconds
     picture = curves.draw({"trials": trials})
@@ -117,8 +121,8 @@ def test_updates_of_a_row_have_one_axis_which_ends_with_the_longest() -> None:
     assert widths == pytest.approx([float(axis or 0) / share for share in (4, 2, 1)])
 
 
-def test_the_band_shows_how_many_units_are_whole() -> None:
-    [trial] = quiet("wide", "PerStep")
+def test_the_band_shows_the_number_of_whole_units() -> None:
+    [trial] = undisturbed_trials("wide", "PerStep")
     trial["curve"].append([5.0, *trial["curve"][-1][1:]])  # a point at which no unit changes
     picture = curves.draw({"trials": [trial]})
     [(x, y)] = outlines(picture, "fill: var(--blue)")
@@ -128,7 +132,9 @@ def test_the_band_shows_how_many_units_are_whole() -> None:
     assert (min(y), max(y)) == (min(whole), max(whole))
 
 
-def test_an_update_that_was_not_played_has_an_empty_panel() -> None:
-    texts = words(curves.draw({"trials": [*quiet("sample"), *quiet("wide", "SingleAnchor")]}))
+def test_an_update_that_was_not_run_has_an_empty_panel() -> None:
+    texts = text_elements(
+        curves.draw({"trials": [*undisturbed_trials("sample"), *undisturbed_trials("wide", "SingleAnchor")]})
+    )
     assert texts.count("not played") == 2
     assert "quiet, wide" in texts and texts.count("standalone clique f") == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.data import PROJECT
-from tests.packaging.installed import call, link, needed
+from tests.packaging.installed import link_files, required_distributions, run_command
 
 
 @pytest.fixture(scope="session", params=["linked", pytest.param("installed", marks=pytest.mark.thorough)])
@@ -17,20 +17,20 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """Return `grove-conformance` in a virtual environment with the wheel, its declared dependencies, and PyPI's
     `fixtures`. Every fresh checkout shows that pip can install the dependencies; linking them is ten times as fast."""
     folder = tmp_path_factory.mktemp("installed")
-    call([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], PROJECT)
+    run_command([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], PROJECT)
     (wheel,) = folder.glob("*.whl")
-    call([sys.executable, "-m", "venv", "--without-pip", "environment"], folder)
+    run_command([sys.executable, "-m", "venv", "--without-pip", "environment"], folder)
     programs = folder / "environment" / "bin"
     pip = [sys.executable, "-m", "pip", "--python", programs / "python", "--disable-pip-version-check"]
     pip += ["install", "-q", "--no-compile"]
     if request.param == "linked":
-        call([*pip, "--no-deps", wheel, "fixtures==4.3.2"], folder)
+        run_command([*pip, "--no-deps", wheel, "fixtures==4.3.2"], folder)
         (packages,) = folder.glob("environment/lib/python*/site-packages")
-        link(needed("grove-conformance"), packages)
+        link_files(required_distributions("grove-conformance"), packages)
     else:
         # The lock file also names the development tools. As constraints, its versions apply only to what the wheel
         # requires.
         versions = folder / "constraints.txt"
         versions.write_text(re.sub(r" \\\n +--hash=\S+", "", (PROJECT / "requirements.lock").read_text()))
-        call([*pip, "-c", versions, wheel, "fixtures==4.3.2"], folder)
+        run_command([*pip, "-c", versions, wheel, "fixtures==4.3.2"], folder)
     return programs / "grove-conformance"

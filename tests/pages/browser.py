@@ -23,10 +23,10 @@ OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0"),
 )
-STARTS_WITHIN = 60.0
+MAX_START_SECONDS = 60.0
 """Seconds that a browser may take to start, even on a busy machine."""
 
-CONTRASTS = """(() => {
+LOW_CONTRAST_TEXTS = """(() => {
   const numbers = color => { const [r, g, b, a = 1] = color.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
   const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3])).concat(1);
   const light = color => color.slice(0, 3).map(c => c / 255)
@@ -120,7 +120,7 @@ async def browser() -> AsyncIterator[Page]:
             start_new_session=True,
         )
         try:
-            port = await asyncio.wait_for(_port(process), STARTS_WITHIN)
+            port = await asyncio.wait_for(_read_port(process), MAX_START_SECONDS)
             async with aiohttp.ClientSession() as session:
                 async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
                     [target] = [candidate for candidate in await answer.json() if candidate["type"] == "page"]
@@ -134,7 +134,7 @@ async def browser() -> AsyncIterator[Page]:
             await process.wait()
 
 
-async def _port(process: asyncio.subprocess.Process) -> int:
+async def _read_port(process: asyncio.subprocess.Process) -> int:
     """Return the DevTools port that a browser reports on standard error."""
     assert process.stderr is not None
     async for line in process.stderr:

@@ -34,19 +34,19 @@ def template(tmp_path: Path) -> Path:
     return path
 
 
-def test_every_value_is_text(template: Path) -> None:
+def test_every_value_is_escaped(template: Path) -> None:
     text = render(template, {"words": HOSTILE})
     assert "<img" not in text and "onerror=alert(1)>" not in text and "1337" not in text
     assert text.count("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt; &amp; &#34;quoted&#34;") == 7
 
 
-def test_styles_and_scripts_are_in_the_file_as_they_are(template: Path) -> None:
+def test_styles_and_scripts_are_inlined_unchanged(template: Path) -> None:
     text = render(template, {"words": "x"}, styles=["own.css"], scripts=["own.js"])
     assert "h1 > b { color: red; }" in text and "if (1 < 2 && true)" in text
     assert not re.findall(r'(?:src|href)="(?!#)', text)
 
 
-def test_the_page_allows_its_own_scripts_and_no_other(template: Path) -> None:
+def test_the_page_allows_only_its_own_scripts(template: Path) -> None:
     text = render(template, {"words": "x"}, scripts=["own.js"])
     scripts = re.findall(r"<script>(.*?)</script>", text, re.S)
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
@@ -55,6 +55,6 @@ def test_the_page_allows_its_own_scripts_and_no_other(template: Path) -> None:
     assert re.findall(r"'sha256-([^']*)'", policy) == digests and len(digests) == 2
 
 
-def test_a_forgotten_value_is_an_error(template: Path) -> None:
+def test_a_missing_value_is_an_error(template: Path) -> None:
     with pytest.raises(UndefinedError):
         render(template, {})

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from conformance.report import page
 from conformance.suite.registry.requirement import Level
-from tests.pages.browser import CONTRASTS, PROGRAM, Page, browser
+from tests.pages.browser import LOW_CONTRAST_TEXTS, PROGRAM, Page, browser
 from tests.report.test_cases import WAYS, judged, real
 from tests.report.test_page import attacked
 
@@ -95,7 +95,7 @@ async def test_text_can_be_read_in_light_and_dark(opened: Page, report: Path) ->
     for scheme in ("light", "dark"):
         await opened.scheme(scheme)
         await opened.value("document.querySelectorAll('details').forEach(details => { details.open = true; })")
-        poor = await opened.value(CONTRASTS)
+        poor = await opened.value(LOW_CONTRAST_TEXTS)
         assert poor == [], scheme
         grounds.append(await opened.value("getComputedStyle(document.body).backgroundColor"))
     assert grounds[0] != grounds[1]

@@ -137,7 +137,7 @@ def test_of_a_huge_log_the_end_is_copied(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", irregular.KINDS)
 def test_what_took_the_place_of_a_log_is_not_read(tmp_path: Path, kind: str) -> None:
     log, copy = tmp_path / "it.log", tmp_path / "copy.log"
-    irregular.put(kind, log)
+    irregular.create(kind, log)
     bundle.copy_log(log, 10, copy)
     assert copy.read_text().startswith("(it.log cannot be read any more: ")
 
