@@ -201,7 +201,7 @@ def test_accepted_values_can_be_written_as_json(content: bytes) -> None:
 DECODING_MODULES = {
     "the gate, or its user with a decoder of its own": """
         bounded documents history/storage nemesis/campaign nemesis/proxy/events nemesis/corruption nemesis/watching
-        suite/outcomes/run_ledger suite/settings cluster/audit cluster/audit_bodies cluster/identities
+        suite/outcomes/ledger_file suite/settings cluster/audit cluster/audit_bodies cluster/identities
         known_secrets suite/scenes/pod_statuses suite/session/mutators""",
     "answers of the API server, which its client has bounded, and what was recorded of them": """
         cluster/abilities cluster/addons/metrics cluster/addons/provisioner cluster/existing/claim
