@@ -1,7 +1,7 @@
-"""Settings for all tests: generated examples, the order of the tests, and the cluster that the tests of a module share.
+"""Settings for all tests: generated examples, the order of tests, and the cluster that the tests of a module share.
 
-Generated examples are the same in every run, so that CI fails only because of a change. `HYPOTHESIS_PROFILE=search
-pytest …` searches for new examples.
+Generated examples are the same in every run, so that CI fails only if a change causes a failure.
+`HYPOTHESIS_PROFILE=search pytest …` searches for new examples.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.cluster.controlplane import Cluster
     from conformance.suite.scenes.api import Api
 
-# The time that drawing or running an example takes depends on the machine, so it is not limited.
+# The time for drawing and running an example is not limited, because it depends on the machine.
 UNTIMED_SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", UNTIMED_SETTINGS, derandomize=True)
 settings.register_profile("search", UNTIMED_SETTINGS, derandomize=False)
@@ -33,30 +33,30 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 WORKER_MEMORY_BYTES = 3 * 2**30
-"""Bytes of memory that a worker and its clusters may need."""
+"""Maximum memory in bytes that a worker and its clusters need."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return the number of workers for `-n auto`: two per core, because tests spend half of their time waiting, but no
-    more than fit into memory. With more workers, API servers respond too slowly."""
+    """Return the number of workers for `-n auto`: two per core, because tests spend half of their time waiting, but at
+    most as many as fit into memory. With more workers, API servers respond too slowly."""
     cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
     return max(1, min(2 * cores, memory // WORKER_MEMORY_BYTES))
 
 
 THOROUGH = os.environ.get("THOROUGH", "") not in ("", "0")
-"""True if cases with the mark `thorough` run as well: those that take long, and those that repeat another case with
-other values."""
+"""Whether cases with the mark `thorough` also run: cases that take long, and cases that repeat another case with other
+values."""
 TIMEOUT_SECONDS = 300
-"""Seconds that a test may take unless its file says otherwise, as in pyproject.toml."""
+"""Maximum duration of a test in seconds, unless its file sets another limit. pyproject.toml has the same value."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect thorough cases unless they are requested, and sort files that start a control plane to the front, by
     descending time limits.
 
-    `make test` distributes whole files to its workers in this order. So tests that share a cluster run on one worker,
-    and no worker is left with a long file when the others have finished.
+    `make test` distributes whole files to its workers in this order. Therefore, tests that share a cluster run on one
+    worker, and no worker has to run a long file after the other workers have finished.
     """
     if not THOROUGH:
         thorough_items = [item for item in items if item.get_closest_marker("thorough")]
@@ -78,8 +78,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="module")
 def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster with Grove's CRDs, but without an operator and a gang scheduler: each test runs its own. The cluster
-    has no webhooks, because an operator in this process would have to serve them."""
+    """A cluster with Grove's CRDs, but without an operator or a gang scheduler; each test runs its own. The cluster has
+    no webhooks, because an operator in this process would have to serve them."""
     from conformance.cluster.controlplane import Cluster
     from conformance.cluster.settings import ClusterSettings
     from conformance.implementation import loading

@@ -1,4 +1,4 @@
-"""Irregular files that an attacker can put in place of a regular one."""
+"""Irregular files that an attacker can create in place of regular files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ KINDS = ("fifo", "device", "folder")
 
 
 def create(kind: str, path: Path) -> None:
-    """Create an irregular file of this kind, one of KINDS, at a path."""
+    """Create an irregular file at a path. `kind` is one of KINDS."""
     match kind:
         case "fifo":
             os.mkfifo(path)

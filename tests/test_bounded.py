@@ -1,4 +1,5 @@
-"""Tests that reading an excessive file ends soon, with a one-line error that says what is too much, and where."""
+"""Tests that reading an excessive file ends soon, with a one-line error that names the exceeded limit and the
+location."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def test_a_file_without_an_end_is_too_long() -> None:
 
 
 def test_files_within_the_limits_are_accepted() -> None:
-    """Aliases are permitted, and so is nesting up to the limit."""
+    """Aliases and nesting up to the limit are permitted."""
     Path("data.yaml").write_text("a: &a {x: [1, 2]}\nb: *a\nc: {<<: *a, y: 3}\n")
     assert documents.parse(Path("data.yaml")).value["c"] == {"x": [1, 2], "y": 3}
     nested_lists = "x"

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("conformance", "reference_impl", "mutants", "kube")
 SCENES = ROOT / "conformance" / "tests"
-"""Scenes may share a name, because the id of a test contains the module as well as the name of a scene."""
+"""Scenes may share a name, because the id of a test contains both the module and the name of the scene."""
 SAME_MEANING = {
     "conformance.ExpectedFailure": "The ledger repeats the entry of the descriptor.",
     "reference_impl.Condition": "A condition of the API: of Grove's objects, and of a pod for the scheduler.",
@@ -20,7 +20,8 @@ SAME_MEANING = {
 
 
 def find_duplicates(root: Path) -> dict[str, list[str]]:
-    """Return the public classes that are defined in several modules of one root package, with those modules."""
+    """Return the public classes that are defined in several modules of one root package, with the paths of these
+    modules."""
     modules = defaultdict(list)
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*.py")):

@@ -1,4 +1,4 @@
-"""Tests that tokens and private keys are removed from the output of programs, in a short time."""
+"""Tests that tokens and private keys are removed from the output of programs within a short time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ LOG_FORMS = {
 
 
 def secret_texts(key: str) -> list[str]:
-    """Return the texts that must not remain: the lines of the key, plain and in base64."""
+    """Return the texts that must be removed: the lines of the key, in plain text and in base64."""
     lines = [line for line in key.splitlines()[1:-1] if len(line) > 32 and ":" not in line]
     encoded = base64.b64encode(key.encode()).decode()
     return [*lines, *textwrap.wrap(encoded, 76)[1:-1], encoded[80:140]]

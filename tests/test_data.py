@@ -1,4 +1,4 @@
-"""Tests that the suite finds its own data folders, in a checkout and in an installed wheel."""
+"""Tests that the suite uses its own data folders, both in a checkout and in an installed wheel."""
 
 from __future__ import annotations
 

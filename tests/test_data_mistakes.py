@@ -1,4 +1,5 @@
-"""Tests that a mistake in a data file never causes a traceback: the file is accepted, or rejected with one line."""
+"""Tests that a mistake in a data file never causes a traceback. The file is either accepted or rejected with one
+line."""
 
 from __future__ import annotations
 
@@ -16,11 +17,12 @@ from conformance.errors import UsageError
 from conformance.validate import VALIDATORS
 
 WRONG_VALUES = ("absent", None, True, 1, -1, 1.5, "", "x", "1.5", [], {}, {"a": "b"}, ["a"])
-"""Values that replace a valid one."""
+"""Values that replace a valid value."""
 SAMPLE_SIZE = 60
-"""Number of changes that are tried for each kind of file."""
+"""The number of changes that are tried for each kind of file."""
 MAX_FILE_BYTES = 6_000
-"""Limit in bytes. Larger files are the project's own and take a second to read; files that users write are smaller."""
+"""The maximum size of a tested file. Larger files are the project's own and take a second to read; files that users
+write are smaller."""
 
 
 def value_paths(value: Any, value_path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -31,7 +33,7 @@ def value_paths(value: Any, value_path: tuple[Any, ...] = ()) -> Iterator[tuple[
 
 
 def with_change(value: Any, value_path: tuple[Any, ...], new_value: Any) -> Any:
-    """Return a copy of a value with `wrong` at one place, or without that place."""
+    """Return a copy of a value in which `new_value` replaces the value at a path, or the path is absent."""
     root = copy.deepcopy(value)
     parent = root
     for step in value_path[:-1]:

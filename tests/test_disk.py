@@ -1,4 +1,4 @@
-"""Tests that a full or read-only disk causes a one-line error, and that no file is left half written."""
+"""Tests that a full or read-only disk causes a one-line error, and that no file is written partly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the cache of data files: a file is parsed once, entries are never out of date, and damaged entries are
+"""Tests of the cache of data files: a file is parsed only once, entries are never out of date, and damaged entries are
 replaced."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests that pictures follow the color scheme of their reader and need no other file."""
+"""Tests that pictures follow the color scheme of the user and need no other file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a small command does not import modules that are slow to import, because they would slow down each
+"""Tests that a small command does not import modules that take long to import, because they would slow down every
 call."""
 
 from __future__ import annotations

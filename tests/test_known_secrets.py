@@ -1,5 +1,5 @@
-"""Tests that secrets which the suite has handed out are recognized in the output of a program in any form, and nothing
-else is."""
+"""Tests that secrets that the suite has issued are recognized in the output of a program in any form, and that other
+texts are not mistaken for secrets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def kubeconfig(key: bytes) -> bytes:
 
 @pytest.fixture(autouse=True, scope="module")
 def _learned_secrets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Make the suite learn the secrets of a kubeconfig with a key, and another key."""
+    """Make the suite learn the secrets in a kubeconfig with a key, and another key."""
     secrets_before = (
         set(known_secrets._secrets),
         {kind: set(windows) for kind, windows in known_secrets._windows.items()},
@@ -130,7 +130,8 @@ def test_any_private_key_is_removed_with_the_prefixes_of_its_lines(form: str) ->
 
 
 def log_without_secrets() -> bytes:
-    """Return output without secrets: certificates of the keys in several forms, hashes, and other data in base64."""
+    """Return a log without secrets, but with certificates of the keys in several forms, hashes, and other data in
+    base64."""
     random_source, now = random.Random(7), datetime.datetime(2026, 11, 29, tzinfo=datetime.UTC)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a")])
     lines = list[str]()

@@ -34,7 +34,8 @@ EXCEPTIONS = {
     "tests/attacks/attack.py: once",
     "tests/report/test_model.py: what",
 }
-"""Exceptions: fields of files, a protocol for one of them, and the arguments of the two errors that users read."""
+"""Names that are permitted: fields of files, a protocol for such a field, and the arguments of the two errors that
+users read."""
 RELATIVE_CLAUSE = re.compile(r"(What|Who|Whoever|Whatever|Whichever|Whom|Whose|Nobody)\b")
 MAX_SHARE = 0.015
 """Maximum share of docstrings that begin with a relative clause."""
@@ -47,7 +48,7 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
 
 
 def bound_name(node: ast.AST) -> str:
-    """Return the name that a node binds, without leading underscores; empty if it binds none."""
+    """Return the name that a node binds, without leading underscores, or an empty string if it binds no name."""
     match node:
         case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.Attribute(attr=name, ctx=ast.Store()):
             return name.lstrip("_")
@@ -57,7 +58,7 @@ def bound_name(node: ast.AST) -> str:
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield the line and text of each docstring, including those of fields and constants."""
+    """Yield the line and text of each docstring, including docstrings of fields and constants."""
     for node in ast.walk(tree):
         for statement in getattr(node, "body", ()) if not isinstance(node, ast.Lambda | ast.IfExp) else ():
             match statement:

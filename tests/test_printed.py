@@ -1,4 +1,4 @@
-"""Tests that a command whose output cannot be written or is not read ends with its own exit code and without a
+"""Tests that a command whose output cannot be written or is not read ends with the right exit code and without a
 traceback."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Tests that each reader of external files ends soon, with a value or a one-line error, whatever a file contains."""
+"""Tests that each reader of external files returns a value or raises a one-line error within a short time, for any
+content of the file."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ PROJECT = Path(documents.__file__).parent
 
 
 def _in_folder(name: str, read: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Return a reader that copies a file to `name` in a new folder, and reads the folder."""
+    """Return a reader that copies a file to `name` in a new folder and then reads the folder."""
 
     def read_in_folder(path: Path) -> object:
         folder = path.parent / "folder"
@@ -110,7 +111,7 @@ HOSTILE_CONTENTS = {
     + b"".join(b"a%d: &a%d {<<: [%s]}\n" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 9)) for n in range(1, 40)),
 }
 MAX_CPU_SECONDS = 60
-"""CPU seconds that reading may take: a busy machine is slow, but an alias bomb takes years."""
+"""Maximum CPU time in seconds for reading a file. A busy machine is slow, but an alias bomb would take years."""
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def assert_reading_ends(read: Callable[[Path], object], path: Path) -> None:
-    """Assert that reading ends soon, without an error or with a one-line error."""
+    """Assert that reading ends within a short time, without an error or with a one-line error."""
     start = time.process_time()
     try:
         read(path)
@@ -218,11 +219,11 @@ DECODING_MODULES = {
     "answers of components that this program has started, or of a chosen site": """
         cluster/health cluster/transfer""",
 }
-"""All modules that use a library to decode YAML or JSON, by what they decode."""
+"""All modules that use a library to decode YAML or JSON, by the kind of data that they decode."""
 
 
 def test_all_decoders_are_known() -> None:
-    """A module that decodes YAML or JSON itself must not read external files, or must be the gate."""
+    """A module that decodes YAML or JSON directly must not read external files, unless it is the gate."""
     decoding_files = {path.relative_to(PROJECT).as_posix() for path in PROJECT.rglob("*.py") if _decodes(path)}
     assert decoding_files == {f"{name}.py" for names in DECODING_MODULES.values() for name in names.split()}
 

@@ -1,4 +1,4 @@
-"""Tests that no text of the project refers to a document or a conversation that readers do not have."""
+"""Tests that no text of the project refers to a document or a conversation that readers cannot access."""
 
 from __future__ import annotations
 

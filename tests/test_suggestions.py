@@ -1,4 +1,4 @@
-"""Tests of the hints for names and files that do not exist."""
+"""Tests of the suggestions for names and files that do not exist."""
 
 from __future__ import annotations
 

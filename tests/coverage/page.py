@@ -1,5 +1,5 @@
 """`make docs`: writes docs/requirements.md, docs/coverage.md, docs/contract.md, docs/upstream-tests.md and the tables
-of docs/trust.md.
+in docs/trust.md.
 
 The program is part of the tests because only tests may import both the suite and the mutants.
 """
@@ -18,7 +18,7 @@ COVERAGE_PAGE = data.PROJECT / "docs" / "coverage.md"
 
 
 def render_page() -> str:
-    """Return docs/coverage.md as it should be."""
+    """Return the current content of docs/coverage.md."""
     return coverage.page(
         requirement.load(), coverage.scenarios(), coverage.rows(), caught(), recorded_runs(), spec_rows.rows()
     )

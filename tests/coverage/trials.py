@@ -1,4 +1,4 @@
-"""The tables of docs/trust.md: how many mutants and variants each profile has, and what each variant does."""
+"""The tables in docs/trust.md: the numbers of mutants and variants of each profile, and the effect of each variant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLOCK = re.compile(r"(?<=<!-- made by `make docs`: -->\n).*?(?=<!-- end -->)", r
 
 
 def render_page() -> str:
-    """Return docs/trust.md as it should be."""
+    """Return docs/trust.md with current tables."""
     return BLOCK.sub(
         lambda _: "\n".join(["", *_count_table(), "", *_variant_table(), "", ""]), TRUST_PAGE.read_text("utf-8")
     )

@@ -1,4 +1,4 @@
-"""docs/upstream-tests.md: which requirements judge what upstream's end-to-end tests assert."""
+"""docs/upstream-tests.md: the requirements that judge the assertions of upstream's end-to-end tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JUDGED_IN_FULL, JUDGED_IN_PART, NOT_JUDGED = "in full", "in part", "not"
 
 
 def read(path: Path | None = None) -> Mapping[str, Any]:
-    """Read the list of upstream's tests. Raises UsageError with file, line and field."""
+    """Read the list of upstream's tests. Raises UsageError, with file, line and field, if the list is invalid."""
     folder = coverage.folder()
     return documents.read(path or folder / "upstream_tests.yaml", folder / "upstream_tests.schema.json").value
 
@@ -27,8 +27,7 @@ def all_tests(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def find_problems(document: Mapping[str, Any], registry: Registry) -> list[str]:
-    """Return one message for each test that is listed twice, and one for each id that is retired or not a
-    requirement."""
+    """Return a message for each test that is listed twice, and for each id that is retired or not a requirement."""
     names = Counter(test["name"] for test in all_tests(document))
     duplicates = [f"{name}: is listed twice" for name, count in names.items() if count > 1]
     return duplicates + [

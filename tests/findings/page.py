@@ -1,4 +1,5 @@
-"""The parts of docs/findings/grove-operator.md that are generated from the recorded runs and the other pages."""
+"""The generated parts of docs/findings/grove-operator.md. They show recorded runs and the findings of the other
+pages."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ COLUMNS = (Outcome.PASSED, Outcome.FAILED, Outcome.BLOCKED, Outcome.NOT_CLAIMED)
 
 
 def render_page() -> str:
-    """Return the index page as it should be."""
+    """Return the index page with current generated parts."""
     runs, entries, registry = recorded.read(RUNS_FILE), findings.read(FINDING_PAGES), requirement.load()
     parts = {
         "runs": _run_table(runs),
@@ -89,7 +90,8 @@ def _finding_table(entries: Iterable[Finding], registry: Registry) -> Iterator[s
 
 
 def _recall_table(entries: Sequence[Finding], registry: Registry) -> Iterator[str]:
-    """Yield how many findings fail a MUST, and a table of what upstream's documents say about each other finding."""
+    """Yield the number of findings that fail a MUST, and a table that says what upstream's documents say about the other
+    findings."""
     decisive_findings = [
         entry for entry in entries if any(registry.requirements[id].level is Level.MUST for id in entry.ids)
     ]

@@ -1,8 +1,8 @@
 """Recipes of findings: the commands in a page's `console` blocks, and the output that the page shows for them.
 
-A command starts with `$ ` and continues over the following lines until the shell considers it complete (quotes, here
-documents). The lines up to the next command are its output. `…` stands for any text, and any run of spaces counts as
-one.
+A command starts with `$ ` and continues until the shell considers it complete, for example at the end of a quotation or
+of a here document. The lines up to the next command are its output. `…` matches any text, and consecutive spaces count
+as one space.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RECORD_FILE = data.folder("fixtures") / "findings" / "recipes.yaml"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 PROMPT, ANY_TEXT = "$ ", "…"
 WARNING = "Warning: "
-"""The prefix of an admission warning. An output may have warnings that its page does not show."""
+"""The prefix of an admission warning. Outputs may contain warnings that the page does not show."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Command:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The commands that show a finding: `prepared`, which precede the first finding on its page, then its own
-    `commands`."""
+    """The commands that show a finding: the `preparation`, which precedes the first finding on the page, and then the
+    `commands` of the finding itself."""
 
     finding: Finding
     preparation: tuple[Command, ...]
@@ -56,7 +56,7 @@ class Recipe:
 
 
 def read_recipes(page: Path) -> Iterator[Recipe]:
-    """Yield the recipe of each finding on a page; a recipe is empty if the finding's section has no commands."""
+    """Yield the recipe of each finding on a page. A recipe has no commands if the section of the finding has none."""
     findings = read([page])
     first_line = min((finding.line for finding in findings), default=0)
     text_before = "\n".join(page.read_text("utf-8").splitlines()[: max(0, first_line - 1)])
@@ -66,7 +66,7 @@ def read_recipes(page: Path) -> Iterator[Recipe]:
 
 
 def commands(text: str) -> Iterator[Command]:
-    """Yield the commands of all console blocks of a text."""
+    """Yield the commands in all console blocks of a text."""
     for block in BLOCK.findall(text):
         lines: list[str] = block.splitlines()
         while lines:
@@ -80,7 +80,7 @@ def commands(text: str) -> Iterator[Command]:
 
 
 def is_complete(command: str) -> bool:
-    """Return whether the shell would run this text as it is, rather than wait for more input."""
+    """Return whether the shell would run this text instead of waiting for more input."""
     if command.endswith("\\"):
         return False
     result = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True)
@@ -88,7 +88,7 @@ def is_complete(command: str) -> bool:
 
 
 def matches(expected: tuple[str, ...], output: str) -> bool:
-    """Return whether an output matches what the page shows."""
+    """Return whether an output matches the lines that the page shows."""
     lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
     if not any(WARNING in line for line in expected):
         lines = [line for line in lines if not line.startswith(WARNING)]
@@ -97,7 +97,7 @@ def matches(expected: tuple[str, ...], output: str) -> bool:
 
 
 def recorded() -> dict[str, str]:
-    """Return the recipes whose outputs matched their pages when they were last run: name → digest."""
+    """Return the digests, by name, of the recipes whose outputs matched their pages in their last run."""
     if not RECORD_FILE.is_file():
         return {}
     digests: dict[str, str] = yaml.safe_load(RECORD_FILE.read_text("utf-8"))["recipes"]

@@ -37,7 +37,7 @@ def call_cluster_command(*arguments: str) -> None:
 
 
 def run_recipe(recipe: Recipe, folder: Path, environment: dict[str, str]) -> Iterator[str]:
-    """Run a recipe in its own namespace; yield each output that differs from the page."""
+    """Run a recipe in its own namespace, and yield each output that differs from the page."""
     slug = f"{recipe.finding.ids[0].lower()}-{os.getpid()}"
     recipe_folder = folder / slug
     recipe_folder.mkdir()
@@ -97,7 +97,7 @@ def main() -> int:
 
 
 def _run_recipes(selected: list[Recipe], name: str, parallel: int) -> Iterator[bool]:
-    """Run the recipes, first those that can share the cluster; yield for each whether it failed."""
+    """Run the recipes, starting with those that can share the cluster, and yield whether each recipe failed."""
     cluster = find(name)
     path = f"{cluster.kubectl.parent}:{os.environ['PATH']}"
     environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig), "PATH": path}
@@ -117,7 +117,7 @@ def _run_recipes(selected: list[Recipe], name: str, parallel: int) -> Iterator[b
 
 
 def record_recipe(recipe: Recipe) -> None:
-    """Record that a recipe showed what its page says."""
+    """Record that the outputs of a recipe matched its page."""
     digests = recorded() | {recipe.name: recipe.digest}
     content = {
         "apiVersion": "conformance.grove.io/v1alpha1",

@@ -1,5 +1,5 @@
-"""Tests that the pages of findings agree with the recorded runs, and that the recipe of each finding has been run
-unchanged or the finding names a test of the suite."""
+"""Tests that the pages of findings agree with the recorded runs, and that each finding names a test of the suite or has
+a recipe that was run unchanged."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_tests_that_show_findings_exist() -> None:
 
 
 def needs_no_recipe(finding: findings.Finding) -> bool:
-    """Return whether a finding needs no recipe: it happens by chance, or its page names the test that shows it."""
+    """Return whether a finding needs no recipe because it happens by chance or its page names a test that shows it."""
     return happens_by_chance(finding) or bool(suite_tests(finding))
 
 
@@ -66,15 +66,15 @@ def suite_tests(finding: findings.Finding) -> list[str]:
 
 
 def has_test(test: str) -> bool:
-    """Return whether the suite has this test: a file, or a function in it (`file::function`)."""
+    """Return whether the suite has a test, which is a file, or a function in a file (`file::function`)."""
     file, _, function = test.partition("::")
     path = TESTS_FOLDER / file
     return path.is_file() and f"def {function}(" * bool(function) in path.read_text("utf-8")
 
 
 def happens_by_chance(finding: findings.Finding) -> bool:
-    """Return whether a finding cannot be reproduced at will: each of its requirements fails only in some runs, and the
-    page says why there is no recipe."""
+    """Return whether a finding cannot be reproduced reliably: each of its requirements fails only in some runs, and the
+    page says why it has no recipe."""
     return finding.sometimes_failing.issuperset(finding.ids) and "No recipe:" in finding.body
 
 

@@ -1,4 +1,5 @@
-"""Tests of `lab gaps`: what each form, an API with a scheduler, asks for, and how outcomes become cells of the page."""
+"""Tests of `lab gaps`: the objects that each form (an API with a scheduler) creates, and the cells of the page that
+show the outcomes."""
 
 from __future__ import annotations
 
@@ -127,7 +128,7 @@ def test_the_page_has_cells_and_outcomes() -> None:
 
 
 def mark_positions(svg: str, group_id: str) -> list[tuple[float, float]]:
-    """Return the x and y of each mark in the group with this id, in drawing order: row by row."""
+    """Return the x and y coordinates of the marks in the group with this id, in drawing order, which is row by row."""
     [group] = [element for element in ElementTree.fromstring(svg).iter() if element.get("id") == group_id]
     return [
         (float(element.get("x", "")), float(element.get("y", "")))
@@ -255,7 +256,7 @@ def test_a_set_has_a_clique_for_single_pods_and_a_scaling_group_for_replicas() -
 
 
 def environment_recording(created: list[dict[str, Any]]) -> Any:
-    """Return an environment that appends each object to `created` instead of creating it."""
+    """Return an environment that appends objects to `created` instead of creating them."""
     testbed = manifests.Testbed("ns", "pool", "default-scheduler", prefix="x")
     return SimpleNamespace(
         namespace="ns", served=lambda kind: "v1", testbed=lambda name: testbed, create=created.append

@@ -1,4 +1,4 @@
-"""Tests of what `lab gaps` writes when it does not finish."""
+"""Tests of the files that `lab gaps` writes if it does not finish."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.lab.gaps import instances, playing
 
 
 def run_gaps(monkeypatch: pytest.MonkeyPatch, folder: Path, outcomes: Iterator[playing.GapResult]) -> int:
-    """Run the command with these outcomes of its runs, and return the exit code."""
+    """Run the command so that its runs have these outcomes, and return the exit code."""
     monkeypatch.setattr(lab, "resolve_all", lambda report, version: None)
     monkeypatch.setattr(playing, "play", lambda *_: outcomes)
     return lab.gaps(form=["plain"], gap=["one-of-each"], mappings=False, report_dir=folder)

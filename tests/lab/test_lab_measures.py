@@ -1,4 +1,4 @@
-"""Tests of the measures that the laboratory computes from the history of an update."""
+"""Tests of the measurements that the laboratory computes from the history of an update."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ P, D = Key("group", "P"), Key("group", "D")
 
 
 def measure_trace(faults_by_write: dict[int, Callable[[TraceSimulation], object]] | None = None) -> UpdateMeasurement:
-    """Return the measures of the COH-T1 trace. `faults_by_write` maps the index of a write to an action that follows
+    """Return the measurement of the COH-T1 trace. `faults_by_write` maps the index of a write to an action that follows
     the write."""
     simulation = TraceSimulation(ALL_COMPONENTS, faults_by_write=faults_by_write).run()
     ordered_records = server_order(simulation.story.history.records())
@@ -45,7 +45,8 @@ def test_an_update_without_failures_keeps_the_minimum_of_each_component() -> Non
 
 
 def test_only_units_of_one_version_are_counted() -> None:
-    """F5/2 P4/1 D3/1 make two units at rest. The first sub-step leaves three F of the old version, so only one unit."""
+    """F5/2 P4/1 D3/1 form two units at rest. The first sub-step leaves three F of the old version, which form only one
+    unit."""
     result = measure_trace()
     assert result.points[0].whole == result.points[-1].whole == 2
     assert result.lowest_whole == 1
@@ -53,7 +54,7 @@ def test_only_units_of_one_version_are_counted() -> None:
 
 
 def test_deleted_ready_pods_of_new_gangs_count_as_evicted() -> None:
-    """A Ready pod of a new gang counts as evicted when it is deleted: the operator has no reason to delete it."""
+    """A deleted Ready pod of a new gang counts as evicted, because the operator has no reason to delete such a pod."""
 
     def delete_ready_pod(simulation: TraceSimulation) -> None:
         simulation.delete_pod(simulation.pod_names("M1", "P-0-p")[0])

@@ -1,4 +1,4 @@
-"""Tests of the laboratory's tables and pictures."""
+"""Tests of the tables and pictures of the laboratory."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_page_has_a_table_for_each_course() -> None:
 
 
 def undisturbed_trials(workload: str, *layouts: str) -> list[dict[str, Any]]:
-    """Return the undisturbed trials of a workload, one for each layout."""
+    """Return the undisturbed trial of a workload for each layout."""
     trials = {
         trial["layout"]: trial
         for trial in document(1)["trials"]
@@ -89,7 +89,7 @@ def text_elements(picture: str) -> list[str]:
 
 
 def outlines(picture: str, style: str) -> list[tuple[list[float], list[float]]]:
-    """Return the x and the y coordinates of the corners of each shape with this style, except for the shape in the
+    """Return the x and y coordinates of the corners of each shape with this style, except for the shape in the
     legend."""
     shapes = [shape for shape in ElementTree.fromstring(picture).iter(f"{SVG}path") if shape.get("style") == style]
     corners = [re.findall(r"[ML] ([\d.]+) ([\d.]+)", shape.get("d", "")) for shape in shapes[:-1]]

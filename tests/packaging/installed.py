@@ -1,4 +1,4 @@
-"""Helpers for tests of the wheel: a separate environment for it, and commands that see nothing of this checkout."""
+"""Helpers for tests of the wheel: a separate environment, and commands that cannot access this checkout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 
 def required_distributions(name: str, extra: str = "") -> set[str]:
-    """Return the distributions of this environment on which the distribution `name` depends, directly or indirectly."""
+    """Return the names of the distributions on which the distribution `name` depends, directly or indirectly."""
     distributions, pending = set(), {(name, extra)}
     while pending:
         distribution_name, extra = pending.pop()
@@ -33,7 +33,7 @@ def required_distributions(name: str, extra: str = "") -> set[str]:
 
 
 def link_files(distributions: set[str], packages: Path) -> None:
-    """Link the files of distributions of this environment into `packages`, the site-packages folder of another
+    """Link the files of this environment's distributions into `packages`, the site-packages folder of another
     environment."""
     for name in distributions:
         distribution = metadata.distribution(name)
@@ -51,7 +51,7 @@ def create_foreign_packages(folder: Path, *names: str) -> None:
 
 
 def run_command(command: list[str | Path], folder: Path, codes: tuple[int, ...] = (0,), **variables: str) -> str:
-    """Run a command and return its output. The command sees nothing of this checkout except what its command line
+    """Run a command and return its output. The command can access only the files of this checkout that its command line
     names."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     result = subprocess.run(

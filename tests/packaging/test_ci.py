@@ -1,4 +1,4 @@
-"""Tests that the files which docs/ci.md offers are valid for their CI systems, and that their shell scripts do what the
+"""Tests that the files that docs/ci.md offers are valid for their CI systems, and that their shell scripts do what the
 page says."""
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ if os.environ["CODE"] == "4":
 print("the verdict")
 sys.exit(int(os.environ["CODE"]))
 """
-"""A stand-in for `grove-conformance` that stores its arguments, writes a report unless CODE is a usage error, and exits
-with CODE."""
+"""The source of a fake `grove-conformance` that stores its arguments, writes a report unless CODE is a usage error, and
+exits with CODE."""
 
 
 def action_steps() -> list[dict[str, Any]]:
@@ -57,7 +57,7 @@ def action_steps() -> list[dict[str, Any]]:
 
 
 def scripts(value: Any) -> list[str]:
-    """Return all shell scripts in a parsed file, with every expression of the CI system replaced by a word."""
+    """Return all shell scripts in a parsed file. Expressions of the CI system are replaced by a word."""
     if isinstance(value, list):
         return [script for inner in value for script in scripts(inner)]
     if not isinstance(value, dict):
@@ -146,7 +146,7 @@ def test_the_action_has_the_exit_code_and_the_verdict_of_the_run(
 
 
 def run_operator_step(job: str, words: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the step that contains `words` in a job of the Go operator's workflow, with a stand-in for the suite."""
+    """Run the step that contains `words` in a job of the Go operator's workflow, with a fake suite."""
     [script] = [
         step["run"] for step in yaml.safe_load(OPERATOR_WORKFLOW)["jobs"][job]["steps"] if words in step.get("run", "")
     ]

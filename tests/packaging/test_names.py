@@ -1,5 +1,5 @@
-"""Tests that the suite's packages and another project's packages `conformance`, `kube` or `reference_impl` do not hide
-each other."""
+"""Tests that the suite's packages and packages of another project named `conformance`, `kube` or `reference_impl` do
+not hide each other."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_reference_runs_next_to_packages_of_the_same_names(program: Path, tm
 
 @pytest.mark.parametrize("module", ["conformance", "reference_impl"])
 def test_a_module_uses_the_suites_packages(python: Path, tmp_path: Path, module: str) -> None:
-    """Python itself resolves the module of `python -m`, but that module imports the suite's packages."""
+    """Python itself resolves the module in `python -m`, but that module imports the suite's packages."""
     create_foreign_packages(tmp_path, *(name for name in PACKAGES if name != module))
     assert "Usage" in run_command([python, "-m", module, "--help"], tmp_path, PYTHONPATH=".")
 

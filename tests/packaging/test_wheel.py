@@ -1,6 +1,6 @@
-"""Tests that the wheel alone can judge an implementation. The wheel is installed into a separate environment, next to a
-PyPI package that is called `fixtures` like the suite's data folder, and is called from a folder that is not a
-checkout."""
+"""Tests that the wheel is sufficient to judge an implementation. The wheel is installed into a separate environment,
+next to a PyPI package that has the same name as the suite's data folder, `fixtures`, and is called from a folder that
+is not a checkout."""
 
 from __future__ import annotations
 

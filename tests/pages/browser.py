@@ -1,5 +1,5 @@
-"""Headless Chromium, driven through the DevTools protocol, for tests of what a reader of a page sees and what keys
-do."""
+"""Headless Chromium, controlled through the DevTools protocol, for tests of the visible content of pages and of the
+effect of keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPTIONS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0"),
 )
 MAX_START_SECONDS = 60.0
-"""Seconds that a browser may take to start, even on a busy machine."""
+"""Maximum time in seconds for the start of a browser, even on a busy machine."""
 
 LOW_CONTRAST_TEXTS = """(() => {
   const numbers = color => { const [r, g, b, a = 1] = color.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
@@ -74,7 +74,7 @@ class Page:
                 return result
 
     async def open(self, path: Path, fragment: str = "", width: int = 1280, height: int = 900) -> None:
-        """Open a file in a window of this size in CSS pixels."""
+        """Open a file in a window of the given size in CSS pixels."""
         self.errors.clear()
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         await self.call("Emulation.setDeviceMetricsOverride", **size)
@@ -110,7 +110,7 @@ class Page:
 
 @asynccontextmanager
 async def browser() -> AsyncIterator[Page]:
-    """Start a browser with an empty profile and yield its page; the browser is killed when the block ends."""
+    """Start a browser with an empty profile and yield its page. Kill the browser at the end of the block."""
     assert PROGRAM is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = await asyncio.create_subprocess_exec(

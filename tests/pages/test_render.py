@@ -1,4 +1,4 @@
-"""Tests that a rendered page is a single HTML file which loads nothing from elsewhere and escapes every value."""
+"""Tests that a rendered page is a single HTML file that loads no other file and escapes every value."""
 
 from __future__ import annotations
 
