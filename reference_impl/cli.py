@@ -27,6 +27,7 @@ from reference_impl.plan.lines import LINES, MAPS
 from reference_impl.plan.workload_api.mode import Mode
 from reference_impl.runtime import configuration, health, leadership, logs
 from reference_impl.runtime.waiting import answered
+from reference_impl.scheduler.devices.objects import FIRST_WITH_CLAIMS
 from reference_impl.scheduler.model import pod_type
 from reference_impl.scheduler.scheduler import GangScheduler
 
@@ -185,8 +186,9 @@ def scheduler(
         async with AsyncExitStack() as stack:
             agent = "grove-reference-scheduler"
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
-            pods = pod_type(await answered(client.version))
-            gang_scheduler = GangScheduler(client, name=scheduler_name, pods=pods)
+            kubernetes = await answered(client.version)
+            pods, has_claims = pod_type(kubernetes), kubernetes >= FIRST_WITH_CLAIMS
+            gang_scheduler = GangScheduler(client, name=scheduler_name, pods=pods, devices=has_claims)
             await stack.enter_async_context(health.serving(health_port, gang_scheduler.ready, gang_scheduler.metrics))
             await gang_scheduler.run()
 

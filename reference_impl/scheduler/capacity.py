@@ -84,7 +84,8 @@ class Capacity:
         """Return the shape that a pod shares with all pods that have the same requests and placement rules."""
         profile = self._terms.profile(pod)
         requests = tuple(sorted(pod.requests.items()))
-        key = (pod.signature, requests, profile, tuple(term.identity for term in pod.terms))
+        terms = tuple(term.identity for term in pod.terms)
+        key = (pod.signature, self.state.devices.form(pod), requests, profile, terms)
         shape = self._shapes.get(key)
         if shape is None:
             guard = (
@@ -250,7 +251,7 @@ class Capacity:
         if nodes is None:
             nodes = [i for i, node in enumerate(self.nodes) if eligibility.eligible(pod, node)]
             self._eligible[pod.node_signature] = nodes
-        if guard is None or not pod.volumes:
+        if guard is None or not (pod.volumes or pod.spec.resource_claims):
             return nodes
         return [i for i in nodes if not refusal(guard.static_filters, self.nodes[i])]
 

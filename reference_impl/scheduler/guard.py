@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reference_impl.scheduler.filters.cluster_state import ClusterState
+from reference_impl.scheduler.filters.dynamic_resources import DynamicResources
 from reference_impl.scheduler.filters.feasibility import POD_FILTERS, refusal
 from reference_impl.scheduler.filters.inter_pod_affinity import InterPodAffinity
 from reference_impl.scheduler.filters.node_volume_limits import NodeVolumeLimits
@@ -74,7 +75,7 @@ class Guard:
         self.monotone = all(plugin.monotone for plugin in self._plugins)
         self.distinguishes_nodes = any(
             isinstance(plugin, (VolumeBinding, NodeVolumeLimits)) for plugin in self._plugins
-        )
+        ) or any(isinstance(plugin, DynamicResources) and plugin.has_allocated_claims for plugin in plugins)
         """Whether nodes can differ by more than their labels and the pods on them."""
 
     def __bool__(self) -> bool:

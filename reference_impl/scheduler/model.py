@@ -58,6 +58,15 @@ class Taint(msgspec.Struct, rename="camel", frozen=True):
     effect: str = ""
 
 
+class PodClaim(msgspec.Struct, rename="camel"):
+    """A ResourceClaim of a pod: an existing one, or one that is created for the pod from a template. In a pod's status,
+    the created one (DRA-04)."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodSpec(msgspec.Struct, rename="camel"):
     """The fields of a pod's spec that the scheduler reads."""
 
@@ -70,6 +79,7 @@ class PodSpec(msgspec.Struct, rename="camel"):
     affinity: dict[str, Any] | None = None
     topology_spread_constraints: list[dict[str, Any]] | None = None
     volumes: list[Volume] | None = None
+    resource_claims: list[PodClaim] | None = None
     resources: Requirements | None = None
     scheduling_gates: list[Gate] | None = None
     containers: list[Container] = []
@@ -100,6 +110,7 @@ class PodStatus(msgspec.Struct, rename="camel"):
     init_container_statuses: list[ContainerStatus] | None = None
     resources: Requirements | None = None
     allocated_resources: dict[str, str | int] | None = None
+    resource_claim_statuses: list[PodClaim] | None = None
 
 
 class Pod(msgspec.Struct, dict=True):
@@ -211,7 +222,9 @@ class Pod(msgspec.Struct, dict=True):
     def restricts_neighbors(self) -> bool:
         """Whether the pod itself restricts which other pods it may share a node or domain with."""
         spec = self.spec
-        return bool(spec.affinity or spec.topology_spread_constraints or self.host_ports or self.volumes)
+        return bool(
+            spec.affinity or spec.topology_spread_constraints or self.host_ports or self.volumes or spec.resource_claims
+        )
 
     @cached_property
     def node_signature(self) -> bytes:

@@ -21,6 +21,8 @@ from reference_impl.runtime.clock import now
 from reference_impl.runtime.events import EventRecorder
 from reference_impl.scheduler import cycle, gang_status, snapshot, volume_decisions
 from reference_impl.scheduler.capacity import Capacity
+from reference_impl.scheduler.devices import decisions as device_decisions
+from reference_impl.scheduler.devices.claim_store import ClaimStore
 from reference_impl.scheduler.gang import Gang, score
 from reference_impl.scheduler.metrics import SchedulerMetrics
 from reference_impl.scheduler.model import Node, Pod
@@ -46,9 +48,10 @@ GANG_INDEX = "gang"
 
 
 class GangScheduler:
-    """Schedules the gangs that name this scheduler. `pods` is the pod class for the version of the API server."""
+    """Schedules the gangs that name this scheduler. `pods` is the pod class for the version of the API server, and
+    `devices` whether the server has ResourceClaims."""
 
-    def __init__(self, client: Client, *, name: str, pods: type[Pod] = Pod) -> None:
+    def __init__(self, client: Client, *, name: str, pods: type[Pod] = Pod, devices: bool = True) -> None:
         self._client, self._name = client, name
         self.metrics = SchedulerMetrics()
         self.metrics.follow(client)
@@ -57,6 +60,7 @@ class GangScheduler:
         self._gangs = Informer(client, models.PODGANGS, typed_decoder(PodGang))
         self._bindings = Informer(client, models.TOPOLOGY_BINDINGS, typed_decoder(models.ClusterTopologyBinding))
         self._state_informers = StateInformers(client, self._on_state_change)
+        self._claim_store = ClaimStore(client, self._on_state_change, served=devices)
         self._pods.add_index(GANG_INDEX, self._gang_of)
         self._assumed_nodes: dict[str, str] = {}
         self._waiting_reasons: dict[str, str] = {}
@@ -92,6 +96,7 @@ class GangScheduler:
                 self._pods,
                 self._gangs,
                 *self._state_informers.informers.values(),
+                *self._claim_store.informers,
             )
             for informer in informers:
                 group.create_task(informer.run())
@@ -178,7 +183,11 @@ class GangScheduler:
             self._pending = self._placement_depends_on_pods = False
             return
         self._preemptors &= {name for name, (g, _) in gangs.items() if not g.minimum_reached}
-        state = self._state_informers.state(self._pods, self._assumed_nodes.copy())
+        await self._claim_store.deallocate_unused(
+            lambda: snapshot.unbound_pods(self._pods, self._name, self._assumed_nodes)
+        )
+        ledger = self._claim_store.ledger()
+        state = self._state_informers.state(self._pods, self._assumed_nodes.copy(), ledger)
         capacity = Capacity(self._nodes, snapshot.used_resources(self._pods, self._assumed_nodes), state)
         other_pods = snapshot.other_pods(self._pods, gangs, self._preemptors)
         other_pods.overdue_gangs = self._overdue_gangs()
@@ -186,6 +195,8 @@ class GangScheduler:
         self._record_reservations(plan)
         decisions = volume_decisions.decisions(plan.bindings, capacity)
         self._postponed = volume_decisions.postpone_gangs([g for g, _ in gangs.values()], plan, decisions)
+        representatives = ((pod, capacity.shape(pod).pod, node) for pod, node in plan.bindings)
+        claim_decisions, without_devices = device_decisions.decisions(representatives, ledger)
         self._pending = any(group.waiting for g, _ in gangs.values() for group in g.groups)
         self._placement_depends_on_pods = self._pending and bool(capacity.keys)
         for pod, node in plan.bindings:
@@ -199,6 +210,10 @@ class GangScheduler:
         )
         self._preemptors |= {eviction.preemptor for eviction in plan.evictions}
         await self._preempt(plan.evictions, {name: item for name, (_, item) in gangs.items()})
+        without_devices |= await self._claim_store.write(claim_decisions)
+        for pod, _ in device_decisions.withdraw(plan, [g for g, _ in gangs.values()], without_devices):
+            self._assumed_nodes.pop(pod.metadata.uid, None)
+            self._changed.set()
         # Base gangs are bound first, so that a scaled gang never runs without its base gang (GS-03).
         scaled = {name for name, (g, _) in gangs.items() if g.base}
         for is_scaled in (False, True):

@@ -91,6 +91,16 @@ def _keys(constraint: GangTopology | None) -> tuple[str, str]:
     return (pack.required or "", pack.preferred or "") if pack else ("", "")
 
 
+def unbound_pods(pods: Iterable[Pod], scheduler_name: str, assumed_nodes: Collection[str]) -> set[str]:
+    """Return the pods with claims (by uid) that are for this scheduler and not bound. `assumed_nodes` holds pods whose
+    binding request has been sent."""
+    return {
+        pod.metadata.uid
+        for pod in pods
+        if pod.spec.resource_claims and pod.spec.scheduler_name == scheduler_name and not pod.spec.node_name
+    }.difference(assumed_nodes)
+
+
 def is_responsible(item: PodGang, scheduler_name: str) -> bool:
     """Return whether this scheduler is responsible for a gang: the gang names it or no scheduler, is not being deleted,
     and has been marked as initialized by the operator (GS-08)."""

@@ -12,6 +12,7 @@ from kube.informer import Informer, typed_decoder
 from kube.resource import NAMESPACES, Resource
 from reference_impl.runtime.waiting import passing
 from reference_impl.scheduler import storage
+from reference_impl.scheduler.devices.ledger import Ledger
 from reference_impl.scheduler.filters.cluster_state import ClusterState
 from reference_impl.scheduler.model import Namespace, Pod
 from reference_impl.scheduler.volume_decisions import Decision
@@ -53,9 +54,10 @@ class StateInformers:
             informer = self.informers[field] = Informer(client, resource, typed_decoder(form))
             informer.add_handler(lambda event_type, old, item: changed())
 
-    def state(self, pods: Iterable[Pod], assumed_nodes: Mapping[str, str]) -> ClusterState:
+    def state(self, pods: Iterable[Pod], assumed_nodes: Mapping[str, str], devices: Ledger) -> ClusterState:
         """Return the cluster state that the filters read. Its indexes are built when they are first used."""
-        return ClusterState(pods=pods, assumed_nodes=assumed_nodes, **self.informers)  # type: ignore[arg-type]
+        fields: dict[str, Any] = dict(self.informers)
+        return ClusterState(pods=pods, assumed_nodes=assumed_nodes, devices=devices, **fields)
 
     async def write_decision(self, decision: Decision) -> bool:
         """Write a decision about a claim, unless it has already been written. Return False if the write must be

@@ -104,7 +104,8 @@ class Stepwise:
             return node
         eligible = tuple(node in need.shape.slots for need in self._needs)
         domains = tuple(capacity.shared_domain(key, node) for key in sorted(capacity.keys))
-        return tuple(sorted(capacity.free[node].items())), eligible, domains
+        devices = capacity.state.devices.likeness(capacity.nodes[node])
+        return tuple(sorted(capacity.free[node].items())), eligible, domains, devices
 
     def _exceeds_room(self, n: int) -> bool:
         """Return whether there are more pods of a need than fit on its nodes, without regard to other needs."""

@@ -11,6 +11,7 @@ import pytest
 
 from reference_impl.scheduler.filters import node_ports, pod_topology_spread, taint_toleration, volume_zone
 from reference_impl.scheduler.filters.cluster_state import ClusterState
+from reference_impl.scheduler.filters.dynamic_resources import DynamicResources
 from reference_impl.scheduler.filters.feasibility import FILTERS
 from reference_impl.scheduler.filters.node_name import NodeName
 from reference_impl.scheduler.model import Pod
@@ -27,11 +28,12 @@ SCENE_STEP = 1 if THOROUGH else 5
 """One out of this many recorded scenes is compared."""
 CONSTRAINT = pod_topology_spread._Constraint
 DEFECTS: dict[str, tuple[Any, str, Any]] = {
-    # All filters except NodeName: kube-scheduler does not try pods whose spec already names a node.
+    # All filters except NodeName, because kube-scheduler does not try pods whose spec already names a node, and
+    # DynamicResources, whose answers are recorded apart (tests/reference/devices).
     **{
         filter_class.__name__: (filter_class, "refusal", lambda *_: "")
         for filter_class in FILTERS
-        if filter_class is not NodeName
+        if filter_class not in (NodeName, DynamicResources)
     },
     "resizes are ignored": (Pod, "usage", property(lambda pod: pod.requests)),
     "terminated pods hold resources": (Pod, "holds_resources", True),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from reference_impl.scheduler.devices.ledger import Ledger
 from reference_impl.scheduler.model import Namespace, Node, Pod
 from reference_impl.scheduler.storage import (
     CsiDriver,
@@ -38,6 +39,7 @@ class ClusterState:
     """Pods (by uid) whose binding request has been sent, with their node."""
     neighbors: Callable[[Pod], Iterable[tuple[Pod, Node]]] | None = None
     """Returns the pods on nodes that can affect the placement of a pod. None means that all pods can."""
+    devices: Ledger = field(default_factory=Ledger)
     assumed_claims: dict[tuple[str, str], list[AssumedClaim]] = field(default_factory=dict)
     """Unbound claims that are used by pods placed in this attempt, by namespace and name."""
 
@@ -79,6 +81,7 @@ class ClusterState:
 
     def place(self, pod: Pod, node: Node, delta: int) -> None:
         """Add `delta` pods like this one to a node, or remove them if `delta` is negative."""
+        self.devices.place(pod, node, delta)
         if not pod.host_ports and not pod.volumes:
             return
         used, node_pods = self.used_claims, self.pods_by_node[node.metadata.name]

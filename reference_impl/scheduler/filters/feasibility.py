@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reference_impl.scheduler.filters.cluster_state import ClusterState
+from reference_impl.scheduler.filters.dynamic_resources import DynamicResources
 from reference_impl.scheduler.filters.inter_pod_affinity import InterPodAffinity
 from reference_impl.scheduler.filters.node_affinity import NodeAffinity
 from reference_impl.scheduler.filters.node_name import NodeName
@@ -29,6 +30,7 @@ POD_FILTERS: tuple[type[Plugin], ...] = (
     VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
+    DynamicResources,
 )
 FILTERS: tuple[type[Plugin], ...] = (*NODE_FILTERS, NodePorts, NodeResourcesFit, *POD_FILTERS[1:])
 

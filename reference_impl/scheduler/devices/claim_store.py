@@ -1,0 +1,118 @@
+"""Watches of devices and claims, and the writes of claims."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from kube.client import Client
+from kube.errors import REQUEST_FAILED, ApiError
+from kube.informer import Informer, typed_decoder
+from kube.resource import PODS
+from reference_impl.scheduler.devices.decisions import ClaimDecision
+from reference_impl.scheduler.devices.inventory import Inventory
+from reference_impl.scheduler.devices.ledger import Ledger
+from reference_impl.scheduler.devices.objects import (
+    CLAIMS,
+    CLASSES,
+    FINALIZER,
+    SLICES,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
+from reference_impl.scheduler.model import Pod
+
+log = logging.getLogger(__name__)
+
+
+class ClaimStore:
+    """The informer caches of slices, classes and claims. Without `served`, the cluster does not have these resources,
+    and no claim exists."""
+
+    def __init__(self, client: Client, changed: Callable[[], None], *, served: bool) -> None:
+        self._client = client
+        self._inventory: Inventory | None = None
+        self._slices = Informer(client, SLICES, typed_decoder(ResourceSlice))
+        self._classes = Informer(client, CLASSES, typed_decoder(DeviceClass))
+        self._claims = Informer(client, CLAIMS, typed_decoder(ResourceClaim))
+        self.informers: list[Informer[Any]] = [self._slices, self._classes, self._claims] if served else []
+
+        def on_devices(event_type: str, old: Any, item: Any) -> None:
+            self._inventory = None
+            changed()
+
+        self._slices.add_handler(on_devices)
+        self._classes.add_handler(on_devices)
+        self._claims.add_handler(lambda event_type, old, item: changed())
+
+    def ledger(self) -> Ledger:
+        """Return the devices and claims for a scheduling cycle."""
+        if self._inventory is None:
+            self._inventory = Inventory(self._slices, self._classes)
+        return Ledger(self._inventory, self._claims)
+
+    async def deallocate_unused(self, unbound: Callable[[], Collection[str]]) -> None:
+        """Deallocate the claims that are reserved only for pods that are not bound. `unbound` returns these pods, by
+        uid.
+
+        A scheduler that ends before it has bound all pods of a gang leaves such claims, and so does a rejected binding.
+        """
+        reserved = [claim for claim in self._claims if claim.status.allocation and claim.status.reserved_for]
+        if reserved:
+            pods = set(unbound())
+            await asyncio.gather(*(self._deallocate(claim) for claim in reserved if claim.consumers <= pods))
+
+    async def _deallocate(self, claim: ResourceClaim) -> None:
+        meta = claim.metadata
+        body = {
+            "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
+            "status": {"allocation": None, "reservedFor": None},
+        }
+        try:
+            for consumer in claim.status.reserved_for:  # the caches may not show a binding yet
+                pod = await self._client.get_or_none(PODS, meta.namespace, consumer.name)
+                if pod is not None and typed_decoder(Pod)(pod).spec.node_name:
+                    return
+            answer = await self._client.patch(CLAIMS, *meta.key, body, subresource="status")
+        except REQUEST_FAILED as error:
+            log.info("cannot deallocate claim %s/%s: %s", *meta.key, error or repr(error))
+        else:
+            self._claims.observe(self._claims.decode(answer))
+
+    async def write(self, decisions: Iterable[ClaimDecision]) -> set[str]:
+        """Write the allocations and reservations of claims. Return the pods (by uid) that must not be bound because a
+        claim of theirs could not be written."""
+        order = list(decisions)
+        outcomes = await asyncio.gather(*(self._write(decision) for decision in order))
+        failed = (decision for decision, written in zip(order, outcomes, strict=True) if not written)
+        return {pod.metadata.uid for decision in failed for pod in decision.pods}
+
+    async def _write(self, decision: ClaimDecision) -> bool:
+        claim, inventory = decision.claim, self._inventory
+        assert inventory is not None
+        try:
+            if decision.results is not None and FINALIZER not in (claim.metadata.finalizers or ()):
+                finalizers = [*(claim.metadata.finalizers or ()), FINALIZER]
+                claim = await self._patch(claim, {"finalizers": finalizers})
+            await self._patch(claim, {}, decision.status(inventory))
+        except REQUEST_FAILED as error:
+            if not isinstance(error, ApiError) or not (error.conflict or error.not_found):
+                log.warning("cannot allocate claim %s/%s: %s", *claim.metadata.key, error or repr(error))
+            return False
+        return True
+
+    async def _patch(
+        self, claim: ResourceClaim, metadata: dict[str, Any], status: dict[str, Any] | None = None
+    ) -> ResourceClaim:
+        meta = claim.metadata
+        body: dict[str, Any] = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version, **metadata}}
+        if status is None:
+            answer = await self._client.patch(CLAIMS, *meta.key, body)
+        else:
+            answer = await self._client.patch(CLAIMS, *meta.key, {**body, "status": status}, subresource="status")
+        written = self._claims.decode(answer)
+        self._claims.observe(written)
+        return written
