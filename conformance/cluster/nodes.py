@@ -25,6 +25,7 @@ from kube.client import Client
 from kube.errors import ApiError
 from kube.resource import NODES
 
+GPU = "nvidia.com/gpu"
 POOL = "conformance.grove.io/pool"
 PROFILE = "conformance.grove.io/profile"
 ZONE, BLOCK, RACK = "topology.kubernetes.io/zone", "kubernetes.io/block", "kubernetes.io/rack"
@@ -70,7 +71,7 @@ class NodeProfile:
     @property
     def gpus(self) -> int:
         """Return the number of a node's GPUs that pods can request."""
-        return int(self.allocatable.get("nvidia.com/gpu", "0"))
+        return int(self.allocatable.get(GPU, "0"))
 
 
 def profile_names() -> list[str]:

@@ -12,8 +12,6 @@ from conformance.grove import pods as pod_facts
 from conformance.grove import quantities
 from conformance.grove.fields import Document, condition, items, label, name, terminating, text
 
-GPU = "nvidia.com/gpu"
-
 
 @dataclass
 class Amount:

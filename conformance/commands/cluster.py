@@ -12,7 +12,7 @@ from rich.table import Table
 
 from conformance import documents
 from conformance.cluster import assets as programs
-from conformance.cluster import fleets, pins, pod_behaviors, policies, progress
+from conformance.cluster import fleets, gpu_devices, pins, pod_behaviors, policies, progress
 from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.ports import Port, is_free
 from conformance.cluster.prune import prune as prune_state
@@ -45,6 +45,7 @@ def up(
     ] = None,
     level: cluster_nodes.Level = None,
     pool: cluster_nodes.Pool = "",
+    gpus: cluster_nodes.Gpus = "extended",
     apiserver_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the API server; 0 chooses a free one.")
     ] = 0,
@@ -124,7 +125,7 @@ def up(
             deployment.enforce(cluster, settings.policies, report)
             if manifests:
                 report(f"cluster {name}", f"making {len(manifests)} node{'s' * (len(manifests) > 1)}")
-                cluster_nodes.create(cluster, manifests)
+                cluster_nodes.create(cluster, gpu_devices.offered(manifests, gpus))
             if descriptors:
                 deployment.start(cluster, *descriptors, report)
             for entry in chosen:

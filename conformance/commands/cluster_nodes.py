@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from conformance.cluster import fleets, nodes
+from conformance.cluster import fleets, gpu_devices, nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.commands import output
 from conformance.commands.named_cluster import Required, call_api, started
@@ -21,6 +21,10 @@ Level = Annotated[
     typer.Option(metavar="LEVEL=KEY", help="Use KEY as the node label for LEVEL (zone, block or rack) (repeatable)."),
 ]
 Pool = Annotated[str, typer.Option(help="Node pool, as a label and a taint of its nodes.")]
+Gpus = Annotated[
+    gpu_devices.Form,
+    typer.Option(help="Offer GPUs as the resource nvidia.com/gpu, or as devices of ResourceSlices."),
+]
 _ARGUMENT = "NODES"
 
 
@@ -30,6 +34,7 @@ def add(
     texts: Annotated[list[str], typer.Argument(metavar="PROFILE:COUNT…", help=f"Nodes, {fleets.EXAMPLES}.")],
     level: Level = None,
     pool: Pool = "",
+    gpus: Gpus = "extended",
 ) -> None:
     """Add nodes, and wait until they are Ready. New nodes get the first free names. Racks and blocks are added as new
     ones."""
@@ -41,7 +46,7 @@ def add(
         for text in texts:
             batch = fleets.requested(text, pool, keys, used_names=used_names, location=_ARGUMENT)
             used_names |= {manifest["metadata"]["name"] for manifest in batch}
-            added += batch
+            added += gpu_devices.offered(batch, gpus)
         await nodes.add(client, added, location=_ARGUMENT)
         return [manifest["metadata"]["name"] for manifest in added]
 

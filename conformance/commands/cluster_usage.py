@@ -16,7 +16,8 @@ from rich.table import Column, Table
 from conformance import documents
 from conformance.cluster import process_usage
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.usage import GPU, Amount, ProfileUsage, Usage, usage
+from conformance.cluster.nodes import GPU
+from conformance.cluster.usage import Amount, ProfileUsage, Usage, usage
 from conformance.commands import output
 from conformance.commands.named_cluster import READY, Name, Required, call_api, dead_role, started
 from conformance.errors import Exit, UsageError

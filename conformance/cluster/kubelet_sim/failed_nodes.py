@@ -22,8 +22,8 @@ class FailedNodes:
     def __init__(self, client: Client, pods: Informer[SimulatedPod]) -> None:
         """Must be called before `pods` runs."""
         self._client, self._pods = client, pods
-        self._nodes = Informer(client, NODES, typed_decoder(SimulatedNode))
-        self._nodes.add_handler(self._on_node)
+        self.nodes = Informer(client, NODES, typed_decoder(SimulatedNode))
+        self.nodes.add_handler(self._on_node)
         self._queue: WorkQueue[str] = WorkQueue()
         pods.add_handler(self._on_pod)
         pods.add_index(_MARKED, lambda pod: [pod.spec.node_name] if pod.lost else [])
@@ -31,7 +31,7 @@ class FailedNodes:
     async def run(self) -> None:
         """Simulate node failures until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._nodes.run())
+            group.create_task(self.nodes.run())
             group.create_task(work(self._queue, self._write, 1))
 
     def _on_node(self, kind: str, old: SimulatedNode | None, node: SimulatedNode) -> None:
@@ -40,12 +40,12 @@ class FailedNodes:
             self._queue.add(name)
 
     def _on_pod(self, kind: str, old: SimulatedPod | None, pod: SimulatedPod) -> None:
-        node = self._nodes.get("", pod.spec.node_name)
+        node = self.nodes.get("", pod.spec.node_name)
         if kind != "DELETED" and node is not None and (pod.lost != node.lost or (node.lost and pod.ready)):
             self._queue.add(pod.spec.node_name)
 
     async def _write(self, name: str) -> float | None:
-        node = self._nodes.get("", name)
+        node = self.nodes.get("", name)
         if node is None:
             return None
         pods = [pod for pod in self._pods if pod.spec.node_name == name]
@@ -53,5 +53,5 @@ class FailedNodes:
         await asyncio.gather(*(status.change(self._client, self._pods, pod, change) for pod, change in changes))
         change = node_failure.node_patch(node, status.now())
         if change is not None:  # last, because clients that see it rely on the statuses of the pods
-            await status.change(self._client, self._nodes, node, change)
+            await status.change(self._client, self.nodes, node, change)
         return None

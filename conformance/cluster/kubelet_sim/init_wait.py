@@ -48,7 +48,9 @@ class Condition(msgspec.Struct, gc=False):
 class PodSpec(msgspec.Struct, rename="camel"):
     """The fields of a pod's spec that this module reads."""
 
+    containers: list[Container] = []
     init_containers: list[Container] | None = None
+    resource_claims: list[dict[str, Any]] | None = None
     restart_policy: str = "Always"
     node_name: str = ""
 
@@ -59,6 +61,9 @@ class PodStatus(msgspec.Struct, rename="camel"):
     phase: str = ""
     conditions: list[Condition] | None = None
     init_container_statuses: list[dict[str, Any]] | None = None
+    container_statuses: list[dict[str, Any]] | None = None
+    resource_claim_statuses: list[dict[str, Any]] | None = None
+    extended_resource_claim_status: dict[str, Any] | None = None
 
 
 class SimulatedPod(msgspec.Struct):
@@ -94,6 +99,18 @@ class SimulatedPod(msgspec.Struct):
         pod-starts)."""
         return (
             self._condition("Initialized") == "False"
+            and self.status.phase == "Pending"
+            and self.metadata.deletion_timestamp is None
+            and HOLD not in (self.metadata.annotations or {})
+            and not self.lost
+        )
+
+    @property
+    def waits_for_claims(self) -> bool:
+        """Return whether the pod's containers have not started because the pod has ResourceClaims."""
+        return (
+            bool(self.spec.resource_claims or self.status.extended_resource_claim_status)
+            and self._condition("PodReadyToStartContainers") != "True"
             and self.status.phase == "Pending"
             and self.metadata.deletion_timestamp is None
             and HOLD not in (self.metadata.annotations or {})

@@ -3,9 +3,10 @@ object.
 
 It watches the pods on nodes and ends the init containers that wait for other pods, by the rules in `init_wait`: the
 stage pod-starts holds such a pod back until its status says Initialized, which this process writes. It also makes nodes
-fail (`failed_nodes`). Other pods and nodes cost it only a comparison, and cost the API server nothing. On clusters of
-the suite, it also creates the volumes of claims (`addons.provisioner`), serves metrics if the cluster has them
-(`addons.metrics`), and creates the objects of policies in each namespace (`addons.namespace_objects`).
+fail (`failed_nodes`), starts the containers of pods with ResourceClaims (`prepared_claims`), and publishes the devices
+of nodes (`device_publisher`). Other pods and nodes cost it only a comparison, and cost the API server nothing. On
+clusters of the suite, it also creates the volumes of claims (`addons.provisioner`), serves metrics if the cluster has
+them (`addons.metrics`), and creates the objects of policies in each namespace (`addons.namespace_objects`).
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from conformance.cluster import users
 from conformance.cluster.addons.namespace_objects import NamespaceObjects
 from conformance.cluster.addons.provisioner import Provisioner
 from conformance.cluster.kubelet_sim import init_wait, status
+from conformance.cluster.kubelet_sim.device_publisher import DevicePublisher
 from conformance.cluster.kubelet_sim.failed_nodes import FailedNodes
 from conformance.cluster.kubelet_sim.init_wait import SimulatedPod
+from conformance.cluster.kubelet_sim.prepared_claims import PreparedClaims
 from grove_conformance import start
 from kube import config
 from kube.client import Client
@@ -118,6 +121,8 @@ async def run(client: Client, *, of_suite: bool, objects: Sequence[Mapping[str, 
     readiness = GangReadiness(queue.add)
     pods.add_handler(readiness.see)
     failed_nodes = FailedNodes(client, pods)
+    prepared_claims = PreparedClaims(client, pods)
+    devices = DevicePublisher(client, failed_nodes.nodes)
 
     async def write(key: Key) -> float | None:
         pod = pods.get(*key)
@@ -133,6 +138,8 @@ async def run(client: Client, *, of_suite: bool, objects: Sequence[Mapping[str, 
         await pods.wait_until_synced()
         group.create_task(work(queue, write, _WRITERS))
         group.create_task(failed_nodes.run())
+        group.create_task(prepared_claims.run())
+        group.create_task(devices.run())
         if of_suite:
             group.create_task(Provisioner(client).run())
         if objects:

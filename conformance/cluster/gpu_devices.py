@@ -1,0 +1,119 @@
+"""GPUs as devices of Dynamic Resource Allocation: the annotation of a node that has them, and the ResourceSlices and
+DeviceClasses that the driver for NVIDIA GPUs publishes (DRA-20, DRA-21). Pure functions.
+
+The labels of a node describe its GPUs, as those of GPU feature discovery do. A node offers its GPUs either as an
+extended resource or as devices, never as both.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import yaml
+
+from conformance.cluster.nodes import GPU, PROFILE, Manifest
+from conformance.data import folder
+
+Form = Literal["extended", "devices"]
+"""How nodes offer their GPUs: as the extended resource nvidia.com/gpu, or as devices."""
+
+DRIVER = "gpu.nvidia.com"
+DEVICES = "conformance.grove.io/gpu-devices"
+"""The annotation of a node whose GPUs are devices: a JSON object with the fields of `Gpus`."""
+DRIVER_VERSION, CUDA_VERSION = "580.95.5", "13.0.0"
+"""The versions that all devices report."""
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """The GPUs of a node. `memory` is a quantity, and `per_root` the number of GPUs that share a PCIe root."""
+
+    count: int
+    product: str
+    architecture: str
+    compute_capability: str
+    memory: str
+    per_root: int = 1
+
+
+def as_devices(node: Manifest, per_root: int = 1) -> Manifest:
+    """Return a node that offers its GPUs as devices instead of as an extended resource. A node without GPUs is returned
+    unchanged."""
+    count = int(node["status"]["allocatable"].get(GPU, "0"))
+    if not count:
+        return node
+    labels = node["metadata"]["labels"]
+    gpus = Gpus(
+        count,
+        labels.get("nvidia.com/gpu.product", labels[PROFILE]),
+        labels.get("nvidia.com/gpu.family", "unknown").capitalize(),
+        f"{labels.get('nvidia.com/gpu.compute.major', '0')}.{labels.get('nvidia.com/gpu.compute.minor', '0')}.0",
+        f"{labels.get('nvidia.com/gpu.memory', '0')}Mi",
+        per_root,
+    )
+    changed = copy.deepcopy(node)
+    changed["metadata"]["annotations"][DEVICES] = json.dumps(vars(gpus))
+    for amounts in (changed["status"]["capacity"], changed["status"]["allocatable"]):
+        amounts.pop(GPU, None)
+    return changed
+
+
+def offered(nodes: Iterable[Manifest], form: Form) -> list[Manifest]:
+    """Return nodes that offer their GPUs in the given form."""
+    return [as_devices(node) if form == "devices" else node for node in nodes]
+
+
+def gpus_of(annotations: Mapping[str, str] | None) -> Gpus | None:
+    """Return the GPUs that a node offers as devices; None if there are none, or if the annotation is malformed."""
+    try:
+        return Gpus(**json.loads((annotations or {})[DEVICES]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def slice_name(node: str) -> str:
+    """Return the name of the ResourceSlice of a node."""
+    return f"{node}-{DRIVER}"
+
+
+def slice_manifest(node: str, uid: str, gpus: Gpus) -> Manifest:
+    """Return the ResourceSlice with the GPUs of a node. The node owns it, so that it is deleted with the node."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": True}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": slice_name(node), "ownerReferences": [owner]},
+        "spec": {
+            "driver": DRIVER,
+            "nodeName": node,
+            "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+            "devices": [_device(node, index, gpus) for index in range(gpus.count)],
+        },
+    }
+
+
+def _device(node: str, index: int, gpus: Gpus) -> dict[str, Any]:
+    root = index // gpus.per_root
+    attributes: dict[str, dict[str, Any]] = {
+        "type": {"string": "gpu"},
+        "uuid": {"string": f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{index}.{node}')}"},
+        "productName": {"string": gpus.product},
+        "brand": {"string": "Nvidia"},
+        "architecture": {"string": gpus.architecture},
+        "cudaComputeCapability": {"version": gpus.compute_capability},
+        "cudaDriverVersion": {"version": CUDA_VERSION},
+        "driverVersion": {"version": DRIVER_VERSION},
+        "resource.kubernetes.io/pcieRoot": {"string": f"pci0000:{root:02x}"},
+        "resource.kubernetes.io/pciBusID": {"string": f"0000:{root:02x}:{index % gpus.per_root:02x}.0"},
+    }
+    return {"name": f"gpu-{index}", "attributes": attributes, "capacity": {"memory": {"value": gpus.memory}}}
+
+
+def class_manifests() -> Sequence[Manifest]:
+    """Return the DeviceClasses of the drivers for NVIDIA GPUs and ComputeDomains (DRA-21)."""
+    return list(yaml.safe_load_all((folder("kwok-profiles") / "device-classes.yaml").read_text("utf-8")))

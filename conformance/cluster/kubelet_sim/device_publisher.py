@@ -1,0 +1,89 @@
+"""Publishes the devices of nodes, as the driver for NVIDIA GPUs does on each node: a ResourceSlice for a node whose
+GPUs are devices, and the DeviceClasses once there is such a node. Part of the process `startup-order`.
+
+The garbage collector deletes the slice of a deleted node. A slice that was deleted or changed is written again. On a
+cluster without such nodes, the publisher sends no request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from conformance.cluster import gpu_devices
+from kube.client import Client
+from kube.errors import ApiError
+from kube.informer import Informer, typed_decoder
+from kube.objects import ObjectMeta
+from kube.resource import Resource
+from kube.workqueue import WorkQueue, work
+
+SLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False)
+CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
+_WRITERS = 8
+
+
+class PublishedSlice(msgspec.Struct):
+    """A ResourceSlice. `spec` is compared with the one that the node should have."""
+
+    metadata: ObjectMeta
+    spec: dict[str, Any] = {}
+
+
+class DevicePublisher:
+    """The slices of nodes whose GPUs are devices. `nodes` may hold any model of nodes."""
+
+    def __init__(self, client: Client, nodes: Informer[Any]) -> None:
+        """Must be called before `nodes` runs."""
+        self._client, self._nodes = client, nodes
+        self._slices = Informer(
+            client, SLICES, typed_decoder(PublishedSlice), field_selector=f"spec.driver={gpu_devices.DRIVER}"
+        )
+        self._slices.add_handler(self._on_slice)
+        self._queue: WorkQueue[str] = WorkQueue()
+        self._needed = asyncio.Event()
+        nodes.add_handler(self._on_node)
+
+    async def run(self) -> None:
+        """Publish devices until cancelled."""
+        await self._needed.wait()
+        for manifest in gpu_devices.class_manifests():
+            try:
+                await self._client.create(CLASSES, manifest)
+            except ApiError as error:
+                if not error.already_exists:
+                    raise
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._slices.run())
+            await self._slices.wait_until_synced()
+            group.create_task(work(self._queue, self._publish, _WRITERS))
+
+    def _on_node(self, kind: str, old: Any, node: Any) -> None:
+        if kind != "DELETED" and gpu_devices.gpus_of(node.metadata.annotations) is not None:
+            self._needed.set()
+            self._queue.add(node.metadata.name)
+
+    def _on_slice(self, kind: str, old: PublishedSlice | None, item: PublishedSlice) -> None:
+        node = item.spec.get("nodeName", "")
+        if item.metadata.name == gpu_devices.slice_name(node):
+            self._queue.add(node)
+
+    async def _publish(self, name: str) -> float | None:
+        node = self._nodes.get("", name)
+        gpus = gpu_devices.gpus_of(node.metadata.annotations) if node is not None else None
+        if node is None or gpus is None or node.metadata.deletion_timestamp is not None:
+            return None
+        manifest = gpu_devices.slice_manifest(name, node.metadata.uid, gpus)
+        stored = self._slices.get("", manifest["metadata"]["name"])
+        if stored is None:
+            answer = await self._client.create(SLICES, manifest)
+        elif stored.spec != manifest["spec"]:
+            version = stored.metadata.resource_version
+            change = {"metadata": {"resourceVersion": version}, "spec": manifest["spec"]}
+            answer = await self._client.patch(SLICES, None, stored.metadata.name, change)
+        else:
+            return None
+        self._slices.observe(self._slices.decode(answer))
+        return None
