@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from conformance.errors import HarnessError, SupervisorLost
@@ -39,6 +40,15 @@ class ProcessFailure:
 
     def __str__(self) -> str:
         return f"{self.implementation}: the {subject(self.role, self.process)} {self.ended}; {self.tail}"
+
+
+def require_not_killed(failures: Iterable[object], begin: float) -> None:
+    """Raise HarnessError if the only process so far that was ended by SIGKILL has ended since `begin`: the kernel or
+    another program sends this signal, no program ends itself with it by mistake. From the second time on, the
+    implementation is at fault, so that it cannot prevent a verdict this way."""
+    killed = [death for death in failures if isinstance(death, ProcessFailure) and death.ended.code == -signal.SIGKILL]
+    if len(killed) == 1 and killed[0].ended.at >= begin:
+        raise HarnessError(str(killed[0]), hint="run it again; has the machine run out of memory?")
 
 
 class NotStarted(HarnessError):

@@ -138,7 +138,7 @@ def test_what_is_too_late_ends_the_run_without_a_verdict(
     environment._settings = RunSettings(run="r", directory="", implementation="x")
     environment._watcher = Watcher([])
     judged = SimpleNamespace(name="mine", roles=frozenset({Role.OPERATOR}))
-    driver = SimpleNamespace(descriptor=judged, start=start, logs=dict)
+    driver = SimpleNamespace(descriptor=judged, start=start, logs=dict, failures=tuple)
     environment.driver = driver  # type: ignore[assignment]
     with pytest.raises(raised, match=words):
         environment._restart_processes()

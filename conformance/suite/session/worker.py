@@ -33,7 +33,7 @@ from conformance.grove import refusals
 from conformance.history import redaction
 from conformance.history.query import History
 from conformance.history.recorder import Recorder
-from conformance.implementation import deployment, discovery, loading, scheduler_names, succession
+from conformance.implementation import deployment, discovery, loading, role_process, scheduler_names, succession
 from conformance.implementation.descriptor import Descriptor, Process
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.implementation.process import answers
@@ -284,10 +284,13 @@ class ClusterEnvironment:
         self._stack.callback(watcher.stop)
 
     def _require_healthy(self, begin: float, thoroughly: bool) -> None:
-        """Raise HarnessError if the cluster or the suite itself did not work at some time since `start`."""
+        """Raise HarnessError if the cluster or the suite itself did not work at some time since `begin`, or if another
+        program has killed a process of the implementation."""
         outages_since = self._watcher.settled if thoroughly else self._watcher.overlapping
         if outages := outages_since(begin):
             raise HarnessError(f"the cluster is not well: {outages[0]}")
+        if thoroughly:
+            role_process.require_not_killed(self.driver.failures(), begin)
 
     def _lasting_outage(self) -> Outage | None:
         """Return the outage that has not ended in time, which means that the cluster is broken; None if there is
