@@ -20,7 +20,7 @@ from conformance.history import redaction, storage
 from conformance.history.recorder import Recorder, Watched
 from conformance.invariants import placements
 from conformance.invariants.placements import Fate, GangState, Placements
-from conformance.invariants.settled_gangs import SETTLED
+from conformance.invariants.settled_gangs import SETTLED_SECONDS
 from kube import config
 from kube.client import Client
 from kube.errors import ApiError
@@ -111,8 +111,8 @@ def _write(recording: storage.Recording, recorder: Recorder, written: int) -> in
 def judge(
     history: Annotated[Path, typer.Argument(metavar="HISTORY", help="A recording, or history.jsonl.gz of a bundle.")],
     settle: Annotated[
-        float, typer.Option(min=SETTLED, help="Seconds that the scheduler may take to go on with a gang.")
-    ] = SETTLED,
+        float, typer.Option(min=SETTLED_SECONDS, help="Seconds that the scheduler may take to go on with a gang.")
+    ] = SETTLED_SECONDS,
     output: Annotated[Path | None, typer.Option("--json", help="Write the result to this file, too.")] = None,
 ) -> int:
     """Judge a recorded history: torn gangs, scaled gangs before their base gangs, required domains, overcommitted
@@ -131,7 +131,7 @@ def judge(
             output.write_bytes(orjson.dumps(document(judgement, now), option=orjson.OPT_INDENT_2) + b"\n")
     if not any(fate.state is not GangState.OLDER for fate in judgement.fates):
         raise UsageError("has no gang to judge", where=str(history), hint="record while gangs are created")
-    if judgement.broken:
+    if judgement.broken_rules:
         return Exit.NOT_CONFORMANT
     return Exit.PARTIAL if _fates_in(judgement, GangState.TORN) else Exit.CONFORMANT
 
@@ -143,11 +143,13 @@ def describe(judgement: Placements, now: float) -> list[str]:
     parts = ", ".join(f"{counts[state]} {state}" for state in GangState if counts[state]) or "none"
     lines = [f"{len(judgement.fates)} gangs in {spaces} namespaces, {now:.0f} s: {parts}"]
     lines += [f"  torn: {fate.namespace}/{fate.gang}: {fate.missing}" for fate in _fates_in(judgement, GangState.TORN)]
-    if slow := [fate for fate in judgement.fates if fate.binding is not None]:
-        slowest = max(slow, key=lambda fate: fate.binding or 0.0)
-        lines.append(f"  longest from the first bound pod to admission: {slowest.binding:.1f} s, {slowest.gang}")
+    if slow := [fate for fate in judgement.fates if fate.binding_seconds is not None]:
+        slowest = max(slow, key=lambda fate: fate.binding_seconds or 0.0)
+        lines.append(
+            f"  longest from the first bound pod to admission: {slowest.binding_seconds:.1f} s, {slowest.gang}"
+        )
     for rule in sorted({(result.id, result.statement) for _, result in judgement.results}):
-        broken = [(space, result) for space, result in judgement.broken if result.id == rule[0]]
+        broken = [(space, result) for space, result in judgement.broken_rules if result.id == rule[0]]
         is_judged = any(result.holds for _, result in judgement.results if result.id == rule[0])
         state_word = "broken" if broken else "holds" if is_judged else "not judged"
         lines.append(f"{rule[0]} {state_word}: {rule[1]}")

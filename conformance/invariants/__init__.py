@@ -40,7 +40,7 @@ from conformance.invariants.status_at_rest import NoStatusWritesAtRest
 from conformance.invariants.transition_times import TransitionTimes
 from conformance.invariants.update_counters import UpdateCounters
 
-RELEVANT = frozenset(
+RELEVANT_RESOURCES = frozenset(
     {"pods", "podgangs", "podgangmaps", "podcliques", "podcliquescalinggroups", "podcliquesets", "nodes"}
 )
 
@@ -88,26 +88,30 @@ def timed() -> frozenset[str]:
 
 def judge(
     history: History,
-    only: Sequence[str] = (),
+    rule_ids: Sequence[str] = (),
     settle: float = 0,
     foreign_spans: Sequence[tuple[int, int | None]] = (),
 ) -> list[RuleResult]:
-    """Return the results of all rules, or of those in `only`, sorted by id. For `settle`, see `rules`; `foreign_spans`
-    are the spans, by record numbers, in which an operator other than the judged one ran. Raises HarnessError if a
-    stream lags."""
-    chosen_rules = [rule for rule in rules(history.unrest, settle, history.origins) if not only or rule.id in only]
+    """Return the results of all rules, or of the rules in `rule_ids`, sorted by id. For `settle`, see `rules`;
+    `foreign_spans` are the spans, by record numbers, in which an operator other than the judged one ran. Raises
+    HarnessError if a stream lags."""
+    chosen_rules = [
+        rule for rule in rules(history.unrest, settle, history.origins) if not rule_ids or rule.id in rule_ids
+    ]
     by_hand = history.origins.by_hand
-    records = [record for record in history.records() if record.resource in RELEVANT and record.uid not in by_hand]
-    ordered = server_order(membership.whole(records, foreign_spans))
+    records = [
+        record for record in history.records() if record.resource in RELEVANT_RESOURCES and record.uid not in by_hand
+    ]
+    ordered = server_order(membership.with_complete_labels(records, foreign_spans))
     if ordered is None:
         reason = "the resource versions of this cluster's resources don't compare"
         return [RuleResult(rule.id, rule.statement, None, reason) for rule in chosen_rules]
     gangs = Gangs()
     for record in ordered:
-        muted = any(start < record.seq and (until is None or record.seq <= until) for start, until in foreign_spans)
+        is_muted = any(start < record.seq and (until is None or record.seq <= until) for start, until in foreign_spans)
         for rule in chosen_rules:
-            rule.muted = muted and not rule.of_scheduler
-            rule.see(record, gangs)
+            rule.is_muted = is_muted and not rule.of_scheduler
+            rule.observe(record, gangs)
         gangs.apply(record)
     now = history.now()
     return sorted((rule.result(gangs, now) for rule in chosen_rules), key=lambda verdict: verdict.id)

@@ -8,7 +8,7 @@ from conformance.grove import labels
 from conformance.grove.fields import label
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
-from conformance.invariants.base_bound_first import Bases
+from conformance.invariants.base_bound_first import BaseGangs
 from conformance.invariants.gates import STALE, Gates
 from conformance.invariants.invariant import Invariant
 from conformance.invariants.strategies import CoherentSets
@@ -28,37 +28,37 @@ class BaseGangFirst(Invariant):
     def __init__(self) -> None:
         super().__init__()
         self._gates = Gates()
-        self._judged = 0
-        self._admitted: dict[str, float] = {}
+        self._judged_count = 0
+        self._admitted_until: dict[str, float] = {}
         """Gang that was admitted → the time at which it was deleted, which is infinite while the gang exists."""
-        self._bases = Bases()
+        self._bases = BaseGangs()
         self._coherent = CoherentSets()
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge pods of scaled gangs that lose their gate."""
         self._confirm(record)
-        self._coherent.see(record)
-        self._note_admission(record, gangs)
-        self._bases.see(record)
-        gated = self._gates.opened(record)
-        base = self._bases.of(record.object) if gated is not None else ""
-        if gated is None or not base or self._coherent.include(record.object):
+        self._coherent.observe(record)
+        self._track_admission(record, gangs)
+        self._bases.observe(record)
+        last_gated = self._gates.last_gated_record(record)
+        base = self._bases.base_gang_of(record.object) if last_gated is not None else ""
+        if last_gated is None or not base or self._coherent.include(record.object):
             return
-        self._judged += 1
+        self._judged_count += 1
         gang = gangs[base]
-        if not gang.admitted and record.at - self._admitted.get(base, -math.inf) > STALE:
+        if not gang.admitted and record.at - self._admitted_until.get(base, -math.inf) > STALE:
             reason = f"scaled pod {record.name} was ungated while in its base gang {base} {gang.missing()}"
-            self._suspect(base, reason, *([record] if gated is record else [gated, record]))
+            self._suspect(base, reason, *([record] if last_gated is record else [last_gated, record]))
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
-        return "" if self._judged else "no pod of a scaled gang was ungated"
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
+        return "" if self._judged_count else "no pod of a scaled gang was ungated"
 
-    def _note_admission(self, record: Record, gangs: Gangs) -> None:
+    def _track_admission(self, record: Record, gangs: Gangs) -> None:
         """Track which gangs have ever been admitted. A base gang that later loses pods still counts as scheduled."""
         name = record.name if record.resource == "podgangs" else label(record.object, labels.GANG)
         if record.resource not in ("pods", "podgangs") or not name:
             return
         if gangs[name].admitted:
-            self._admitted[name] = math.inf
-        if record.resource == "podgangs" and record.kind == DELETED and name in self._admitted:
-            self._admitted[name] = record.at
+            self._admitted_until[name] = math.inf
+        if record.resource == "podgangs" and record.kind == DELETED and name in self._admitted_until:
+            self._admitted_until[name] = record.at

@@ -12,7 +12,7 @@ from conformance.invariants.creations import STALE
 from conformance.invariants.invariant import Invariant
 
 
-class AtBinding(Invariant):
+class BindingRule(Invariant):
     """A rule about a newly bound pod and each pod that is already bound. A pod that was created with a nodeName is not
     a violation itself. Bindings that another scheduler made in the last `STALE` seconds are ignored, because a
     scheduler may not know them yet."""
@@ -22,31 +22,31 @@ class AtBinding(Invariant):
 
     def __init__(self) -> None:
         super().__init__()
-        self._bound: dict[str, Record] = {}
+        self._bound_pods: dict[str, Record] = {}
         self._bound_at: dict[str, float] = {}
         """Pod → the time at which it was bound."""
-        self._demanding: dict[str, Record] = {}
+        self._demanding_pods: dict[str, Record] = {}
         """The bound pods that the rule concerns; in most histories there are none."""
         self._nodes: dict[str, Document] = {}
         self._judged = False
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Track nodes and bound pods, and judge bindings."""
         if record.resource == "nodes":
             self._nodes[record.name] = record.object
         if record.resource != "pods":
             return
-        previous = self._bound.pop(record.uid, None)
-        self._demanding.pop(record.uid, None)
+        previous = self._bound_pods.pop(record.uid, None)
+        self._demanding_pods.pop(record.uid, None)
         if record.kind == DELETED or not pods.is_bound(record.object) or pods.has_ended(record.object):
             return
-        demands = self.concerns(record.object)
+        is_demanding = self.concerns(record.object)
         if previous is None and record.kind != ADDED and not record.listed:
-            self._judge(record, self._bound.values() if demands else self._demanding.values())
-        self._bound[record.uid] = record
+            self._judge(record, self._bound_pods.values() if is_demanding else self._demanding_pods.values())
+        self._bound_pods[record.uid] = record
         self._bound_at.setdefault(record.uid, record.at)
-        if demands:
-            self._demanding[record.uid] = record
+        if is_demanding:
+            self._demanding_pods[record.uid] = record
 
     def _judge(self, record: Record, candidates: Iterable[Record]) -> None:
         for other in candidates:
@@ -55,7 +55,7 @@ class AtBinding(Invariant):
                 continue
             self._judged = True
             if conflict := self.conflict(record.object, other.object, self._nodes):
-                self._violate(f"pod {record.name} was bound although {other.name} {conflict}", record)
+                self._report_violation(f"pod {record.name} was bound although {other.name} {conflict}", record)
 
     def concerns(self, pod: Document) -> bool:
         """Return whether the pod makes a demand that the rule is about."""
@@ -65,5 +65,5 @@ class AtBinding(Invariant):
         """Return the reason why the pod must not be bound alongside the other pod; empty if there is none."""
         raise NotImplementedError
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no pod was bound that demands it beside another one"

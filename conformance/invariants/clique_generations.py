@@ -23,34 +23,34 @@ class OneGenerationBound(Invariant):
     def __init__(self) -> None:
         super().__init__()
         self._owners = PodOwners()
-        self._bound: defaultdict[str, dict[str, tuple[Record, str]]] = defaultdict(dict)
+        self._bound_pods: defaultdict[str, dict[str, tuple[Record, str]]] = defaultdict(dict)
         """Clique → its bound pods by UID, each with the UID of the PodClique that it belongs to."""
-        self._clique: dict[str, str] = {}
+        self._clique_by_pod: dict[str, str] = {}
         """UID of a bound pod → its clique."""
-        self._first: dict[str, str] = {}
+        self._first_owner: dict[str, str] = {}
         """Clique → UID of the first PodClique of that name that had a bound pod."""
         self._judged = False
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge a record."""
-        self._owners.see(record)
+        self._owners.observe(record)
         if record.resource != "pods":
             return
-        clique, owner = pods.clique(record.object), self._owners.now(record)
-        self._bound[self._clique.pop(record.uid, "")].pop(record.uid, None)
+        clique, owner = pods.clique(record.object), self._owners.current_owner(record)
+        self._bound_pods[self._clique_by_pod.pop(record.uid, "")].pop(record.uid, None)
         is_gone = record.kind == DELETED or terminating(record.object) or pods.has_ended(record.object)
         if is_gone or not pods.is_bound(record.object) or not owner:
             return
-        self._judged |= self._first.setdefault(clique, owner) != owner
-        bound_pods = self._bound[clique]
-        other_pod = next((earlier for earlier, generation in bound_pods.values() if generation != owner), None)
+        self._judged |= self._first_owner.setdefault(clique, owner) != owner
+        bound_pods = self._bound_pods[clique]
+        other_pod = next((earlier for earlier, owner_uid in bound_pods.values() if owner_uid != owner), None)
         if other_pod is not None:
-            self._violate(
+            self._report_violation(
                 f"pod {record.name} is bound, and so is {other_pod.name} of the clique {clique} before",
                 other_pod,
                 record,
             )
-        bound_pods[record.uid], self._clique[record.uid] = (record, owner), clique
+        bound_pods[record.uid], self._clique_by_pod[record.uid] = (record, owner), clique
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no PodClique was recreated"

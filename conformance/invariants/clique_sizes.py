@@ -23,11 +23,11 @@ class RecreatedSizes(Invariant):
         self._creations = Creations()
         self._sizes: dict[tuple[str, str], set[int]] = {}
         """Set and clique name in its template → all values that the template's `replicas` has had."""
-        self._before: dict[str, Record] = {}
+        self._last_records: dict[str, Record] = {}
         """The last record of each clique, by name."""
-        self._judged = 0
+        self._judged_count = 0
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Track sizes, and judge the creation of cliques."""
         if record.resource == "podcliquesets":
             for clique in items(record.object, "spec", "template", "cliques"):
@@ -35,22 +35,22 @@ class RecreatedSizes(Invariant):
                 sizes.add(count(clique, "spec", "replicas") or 1)  # DEF-10
         if record.resource != "podcliques":
             return
-        previous, self._before[record.name] = self._before.get(record.name), record
-        template_sizes = self._sizes.get((label(record.object, labels.PART_OF), _template(record)))
+        previous, self._last_records[record.name] = self._last_records.get(record.name), record
+        template_sizes = self._sizes.get((label(record.object, labels.PART_OF), _template_name(record)))
         if not self._creations.shows(record) or previous is None or template_sizes is None:
             return
-        self._judged += 1
+        self._judged_count += 1
         size, previous_size = count(record.object, "spec", "replicas"), count(previous.object, "spec", "replicas")
         if size not in {*template_sizes, previous_size}:
             expected = " or ".join(map(str, sorted({*template_sizes, previous_size})))
             reason = f"clique {record.name} was recreated with {size} replicas instead of {expected}"
-            self._violate(reason, previous, record)
+            self._report_violation(reason, previous, record)
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
-        return "" if self._judged else "no clique was recreated"
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
+        return "" if self._judged_count else "no clique was recreated"
 
 
-def _template(clique: Record) -> str:
+def _template_name(clique: Record) -> str:
     """Return the name of the clique in the set's template."""
     group, set_name = label(clique.object, labels.GROUP), label(clique.object, labels.PART_OF)
     owner, index = (group, labels.GROUP_INDEX) if group else (set_name, labels.SET_INDEX)

@@ -9,7 +9,7 @@ from conformance.history.record import ADDED, DELETED, Record
 from conformance.invariants.creations import STALE
 from conformance.invariants.invariant import Invariant
 
-TAINT = "node.kubernetes.io/unschedulable"
+CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 
 class NothingOnCordonedNodes(Invariant):
@@ -23,30 +23,30 @@ class NothingOnCordonedNodes(Invariant):
 
     def __init__(self) -> None:
         super().__init__()
-        self._cordoned: dict[str, Record] = {}
-        self._bound: set[str] = set()
+        self._cordons: dict[str, Record] = {}
+        self._bound_pods: set[str] = set()
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Track cordoned nodes, and judge bindings."""
         if record.resource == "nodes":
             if record.kind != DELETED and truth(record.object, "spec", "unschedulable"):
-                self._cordoned.setdefault(record.name, record)
+                self._cordons.setdefault(record.name, record)
             else:
-                self._cordoned.pop(record.name, None)
+                self._cordons.pop(record.name, None)
         node = pods.node(record.object) if record.resource == "pods" else ""
-        if not node or record.uid in self._bound:
+        if not node or record.uid in self._bound_pods:
             return
-        self._bound.add(record.uid)
-        cordon = self._cordoned.get(node)
-        if cordon is None or record.kind in (ADDED, DELETED) or record.listed or _tolerant(record):
+        self._bound_pods.add(record.uid)
+        cordon = self._cordons.get(node)
+        if cordon is None or record.kind in (ADDED, DELETED) or record.listed or _tolerates_cordon(record):
             return
         if record.at - cordon.at > STALE:
             reason = f"pod {record.name} was bound to {node}, which had been cordoned for {record.at - cordon.at:.1f} s"
-            self._violate(reason, cordon, record)
+            self._report_violation(reason, cordon, record)
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
-        return "" if self._bound else "no pod was bound"
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
+        return "" if self._bound_pods else "no pod was bound"
 
 
-def _tolerant(pod: Record) -> bool:
-    return any(text(toleration, "key") in ("", TAINT) for toleration in items(pod.object, "spec", "tolerations"))
+def _tolerates_cordon(pod: Record) -> bool:
+    return any(text(toleration, "key") in ("", CORDON_TAINT) for toleration in items(pod.object, "spec", "tolerations"))

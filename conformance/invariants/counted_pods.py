@@ -18,7 +18,7 @@ class CountedPods(Invariant):
         super().__init__()
         self._judged = 0
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge the statuses of cliques."""
         status = at(record.object, "status") if record.resource == "podcliques" and record.kind != DELETED else None
         if not isinstance(status, dict) or "replicas" not in status:
@@ -26,7 +26,9 @@ class CountedPods(Invariant):
         self._judged += 1
         total, ready, gated = (count(status, key) for key in ("replicas", "readyReplicas", "scheduleGatedReplicas"))
         if ready + gated > total:
-            self._violate(f"clique {record.name} reports {ready} ready and {gated} gated of {total} pods", record)
+            self._report_violation(
+                f"clique {record.name} reports {ready} ready and {gated} gated of {total} pods", record
+            )
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no clique reports its pods"

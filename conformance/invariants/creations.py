@@ -17,6 +17,6 @@ class Creations:
     def shows(self, record: Record) -> bool:
         """Return whether this record shows the creation of its object. Objects from a list do not count, because they
         may have been created at any earlier time."""
-        new = record.uid not in self._seen_uids
+        is_new = record.uid not in self._seen_uids
         self._seen_uids.add(record.uid)
-        return new and record.kind == ADDED and not record.listed
+        return is_new and record.kind == ADDED and not record.listed

@@ -23,14 +23,16 @@ class FinalizersAtCreation(Invariant):
         self._creations = Creations()
         self._judged = 0
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge the creation of cliques and scaling groups."""
         finalizer = FINALIZERS.get(record.resource)
         if finalizer is None or not self._creations.shows(record) or label(record.object, MANAGED_BY) != OPERATOR:
             return
         self._judged += 1
         if finalizer not in finalizers(record.object):
-            self._violate(f"{record.resource}/{record.name} was created without the finalizer {finalizer}", record)
+            self._report_violation(
+                f"{record.resource}/{record.name} was created without the finalizer {finalizer}", record
+            )
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "an operator created no clique"

@@ -23,7 +23,7 @@ class GangBeforePods(Invariant):
         self._deleted_at: dict[str, float] = {}
         self._judged = 0
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge the creation of pods."""
         self._confirm(record)
         if record.resource == "podgangs" and record.kind == DELETED:
@@ -36,5 +36,5 @@ class GangBeforePods(Invariant):
         if is_missing:
             self._suspect(name, f"pod {record.name} was created while its gang {name} did not exist", record)
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no pod of a gang was created"

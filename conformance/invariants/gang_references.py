@@ -19,7 +19,7 @@ class ReferencesToPods(Invariant):
         self._pods: set[str] = set()
         self._judged = 0
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Track pods, and judge references."""
         if record.resource == "pods":
             self._pods.add(record.name)
@@ -33,9 +33,9 @@ class ReferencesToPods(Invariant):
         }
         self._judged += len(referenced)
         if unknown_pods := sorted(referenced - self._pods):
-            self._violate(
+            self._report_violation(
                 f"gang {record.name} refers to pods that have not been created: {', '.join(unknown_pods)}", record
             )
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no gang refers to a pod"

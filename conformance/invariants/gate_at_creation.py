@@ -22,16 +22,16 @@ class GateAtCreation(Invariant):
         self._coherent = CoherentSets()
         self._judged = 0
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge the creation of pods."""
-        self._coherent.see(record)
+        self._coherent.observe(record)
         if record.resource != "pods" or not pods.is_of_grove(record.object) or not self._creations.shows(record):
             return
         if self._coherent.include(record.object):
             return
         self._judged += 1
         if not pods.is_gated(record.object):
-            self._violate(f"pod {record.name} was created without the gate", record)
+            self._report_violation(f"pod {record.name} was created without the gate", record)
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "an operator created no pod of a set without the strategy Coherent"

@@ -19,10 +19,10 @@ class Gates:
     its creation."""
 
     def __init__(self) -> None:
-        self._gated: dict[str, Record] = {}
+        self._last_gated: dict[str, Record] = {}
         self._seen_uids: set[str] = set()
 
-    def opened(self, record: Record) -> Record | None:
+    def last_gated_record(self, record: Record) -> Record | None:
         """If this record shows that the gate was removed, return the last record with the gate (or this record, for a
         new pod); otherwise return None."""
         if record.resource != "pods" or not label(record.object, labels.GANG):
@@ -30,14 +30,14 @@ class Gates:
         was_seen = record.uid in self._seen_uids
         self._seen_uids.add(record.uid)
         if record.kind == DELETED:
-            self._gated.pop(record.uid, None)
+            self._last_gated.pop(record.uid, None)
             return None
         if pods.is_gated(record.object):
-            self._gated[record.uid] = record
+            self._last_gated[record.uid] = record
             return None
         # A list may show a pod that was ungated at any earlier time, so there is nothing to judge.
-        new = not was_seen and record.kind == ADDED and not record.listed
-        return self._gated.pop(record.uid, record if new else None)
+        is_new = not was_seen and record.kind == ADDED and not record.listed
+        return self._last_gated.pop(record.uid, record if is_new else None)
 
 
 class GateUntilGang(Invariant):
@@ -51,38 +51,40 @@ class GateUntilGang(Invariant):
         self._coherent = CoherentSets()
         self._judged = 0
         self._gang_records: dict[str, Record] = {}
-        self._right_until: dict[tuple[str, str, str], float] = {}
+        self._complete_until: dict[tuple[str, str, str], float] = {}
 
     def lack(self, gang: ObservedGang, clique: str, pod: str) -> str:
         """Return a message about what the gang lacks before a pod's gate may be removed; empty if it lacks nothing."""
         raise NotImplementedError
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge pods that lose their gate."""
-        self._coherent.see(record)
+        self._coherent.observe(record)
         if record.resource == "podgangs":
             self._confirm(record)
-            self._note_loss(record, gangs[record.name])
+            self._track_loss(record, gangs[record.name])
             self._gang_records[record.name] = record
-        gated = self._gates.opened(record)
-        if gated is None or self._coherent.include(record.object):
+        last_gated = self._gates.last_gated_record(record)
+        if last_gated is None or self._coherent.include(record.object):
             return
         self._judged += 1
         name, clique = label(record.object, labels.GANG), label(record.object, labels.CLIQUE)
         lack = self.lack(gangs[name], clique, record.name)
-        recent = record.at - self._right_until.get((name, clique, record.name), float("-inf")) <= STALE
-        if lack and not recent:
-            records = [gated] if gated is not record else []
+        was_complete_recently = (
+            record.at - self._complete_until.get((name, clique, record.name), float("-inf")) <= STALE
+        )
+        if lack and not was_complete_recently:
+            records = [last_gated] if last_gated is not record else []
             if name in self._gang_records:
                 records.append(self._gang_records[name])
             self._suspect(name, f"pod {record.name} was ungated while its gang {name} {lack}", *records, record)
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no pod of a gang was ungated"
 
-    def _note_loss(self, record: Record, before: ObservedGang) -> None:
+    def _track_loss(self, record: Record, before: ObservedGang) -> None:
         """Track the pods for which the gang lacked nothing before this change."""
         for clique, references in before.references.items():
             for pod in references:
                 if not self.lack(before, clique, pod):
-                    self._right_until[record.name, clique, pod] = record.at
+                    self._complete_until[record.name, clique, pod] = record.at

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from conformance.grove import pods
 from conformance.grove.fields import Document, items, number, text
-from conformance.invariants.bindings import AtBinding
+from conformance.invariants.bindings import BindingRule
 
 ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104
 
@@ -14,7 +14,7 @@ Port = tuple[int, str, str]
 """Number, protocol, address."""
 
 
-class HostPortsOnce(AtBinding):
+class HostPortsOnce(BindingRule):
     """SCHED-080. For pods with hostNetwork, the API server sets hostPort to the container port."""
 
     id = "SCHED-080"
@@ -28,8 +28,8 @@ class HostPortsOnce(AtBinding):
         """Return the host port that both pods use on the node; empty if there is none."""
         if pods.node(pod) != pods.node(other):
             return ""
-        shared = [host for port in host_ports(pod) for host in _shared(port, other)]
-        return f"uses host port {shared[0]} of {pods.node(pod)}" if shared else ""
+        shared_ports = [host for port in host_ports(pod) for host in _shared_ports(port, other)]
+        return f"uses host port {shared_ports[0]} of {pods.node(pod)}" if shared_ports else ""
 
 
 def host_ports(pod: Document) -> Iterator[Port]:
@@ -41,7 +41,7 @@ def host_ports(pod: Document) -> Iterator[Port]:
                 yield host, text(port, "protocol") or "TCP", text(port, "hostIP")
 
 
-def _shared(port: Port, other: Document) -> Iterator[int]:
+def _shared_ports(port: Port, other: Document) -> Iterator[int]:
     host, protocol, address = port
     for other_port in host_ports(other):
         if other_port[:2] == (host, protocol) and (

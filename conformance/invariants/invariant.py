@@ -27,11 +27,11 @@ class Invariant:
         self._violation: Violation | None = None
         self._suspicions: dict[str, list[Violation]] = {}
         """Gang → suspected violations that depend on the gang's state, kept until its next record."""
-        self.muted = False
+        self.is_muted = False
         """Whether records are currently tracked but not judged, because an operator other than the judged one is
         running."""
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge a record; `gangs` is the state of the gangs before the record."""
         raise NotImplementedError
 
@@ -39,21 +39,21 @@ class Invariant:
         """Return the result for a history that ends at `now` (seconds since the recorder started); `gangs` is the state
         at its end."""
         suspicion = next((candidate for suspicions in self._suspicions.values() for candidate in suspicions), None)
-        violation = self._violation or suspicion or self._violated_at_end(gangs, now)
+        violation = self._violation or suspicion or self._violation_at_end(gangs, now)
         if violation is not None:
             return RuleResult(self.id, self.statement, False, *violation)
-        reason = self._unknown(gangs, now)
+        reason = self._unknown_reason(gangs, now)
         return RuleResult(self.id, self.statement, None if reason else True, reason)
 
-    def _violate(self, reason: str, *records: Record) -> None:
+    def _report_violation(self, reason: str, *records: Record) -> None:
         """Report a violation. Only the first violation is kept."""
-        if self._violation is None and not self.muted:
+        if self._violation is None and not self.is_muted:
             self._violation = (reason, records)
 
     def _suspect(self, gang: str, reason: str, *records: Record) -> None:
         """Report a violation that depends on the current state of a PodGang. The suspicion is dropped if the gang's
         next record comes from a list: its watch was broken, so the gang's state may have been different."""
-        if not self.muted:
+        if not self.is_muted:
             self._suspicions.setdefault(gang, []).append((reason, records))
 
     def _confirm(self, record: Record) -> None:
@@ -62,10 +62,10 @@ class Invariant:
         if suspicions and not record.listed and self._violation is None:
             self._violation = suspicions[0]
 
-    def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
+    def _violation_at_end(self, gangs: Gangs, now: float) -> Violation | None:
         """Return a violation that becomes visible only at the end of the history; None if there is none."""
         return None
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         """Return the reason why there was nothing to judge; empty if something was judged."""
         raise NotImplementedError

@@ -20,14 +20,16 @@ _KEYS = {"pods": GANG, "podcliques": MANAGED_BY, "podcliquescalinggroups": MANAG
 _KUBERNETES = "app.kubernetes.io/"
 
 
-def whole(records: Sequence[Record], foreign_spans: Iterable[tuple[int, int | None]] = ()) -> list[Record]:
+def with_complete_labels(
+    records: Sequence[Record], foreign_spans: Iterable[tuple[int, int | None]] = ()
+) -> list[Record]:
     """Return the records; where labels are missing, add the labels that the object has at another time. Objects that
     first appear in a list, or that were created in a span in which another operator ran (`foreign_spans`), get no later
     labels, because they may have been adopted."""
     spans, completed = list(foreign_spans), list(records)
-    identified: dict[str, Mapping[str, str]] = {}
+    labels_by_uid: dict[str, Mapping[str, str]] = {}
     """UID of an object → its labels when it last had the identifying label."""
-    lacking: dict[str, list[int]] = {}
+    unlabeled_indices: dict[str, list[int]] = {}
     """UID of an object that was created without its identifying label → indices of its records."""
     for index, record in enumerate(records):
         key = _KEYS.get(record.resource)
@@ -37,26 +39,28 @@ def whole(records: Sequence[Record], foreign_spans: Iterable[tuple[int, int | No
         if key == MANAGED_BY and own_labels.get(key) != OPERATOR:
             own_labels = {}
         if key in own_labels:
-            for earlier in lacking.pop(record.uid, ()):
-                completed[earlier] = _with(records[earlier], own_labels)
-            identified[record.uid] = own_labels
-        elif record.uid in identified:
-            completed[index] = _with(record, identified[record.uid])
-        elif record.uid in lacking or (record.kind == ADDED and not record.listed and not _within(record, spans)):
-            lacking.setdefault(record.uid, []).append(index)
+            for earlier_index in unlabeled_indices.pop(record.uid, ()):
+                completed[earlier_index] = _with_labels(records[earlier_index], own_labels)
+            labels_by_uid[record.uid] = own_labels
+        elif record.uid in labels_by_uid:
+            completed[index] = _with_labels(record, labels_by_uid[record.uid])
+        elif record.uid in unlabeled_indices or (
+            record.kind == ADDED and not record.listed and not _is_within(record, spans)
+        ):
+            unlabeled_indices.setdefault(record.uid, []).append(index)
     return completed
 
 
-def _within(record: Record, spans: Iterable[tuple[int, int | None]]) -> bool:
+def _is_within(record: Record, spans: Iterable[tuple[int, int | None]]) -> bool:
     return any(start < record.seq and (until is None or record.seq <= until) for start, until in spans)
 
 
-def _with(record: Record, known_labels: Mapping[str, str]) -> Record:
+def _with_labels(record: Record, known_labels: Mapping[str, str]) -> Record:
     """Return a copy of a record whose object has these labels of Grove and Kubernetes in addition to its own, which
     take precedence."""
-    added = {key: value for key, value in known_labels.items() if key.startswith((OWN_PREFIX, _KUBERNETES))}
+    added_labels = {key: value for key, value in known_labels.items() if key.startswith((OWN_PREFIX, _KUBERNETES))}
     metadata = record.object.get("metadata") or {}
-    filled = {**record.object, "metadata": {**metadata, "labels": {**added, **labels(record.object)}}}
+    labeled = {**record.object, "metadata": {**metadata, "labels": {**added_labels, **labels(record.object)}}}
     return Record(
         seq=record.seq,
         at=record.at,
@@ -67,6 +71,6 @@ def _with(record: Record, known_labels: Mapping[str, str]) -> Record:
         name=record.name,
         uid=record.uid,
         version=record.version,
-        raw=orjson.dumps(filled),
+        raw=orjson.dumps(labeled),
         listed=record.listed,
     )

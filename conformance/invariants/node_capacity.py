@@ -28,51 +28,51 @@ class WithinNodeCapacity(Invariant):
     def __init__(self) -> None:
         super().__init__()
         self._nodes: dict[str, Amounts] = {}
-        self._before: dict[str, tuple[float, Amounts]] = {}
+        self._earlier_capacities: dict[str, tuple[float, Amounts]] = {}
         """Node whose capacity has changed → the time of the change, and the capacity before it."""
         self._requests: defaultdict[str, dict[str, Amounts]] = defaultdict(dict)
-        self._place: dict[str, str] = {}
+        self._node_by_pod: dict[str, str] = {}
         self._judged = 0
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge bindings, and track the capacity of nodes."""
         if record.resource == "nodes":
-            self._see_node(record)
+            self._observe_node(record)
         if record.resource == "pods":
-            self._see_pod(record)
+            self._observe_pod(record)
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no pod was bound"
 
-    def _see_node(self, record: Record) -> None:
+    def _observe_node(self, record: Record) -> None:
         previous, current = self._nodes.get(record.name), quantities.allocatable(record.object)
         if record.kind == DELETED:
             self._nodes.pop(record.name, None)
         elif previous != current:
             if previous is not None:
-                self._before[record.name] = (record.at, previous)
+                self._earlier_capacities[record.name] = (record.at, previous)
             self._nodes[record.name] = current
 
-    def _see_pod(self, record: Record) -> None:
-        node, previous = pods.node(record.object), self._place.get(record.uid)
-        holds = record.kind != DELETED and node and not pods.has_ended(record.object)
-        if previous is not None and not holds:
+    def _observe_pod(self, record: Record) -> None:
+        node, previous = pods.node(record.object), self._node_by_pod.get(record.uid)
+        occupies_node = record.kind != DELETED and node and not pods.has_ended(record.object)
+        if previous is not None and not occupies_node:
             self._requests[previous].pop(record.uid, None)
-            del self._place[record.uid]
-        if not holds or previous is not None:
+            del self._node_by_pod[record.uid]
+        if not occupies_node or previous is not None:
             return
-        self._place[record.uid] = node
+        self._node_by_pod[record.uid] = node
         self._requests[node][record.uid] = quantities.requested(record.object)
         if record.kind == ADDED or record.listed or node not in self._nodes:
             return
         self._judged += 1
         excess = self._excess(node, record.at)
         if excess:
-            self._violate(f"pod {record.name} was bound to {node}, whose pods then asked for {excess}", record)
+            self._report_violation(f"pod {record.name} was bound to {node}, whose pods then asked for {excess}", record)
 
     def _excess(self, node: str, moment: float) -> str:
         capacity = self._nodes[node]
-        changed_at, earlier_capacity = self._before.get(node, (float("-inf"), capacity))
+        changed_at, earlier_capacity = self._earlier_capacities.get(node, (float("-inf"), capacity))
         if moment - changed_at <= STALE:
             capacity = {
                 name: max(capacity.get(name, Decimal(0)), earlier_capacity.get(name, Decimal(0)))
@@ -82,14 +82,14 @@ class WithinNodeCapacity(Invariant):
         for amounts in self._requests[node].values():
             for name, value in amounts.items():
                 requested[name] += value
-        return _too_much(requested, capacity)
+        return _exceeded_resources(requested, capacity)
 
 
-def _too_much(requested: Mapping[str, Decimal], has: Amounts) -> str:
+def _exceeded_resources(requested: Mapping[str, Decimal], node_capacity: Amounts) -> str:
     """Return the exceeded resources. Resources that a node does not report count as unlimited, except devices."""
     exceeded = [
-        f"{value.normalize():f} {name} of {has.get(name, Decimal(0)).normalize():f}"
+        f"{value.normalize():f} {name} of {node_capacity.get(name, Decimal(0)).normalize():f}"
         for name, value in sorted(requested.items())
-        if value > has.get(name, Decimal(0)) and (name in has or "/" in name)
+        if value > node_capacity.get(name, Decimal(0)) and (name in node_capacity or "/" in name)
     ]
     return ", ".join(exceeded)

@@ -18,7 +18,7 @@ CONTROLLERS = {
     "podgangmaps": ("podcliquesets",),
 }
 """Resource → the resources whose objects may control its objects."""
-JUDGED = ("pods", "podcliques", "podcliquescalinggroups", "podgangs")
+JUDGED_RESOURCES = ("pods", "podcliques", "podcliquescalinggroups", "podgangs")
 
 
 class Ownership(Invariant):
@@ -31,62 +31,62 @@ class Ownership(Invariant):
     def __init__(self, origins: Origins) -> None:
         super().__init__()
         self._origins = origins
-        self._places: dict[str, tuple[str, str]] = {}
+        self._objects: dict[str, tuple[str, str]] = {}
         """UID → resource and name."""
         self._owners: dict[str, dict[str, Record]] = {}
         """UID → the UID of each controller that the object has had ("" for none), with the first record that showed
         that controller."""
-        self._ending: set[str] = set()
+        self._terminating: set[str] = set()
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Track each object and its controllers, which are judged at the end."""
         if record.resource != "podcliquesets" and record.resource not in CONTROLLERS:
             return
-        self._places[record.uid] = (record.resource, record.name)
+        self._objects[record.uid] = (record.resource, record.name)
         if record.kind == DELETED or terminating(record.object):
-            self._ending.add(record.uid)
-        if record.resource in CONTROLLERS and record.kind != DELETED and self._made_by_operator(record):
+            self._terminating.add(record.uid)
+        if record.resource in CONTROLLERS and record.kind != DELETED and self._is_made_by_operator(record):
             known_owners = self._owners.setdefault(record.uid, {})
             owner = text(controller(record.object), "uid")
             was_removed = owner == "" and (
-                record.uid in self._origins.stripped or any(uid in self._ending for uid in known_owners)
+                record.uid in self._origins.stripped or any(uid in self._terminating for uid in known_owners)
             )
             if owner not in known_owners and not was_removed:
                 known_owners[owner] = record
 
-    def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
+    def _violation_at_end(self, gangs: Gangs, now: float) -> Violation | None:
         for uid in self._owners:
             for owner, record in self._owners[uid].items():
-                if record.resource not in JUDGED:
+                if record.resource not in JUDGED_RESOURCES:
                     continue
-                lack = self._lack(record.resource, owner)
-                if lack:
-                    return f"{record.resource}/{record.name} {lack}", (record,)
+                problem = self._problem(record.resource, owner)
+                if problem:
+                    return f"{record.resource}/{record.name} {problem}", (record,)
         return None
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
-        judged = any(self._places[uid][0] in JUDGED for uid in self._owners)
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
+        judged = any(self._objects[uid][0] in JUDGED_RESOURCES for uid in self._owners)
         return "" if judged else "an operator made nothing"
 
-    def _lack(self, resource: str, owner: str) -> str:
+    def _problem(self, resource: str, owner: str) -> str:
         """Return a message about what is wrong with the controller whose UID is `owner`, or with the controllers above
         it up to the set; empty if nothing is wrong."""
         if not owner:
             return "has no controller reference"
-        if owner not in self._places:
+        if owner not in self._objects:
             return f"is controlled by an object that never existed here (uid {owner})"
-        owner_resource, name = self._places[owner]
+        owner_resource, name = self._objects[owner]
         if owner_resource not in CONTROLLERS[resource]:
             return f"is controlled by {owner_resource}/{name}"
         if owner_resource == "podcliquesets":
             return ""
-        for above in self._owners.get(owner, {"": None}):
-            lack = self._lack(owner_resource, above)
-            if lack:
-                return f"is controlled by {owner_resource}/{name}, which {lack}"
+        for owner_uid in self._owners.get(owner, {"": None}):
+            problem = self._problem(owner_resource, owner_uid)
+            if problem:
+                return f"is controlled by {owner_resource}/{name}, which {problem}"
         return ""
 
-    def _made_by_operator(self, record: Record) -> bool:
+    def _is_made_by_operator(self, record: Record) -> bool:
         if record.resource == "pods":
             return pods.is_of_grove(record.object)
         return label(record.object, MANAGED_BY) == OPERATOR or bool(controller(record.object))

@@ -54,7 +54,7 @@ class Fate:
     """For a gang that was never admitted, a description of the PodGroups that are below their minimum."""
 
     @property
-    def binding(self) -> float | None:
+    def binding_seconds(self) -> float | None:
         """Return the seconds between the binding of its first pod and its admission."""
         return None if self.bound is None or self.admitted is None else self.admitted - self.bound
 
@@ -67,7 +67,7 @@ class Placements:
     results: tuple[tuple[str, RuleResult], ...]
 
     @property
-    def broken(self) -> list[tuple[str, RuleResult]]:
+    def broken_rules(self) -> list[tuple[str, RuleResult]]:
         """Return the results of the rules that do not hold, each with its namespace."""
         return [(space, result) for space, result in self.results if result.holds is False]
 
@@ -76,20 +76,20 @@ def judge(records: Sequence[Record], now: float, settle: float = 0) -> Placement
     """Return the fates of all gangs until `now`. `settle`: the maximum seconds that the scheduler may take between two
     steps of a gang (INV-003)."""
     spaces = sorted({record.namespace for record in records if record.resource == "podgangs"})
-    common = [record for record in records if not record.namespace]
+    cluster_records = [record for record in records if not record.namespace]
     fates: list[Fate] = []
     results: list[tuple[str, RuleResult]] = []
     for space in spaces:
         namespace_records = [record for record in records if record.namespace == space]
-        older = _older(namespace_records)
-        judged = [record for record in namespace_records if _gang(record) not in older]
+        older_gangs = _older_gangs(namespace_records)
+        judged_records = [record for record in namespace_records if _gang(record) not in older_gangs]
         rules = [NoGangHeldBelowMinimum(settle), BaseBoundFirst(), WithinRequiredDomain(), StaysInRequiredDomain()]
-        ordered = server_order([*common, *judged])
+        ordered = server_order([*cluster_records, *judged_records])
         results += [(space, result) for result in _results(rules, ordered, now)]
-        fates += _fates(space, judged if ordered is None else ordered)
-        fates += [Fate(space, gang, GangState.OLDER) for gang in sorted(older)]
-    placed = [record for record in records if record.resource in ("pods", "nodes")]
-    results += [("", result) for result in _results(_node_rules(), server_order(placed), now)]
+        fates += _fates(space, judged_records if ordered is None else ordered)
+        fates += [Fate(space, gang, GangState.OLDER) for gang in sorted(older_gangs)]
+    placement_records = [record for record in records if record.resource in ("pods", "nodes")]
+    results += [("", result) for result in _results(_node_rules(), server_order(placement_records), now)]
     return Placements(tuple(fates), tuple(results))
 
 
@@ -105,7 +105,7 @@ def _results(rules: Sequence[Invariant], ordered: Sequence[Record] | None, now: 
     gangs = Gangs()
     for record in ordered:
         for rule in rules:
-            rule.see(record, gangs)
+            rule.observe(record, gangs)
         gangs.apply(record)
     return [rule.result(gangs, now) for rule in rules]
 
@@ -117,18 +117,18 @@ def _gang(record: Record) -> str:
     return label(record.object, labels.GANG) if record.resource == "pods" else ""
 
 
-def _older(records: Sequence[Record]) -> set[str]:
+def _older_gangs(records: Sequence[Record]) -> set[str]:
     """Return the gangs that already had bound pods when the recording first showed their pods, and the gangs that
     depend on them."""
     seen_uids: set[str] = set()
-    older: set[str] = set()
+    older_gangs: set[str] = set()
     for record in records:
         if record.resource == "pods" and record.uid not in seen_uids:
             seen_uids.add(record.uid)
             if pods.is_bound(record.object):  # already bound when listed, or created with a nodeName
-                older.add(_gang(record))
-    based = {_gang(record) for record in records if label(record.object, labels.BASE_GANG) in older}
-    return (older | based) - {""}
+                older_gangs.add(_gang(record))
+    dependent_gangs = {_gang(record) for record in records if label(record.object, labels.BASE_GANG) in older_gangs}
+    return (older_gangs | dependent_gangs) - {""}
 
 
 def _fates(space: str, ordered: Sequence[Record]) -> list[Fate]:

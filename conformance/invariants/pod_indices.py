@@ -9,7 +9,7 @@ from conformance.history.record import DELETED, Record
 from conformance.invariants.invariant import Invariant
 from conformance.invariants.pod_owners import PodOwners
 
-Place = tuple[str, int]
+PodIndex = tuple[str, int]
 """The UID of a clique, and an index in it."""
 
 
@@ -23,15 +23,15 @@ class OnePodPerIndex(Invariant):
     def __init__(self) -> None:
         super().__init__()
         self._owners = PodOwners()
-        self._holders: dict[Place, dict[str, Record]] = {}
+        self._holders: dict[PodIndex, dict[str, Record]] = {}
         """The active pods with this clique and index, by UID."""
         self._judged = 0
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Track the indices of active pods, and judge an index when a pod takes it."""
-        self._owners.see(record)
+        self._owners.observe(record)
         index = expected_pods.index(record.object) if record.resource == "pods" else None
-        clique = self._owners.now(record) if index is not None else ""
+        clique = self._owners.current_owner(record) if index is not None else ""
         if index is None or not clique or not pods.is_of_grove(record.object):
             return
         holders = self._holders.setdefault((clique, index), {})
@@ -42,8 +42,8 @@ class OnePodPerIndex(Invariant):
             return
         self._judged += 1
         for other in holders.values():
-            self._violate(f"pods {other.name} and {record.name} both have the index {index}", other, record)
+            self._report_violation(f"pods {other.name} and {record.name} both have the index {index}", other, record)
         holders[record.uid] = record
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no pod of a clique has an index"

@@ -26,7 +26,7 @@ class PodNames(Invariant):
         self._serviceless: set[str] = set()
         """Sets that have at any time had no headlessServiceConfig."""
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge pods at their creation."""
         if record.resource == "podcliquesets" and not expected_pods.has_subdomain(record.object):
             self._serviceless.add(record.name)
@@ -38,12 +38,12 @@ class PodNames(Invariant):
         service = f"{set_name}-{label(record.object, labels.SET_INDEX)}"
         self._judged += 1
         if not record.name.startswith(f"{clique}-"):
-            self._violate(f"pod {record.name} is not named after its clique {clique}", record)
+            self._report_violation(f"pod {record.name} is not named after its clique {clique}", record)
         if index is None or host != f"{clique}-{index}":
-            self._violate(f"pod {record.name} of {clique} has the hostname {host!r}", record)
+            self._report_violation(f"pod {record.name} of {clique} has the hostname {host!r}", record)
         if set_name not in self._serviceless and text(record.object, "spec", "subdomain") != service:
             deviation = f"the subdomain {text(record.object, 'spec', 'subdomain')!r} instead of {service!r}"
-            self._violate(f"pod {record.name} has {deviation}", record)
+            self._report_violation(f"pod {record.name} has {deviation}", record)
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "an operator created no pod"

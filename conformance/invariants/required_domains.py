@@ -11,7 +11,7 @@ from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
 from conformance.invariants.invariant import Invariant
 
-PACK = ("topologyConstraint", "packConstraint", "required")
+REQUIRED_PACK = ("topologyConstraint", "packConstraint", "required")
 
 
 class RequiredDomain(NamedTuple):
@@ -35,7 +35,7 @@ class WithinRequiredDomain(Invariant):
 
     id = "TOPO-034"
     statement = "the pods of a required topology constraint are bound in one domain"
-    later = False
+    judges_extra_pods = False
     """Whether the rule judges bindings after the admission of the gang, which are bindings of extra pods and
     replacements."""
 
@@ -43,55 +43,59 @@ class WithinRequiredDomain(Invariant):
         super().__init__()
         self._nodes: dict[str, Document] = {}
         self._scopes: dict[str, list[RequiredDomain]] = {}
-        self._places: dict[str, PodPlacement] = {}
-        self._admitted: set[str] = set()
+        self._placements: dict[str, PodPlacement] = {}
+        self._admitted_gangs: set[str] = set()
         self._judged = 0
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge bindings, and track the constraints of gangs and the labels of nodes."""
         if record.resource == "nodes":
             self._nodes[record.name] = record.object
         elif record.resource == "podgangs":
             self._scopes[record.name] = [] if record.kind == DELETED else list(scopes(record.object))
         elif record.resource == "pods":
-            self._see_pod(record, gangs)
+            self._observe_pod(record, gangs)
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no pod with a required topology constraint was bound"
 
-    def _see_pod(self, record: Record, gangs: Gangs) -> None:
-        pod, placed = record.object, self._places.get(record.uid)
+    def _observe_pod(self, record: Record, gangs: Gangs) -> None:
+        pod, previous_placement = record.object, self._placements.get(record.uid)
         if record.kind == DELETED or not pods.is_bound(pod) or terminating(pod) or pods.has_ended(pod):
-            self._places.pop(record.uid, None)
+            self._placements.pop(record.uid, None)
             return
-        if placed is not None:
+        if previous_placement is not None:
             return
-        place = PodPlacement(label(pod, labels.GANG), label(pod, labels.CLIQUE), pods.node(pod))
-        if gangs[place.gang].admitted:
-            self._admitted.add(place.gang)
-        if not record.listed and (place.gang in self._admitted) == self.later:
-            for scope in self._scopes.get(place.gang, ()):
-                self._judge(record, place, scope)
-        self._places[record.uid] = place
+        placement = PodPlacement(label(pod, labels.GANG), label(pod, labels.CLIQUE), pods.node(pod))
+        if gangs[placement.gang].admitted:
+            self._admitted_gangs.add(placement.gang)
+        if not record.listed and (placement.gang in self._admitted_gangs) == self.judges_extra_pods:
+            for scope in self._scopes.get(placement.gang, ()):
+                self._judge(record, placement, scope)
+        self._placements[record.uid] = placement
 
-    def _judge(self, record: Record, place: PodPlacement, scope: RequiredDomain) -> None:
-        if scope.groups and place.group not in scope.groups:
+    def _judge(self, record: Record, placement: PodPlacement, scope: RequiredDomain) -> None:
+        if scope.groups and placement.group not in scope.groups:
             return
         domains = {
             self._domain(other.node, scope.key)
-            for other in self._places.values()
-            if other.gang == place.gang and (not scope.groups or other.group in scope.groups)
+            for other in self._placements.values()
+            if other.gang == placement.gang and (not scope.groups or other.group in scope.groups)
         }
-        domain = self._domain(place.node, scope.key)
-        if place.node not in self._nodes or len(domains) > 1 or (self.later and not domains):
+        domain = self._domain(placement.node, scope.key)
+        if placement.node not in self._nodes or len(domains) > 1 or (self.judges_extra_pods and not domains):
             return
         self._judged += 1
         if not domain:
-            self._violate(f"{record.name} was bound to {place.node}, which has no label {scope.key}", record)
+            self._report_violation(
+                f"{record.name} was bound to {placement.node}, which has no label {scope.key}", record
+            )
         elif domains - {domain}:
             other = ", ".join(sorted(domains)) or "no domain"
-            reason = f"{record.name} was bound in {domain} of {scope.key}, and pods of gang {place.gang} are in {other}"
-            self._violate(reason, record)
+            reason = (
+                f"{record.name} was bound in {domain} of {scope.key}, and pods of gang {placement.gang} are in {other}"
+            )
+            self._report_violation(reason, record)
 
     def _domain(self, node: str, key: str) -> str:
         return label(self._nodes.get(node, {}), key)
@@ -104,7 +108,7 @@ class StaysInRequiredDomain(WithinRequiredDomain):
     statement = (
         "extra pods and replacements are bound in the domain of the other pods of a required topology constraint"
     )
-    later = True
+    judges_extra_pods = True
 
 
 def scopes(gang: Document) -> Iterator[RequiredDomain]:
@@ -120,5 +124,5 @@ def scopes(gang: Document) -> Iterator[RequiredDomain]:
         *((group, frozenset({text(group, "name")})) for group in items(spec, "podgroups")),
     ]
     for constrained, names in constraints:
-        if key := text(constrained, *PACK):
+        if key := text(constrained, *REQUIRED_PACK):
             yield RequiredDomain(key, names)

@@ -8,7 +8,7 @@ from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
 from conformance.invariants.invariant import Invariant, Violation
 
-SETTLED = 10.0
+SETTLED_SECONDS = 10.0
 """Seconds without a binding or deletion of its pods after which a gang counts as settled (scheduling.md A.3)."""
 
 
@@ -23,62 +23,71 @@ class NoGangHeldBelowMinimum(Invariant):
     of_scheduler = True
 
     def __init__(self, settle: float = 0) -> None:
-        """`settle`: the maximum seconds between two steps of the gang scheduler, if that is longer than `SETTLED`."""
+        """`settle`: the maximum seconds between two steps of the gang scheduler, if that is longer than
+        `SETTLED_SECONDS`."""
         super().__init__()
-        self._settled = max(SETTLED, settle)
-        self._admitted: set[str] = set()
-        self._bindings: dict[str, Record] = {}
+        self._settled_seconds = max(SETTLED_SECONDS, settle)
+        self._admitted_gangs: set[str] = set()
+        self._last_records: dict[str, Record] = {}
         """The last record of each pod, by UID."""
-        self._partial: set[str] = set()
+        self._partial_gangs: set[str] = set()
         """Gangs that had bound pods and had never been admitted, as of their last record."""
-        self._touched = ""
+        self._last_gang = ""
         """The gang of the last record."""
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge the gang of the previous record."""
         # A record is judged before it is applied, so the gang of the previous record is now in the state after that
         # record.
-        name = self._touched
+        name = self._last_gang
         if name and gangs[name].admitted:
-            self._admitted.add(name)
+            self._admitted_gangs.add(name)
         if name:
-            partial = gangs[name].staying and name not in self._admitted
-            (self._partial.add if partial else self._partial.discard)(name)
-        for gang in self._partial:
-            if self._violation is None and gangs[gang].exists and record.at - gangs[gang].stirred >= self._settled:
+            is_partial = gangs[name].staying and name not in self._admitted_gangs
+            (self._partial_gangs.add if is_partial else self._partial_gangs.discard)(name)
+        for gang in self._partial_gangs:
+            if (
+                self._violation is None
+                and gangs[gang].exists
+                and record.at - gangs[gang].stirred >= self._settled_seconds
+            ):
                 self._violation = self._violation_of(gang, gangs)
-        self._touched = _gang_of(record)
+        self._last_gang = _gang_of(record)
         if record.resource == "pods" and record.kind != DELETED:
-            before = self._bindings.get(record.uid)
-            if before is not None and self._taken_over(before, record):
-                self._admitted.add(self._touched)
-            self._bindings[record.uid] = record
+            before = self._last_records.get(record.uid)
+            if before is not None and self._is_taken_over(before, record):
+                self._admitted_gangs.add(self._last_gang)
+            self._last_records[record.uid] = record
 
-    def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
+    def _violation_at_end(self, gangs: Gangs, now: float) -> Violation | None:
         for name in gangs.names():
-            if self._partly_bound(name, gangs) and now - gangs[name].stirred >= self._settled:
+            if self._is_partly_bound(name, gangs) and now - gangs[name].stirred >= self._settled_seconds:
                 return self._violation_of(name, gangs)
         return None
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         existing = [name for name in gangs.names() if gangs[name].exists]
-        if waiting := sum(self._partly_bound(name, gangs) for name in existing):
-            return f"{waiting} gangs are partly bound and not settled yet"
+        if partly_bound_count := sum(self._is_partly_bound(name, gangs) for name in existing):
+            return f"{partly_bound_count} gangs are partly bound and not settled yet"
         return "" if existing else "there is no gang"
 
-    def _taken_over(self, before: Record, record: Record) -> bool:
+    def _is_taken_over(self, before: Record, record: Record) -> bool:
         """Return whether a bound pod has moved to another gang, and its previous gang was admitted or did not exist."""
-        former = _gang_of(before)
-        return pods.is_bound(before.object) and former != _gang_of(record) and (not former or former in self._admitted)
+        former_gang = _gang_of(before)
+        return (
+            pods.is_bound(before.object)
+            and former_gang != _gang_of(record)
+            and (not former_gang or former_gang in self._admitted_gangs)
+        )
 
-    def _partly_bound(self, name: str, gangs: Gangs) -> bool:
+    def _is_partly_bound(self, name: str, gangs: Gangs) -> bool:
         """Return whether a gang that was never admitted has bound pods at the end."""
         gang = gangs[name]
-        return gang.exists and bool(gang.staying) and not (name in self._admitted or gang.admitted)
+        return gang.exists and bool(gang.staying) and not (name in self._admitted_gangs or gang.admitted)
 
     def _violation_of(self, name: str, gangs: Gangs) -> Violation:
         gang = gangs[name]
-        records = sorted((self._bindings[uid] for uid in gang.staying), key=lambda record: record.seq)
+        records = sorted((self._last_records[uid] for uid in gang.staying), key=lambda record: record.seq)
         reason = f"gang {name} was never admitted ({gang.missing()}) and holds {len(records)} bound pods"
         return reason, tuple(records[:5])
 

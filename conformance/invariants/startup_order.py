@@ -32,7 +32,7 @@ class ParentsReadyFirst(Invariant):
         self._waiting: dict[str, dict[str, int]] = {}
         """UID of a clique with parents → the parents that have not had enough Ready pods since its creation, each with
         the required number."""
-        self._dependants: defaultdict[str, set[str]] = defaultdict(set)
+        self._dependents: defaultdict[str, set[str]] = defaultdict(set)
         """Clique → UIDs of the cliques that wait for it."""
         self._unready: set[str] = set()
         """UIDs of pods that have not been Ready yet, and whose clique has parents."""
@@ -40,55 +40,57 @@ class ParentsReadyFirst(Invariant):
         self._owners = PodOwners()
         self._judged = 0
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge pods that become Ready, and track the Ready pods of each clique."""
-        self._owners.see(record)
+        self._owners.observe(record)
         if record.resource == "podcliquesets" and record.kind != DELETED:
             self._sets[record.name] = template.read(record.object)
         if record.resource == "podcliques" and record.kind != DELETED:
-            self._await(record.object, record.name, record.uid)
+            self._track_parents(record.object, record.name, record.uid)
         if record.resource == "pods":
-            self._see_pod(record)
+            self._observe_pod(record)
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no pod that starts after others became Ready"
 
-    def _see_pod(self, record: Record) -> None:
+    def _observe_pod(self, record: Record) -> None:
         clique = pods.clique(record.object)
-        owner = self._owners.now(record) or clique
+        owner = self._owners.current_owner(record) or clique
         if record.kind == DELETED:
             self._ready[clique].discard(record.uid)
             self._unready.discard(record.uid)
         else:
-            ready = pods.is_ready(record.object)
+            is_ready = pods.is_ready(record.object)
             if record.uid not in self._seen_uids:
                 self._seen_uids.add(record.uid)
                 # A pod that a list shows as Ready may have become Ready at any earlier time, so there is nothing to
                 # judge.
-                waits = self._await(record.object, clique, owner) and not self._waits_otherwise(record.object)
-                if waits and not (record.listed and ready):
+                has_known_waits = self._track_parents(record.object, clique, owner) and not self._waits_in_unknown_form(
+                    record.object
+                )
+                if has_known_waits and not (record.listed and is_ready):
                     self._unready.add(record.uid)
-            if ready and record.uid in self._unready:
+            if is_ready and record.uid in self._unready:
                 self._judge(record, clique, owner)
-            (self._ready[clique].add if ready else self._ready[clique].discard)(record.uid)
-        for dependant in list(self._dependants.get(clique, ())):
-            self._look(dependant)
+            (self._ready[clique].add if is_ready else self._ready[clique].discard)(record.uid)
+        for dependent in list(self._dependents.get(clique, ())):
+            self._update_waiting(dependent)
 
-    def _waits_otherwise(self, pod: Document) -> bool:
+    def _waits_in_unknown_form(self, pod: Document) -> bool:
         """Return whether the operator added init containers to a pod and none of these waits in a known form."""
         set_template = self._sets.get(label(pod, PART_OF))
         cliques = set_template.cliques if set_template is not None else ()
         template_names = {
             text(container, "name") for clique in cliques for container in items(clique.pod_spec, "initContainers")
         }
-        added = msgspec.convert(items(pod, "spec", "initContainers"), list[init_wait.Container])
-        return init_wait.unknown(added, template_names) != ""
+        pod_containers = msgspec.convert(items(pod, "spec", "initContainers"), list[init_wait.Container])
+        return init_wait.unknown(pod_containers, template_names) != ""
 
-    def _enough(self, minimum: int) -> int:
+    def _required_count(self, minimum: int) -> int:
         """Return the number of Ready pods that a parent with this minAvailable must have had."""
         return min(minimum, 1)
 
-    def _await(self, document: Document, clique: str, owner: str) -> bool:
+    def _track_parents(self, document: Document, clique: str, owner: str) -> bool:
         """Track the parents of a clique, from its own labels or those of its first pod, and return whether the clique
         has parents."""
         if owner in self._waiting:
@@ -103,18 +105,18 @@ class ParentsReadyFirst(Invariant):
             return False
         if not parents:
             return False
-        self._waiting[owner] = {parent: self._enough(minimum) for parent, minimum in parents.items()}
+        self._waiting[owner] = {parent: self._required_count(minimum) for parent, minimum in parents.items()}
         for parent in parents:
-            self._dependants[parent].add(owner)
-        self._look(owner)
+            self._dependents[parent].add(owner)
+        self._update_waiting(owner)
         return True
 
-    def _look(self, owner: str) -> None:
+    def _update_waiting(self, owner: str) -> None:
         """Stop waiting for the parents that now have enough Ready pods."""
         for parent, minimum in list(self._waiting[owner].items()):
             if len(self._ready[parent]) >= minimum:
                 del self._waiting[owner][parent]
-                self._dependants[parent].discard(owner)
+                self._dependents[parent].discard(owner)
 
     def _judge(self, record: Record, clique: str, owner: str) -> None:
         self._unready.discard(record.uid)
@@ -124,7 +126,7 @@ class ParentsReadyFirst(Invariant):
             for parent, minimum in self._waiting[owner].items()
         )
         if lack and self._violation is None:
-            self._violate(f"pod {record.name} of {clique} became Ready while {lack}", record)
+            self._report_violation(f"pod {record.name} of {clique} became Ready while {lack}", record)
 
 
 class MinimumsReadyFirst(ParentsReadyFirst):
@@ -133,5 +135,5 @@ class MinimumsReadyFirst(ParentsReadyFirst):
     id = "INV-026"
     statement = "a pod becomes Ready only after each clique that it starts after had minAvailable pods Ready"
 
-    def _enough(self, minimum: int) -> int:
+    def _required_count(self, minimum: int) -> int:
         return minimum

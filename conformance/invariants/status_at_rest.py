@@ -10,12 +10,12 @@ from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, MODIFIED, Record
 from conformance.invariants.invariant import Invariant
 
-REST = 10.0
+REST_SECONDS = 10.0
 """Seconds without a change after which a set is at rest. An operator that reconciles every five seconds has reconciled
 twice by then."""
-JUDGED = frozenset({"podcliques", "podcliquescalinggroups", "podcliquesets"})
+JUDGED_RESOURCES = frozenset({"podcliques", "podcliquescalinggroups", "podcliquesets"})
 """Gangs are left out: their status has two writers."""
-ORDER = ("podcliques", "podgangs", "podcliquescalinggroups", "podcliquesets")
+STATUS_ORDER = ("podcliques", "podgangs", "podcliquescalinggroups", "podcliquesets")
 """The status of a resource depends on the statuses of the resources before it in this list."""
 
 
@@ -34,72 +34,76 @@ class NoStatusWritesAtRest(Invariant):
     statement = "nothing is written to the status of a set, clique or scaling group once all has come to rest"
 
     def __init__(self, unrest: Sequence[tuple[float, float]] = ()) -> None:
-        """`unrest`: time spans that, like the `REST` seconds after each, do not count as rest, regardless of the
+        """`unrest`: time spans that, like the `REST_SECONDS` after each, do not count as rest, regardless of the
         records."""
         super().__init__()
         self._unrest = unrest
-        self._stirred = float("-inf")
+        self._last_change = float("-inf")
         self._objects: dict[str, Record] = {}
-        self._unsettled: set[str] = set()
-        self._settled: set[str] = set()
+        self._unsettled_uids: set[str] = set()
+        self._settled_uids: set[str] = set()
         """UIDs of objects whose status was written after every change that may be a reason for writing it."""
         self._nodes: dict[str, object] = {}
-        self._rested = False
+        self._has_rested = False
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge writes of statuses, and track other changes."""
-        at_rest = self._at_rest(record.at)
-        self._rested = self._rested or at_rest
+        is_at_rest = self._is_at_rest(record.at)
+        self._has_rested = self._has_rested or is_at_rest
         if record.resource == "nodes":
-            if self._changed(record):
-                self._stirred = record.at
-                self._settled.clear()
+            if self._is_node_changed(record):
+                self._last_change = record.at
+                self._settled_uids.clear()
             return
-        before, idle = self._objects.get(record.uid), False
-        if before is not None and _status_written(before, record):
-            idle = record.uid in self._settled and record.resource in JUDGED and not _in_trouble(before)
-            if at_rest and idle:
-                rest = f"{record.at - self._stirred:.1f} s after anything had changed"
-                self._violate(f"the status of {record.resource}/{record.name} was written {rest}", before, record)
-            self._settled = {uid for uid in self._settled if not self._follows(uid, before, record)}
-            if _observed(before):  # otherwise this may be the first of several writes
-                self._settled.add(record.uid)
+        before, is_idle = self._objects.get(record.uid), False
+        if before is not None and _is_status_write(before, record):
+            is_idle = (
+                record.uid in self._settled_uids and record.resource in JUDGED_RESOURCES and not _has_trouble(before)
+            )
+            if is_at_rest and is_idle:
+                rest = f"{record.at - self._last_change:.1f} s after anything had changed"
+                self._report_violation(
+                    f"the status of {record.resource}/{record.name} was written {rest}", before, record
+                )
+            self._settled_uids = {uid for uid in self._settled_uids if not self._may_follow(uid, before, record)}
+            if _is_observed(before):  # otherwise this may be the first of several writes
+                self._settled_uids.add(record.uid)
         else:
-            self._settled.clear()
-        if not idle:
-            self._stirred = record.at
+            self._settled_uids.clear()
+        if not is_idle:
+            self._last_change = record.at
         self._objects[record.uid] = record
-        if record.kind == DELETED or not _unsettled(record):
-            self._unsettled.discard(record.uid)
+        if record.kind == DELETED or not _unsettled_uids(record):
+            self._unsettled_uids.discard(record.uid)
         else:
-            self._unsettled.add(record.uid)
+            self._unsettled_uids.add(record.uid)
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
-        return "" if self._rested or self._at_rest(now) else f"nothing was at rest for {REST:g} s"
+    def _unknown_reason(self, gangs: Gangs, node_state: float) -> str:
+        return "" if self._has_rested or self._is_at_rest(node_state) else f"nothing was at rest for {REST_SECONDS:g} s"
 
-    def _at_rest(self, moment: float) -> bool:
-        if moment - self._stirred < REST or self._unsettled:
+    def _is_at_rest(self, moment: float) -> bool:
+        if moment - self._last_change < REST_SECONDS or self._unsettled_uids:
             return False
-        if any(begin <= moment < end + REST for begin, end in self._unrest):
+        if any(start <= moment < end + REST_SECONDS for start, end in self._unrest):
             return False
-        return any(record.resource in JUDGED and record.kind != DELETED for record in self._objects.values())
+        return any(record.resource in JUDGED_RESOURCES and record.kind != DELETED for record in self._objects.values())
 
-    def _follows(self, uid: str, before: Record, record: Record) -> bool:
+    def _may_follow(self, uid: str, before: Record, record: Record) -> bool:
         """Return whether a write of one status may be a reason to write the status of the object `uid`: the status of
         an owner counts its members, and members follow the updates of their owner."""
-        below = ORDER.index(record.resource) < ORDER.index(self._objects[uid].resource)
-        return below or _revision(before) != _revision(record)
+        is_earlier = STATUS_ORDER.index(record.resource) < STATUS_ORDER.index(self._objects[uid].resource)
+        return is_earlier or _revision(before) != _revision(record)
 
-    def _changed(self, record: Record) -> bool:
+    def _is_node_changed(self, record: Record) -> bool:
         """Return whether a node was added, removed or changed. Heartbeats do not count as changes."""
-        now = (record.kind == DELETED, at(record.object, "spec"), at(record.object, "status", "allocatable"))
-        previous, self._nodes[record.uid] = self._nodes.get(record.uid), now
-        return previous != now
+        node_state = (record.kind == DELETED, at(record.object, "spec"), at(record.object, "status", "allocatable"))
+        previous, self._nodes[record.uid] = self._nodes.get(record.uid), node_state
+        return previous != node_state
 
 
-def _status_written(before: Record, record: Record) -> bool:
+def _is_status_write(before: Record, record: Record) -> bool:
     """Return whether a record is a write that changes a status and no field that users write."""
-    if record.resource not in ORDER or record.kind != MODIFIED or record.listed or terminating(record.object):
+    if record.resource not in STATUS_ORDER or record.kind != MODIFIED or record.listed or terminating(record.object):
         return False
     return _user_fields(before.object) == _user_fields(record.object) and before.object.get(
         "status"
@@ -118,16 +122,16 @@ def _revision(record: Record) -> tuple[object, ...]:
     return updates.progress(document), updates.generation_hash(document), updates.reached_hashes(document)
 
 
-def _unsettled(record: Record) -> bool:
-    return _in_trouble(record) or (record.resource in JUDGED and not _observed(record))
+def _unsettled_uids(record: Record) -> bool:
+    return _has_trouble(record) or (record.resource in JUDGED_RESOURCES and not _is_observed(record))
 
 
-def _in_trouble(record: Record) -> bool:
+def _has_trouble(record: Record) -> bool:
     document = record.object
-    breached = condition_is(document, "MinAvailableBreached") == "True"
-    return breached or terminating(document) or bool(items(document, "status", "lastErrors"))
+    is_breached = condition_is(document, "MinAvailableBreached") == "True"
+    return is_breached or terminating(document) or bool(items(document, "status", "lastErrors"))
 
 
-def _observed(record: Record) -> bool:
+def _is_observed(record: Record) -> bool:
     document = record.object
     return number(document, "status", "observedGeneration") == number(document, "metadata", "generation")

@@ -16,7 +16,7 @@ class CoherentSets:
     def __init__(self) -> None:
         self._names: set[str] = set()
 
-    def see(self, record: Record) -> None:
+    def observe(self, record: Record) -> None:
         """Track the strategy of a set."""
         if record.resource == "podcliquesets" and text(record.object, "spec", "updateStrategy", "type") == COHERENT:
             self._names.add(record.name)

@@ -10,7 +10,7 @@ from conformance.history.record import DELETED, Record
 from conformance.invariants.creations import STALE
 from conformance.invariants.invariant import Invariant
 
-JUDGED = frozenset({"podcliquesets", "podcliques", "podcliquescalinggroups"})
+JUDGED_RESOURCES = frozenset({"podcliquesets", "podcliques", "podcliquescalinggroups"})
 """Gangs are left out: their status has two writers."""
 
 
@@ -19,8 +19,8 @@ class _Condition(NamedTuple):
     lastTransitionTime."""
 
     status: str
-    begin: float
-    moment: str
+    first_at: float
+    transition_time: str
 
 
 class TransitionTimes(Invariant):
@@ -34,32 +34,40 @@ class TransitionTimes(Invariant):
 
     def __init__(self) -> None:
         super().__init__()
-        self._before: dict[str, tuple[Record, dict[str, _Condition]]] = {}
+        self._last_conditions: dict[str, tuple[Record, dict[str, _Condition]]] = {}
         self._judged = 0
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Compare the conditions of an object with the conditions in its previous record."""
-        if record.resource not in JUDGED or record.kind == DELETED:
+        if record.resource not in JUDGED_RESOURCES or record.kind == DELETED:
             return
-        before, conditions = self._before.get(record.uid, (record, {}))
+        before, conditions = self._last_conditions.get(record.uid, (record, {}))
         current: dict[str, _Condition] = {}
         for condition in items(record.object, "status", "conditions"):
-            condition_type, status, moment = (text(condition, key) for key in ("type", "status", "lastTransitionTime"))
-            previous = conditions.get(condition_type)
-            status_unchanged = previous is not None and previous.status == status
-            current[condition_type] = _Condition(
-                status, previous.begin if previous is not None and status_unchanged else record.at, moment
+            condition_type, status, transition_time = (
+                text(condition, key) for key in ("type", "status", "lastTransitionTime")
             )
-            self._judged += status_unchanged
+            previous = conditions.get(condition_type)
+            is_status_unchanged = previous is not None and previous.status == status
+            current[condition_type] = _Condition(
+                status,
+                previous.first_at if previous is not None and is_status_unchanged else record.at,
+                transition_time,
+            )
+            self._judged += is_status_unchanged
             if (
                 previous is not None
-                and status_unchanged
-                and moment != previous.moment
-                and record.at - previous.begin > STALE
+                and is_status_unchanged
+                and transition_time != previous.transition_time
+                and record.at - previous.first_at > STALE
             ):
                 subject = f"{condition_type}={status} of {record.resource}/{record.name}"
-                self._violate(f"the lastTransitionTime of {subject}: {previous.moment} → {moment}", before, record)
-        self._before[record.uid] = (record, current)
+                self._report_violation(
+                    f"the lastTransitionTime of {subject}: {previous.transition_time} → {transition_time}",
+                    before,
+                    record,
+                )
+        self._last_conditions[record.uid] = (record, current)
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no object with conditions was written twice"

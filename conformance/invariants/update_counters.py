@@ -24,7 +24,7 @@ class UpdateCounters(Invariant):
         self._scaled_in: set[str] = set()
         """Names of sets that have been scaled in."""
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge the progress of sets and scaling groups."""
         if record.resource not in ("podcliquesets", "podcliquescalinggroups") or record.kind == DELETED:
             return
@@ -40,7 +40,7 @@ class UpdateCounters(Invariant):
         for counter, total in updates.COUNTERS:
             if counts[counter] > counts[total]:
                 excess = f"{counter} is {counts[counter]} and {total} is {counts[total]}"
-                self._violate(f"in the progress of {record.resource}/{record.name} {excess}", record)
+                self._report_violation(f"in the progress of {record.resource}/{record.name} {excess}", record)
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no update was reported"

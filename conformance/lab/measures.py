@@ -80,12 +80,12 @@ class UpdateMeter:
             component: ReplicaComponent(self._set, 0, component.key) for component in self._components
         }
         available = {
-            component.key.name: self._state.available(replica_component)
+            component.key.name: self._state.count_available(replica_component)
             for component, replica_component in replica_components.items()
         }
         whole_units = sum(
             min(
-                self._state.available(replica_component, gangs) // component.minimum
+                self._state.count_available(replica_component, gangs) // component.minimum
                 for component, replica_component in replica_components.items()
             )
             for gangs in self._versions().values()
@@ -97,19 +97,19 @@ class UpdateMeter:
     def _versions(self) -> dict[str, set[str]]:
         """Return the gangs of each version."""
         gangs: dict[str, set[str]] = {}
-        for gang in {pod.gang for pod in self._state.pods.values() if pod.place.set == self._set}:
+        for gang in {pod.gang for pod in self._state.pods.values() if pod.component.set == self._set}:
             gangs.setdefault(self._generation(gang), set()).add(gang)
         return gangs
 
     def _generation(self, gang: str) -> str:
-        return self._state.generations.get(self._state.key_of_gang(gang), self._old_generation)
+        return self._state.generation_hashes.get(self._state.key_of_gang(gang), self._old_generation)
 
     def _evicted_pod(self, record: Record) -> str:
-        pod, previous = self._state.pods.get(record.uid), self._state.before
-        if record.resource != "pods" or pod is None or previous is None or pod.place.set != self._set:
+        pod, previous = self._state.pods.get(record.uid), self._state.previous_pod
+        if record.resource != "pods" or pod is None or previous is None or pod.component.set != self._set:
             return ""
         new = self._generation(pod.gang) != self._old_generation
-        return record.name if new and previous.ready and not previous.going and pod.going else ""
+        return record.name if new and previous.ready and not previous.is_terminating and pod.is_terminating else ""
 
     def _has_ended(self, record: Record) -> bool:
         if record.resource != "podcliquesets" or record.name != self._set:

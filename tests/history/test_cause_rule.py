@@ -9,7 +9,7 @@ import pytest
 
 from conformance import invariants
 from conformance.grove import labels
-from conformance.invariants.deletion_cause import GRACE
+from conformance.invariants.deletion_cause import GRACE_SECONDS
 from conformance.invariants.result import RuleResult
 
 TAGS = {labels.PART_OF: "s", labels.SET_INDEX: "0"}
@@ -17,7 +17,7 @@ PODS = ("a1", "a2", "a3")
 
 
 def verdict(story) -> RuleResult:
-    [result] = invariants.judge(story.history, only=["INV-009"])
+    [result] = invariants.judge(story.history, rule_ids=["INV-009"])
     return result
 
 
@@ -74,7 +74,7 @@ def test_a_later_pod_of_the_same_name_is_not_excused(story):
     story.delete("pods", "a3")
     story.pod("a3", **pod_options())
     story.pod("a3", **pod_options(node="n1", ready=True))
-    story.node("n1", gpus="8", after=2 * GRACE)
+    story.node("n1", gpus="8", after=2 * GRACE_SECONDS)
     terminate(story)
     assert verdict(story).holds is False
 
@@ -94,7 +94,7 @@ def test_a_scale_in_that_was_taken_back_is_a_cause_for_a_moment(story):
     story.owned("podcliques", "s-0-a", ("podcliquesets", "s"), replicas=3)
     terminate(story)
     assert verdict(story).holds is True
-    terminate(story, "a2", after=GRACE + 1)
+    terminate(story, "a2", after=GRACE_SECONDS + 1)
     assert verdict(story).holds is False
 
 
@@ -149,7 +149,7 @@ def test_a_pod_of_higher_priority_that_waited_long_ago_is_not_a_cause(story):
     record_ready_gang(story)
     story.pod("vip", priority=5)
     story.pod("vip", priority=5, node="n1")
-    terminate(story, after=GRACE + 1)
+    terminate(story, after=GRACE_SECONDS + 1)
     assert verdict(story).holds is False
 
 

@@ -12,7 +12,7 @@ CLIQUE = {"clique": "s-0-a", "owner": ("podcliques", "s-0-a")}
 
 
 def verdict(story) -> RuleResult:
-    [result] = invariants.judge(story.history, only=["INV-024"])
+    [result] = invariants.judge(story.history, rule_ids=["INV-024"])
     return result
 
 

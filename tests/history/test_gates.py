@@ -14,7 +14,7 @@ W = {"gang": "s-0-g-0", "clique": "s-0-g-1-w", "extra": {labels.BASE_GANG: "s-0"
 
 
 def verdict(story, id: str) -> RuleResult:
-    [result] = invariants.judge(story.history, only=[id])
+    [result] = invariants.judge(story.history, rule_ids=[id])
     return result
 
 

@@ -13,7 +13,7 @@ GROUPS = {"s-0-w": (1, ["w0"])}
 
 
 def verdict(story: Story, id: str, **options: object) -> bool | None:
-    [result] = invariants.judge(story.history, only=[id], **options)  # type: ignore[arg-type]
+    [result] = invariants.judge(story.history, rule_ids=[id], **options)  # type: ignore[arg-type]
     return result.holds
 
 

@@ -14,7 +14,7 @@ from conformance.grove import labels
 from conformance.history.origins import ByHand, Origins
 from conformance.history.query import History
 from conformance.history.record import Record
-from conformance.suite.scenes.wait_budget import alive, binds
+from conformance.suite.scenes.wait_budget import shows_binding, shows_life
 from tests.history.story import Story
 
 TAG = {labels.BY_HAND: "gs-s01"}
@@ -46,7 +46,7 @@ def test_no_rule_judges_what_was_made_by_hand(story):
 def test_an_operator_that_labels_its_pods_as_ours_is_judged(story, id):
     story.gang("s-0", {"s-0-w": (1, [])}, initialized=False)
     story.pod("mine", gang="s-0", clique="s-0-w", extra=TAG)
-    [result] = invariants.judge(story.history, only=[id])
+    [result] = invariants.judge(story.history, rule_ids=[id])
     assert result.holds is False
 
 
@@ -54,7 +54,7 @@ def test_an_operators_own_pods_are_still_judged(story):
     by_hand(two_pods(story), "w0")
     by_hand(story, "w1")
     story.pod("mine", gang="s-0", clique="s-0-w")
-    [result] = invariants.judge(story.history, only=["INV-001"])
+    [result] = invariants.judge(story.history, rule_ids=["INV-001"])
     assert result.holds is False
 
 
@@ -63,7 +63,7 @@ def test_a_later_object_of_the_same_name_is_judged(story):
     by_hand(story, "w1")
     story.delete("pods", "w0")
     story.pod("w0", **A, extra=TAG)
-    [result] = invariants.judge(story.history, only=["INV-001"])
+    [result] = invariants.judge(story.history, rule_ids=["INV-001"])
     assert result.holds is False
 
 
@@ -81,25 +81,25 @@ def test_a_binding_is_a_sign_of_life_but_a_pod_created_with_its_node_is_not(stor
     by_hand(story, "w0")
     story.pod("old", **A, node="n1")
     by_hand(story, "old", bound=True)
-    assert not has_sign(story, alive) and not has_sign(story, binds)
+    assert not has_sign(story, shows_life) and not has_sign(story, shows_binding)
     story.pod("w0", **A, node="n1")
-    assert has_sign(story, alive) and has_sign(story, binds)
+    assert has_sign(story, shows_life) and has_sign(story, shows_binding)
 
 
 def test_a_label_hides_no_sign_of_life(story):
     """An annotation does not hide a sign of life either."""
     metadata = {"labels": {labels.GANG: "a", **TAG}, "annotations": {"conformance.grove.io/bound": "before"}}
     story.record("podcliques", "s-0-w", {"metadata": metadata})
-    assert has_sign(story, alive)
+    assert has_sign(story, shows_life)
     story.record("pods", "w0", {"metadata": metadata, "spec": {"nodeName": "n1"}})
-    assert has_sign(story, binds)
+    assert has_sign(story, shows_binding)
 
 
 def test_a_finalizer_of_the_api_server_is_not_a_sign_of_life(story):
     story.record("podcliquesets", "s", {"metadata": {"finalizers": ["foregroundDeletion"]}})
-    assert not has_sign(story, alive)
+    assert not has_sign(story, shows_life)
     story.record("podcliquesets", "s", {"metadata": {"finalizers": ["foregroundDeletion", "grove.io/podcliqueset"]}})
-    assert has_sign(story, alive)
+    assert has_sign(story, shows_life)
 
 
 def has_sign(story: Story, sign: Callable[[Record, Origins], bool]) -> bool:

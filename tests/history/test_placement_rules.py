@@ -6,7 +6,7 @@ from __future__ import annotations
 from conformance import invariants
 from conformance.grove import labels
 from conformance.invariants.result import RuleResult
-from conformance.invariants.settled_gangs import SETTLED
+from conformance.invariants.settled_gangs import SETTLED_SECONDS
 
 A = {"gang": "s-0", "clique": "s-0-a"}
 B = {"gang": "s-0", "clique": "s-0-b"}
@@ -17,7 +17,7 @@ ONE = {"nvidia.com/gpu": "1"}
 
 
 def verdict(story, id: str) -> RuleResult:
-    [result] = invariants.judge(story.history, only=[id])
+    [result] = invariants.judge(story.history, rule_ids=[id])
     return result
 
 
@@ -33,7 +33,7 @@ def torn(story) -> None:
 
 def test_a_gang_that_was_completed_long_after_a_partial_binding_is_wrong(story):
     torn(story)
-    story.pod("b1", **B, node="n1", after=SETTLED + 1)
+    story.pod("b1", **B, node="n1", after=SETTLED_SECONDS + 1)
     result = verdict(story, "INV-003")
     assert result.holds is False
     assert "s-0-b has 0 of 1 bound" in result.reason
@@ -42,7 +42,7 @@ def test_a_gang_that_was_completed_long_after_a_partial_binding_is_wrong(story):
 def test_a_gang_that_is_made_whole_at_once_is_right(story):
     torn(story)
     story.pod("b1", **B, node="n1")
-    story.pod("a1", **A, node="n1", after=SETTLED + 1)
+    story.pod("a1", **A, node="n1", after=SETTLED_SECONDS + 1)
     assert verdict(story, "INV-003").holds is True
 
 
@@ -50,7 +50,7 @@ def test_a_torn_gang_that_was_deleted_is_right(story):
     torn(story)
     story.delete("pods", "a1")
     story.delete("podgangs", "s-0")
-    story.pod("b1", **B, after=SETTLED + 1)
+    story.pod("b1", **B, after=SETTLED_SECONDS + 1)
     assert verdict(story, "INV-003").holds is not False
 
 

@@ -18,7 +18,7 @@ from conformance.history import redaction, storage
 from conformance.history.record import Record
 from conformance.invariants import placements
 from conformance.invariants.placements import GangState, Placements
-from conformance.invariants.settled_gangs import SETTLED
+from conformance.invariants.settled_gangs import SETTLED_SECONDS
 from tests.history.story import Story
 
 A = {"gang": "s-0", "clique": "s-0-a"}
@@ -28,7 +28,7 @@ IN_A_RACK = {
     "topologyConstraint": {"packConstraint": {"required": RACK}},
     "podgroups": [{"name": "t-0-a", "minReplicas": 1}],
 }
-LATER = 2 * SETTLED
+LATER = 2 * SETTLED_SECONDS
 
 
 def records(story: Story) -> list[Record]:
@@ -44,7 +44,7 @@ def states(judgement: Placements) -> dict[str, GangState]:
 
 
 def broken_rules(judgement: Placements) -> list[str]:
-    return [result.id for _, result in judgement.broken]
+    return [result.id for _, result in judgement.broken_rules]
 
 
 def whole_gang(story: Story) -> None:
@@ -112,7 +112,7 @@ def test_what_became_of_a_gang(
 def test_the_time_between_the_first_bound_pod_and_the_admission(story: Story) -> None:
     whole_gang(story)
     [fate] = judge_story(story).fates
-    assert fate.binding == 1.0
+    assert fate.binding_seconds == 1.0
 
 
 def test_a_scaled_gang_before_its_base_gang_is_wrong(story: Story) -> None:
@@ -143,7 +143,7 @@ def test_a_required_domain(part: str, bound: int, rule: str, story: Story) -> No
         story.pod(name, node=node, gang="t-0", clique="t-0-a")
     judgement = judge_story(story)
     assert broken_rules(judgement) == [rule]
-    assert "r1" in judgement.broken[0][1].reason and "r2" in judgement.broken[0][1].reason
+    assert "r1" in judgement.broken_rules[0][1].reason and "r2" in judgement.broken_rules[0][1].reason
 
 
 def test_a_node_that_lacks_the_label_is_in_no_domain(story: Story) -> None:
@@ -180,7 +180,7 @@ def test_pods_of_all_namespaces_use_up_nodes(story: Story) -> None:
             version=str(story.revision), raw=orjson.dumps(pod), at=story.at,
         )  # fmt: skip
     judgement = judge_story(story)
-    assert [(space, result.id) for space, result in judgement.broken] == [("", "INV-010")]
+    assert [(space, result.id) for space, result in judgement.broken_rules] == [("", "INV-010")]
 
 
 # -- files and commands

@@ -7,7 +7,7 @@ from typing import Any
 from conformance import invariants
 from conformance.history.gangs import Gangs
 from conformance.invariants.result import RuleResult
-from conformance.invariants.status_at_rest import REST, NoStatusWritesAtRest
+from conformance.invariants.status_at_rest import REST_SECONDS, NoStatusWritesAtRest
 
 SET = ("podcliquesets", "s")
 
@@ -16,7 +16,7 @@ def rested(story, *, calm: float = 0.5, unrest: list[tuple[float, float]] | None
     """Return the result of INV-007 `calm` seconds after the last record."""
     rule, gangs = NoStatusWritesAtRest(unrest or ()), Gangs()
     for record in story.history.records():
-        rule.see(record, gangs)
+        rule.observe(record, gangs)
         gangs.apply(record)
     return rule.result(gangs, story.at + calm)
 
@@ -40,24 +40,24 @@ def breach(status: str) -> dict[str, Any]:
 def test_a_status_that_is_left_alone_is_right(story):
     clique(story, breach("True"))
     clique(story, breach("False"))
-    assert rested(story, calm=REST).holds is True
+    assert rested(story, calm=REST_SECONDS).holds is True
 
 
 def test_an_operator_that_takes_over_may_write(story):
     clique(story, {})
     clique(story, {"replicas": 1})
-    start = story.at + REST
-    clique(story, {"replicas": 2}, after=REST + 3)
+    start = story.at + REST_SECONDS
+    clique(story, {"replicas": 2}, after=REST_SECONDS + 3)
     assert rested(story).holds is False
-    assert rested(story, unrest=[(start, start + 4)], calm=REST + 2).holds is True
-    clique(story, {"replicas": 3}, after=2 * REST)
+    assert rested(story, unrest=[(start, start + 4)], calm=REST_SECONDS + 2).holds is True
+    clique(story, {"replicas": 3}, after=2 * REST_SECONDS)
     assert rested(story, unrest=[(start, start + 4)]).holds is False
 
 
 def test_a_status_written_at_rest_is_reported(story):
     clique(story, {})
     clique(story, {"replicas": 1})
-    clique(story, {"replicas": 2}, after=REST + 1)
+    clique(story, {"replicas": 2}, after=REST_SECONDS + 1)
     result = rested(story)
     assert result.holds is False
     assert "podcliques/s-0-a was written 11.0 s after anything had changed" in result.reason
@@ -65,15 +65,15 @@ def test_a_status_written_at_rest_is_reported(story):
 
 def test_a_status_that_follows_a_change_is_right(story):
     clique(story, {"replicas": 1})
-    story.pod("a1", gang="s-0", clique="s-0-a", after=REST + 1)
+    story.pod("a1", gang="s-0", clique="s-0-a", after=REST_SECONDS + 1)
     clique(story, {"replicas": 2})
     assert rested(story).holds is True
 
 
 def test_writes_of_users_are_not_violations(story):
     clique(story, {})
-    clique(story, {}, generation=2, after=REST + 1)
-    clique(story, {}, generation=2, after=REST + 1, annotations={"a": "b"})
+    clique(story, {}, generation=2, after=REST_SECONDS + 1)
+    clique(story, {}, generation=2, after=REST_SECONDS + 1, annotations={"a": "b"})
     assert rested(story).holds is True
 
 
@@ -85,7 +85,7 @@ def test_the_heartbeat_of_a_node_is_not_a_change(story):
     node("1")
     clique(story, {})
     clique(story, {"replicas": 0})
-    node("2", after=REST)
+    node("2", after=REST_SECONDS)
     clique(story, {"replicas": 1})
     assert rested(story).holds is False
 
@@ -93,35 +93,35 @@ def test_the_heartbeat_of_a_node_is_not_a_change(story):
 def test_a_change_of_a_node_is_a_cause(story):
     story.record("nodes", "n", {"spec": {}})
     clique(story, {})
-    story.record("nodes", "n", {"spec": {"unschedulable": True}}, after=REST)
+    story.record("nodes", "n", {"spec": {"unschedulable": True}}, after=REST_SECONDS)
     clique(story, {"replicas": 1})
     assert rested(story).holds is True
 
 
 def test_a_new_node_ends_the_rest(story):
     clique(story, {})
-    story.record("nodes", "n", {"spec": {}}, after=REST)
+    story.record("nodes", "n", {"spec": {}}, after=REST_SECONDS)
     clique(story, {"replicas": 1})
     assert rested(story).holds is True
 
 
 def test_a_generation_that_is_observed_late_is_not_at_rest(story):
     for observed in (None, None, 1):
-        clique(story, {"observedGeneration": observed}, after=REST + 2)
-        clique(story, {"observedGeneration": observed, "replicas": 1}, after=REST + 2)
+        clique(story, {"observedGeneration": observed}, after=REST_SECONDS + 2)
+        clique(story, {"observedGeneration": observed, "replicas": 1}, after=REST_SECONDS + 2)
     assert rested(story).holds is not False
-    clique(story, {"replicas": 2}, generation=2, after=REST + 2)
-    clique(story, {"observedGeneration": 1}, generation=2, after=REST + 2)
-    clique(story, {"observedGeneration": 1, "replicas": 2}, generation=2, after=REST + 2)
+    clique(story, {"replicas": 2}, generation=2, after=REST_SECONDS + 2)
+    clique(story, {"observedGeneration": 1}, generation=2, after=REST_SECONDS + 2)
+    clique(story, {"observedGeneration": 1, "replicas": 2}, generation=2, after=REST_SECONDS + 2)
     assert rested(story).holds is True
 
 
 def test_a_write_that_keeps_the_status_is_not_a_status_write(story):
     clique(story, {})
     clique(story, {"replicas": 1})
-    clique(story, {"replicas": 1}, after=REST + 1, finalizers=["grove.io/podclique"])
+    clique(story, {"replicas": 1}, after=REST_SECONDS + 1, finalizers=["grove.io/podclique"])
     owners = [{"kind": "PodCliqueSet", "name": "s", "uid": "u"}]
-    clique(story, {"replicas": 1}, after=REST + 1, finalizers=["grove.io/podclique"], ownerReferences=owners)
+    clique(story, {"replicas": 1}, after=REST_SECONDS + 1, finalizers=["grove.io/podclique"], ownerReferences=owners)
     assert rested(story).holds is True
 
 
@@ -129,9 +129,9 @@ def test_a_late_reaction_is_not_a_write_at_rest(story):
     """Any change since the last write of a status may be the reason for the next write, however late that is."""
     clique(story, {})
     story.pod("a1", gang="s-0", clique="s-0-a")
-    clique(story, {"replicas": 1}, after=REST + 1)
+    clique(story, {"replicas": 1}, after=REST_SECONDS + 1)
     assert rested(story).holds is True
-    clique(story, {"replicas": 2}, after=REST + 1)
+    clique(story, {"replicas": 2}, after=REST_SECONDS + 1)
     assert rested(story).holds is False
 
 
@@ -140,10 +140,10 @@ def test_a_status_that_is_written_again_and_again_is_at_rest(story):
     have no reason."""
     clique(story, {})
     story.pod("a1", gang="s-0", clique="s-0-a")
-    clique(story, {"replicas": 0}, after=REST + 1)
+    clique(story, {"replicas": 0}, after=REST_SECONDS + 1)
     clique(story, {"replicas": 1})
     assert rested(story).holds is True
-    for second in range(int(REST)):
+    for second in range(int(REST_SECONDS)):
         clique(story, {"replicas": second % 2}, after=1)
     result = rested(story)
     assert result.holds is False
@@ -154,9 +154,9 @@ def test_a_status_follows_those_below_it(story):
     record_status(*SET, story, {})
     clique(story, {})
     clique(story, {"replicas": 1})
-    record_status(*SET, story, {"replicas": 1}, after=REST + 1)
+    record_status(*SET, story, {"replicas": 1}, after=REST_SECONDS + 1)
     assert rested(story).holds is True
-    clique(story, {"replicas": 2}, after=REST + 1)
+    clique(story, {"replicas": 2}, after=REST_SECONDS + 1)
     assert rested(story).holds is False
 
 
@@ -166,29 +166,29 @@ def test_the_status_of_a_clique_does_not_follow_that_of_its_gang(story):
     clique(story, {})
     clique(story, {"replicas": 1})
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
-    record_status(*SET, story, {"replicas": 1}, after=REST + 1)
+    record_status(*SET, story, {"replicas": 1}, after=REST_SECONDS + 1)
     assert rested(story).holds is True
-    clique(story, {"replicas": 2}, after=REST + 1)
+    clique(story, {"replicas": 2}, after=REST_SECONDS + 1)
     assert rested(story).holds is False
 
 
 def test_a_status_follows_the_update_of_those_above_it(story):
     clique(story, {"replicas": 1})
     record_status(*SET, story, {"currentGenerationHash": "b"})
-    clique(story, {"replicas": 1, "currentPodCliqueSetGenerationHash": "b"}, after=REST + 1)
+    clique(story, {"replicas": 1, "currentPodCliqueSetGenerationHash": "b"}, after=REST_SECONDS + 1)
     assert rested(story).holds is True
 
 
 def test_a_clique_with_a_breach_or_errors_is_not_at_rest(story):
     for status in (breach("True"), {"lastErrors": [{"code": "ERR"}]}):
         clique(story, status)
-        clique(story, {**status, "replicas": 1}, after=REST + 1)
+        clique(story, {**status, "replicas": 1}, after=REST_SECONDS + 1)
         clique(story, {})
     assert rested(story).holds is None
 
 
 def test_without_a_status_the_rule_is_unknown(story):
     story.pod("a1")
-    assert rested(story, calm=REST + 1).holds is None
-    [result] = invariants.judge(story.history, only=["INV-007"])
+    assert rested(story, calm=REST_SECONDS + 1).holds is None
+    [result] = invariants.judge(story.history, rule_ids=["INV-007"])
     assert result.holds is None

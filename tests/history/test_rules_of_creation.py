@@ -16,7 +16,7 @@ SET, CLIQUE = ("podcliquesets", "s"), ("podcliques", "s-0-a")
 
 
 def verdict(story, id: str) -> RuleResult:
-    [result] = invariants.judge(story.history, only=[id])
+    [result] = invariants.judge(story.history, rule_ids=[id])
     return result
 
 
@@ -70,7 +70,7 @@ def test_what_another_operator_has_done_is_not_judged(story):
     story.pod("a2", **A, gated=True)
 
     def verdict_without(*periods: tuple[int, int | None]) -> bool | None:
-        [result] = invariants.judge(story.history, only=["GANG-024"], foreign_spans=periods)
+        [result] = invariants.judge(story.history, rule_ids=["GANG-024"], foreign_spans=periods)
         return result.holds
 
     assert verdict_without() is False

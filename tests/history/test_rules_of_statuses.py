@@ -12,7 +12,7 @@ from conformance.invariants.result import RuleResult
 
 
 def verdict(story, id: str) -> RuleResult:
-    [result] = invariants.judge(story.history, only=[id])
+    [result] = invariants.judge(story.history, rule_ids=[id])
     return result
 
 

@@ -6,23 +6,23 @@ from __future__ import annotations
 from conformance import invariants
 from conformance.history.gangs import Gangs
 from conformance.invariants.result import RuleResult
-from conformance.invariants.settled_gangs import SETTLED, NoGangHeldBelowMinimum
+from conformance.invariants.settled_gangs import SETTLED_SECONDS, NoGangHeldBelowMinimum
 
 A = {"gang": "s-0", "clique": "s-0-a"}
 B = {"gang": "s-0", "clique": "s-0-b"}
 
 
-def verdict(story, *, calm: float = SETTLED + 1, settle: float = 0) -> RuleResult:
+def verdict(story, *, calm: float = SETTLED_SECONDS + 1, settle: float = 0) -> RuleResult:
     """Return the result of INV-003 `calm` seconds after the last record."""
     rule, gangs = NoGangHeldBelowMinimum(settle), Gangs()
     for record in story.history.records():
-        rule.see(record, gangs)
+        rule.observe(record, gangs)
         gangs.apply(record)
     return rule.result(gangs, story.at + calm)
 
 
 def owned(story) -> RuleResult:
-    [result] = invariants.judge(story.history, only=["INV-004"])
+    [result] = invariants.judge(story.history, rule_ids=["INV-004"])
     return result
 
 
@@ -62,8 +62,8 @@ def test_a_gang_just_bound_in_part_cannot_be_judged_yet(story):
 def test_a_slow_scheduler_has_longer_to_bind_the_rest(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
-    assert verdict(story, settle=SETTLED + 5).holds is None
-    assert verdict(story, settle=SETTLED + 5, calm=SETTLED + 6).holds is False
+    assert verdict(story, settle=SETTLED_SECONDS + 5).holds is None
+    assert verdict(story, settle=SETTLED_SECONDS + 5, calm=SETTLED_SECONDS + 6).holds is False
     assert verdict(story, settle=1).holds is False
 
 

@@ -35,7 +35,7 @@ class Ordered:
         return self.story.record("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **options)
 
     def verdict(self, rule="INV-026"):
-        [result] = invariants.judge(self.story.history, only=[rule])
+        [result] = invariants.judge(self.story.history, rule_ids=[rule])
         return result
 
 

@@ -12,7 +12,7 @@ RULES = ["GANG-005", "INV-001", "INV-005"]
 
 
 def verdict(story: Story, id: str) -> bool | None:
-    [result] = invariants.judge(story.history, only=[id])
+    [result] = invariants.judge(story.history, rule_ids=[id])
     return result.holds
 
 

@@ -39,7 +39,7 @@ def disrupt(story: Story) -> None:
 
 
 def verdict(history: History) -> bool | None:
-    [result] = invariants.judge(history, only=["INV-009"])
+    [result] = invariants.judge(history, rule_ids=["INV-009"])
     return result.holds
 
 

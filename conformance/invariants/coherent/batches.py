@@ -17,50 +17,59 @@ class OneBatchAtATime(CoherentRule):
 
     id = "INV-017"
     statement = "an update begins a sub-step only after all gangs and pods of the one before have been scheduled"
-    nothing = "no update had a second sub-step"
-    reached = "scheduled"
+    idle_reason = "no update had a second sub-step"
+    awaited_state = "scheduled"
 
     def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
-        self._peaks: dict[tuple[str, str], int] = {}
+        self._peak_counts: dict[tuple[str, str], int] = {}
         """Gang and clique → the maximum number of pods that were in the awaited state at the same time."""
 
-    def _has(self, pod: CoherentPod) -> bool:
+    def _has_reached(self, pod: CoherentPod) -> bool:
         """Return whether a pod has reached the awaited state (scheduled or Ready)."""
         return pod.bound
 
-    def _gangs(self) -> set[str]:
+    def _reached_gangs(self) -> set[str]:
         """Return the names of the gangs that have reached the awaited state."""
-        return self.state.scheduled | self.state.done
+        return self.state.scheduled_gangs | self.state.ready_gangs
 
-    def look(self, record: Record) -> None:
+    def judge_state(self, record: Record) -> None:
         """Judge the state after a record."""
         pod = self.state.pods.get(record.uid)
-        if record.resource == "pods" and pod is not None and self._has(pod) and pod.index < 0:
-            count = sum(self._has(member) and member.gang == pod.gang for member in self.state.of_clique(pod.clique))
+        if record.resource == "pods" and pod is not None and self._has_reached(pod) and pod.index < 0:
+            count = sum(
+                self._has_reached(member) and member.gang == pod.gang
+                for member in self.state.pods_of_clique(pod.clique)
+            )
             key = (pod.gang, pod.clique)
-            self._peaks[key] = max(self._peaks.get(key, 0), count)
-        if self.state.written is None or record.kind == DELETED or not self.state.updating(self.state.written[0]):
+            self._peak_counts[key] = max(self._peak_counts.get(key, 0), count)
+        if (
+            self.state.written_map is None
+            or record.kind == DELETED
+            or not self.state.is_updating(self.state.written_map[0])
+        ):
             return
-        pcs, replica = self.state.written
-        change = LayoutChange(self.state.previous, self.state.maps[pcs, replica])
+        pcs, replica = self.state.written_map
+        change = LayoutChange(self.state.previous_layout, self.state.maps[pcs, replica])
         if not (change.losses_by_gang and change.batch.counts):
             return  # scaling that was admitted just before the update moves no members
-        coherent_set, done_keys = self.state.sets[pcs], {self.state.key_of_gang(gang) for gang in self._gangs()}
-        for entry in self.state.previous:
-            if entry.generation == coherent_set.generation and entry.key not in coherent_set.old:
+        coherent_set, done_keys = self.state.sets[pcs], {self.state.key_of_gang(gang) for gang in self._reached_gangs()}
+        for entry in self.state.previous_layout:
+            if entry.generation == coherent_set.generation and entry.key not in coherent_set.old_keys:
                 self.judged += 1
                 self._judge(record, f"{pcs}-{replica}", entry, done_keys)
 
     def _judge(self, record: Record, prefix: str, entry: Entry, done_keys: set[str]) -> None:
         if entry.key not in done_keys:
-            self._violate(f"the next sub-step begins, and gang {entry.key} was never {self.reached}", record)
+            self._report_violation(
+                f"the next sub-step begins, and gang {entry.key} was never {self.awaited_state}", record
+            )
         gangs = {gang for gang in self.state.gangs if self.state.key_of_gang(gang) == entry.key}
         for clique, replicas in entry.cliques.items():
-            peak = max((self._peaks.get((gang, f"{prefix}-{clique}"), 0) for gang in gangs), default=0)
+            peak = max((self._peak_counts.get((gang, f"{prefix}-{clique}"), 0) for gang in gangs), default=0)
             if peak < replicas:
-                progress = f"{peak} of {replicas} pods of {clique} in gang {entry.key} were {self.reached}"
-                self._violate(f"the next sub-step begins, and {progress}", record)
+                progress = f"{peak} of {replicas} pods of {clique} in gang {entry.key} were {self.awaited_state}"
+                self._report_violation(f"the next sub-step begins, and {progress}", record)
 
 
 class OneReadyBatchAtATime(OneBatchAtATime):
@@ -68,13 +77,13 @@ class OneReadyBatchAtATime(OneBatchAtATime):
 
     id = "COHR-109"
     statement = "an update begins a sub-step only after all gangs and pods of the one before have been Ready"
-    reached = "Ready"
+    awaited_state = "Ready"
 
-    def _has(self, pod: CoherentPod) -> bool:
+    def _has_reached(self, pod: CoherentPod) -> bool:
         return pod.ready
 
-    def _gangs(self) -> set[str]:
-        return self.state.done
+    def _reached_gangs(self) -> set[str]:
+        return self.state.ready_gangs
 
 
 class AnchorsFirst(CoherentRule):
@@ -83,57 +92,59 @@ class AnchorsFirst(CoherentRule):
 
     id = "INV-018"
     statement = "no pod of a gang that depends on anchors is bound before its anchor was scheduled"
-    nothing = "no pod of a gang that depends on anchors was bound"
+    idle_reason = "no pod of a gang that depends on anchors was bound"
 
     def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
-        self._anchor: dict[str, str] = {}
+        self._anchor_by_entry: dict[str, str] = {}
         """Key of a dependent entry → key of its anchor."""
-        self._placed: set[str] = set()
+        self._placed_gangs: set[str] = set()
         """Names of gangs whose PodGroups have all had minReplicas bound pods."""
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge a record, and track the gangs that have their minimum bound."""
-        name = record.name if record.resource == "podgangs" else self._gang(record)
+        name = record.name if record.resource == "podgangs" else self._gang_of(record)
         if name and gangs[name].admitted:
-            self._placed.add(name)
-        super().see(record, gangs)
+            self._placed_gangs.add(name)
+        super().observe(record, gangs)
 
-    def look(self, record: Record) -> None:
+    def judge_state(self, record: Record) -> None:
         """Judge the state after a record."""
-        if self.state.written is not None:
-            self._learn(self.state.maps[self.state.written])
-        pod, before = self.state.pods.get(record.uid), self.state.before
+        if self.state.written_map is not None:
+            self._learn_anchors(self.state.maps[self.state.written_map])
+        pod, before = self.state.pods.get(record.uid), self.state.previous_pod
         if record.resource != "pods" or pod is None or not pod.bound or (before is not None and before.bound):
             return
         key = self.state.key_of_gang(pod.gang)
-        anchor = self._anchor.get(key)
+        anchor = self._anchor_by_entry.get(key)
         if anchor is None or record.listed:
             return
         self.judged += 1
-        placed = {self.state.key_of_gang(gang) for gang in self._placed | self.state.scheduled}
-        if anchor not in placed and not self._admitted(anchor):
-            self._violate(f"pod {record.name} of gang {key} is bound, and its anchor {anchor} is not scheduled", record)
+        placed = {self.state.key_of_gang(gang) for gang in self._placed_gangs | self.state.scheduled_gangs}
+        if anchor not in placed and not self._is_admitted(anchor):
+            self._report_violation(
+                f"pod {record.name} of gang {key} is bound, and its anchor {anchor} is not scheduled", record
+            )
 
-    def _learn(self, layout: Layout) -> None:
-        old_keys = {entry.key for entry in self.state.previous}
+    def _learn_anchors(self, layout: Layout) -> None:
+        old_keys = {entry.key for entry in self.state.previous_layout}
         for entry in layout:
             anchors = [other.key for other in layout if other.anchor and other.generation == entry.generation]
             if entry.key not in old_keys and entry.dependent and not entry.anchor and anchors:
-                self._anchor[entry.key] = anchors[-1]
+                self._anchor_by_entry[entry.key] = anchors[-1]
 
-    def _admitted(self, key: str) -> bool:
+    def _is_admitted(self, key: str) -> bool:
         """Return whether every PodGroup of an anchor currently has its minimum bound."""
         for name, gang in self.state.gangs.items():
             if self.state.key_of_gang(name) == key:
                 groups = items(gang, "spec", "podgroups")
-                bound = {text(group, "name"): self._bound(text(group, "name"), name) for group in groups}
+                bound = {text(group, "name"): self._count_bound(text(group, "name"), name) for group in groups}
                 return bool(groups) and all(bound[text(g, "name")] >= count(g, "minReplicas") for g in groups)
         return False
 
-    def _bound(self, clique: str, gang: str) -> int:
-        return sum(pod.bound and pod.gang == gang for pod in self.state.of_clique(clique))
+    def _count_bound(self, clique: str, gang: str) -> int:
+        return sum(pod.bound and pod.gang == gang for pod in self.state.pods_of_clique(clique))
 
-    def _gang(self, record: Record) -> str:
+    def _gang_of(self, record: Record) -> str:
         pod = self.state.pods.get(record.uid) if record.resource == "pods" else None
         return pod.gang if pod else ""

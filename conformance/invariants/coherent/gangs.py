@@ -15,13 +15,13 @@ class ScheduledBeforeReady(CoherentRule):
 
     id = "COHR-018"
     statement = "a gang has been reported as scheduled when it is reported as Ready"
-    nothing = "no gang was reported as Ready"
+    idle_reason = "no gang was reported as Ready"
 
     def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
         self._scheduled: set[str] = set()
 
-    def look(self, record: Record) -> None:
+    def judge_state(self, record: Record) -> None:
         """Judge the statuses of gangs."""
         if record.resource != "podgangs" or record.kind == DELETED or not label(record.object, GENERATION_HASH):
             return
@@ -30,4 +30,6 @@ class ScheduledBeforeReady(CoherentRule):
         if shapes.gang_was_ready(record.object):
             self.judged += 1
             if record.uid not in self._scheduled:
-                self._violate(f"gang {record.name} was reported as Ready and had not been as scheduled", record)
+                self._report_violation(
+                    f"gang {record.name} was reported as Ready and had not been as scheduled", record
+                )

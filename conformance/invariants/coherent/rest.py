@@ -24,58 +24,58 @@ class SteadyState(CoherentRule):
     statement = (
         "at rest, the gangs of a set are those of its PodGangMaps, which hold everything once and nothing outdated"
     )
-    nothing = "no set with a PodGangMap was at rest at the end"
+    idle_reason = "no set with a PodGangMap was at rest at the end"
 
     def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
-        self._moved: dict[str, float] = {}
+        self._changed_at: dict[str, float] = {}
         self._gangs: dict[str, Record] = {}
 
-    def look(self, record: Record) -> None:
+    def judge_state(self, record: Record) -> None:
         """Judge the state after a record."""
         pcs = record.name if record.resource == "podcliquesets" else label(record.object, PART_OF)
-        if record.resource != "podcliquesets" or self.state.began:
-            self._moved[pcs] = record.at
+        if record.resource != "podcliquesets" or self.state.update_starts:
+            self._changed_at[pcs] = record.at
         if record.resource == "podgangs":
             self._gangs.pop(record.name, None)
             if record.kind != DELETED:
                 self._gangs[record.name] = record
 
-    def _at_rest(self, now: float) -> list[tuple[str, int]]:
-        idle = {name for name, pcs in self.state.sets.items() if pcs.coherent and not pcs.running}
+    def _resting_replicas(self, now: float) -> list[tuple[str, int]]:
+        idle_sets = {name for name, pcs in self.state.sets.items() if pcs.is_coherent and not pcs.running}
         return [
             (name, replica)
             for (name, replica), layout in self.state.maps.items()
-            if layout and name in idle and now - self._moved.get(name, now) >= SETTLED
+            if layout and name in idle_sets and now - self._changed_at.get(name, now) >= SETTLED
         ]
 
-    def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
-        for pcs, replica in self._at_rest(now):
+    def _violation_at_end(self, gangs: Gangs, now: float) -> Violation | None:
+        for pcs, replica in self._resting_replicas(now):
             self.judged += 1
-            if errors := self._wrong(pcs, replica):
+            if errors := self._errors(pcs, replica):
                 return f"replica {replica} of {pcs}: {'; '.join(errors)}", ()
         return None
 
-    def _wrong(self, pcs: str, replica: int) -> list[str]:
+    def _errors(self, pcs: str, replica: int) -> list[str]:
         coherent_set, layout = self.state.sets[pcs], self.state.maps[pcs, replica]
         sizes = {component.key: component.replicas for component in self.state.components(pcs, replica)}
         errors = broken_partition(layout, sizes)
         entry_keys = {entry.key for entry in layout}
-        existing = {
+        existing_keys = {
             shapes.key_of(record.object, self.state.members)
             for record in self._gangs.values()
             if label(record.object, PART_OF) == pcs and _replica(record, pcs) == replica
         }
-        errors += [f"there is no gang of entry {key}" for key in sorted(entry_keys - existing)]
-        errors += [f"gang {key} is in no entry" for key in sorted(existing - entry_keys)]
+        errors += [f"there is no gang of entry {key}" for key in sorted(entry_keys - existing_keys)]
+        errors += [f"gang {key} is in no entry" for key in sorted(existing_keys - entry_keys)]
         for entry in layout:
-            outdated = [key for key in entry.components() & coherent_set.scope if self._outdated(pcs, entry, key)]
+            outdated = [key for key in entry.components() & coherent_set.scope if self._is_outdated(pcs, entry, key)]
             if outdated:
                 names = ", ".join(sorted(key.name for key in outdated))
                 errors.append(f"gang {entry.key} of an old generation holds {names}, which the last update changed")
         return errors
 
-    def _outdated(self, pcs: str, entry: Entry, key: Key) -> bool:
+    def _is_outdated(self, pcs: str, entry: Entry, key: Key) -> bool:
         """Return whether a gang holds a different version of a component than the gangs of the set's generation.
         Components that an interrupted update has moved stay where they are if the next update does not change them
         (COH-197)."""
@@ -85,13 +85,13 @@ class SteadyState(CoherentRule):
         entry_versions: set[tuple[str, str]] = set()
         current_versions: set[tuple[str, str]] = set()
         for pod in self.state.pods.values():
-            if pod.going or (pod.place.set, pod.place.key) != (pcs, key):
+            if pod.is_terminating or (pod.component.set, pod.component.key) != (pcs, key):
                 continue
             gang = self.state.key_of_gang(pod.gang)
             template = pod.clique.rpartition("-")[2] if pod.index >= 0 else key.name
             if gang == entry.key:
                 entry_versions.add((template, pod.hash))
-            elif self.state.generations.get(gang) == generation:
+            elif self.state.generation_hashes.get(gang) == generation:
                 current_versions.add((template, pod.hash))
         return not entry_versions or not entry_versions <= current_versions
 

@@ -10,25 +10,25 @@ from conformance.invariants.invariant import Invariant
 
 
 class CoherentRule(Invariant):
-    """A rule about sets with the strategy Coherent. `nothing` is the reason of the result if there was nothing to
+    """A rule about sets with the strategy Coherent. `idle_reason` is the reason of the result if there was nothing to
     judge."""
 
-    nothing: str
+    idle_reason: str
 
     def __init__(self, state: CoherentState) -> None:
         super().__init__()
         self.state = state
         self.judged = 0
 
-    def see(self, record: Record, gangs: Gangs) -> None:
+    def observe(self, record: Record, gangs: Gangs) -> None:
         """Apply a record to the shared state, and judge the new state."""
         self.state.apply(record)
         if self.state.sets:
-            self.look(record)
+            self.judge_state(record)
 
-    def look(self, record: Record) -> None:
+    def judge_state(self, record: Record) -> None:
         """Judge the state after a record."""
         raise NotImplementedError
 
-    def _unknown(self, gangs: Gangs, now: float) -> str:
-        return "" if self.judged else self.nothing if self.state.sets else "no set has the strategy Coherent"
+    def _unknown_reason(self, gangs: Gangs, now: float) -> str:
+        return "" if self.judged else self.idle_reason if self.state.sets else "no set has the strategy Coherent"

@@ -13,23 +13,23 @@ class OutOfScope(CoherentRule):
 
     id = "INV-015"
     statement = "an update deletes no pod of a component that it does not change"
-    nothing = "no update left a component out of its scope"
+    idle_reason = "no update left a component out of its scope"
 
-    def look(self, record: Record) -> None:
+    def judge_state(self, record: Record) -> None:
         """Judge the state after a record."""
         if record.resource == "podcliquesets" and (coherent_set := self.state.sets.get(record.name)):
             keys = {component.key for component in self.state.components(record.name, 0)}
-            outside = coherent_set.scope and keys - coherent_set.scope
-            self.judged += self.state.updating(record.name) and bool(outside)
-        for pod in self.state.deleted(record):
-            if self.state.updating(pod.place.set):
+            unaffected_keys = coherent_set.scope and keys - coherent_set.scope
+            self.judged += self.state.is_updating(record.name) and bool(unaffected_keys)
+        for pod in self.state.deleted_pods(record):
+            if self.state.is_updating(pod.component.set):
                 self._judge(pod, record)
 
     def _judge(self, pod: CoherentPod, record: Record) -> None:
-        pcs = self.state.sets[pod.place.set]
-        if pcs.scope and pod.place.key not in pcs.scope and not self.state.surplus(pod):
+        pcs = self.state.sets[pod.component.set]
+        if pcs.scope and pod.component.key not in pcs.scope and not self.state.is_surplus(pod):
             names = ", ".join(sorted(key.name for key in pcs.scope))
-            self._violate(f"pod {record.name} is deleted, and the update is of {names}", record)
+            self._report_violation(f"pod {record.name} is deleted, and the update is of {names}", record)
 
 
 class OneReplicaAtATime(CoherentRule):
@@ -37,32 +37,37 @@ class OneReplicaAtATime(CoherentRule):
 
     id = "INV-016"
     statement = "an update replaces pods of one replica of the set after the other"
-    nothing = "no update of a set with several replicas deleted a pod that was Ready"
+    idle_reason = "no update of a set with several replicas deleted a pod that was Ready"
 
     def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
-        self._turns: dict[tuple[str, str], list[int]] = {}
+        self._replicas_by_update: dict[tuple[str, str], list[int]] = {}
 
-    def look(self, record: Record) -> None:
+    def judge_state(self, record: Record) -> None:
         """Judge the state after a record."""
         if record.resource == "podcliquesets" and (coherent_set := self.state.sets.get(record.name)):
-            if coherent_set.coherent and len(updates.updating_replicas(record.object)) > 1:
-                self._violate(f"replicas {updates.updating_replicas(record.object)} are being updated at once", record)
+            if coherent_set.is_coherent and len(updates.updating_replicas(record.object)) > 1:
+                self._report_violation(
+                    f"replicas {updates.updating_replicas(record.object)} are being updated at once", record
+                )
             return
-        for pod in self.state.deleted(record):
-            if self.state.updating(pod.place.set):
+        for pod in self.state.deleted_pods(record):
+            if self.state.is_updating(pod.component.set):
                 self._judge(pod, record)
 
     def _judge(self, pod: CoherentPod, record: Record) -> None:
-        pcs = self.state.sets[pod.place.set]
+        pcs = self.state.sets[pod.component.set]
         if pcs.template.replicas < 2:
             return
-        if (pcs.scope and pod.place.key not in pcs.scope) or self.state.surplus(pod):
+        if (pcs.scope and pod.component.key not in pcs.scope) or self.state.is_surplus(pod):
             return
         self.judged += 1
-        turns = self._turns.setdefault((pod.place.set, pcs.generation), [])
-        if pod.place.replica not in turns:
-            turns.append(pod.place.replica)
-        elif pod.place.replica != turns[-1]:
-            reason = f"pod {record.name} of replica {pod.place.replica} is deleted after replica {turns[-1]} has begun"
-            self._violate(reason, record)
+        updated_replicas = self._replicas_by_update.setdefault((pod.component.set, pcs.generation), [])
+        if pod.component.replica not in updated_replicas:
+            updated_replicas.append(pod.component.replica)
+        elif pod.component.replica != updated_replicas[-1]:
+            previous = updated_replicas[-1]
+            reason = (
+                f"pod {record.name} of replica {pod.component.replica} is deleted after replica {previous} has begun"
+            )
+            self._report_violation(reason, record)

@@ -34,7 +34,7 @@ class CoherentPod:
     """A pod of a coherent set, as of its last record."""
 
     name: str
-    place: ReplicaComponent
+    component: ReplicaComponent
     index: int
     """Replica index in the scaling group; -1 for a pod of a standalone clique."""
     clique: str
@@ -47,19 +47,19 @@ class CoherentPod:
     bound: bool = False
     finished: bool = False
     """Whether the pod has failed or succeeded, so that its place is free."""
-    going: bool = False
+    is_terminating: bool = False
     excused: bool = False
 
 
 @dataclass
-class Set:
+class CoherentSet:
     """A set that has, or has had, the strategy Coherent."""
 
     template: SetTemplate
     document: Document
-    declared: bool
+    is_declared: bool
     """Whether the spec requests the strategy Coherent."""
-    coherent: bool
+    is_coherent: bool
     """Whether the rules of coherent updates apply. If the strategy is changed during another update, they apply only
     once the operator has started to follow it."""
     generation: str = ""
@@ -69,7 +69,7 @@ class Set:
     coherent from the start (COH-274)."""
     ended_at: float = 0.0
     scope: frozenset[Key] = frozenset()
-    old: frozenset[str] = frozenset()
+    old_keys: frozenset[str] = frozenset()
     """Keys of the entries that existed when the update started."""
 
 
@@ -78,38 +78,38 @@ class CoherentState:
     """The sets, maps, pods and gangs of a namespace; `apply` updates them once for each record."""
 
     origins: Origins = field(default_factory=Origins)
-    sets: dict[str, Set] = field(default_factory=dict)
+    sets: dict[str, CoherentSet] = field(default_factory=dict)
     maps: dict[tuple[str, int], Layout] = field(default_factory=dict)
     """Set and replica → current layout."""
     unmapped: set[tuple[str, int]] = field(default_factory=set)
     """Sets and replicas whose map has been deleted."""
     epochs: set[str] = field(default_factory=set)
     """Sets whose maps identify entries by epoch."""
-    written: tuple[str, int] | None = None
+    written_map: tuple[str, int] | None = None
     """Set and replica of the map that the current record is about; None if the record is not about a map."""
-    previous: Layout = ()
+    previous_layout: Layout = ()
     """The layout of that map before the current record."""
     pods: dict[str, CoherentPod] = field(default_factory=dict)
-    before: CoherentPod | None = None
+    previous_pod: CoherentPod | None = None
     """The current record's pod before the record; None for a new pod."""
     gangs: dict[str, Document] = field(default_factory=dict)
-    done: set[str] = field(default_factory=set)
+    ready_gangs: set[str] = field(default_factory=set)
     """Names of gangs that have been Ready."""
-    scheduled: set[str] = field(default_factory=set)
-    generations: dict[str, str] = field(default_factory=dict)
+    scheduled_gangs: set[str] = field(default_factory=set)
+    generation_hashes: dict[str, str] = field(default_factory=dict)
     """Key of an entry → its generation."""
     sizes: dict[ReplicaComponent, int] = field(default_factory=dict)
     """spec.replicas of standalone cliques and scaling groups."""
     cliques: dict[str, Document] = field(default_factory=dict)
     members: dict[str, str] = field(default_factory=dict)
     """Member clique → `group/index`, as `shapes.key_of` expects it."""
-    began: bool = False
+    update_starts: bool = False
     """Whether an update starts with the current record."""
-    ended: set[str] = field(default_factory=set)
+    deleted_cliques: set[str] = field(default_factory=set)
     """UIDs of clique objects that have been deleted or are being deleted."""
-    ending: str = ""
+    deleting_clique: str = ""
     """UID of the clique object whose deletion starts with the current record; empty if there is none."""
-    removed: dict[str, float] = field(default_factory=dict)
+    removed_at: dict[str, float] = field(default_factory=dict)
     """Key of an entry → the time at which it was removed from its map."""
     _other_pods: dict[str, CoherentPod] = field(default_factory=dict)
     """Pods of sets that have not been Coherent so far; their strategy may change later."""
@@ -122,18 +122,24 @@ class CoherentState:
         if record.seq == self._seq:
             return
         self._seq = record.seq
-        self._owners.see(record)
-        self.before, self.written, self.previous, self.began, self.ending = None, None, (), False, ""
+        self._owners.observe(record)
+        self.previous_pod, self.written_map, self.previous_layout, self.update_starts, self.deleting_clique = (
+            None,
+            None,
+            (),
+            False,
+            "",
+        )
         if record.resource == "podcliquesets":
-            self._see_set(record)
+            self._observe_set(record)
         elif record.resource == "pods":
-            self._see_pod(record)
+            self._observe_pod(record)
         elif record.resource == "podgangmaps":
-            self._see_map(record)
+            self._observe_map(record)
         elif record.resource == "podgangs":
-            self._see_gang(record)
+            self._observe_gang(record)
         elif record.resource in ("podcliques", "podcliquescalinggroups"):
-            self._see_part(record)
+            self._observe_part(record)
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
@@ -146,18 +152,18 @@ class CoherentState:
             if only is None or key in only
         ]
 
-    def updating(self, pcs: str) -> bool:
+    def is_updating(self, pcs: str) -> bool:
         """Return whether a coherent update of a set is in progress."""
-        current = self.sets.get(pcs)
-        return current is not None and current.coherent and current.running
+        coherent_set = self.sets.get(pcs)
+        return coherent_set is not None and coherent_set.is_coherent and coherent_set.running
 
-    def waiting(self, pcs: str, replica: int) -> bool:
+    def is_waiting(self, pcs: str, replica: int) -> bool:
         """Return whether the running update has not reached a replica yet: no entry in its map has the newest
         generation."""
-        generations = {entry.generation for entry in self.maps.get((pcs, replica), ())}
-        return self.updating(pcs) and bool(generations) and self.sets[pcs].generation not in generations
+        generation_hashes = {entry.generation for entry in self.maps.get((pcs, replica), ())}
+        return self.is_updating(pcs) and bool(generation_hashes) and self.sets[pcs].generation not in generation_hashes
 
-    def budgeted(self, pcs: str) -> bool:
+    def has_budget(self, pcs: str) -> bool:
         """Return whether any template of a set has maxUnavailable."""
         set_template = self.sets[pcs].template
         entries = [clique.entry for clique in set_template.standalone] + [group.entry for group in set_template.groups]
@@ -165,73 +171,88 @@ class CoherentState:
 
     def gang_was_ready(self, key: str) -> bool:
         """Return whether the gang of an entry is or was Ready."""
-        return any(self.key_of_gang(gang) == key for gang in self.done)
+        return any(self.key_of_gang(gang) == key for gang in self.ready_gangs)
 
-    def of_clique(self, clique: str, *, ended: bool = False) -> Iterator[CoherentPod]:
+    def pods_of_clique(self, clique: str, *, include_deleted: bool = False) -> Iterator[CoherentPod]:
         """Yield the pods of a clique that are not being deleted. Pods whose clique object is deleted are included only
-        with `ended`."""
+        with `include_deleted`."""
         candidates = (self.pods[uid] for uid in self._by_clique[clique])
-        return (pod for pod in candidates if not pod.going and (ended or pod.owner not in self.ended))
+        return (
+            pod
+            for pod in candidates
+            if not pod.is_terminating and (include_deleted or pod.owner not in self.deleted_cliques)
+        )
 
-    def available(self, place: ReplicaComponent, gangs: Collection[str] | None = None) -> int:
+    def count_available(self, component: ReplicaComponent, gangs: Collection[str] | None = None) -> int:
         """Return the number of Ready pods of a clique, or of available replicas of a scaling group; if `gangs` is
         given, count only pods in these gangs."""
 
         def ready(clique: str) -> int:
-            return sum(pod.ready and (gangs is None or pod.gang in gangs) for pod in self.of_clique(clique))
+            return sum(pod.ready and (gangs is None or pod.gang in gangs) for pod in self.pods_of_clique(clique))
 
-        prefix = f"{place.set}-{place.replica}-{place.key.name}"
-        if place.key.kind == "clique":
+        prefix = f"{component.set}-{component.replica}-{component.key.name}"
+        if component.key.kind == "clique":
             return ready(prefix)
-        set_template = self.sets[place.set].template
-        group = next((group for group in set_template.groups if group.name == place.key.name), None)
+        set_template = self.sets[component.set].template
+        group = next((group for group in set_template.groups if group.name == component.key.name), None)
         if group is None:
             return 0
-        floors = {name: set_template.clique(name).min_available for name in group.cliques}
+        minimums = {name: set_template.clique(name).min_available for name in group.cliques}
         return sum(
-            all(ready(f"{prefix}-{index}-{name}") >= floor for name, floor in floors.items())
-            for index in range(self.sizes.get(place, group.replicas))
+            all(ready(f"{prefix}-{index}-{name}") >= minimum for name, minimum in minimums.items())
+            for index in range(self.sizes.get(component, group.replicas))
         )
 
     def deleted_by_operator(self, record: Record) -> CoherentPod | None:
         """Return the Ready pod whose deletion starts with this record, if only the operator can have caused it: not the
         suite, a scheduler, or the deletion of the set. Otherwise return None."""
-        pod, before = self.pods.get(record.uid), self.before
-        if record.resource != "pods" or pod is None or before is None or before.going or not pod.going:
+        pod, previous_pod = self.pods.get(record.uid), self.previous_pod
+        if (
+            record.resource != "pods"
+            or pod is None
+            or previous_pod is None
+            or previous_pod.is_terminating
+            or not pod.is_terminating
+        ):
             return None
-        if not before.ready or self._excused(record, pod):
+        if not previous_pod.ready or self._is_excused(record, pod):
             return None
-        return None if terminating(self.sets[pod.place.set].document) else pod
+        return None if terminating(self.sets[pod.component.set].document) else pod
 
-    def deleted_by_others(self, record: Record) -> bool:
+    def is_deleted_by_others(self, record: Record) -> bool:
         """Return whether the deletion of a pod starts with this record, and the suite or a scheduler is known to have
         caused it."""
-        pod, before = self.pods.get(record.uid), self.before
-        return pod is not None and pod.going and not (before and before.going) and self._excused(record, pod)
+        pod, previous_pod = self.pods.get(record.uid), self.previous_pod
+        return (
+            pod is not None
+            and pod.is_terminating
+            and not (previous_pod and previous_pod.is_terminating)
+            and self._is_excused(record, pod)
+        )
 
-    def _excused(self, record: Record, pod: CoherentPod) -> bool:
+    def _is_excused(self, record: Record, pod: CoherentPod) -> bool:
         """Return whether the suite or a scheduler has deleted a pod."""
-        disrupted = condition(record.object, "DisruptionTarget") and self.origins.disrupted(record.name, SCHEDULER)
-        return pod.excused or bool(disrupted)
+        is_disrupted = condition(record.object, "DisruptionTarget") and self.origins.disrupted(record.name, SCHEDULER)
+        return pod.excused or bool(is_disrupted)
 
-    def deleted(self, record: Record) -> list[CoherentPod]:
+    def deleted_pods(self, record: Record) -> list[CoherentPod]:
         """Return the Ready pods that the operator starts to delete with this record. If it deletes a clique object,
         these are all of the clique's Ready pods, however late the garbage collector deletes them."""
         if record.resource != "podcliques":
             pod = self.deleted_by_operator(record)
-            return [] if pod is None or pod.owner in self.ended else [pod]
+            return [] if pod is None or pod.owner in self.deleted_cliques else [pod]
         pcs = self.sets.get(label(record.object, labels.PART_OF))
-        if not self.ending or pcs is None or terminating(pcs.document):
+        if not self.deleting_clique or pcs is None or terminating(pcs.document):
             return []
         candidates = (self.pods[uid] for uid in self._by_clique[record.name])
-        return [pod for pod in candidates if pod.owner == self.ending and pod.ready and not pod.excused]
+        return [pod for pod in candidates if pod.owner == self.deleting_clique and pod.ready and not pod.excused]
 
-    def surplus(self, pod: CoherentPod) -> bool:
+    def is_surplus(self, pod: CoherentPod) -> bool:
         """Return whether a pod that is being deleted is surplus, because its component was scaled in."""
-        replicas = self.sizes.get(pod.place)
+        replicas = self.sizes.get(pod.component)
         if replicas is None:
             return False
-        return pod.index >= replicas if pod.index >= 0 else sum(1 for _ in self.of_clique(pod.clique)) >= replicas
+        return pod.index >= replicas if pod.index >= 0 else sum(1 for _ in self.pods_of_clique(pod.clique)) >= replicas
 
     def key_of_gang(self, gang: str) -> str:
         """Return the key of the entry that a gang belongs to; the gang's name if the gang object is unknown."""
@@ -240,44 +261,52 @@ class CoherentState:
 
     # -- keeping count -----------------------------------------------------------------------------------------------
 
-    def _see_set(self, record: Record) -> None:
-        previous = self.sets.get(record.name)
-        declared = text(record.object, "spec", "updateStrategy", "type") == COHERENT
-        if previous is None and not declared:
+    def _observe_set(self, record: Record) -> None:
+        previous_set = self.sets.get(record.name)
+        is_declared = text(record.object, "spec", "updateStrategy", "type") == COHERENT
+        if previous_set is None and not is_declared:
             return
         if record.kind == DELETED:
             self.sets.pop(record.name, None)
             return
-        current = self.sets[record.name] = Set(template.read(record.object), record.object, declared, declared)
-        current.generation = updates.generation_hash(record.object)
-        current.running = updates.is_running(record.object)
+        coherent_set = self.sets[record.name] = CoherentSet(
+            template.read(record.object), record.object, is_declared, is_declared
+        )
+        coherent_set.generation = updates.generation_hash(record.object)
+        coherent_set.running = updates.is_running(record.object)
         scope = shapes.scope(record.object)
-        current.scope = frozenset(Key("clique" if kind == "clique" else "group", name) for kind, name in scope)
-        if previous is None:
-            joined_uids = [uid for uid, pod in self._other_pods.items() if pod.place.set == record.name]
+        coherent_set.scope = frozenset(Key("clique" if kind == "clique" else "group", name) for kind, name in scope)
+        if previous_set is None:
+            joined_uids = [uid for uid, pod in self._other_pods.items() if pod.component.set == record.name]
             self.pods |= {uid: self._other_pods.pop(uid) for uid in joined_uids}
             return
-        current.interrupted, current.ended_at, current.old = previous.interrupted, previous.ended_at, previous.old
-        changed = previous.generation not in ("", current.generation)
-        self.began = current.running and (changed or not previous.running)
-        current.coherent = declared and (previous.coherent or self.began or not previous.running)
-        if self.began:
-            current.interrupted = changed and previous.running
+        coherent_set.interrupted, coherent_set.ended_at, coherent_set.old_keys = (
+            previous_set.interrupted,
+            previous_set.ended_at,
+            previous_set.old_keys,
+        )
+        has_changed = previous_set.generation not in ("", coherent_set.generation)
+        self.update_starts = coherent_set.running and (has_changed or not previous_set.running)
+        coherent_set.is_coherent = is_declared and (
+            previous_set.is_coherent or self.update_starts or not previous_set.running
+        )
+        if self.update_starts:
+            coherent_set.interrupted = has_changed and previous_set.running
             layouts = [layout for (pcs, _), layout in self.maps.items() if pcs == record.name]
-            current.old = frozenset(entry.key for layout in layouts for entry in layout)
-        if declared and not previous.declared and previous.running:
-            current.interrupted = True
-        if previous.running and not current.running:
-            current.interrupted, current.ended_at = False, record.at
+            coherent_set.old_keys = frozenset(entry.key for layout in layouts for entry in layout)
+        if is_declared and not previous_set.is_declared and previous_set.running:
+            coherent_set.interrupted = True
+        if previous_set.running and not coherent_set.running:
+            coherent_set.interrupted, coherent_set.ended_at = False, record.at
 
-    def _see_part(self, record: Record) -> None:
+    def _observe_part(self, record: Record) -> None:
         pcs, replica = label(record.object, labels.PART_OF), label(record.object, labels.SET_INDEX)
         group = label(record.object, labels.GROUP)
         if record.resource == "podcliques":
             self.cliques[record.name] = record.object
-            if (record.kind == DELETED or terminating(record.object)) and record.uid not in self.ended:
-                self.ended.add(record.uid)
-                self.ending = record.uid
+            if (record.kind == DELETED or terminating(record.object)) and record.uid not in self.deleted_cliques:
+                self.deleted_cliques.add(record.uid)
+                self.deleting_clique = record.uid
             if group:
                 index = label(record.object, labels.GROUP_INDEX)
                 self.members[record.name] = f"{group.removeprefix(f'{pcs}-{replica}-')}/{index}"
@@ -291,58 +320,58 @@ class CoherentState:
         else:
             self.sizes[ReplicaComponent(pcs, int(replica), key)] = number(record.object, "spec", "replicas") or 0
 
-    def _see_map(self, record: Record) -> None:
+    def _observe_map(self, record: Record) -> None:
         pcs, replica = gang_maps.set_of(record.object), shapes.replica(record.object)
         if replica is None:
             return
         layout = () if record.kind == DELETED else shapes.entries(record.object)
-        before, self.maps[pcs, replica] = self.maps.get((pcs, replica), ()), layout
+        earlier_layout, self.maps[pcs, replica] = self.maps.get((pcs, replica), ()), layout
         (self.unmapped.add if record.kind == DELETED else self.unmapped.discard)((pcs, replica))
         if shapes.is_by_epoch(record.object):
             self.epochs.add(pcs)
         for entry in layout:
-            self.generations[entry.key] = entry.generation
-        for key in {entry.key for entry in before} - {entry.key for entry in layout}:
-            self.removed[key] = record.at
+            self.generation_hashes[entry.key] = entry.generation
+        for key in {entry.key for entry in earlier_layout} - {entry.key for entry in layout}:
+            self.removed_at[key] = record.at
         if pcs in self.sets:
-            self.written, self.previous = (pcs, replica), before
-            self.sets[pcs].coherent |= self.sets[pcs].declared and record.kind != DELETED
+            self.written_map, self.previous_layout = (pcs, replica), earlier_layout
+            self.sets[pcs].is_coherent |= self.sets[pcs].is_declared and record.kind != DELETED
 
-    def _see_gang(self, record: Record) -> None:
+    def _observe_gang(self, record: Record) -> None:
         if record.kind == DELETED:
             return
         self.gangs[record.name] = record.object
         if shapes.gang_was_ready(record.object):
-            self.done.add(record.name)
+            self.ready_gangs.add(record.name)
         if shapes.gang_was_scheduled(record.object):
-            self.scheduled.add(record.name)
+            self.scheduled_gangs.add(record.name)
 
-    def _see_pod(self, record: Record) -> None:
+    def _observe_pod(self, record: Record) -> None:
         document = record.object
         pcs, replica = label(document, labels.PART_OF), label(document, labels.SET_INDEX)
         clique = label(document, labels.CLIQUE)
         if not pcs or not replica.isdigit() or not clique:
             return
         stored_pods = self.pods if pcs in self.sets else self._other_pods
-        before = stored_pods.get(record.uid)
-        self.before = before if stored_pods is self.pods else None
+        previous_pod = stored_pods.get(record.uid)
+        self.previous_pod = previous_pod if stored_pods is self.pods else None
         group, index = label(document, labels.GROUP), label(document, labels.GROUP_INDEX)
         prefix = f"{pcs}-{replica}-"
         key = Key("group", group.removeprefix(prefix)) if group else Key("clique", clique.removeprefix(prefix))
-        going = record.kind == DELETED or terminating(document)
+        is_terminating = record.kind == DELETED or terminating(document)
         stored_pods[record.uid] = CoherentPod(
             name=record.name,
-            place=ReplicaComponent(pcs, int(replica), key),
+            component=ReplicaComponent(pcs, int(replica), key),
             index=int(index) if group and index.isdigit() else -1,
             clique=clique,
-            owner=self._owners.now(record),
+            owner=self._owners.current_owner(record),
             gang=label(document, labels.GANG),
             hash=label(document, labels.TEMPLATE_HASH),
-            created=before.created if before else record.at,
-            ready=pods.is_ready(document) and not going,
+            created=previous_pod.created if previous_pod else record.at,
+            ready=pods.is_ready(document) and not is_terminating,
             bound=pods.is_bound(document),
             finished=pods.has_ended(document),
-            going=going,
+            is_terminating=is_terminating,
             excused=record.uid in self.origins.excused,
         )
         if record.kind == DELETED:

@@ -12,7 +12,7 @@ from conformance.grove.fields import condition_is, items, label, name, number, t
 from conformance.history.query import Unmet, predicate
 from conformance.history.record import Record
 from conformance.history.view import View
-from conformance.invariants.status_at_rest import REST
+from conformance.invariants.status_at_rest import REST_SECONDS
 from conformance.testing import disruption, predicates
 from conformance.testing.composition import gang_of
 from conformance.testing.disruption import BREACHED, CLIQUES, GANGS, GROUPS, SETS
@@ -58,7 +58,7 @@ class PodsLostOneByOne(Scene):
             env.machine.require(start, "statuses had caught up before the quiet time")
         # A status that is written once more may simply be late. A status that is written again and again is written at
         # least twice in this time.
-        env.quiet(1.5 * REST, 6 * REST, real=True, of=WRITTEN)
+        env.quiet(1.5 * REST_SECONDS, 6 * REST_SECONDS, real=True, of=WRITTEN)
 
         disruption.cordon(env, nodes)
         self._fail(env, after["2"])
