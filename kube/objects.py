@@ -44,7 +44,7 @@ class ObjectMeta(msgspec.Struct, rename="camel"):
         return next((o for o in self.owner_references or () if o.controller), None)
 
     def label(self, key: str) -> str:
-        """Return the value of a label; empty if the label is absent."""
+        """Return the value of a label, or an empty string if the label is absent."""
         return (self.labels or {}).get(key, "")
 
 

@@ -28,7 +28,8 @@ def subject(request: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def parent(request: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return namespace and name of the set that a managed object belongs to; None if the object does not name a set."""
+    """Return namespace and name of the set that a managed object belongs to, or None if the object does not name a
+    set."""
     metadata = subject(request)
     name = _text(metadata.get("labels"), labels.PART_OF)
     return (_text(metadata, "namespace") or _text(request, "namespace"), name) if name else None

@@ -30,7 +30,7 @@ class ClusterLookup:
         self._client = client
 
     async def levels(self, binding: str) -> list[str] | None:
-        """Return the domains of a ClusterTopologyBinding, broadest first; None if the binding does not exist. Raises
+        """Return the domains of a ClusterTopologyBinding, broadest first, or None if the binding does not exist. Raises
         ApiError."""
         content = await self._client.get_or_none(TOPOLOGY_BINDINGS, None, quote(binding, safe=""))
         if content is None:
@@ -38,12 +38,12 @@ class ClusterLookup:
         return [level.domain for level in msgspec.json.decode(content, type=ClusterTopologyBinding).spec.levels]
 
     async def pod_clique_set(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Return a PodCliqueSet as JSON; None if it does not exist. Raises ApiError."""
+        """Return a PodCliqueSet as JSON, or None if it does not exist. Raises ApiError."""
         content = await self._client.get_or_none(PODCLIQUESETS, namespace, quote(name, safe=""))
         return None if content is None else orjson.loads(content)
 
     async def labels(self, resource: str, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Return the labels of a PodClique or a PodCliqueScalingGroup; None if the object does not exist or has no
+        """Return the labels of a PodClique or a PodCliqueScalingGroup, or None if the object does not exist or has no
         labels."""
         if resource not in _SCALED:
             return None

@@ -61,7 +61,7 @@ def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> Admissio
 
 
 def _replicas(document: Any) -> Any:
-    """Return `spec.replicas`; 0 if it is absent, since a Scale object omits 0."""
+    """Return `spec.replicas`, or 0 if it is absent, since a Scale object omits 0."""
     spec = document.get("spec") if isinstance(document, Mapping) else None
     return (spec.get("replicas") if isinstance(spec, Mapping) else None) or 0
 

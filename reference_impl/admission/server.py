@@ -41,14 +41,14 @@ class Lookup(Protocol):
     """The queries of the webhooks."""
 
     async def levels(self, binding: str) -> Levels | None:
-        """Return the domains of a ClusterTopologyBinding; None if the binding does not exist."""
+        """Return the domains of a ClusterTopologyBinding, or None if the binding does not exist."""
         ...
 
     async def pod_clique_set(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Return a PodCliqueSet as JSON; None if it does not exist."""
+        """Return a PodCliqueSet as JSON, or None if it does not exist."""
 
     async def labels(self, resource: str, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Return the labels of an object of one of Grove's kinds; None if the object does not exist."""
+        """Return the labels of an object of one of Grove's kinds, or None if the object does not exist."""
         ...
 
 

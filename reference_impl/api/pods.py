@@ -102,7 +102,7 @@ class Pod(msgspec.Struct):
 
     @property
     def group(self) -> str:
-        """The name of the Workload API PodGroup that the pod belongs to; empty if it belongs to none."""
+        """The name of the Workload API PodGroup that the pod belongs to, or an empty string if it belongs to none."""
         return self.spec.scheduling_group.pod_group_name if self.spec.scheduling_group else ""
 
     @property

@@ -187,17 +187,17 @@ class Cache:
         return clique is not None and ownership.owns(clique, pod) and clique.metadata.deletion_timestamp is None
 
     def scheduled_pods(self, namespace: str, clique: str) -> int:
-        """Return the number of bound pods of a clique that are not terminating; 0 if the clique does not exist."""
+        """Return the number of bound pods of a clique that are not terminating, or 0 if the clique does not exist."""
         item = self.cliques.get(namespace, clique)
         if item is None:
             return 0
         return sum(pod.scheduled and not pod.terminating for pod in self.pods_of(item))
 
     def claim_spec(self, namespace: str, name: str) -> dict[str, Any] | None:
-        """Return the spec for claims of a ResourceClaimTemplate; None if the template does not exist."""
+        """Return the spec for claims of a ResourceClaimTemplate, or None if the template does not exist."""
         template = self.claim_templates.get(namespace, name)
         return None if template is None else dict(template.spec.get("spec") or {})
 
     def set_of(self, item: Object) -> PodCliqueSet | None:
-        """Return the set that an object belongs to; None if the set does not exist."""
+        """Return the set that an object belongs to, or None if the set does not exist."""
         return self.sets.get(item.metadata.namespace, item.metadata.label(labels.PART_OF))

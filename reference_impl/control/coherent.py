@@ -29,7 +29,7 @@ class CoherentProgress:
         step: Step | None,
         now: str,
     ) -> SetUpdateProgress | None:
-        """Return the progress of a coherent update to this generation; None if there has never been an update."""
+        """Return the progress of a coherent update to this generation, or None if there has never been an update."""
         stored_generation, current = update_progress.generation(pcs), update_progress.of_set(pcs)
         changed = bool(stored_generation) and not generation.has(stored_generation)
         unscoped = current is not None and current.update_ended_at is None and not update.scope_of(current)

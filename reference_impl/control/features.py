@@ -59,8 +59,8 @@ async def _missing(client: Client, form: Form) -> list[Resource]:
 
 
 async def unmet(client: Client, features: Features, line: Line) -> str:
-    """Return a message about the API that the cluster lacks for these features and this release line, in one line;
-    empty if it lacks none (OBJ-840)."""
+    """Return a message about the API that the cluster lacks for these features and this release line, in one line, or
+    an empty string if it lacks none (OBJ-840)."""
     if line.stored and not features.maps:
         return (
             f"the cluster serves no {PODGANGMAPS}, which Grove has from v0.1.0-alpha.12: install its CRD, or play the "

@@ -47,7 +47,7 @@ class LastErrors:
             await self.report(key, ReconcileError(code, message or str(error)))
 
     async def report(self, key: Key, problem: ReconcileError | None) -> float | None:
-        """Record the result of a reconcile. Return the requeue delay in seconds; None if no retry is needed."""
+        """Record the result of a reconcile. Return the requeue delay in seconds, or None if no retry is needed."""
         self.keys.discard(key)
         if problem is not None:
             self.keys.add(key)
@@ -86,5 +86,5 @@ def only_errors(old: Any, item: Any) -> bool:
 
 
 def earliest(*waits: float | None) -> float | None:
-    """Return the shortest of several waits; None if there is none."""
+    """Return the shortest of several waits, or None if there is none."""
     return min((wait for wait in waits if wait is not None), default=None)

@@ -50,20 +50,20 @@ class Layouts:
         self._placements: dict[ObjectKey, _CachedPlacement] = {}
 
     def of(self, item: Object) -> Placement | None:
-        """Return the gangs of the replica that an object belongs to; None if they are not known (yet)."""
+        """Return the gangs of the replica that an object belongs to, or None if they are not known (yet)."""
         pcs, index = self._cache.set_of(item), index_of(item)
         return None if pcs is None or index < 0 else self.at(pcs, index)
 
     def at(self, pcs: PodCliqueSet, index: int) -> Placement | None:
-        """Return the gangs of a replica of a set; None if they are not known (yet). A stored layout without an anchor
-        is not followed, because it is about to be repaired."""
+        """Return the gangs of a replica of a set, or None if they are not known (yet). A stored layout without an
+        anchor is not followed, because it is about to be repaired."""
         cached = self._stored(pcs, index) if self.line.stored else self._derived(pcs, index)
         if cached is None or (cached.placement.layout and not anchors(cached.placement.layout)):
             return None
         return cached.placement
 
     def stored(self, pcs: PodCliqueSet, index: int) -> Stored | None:
-        """Return the content of a replica's PodGangMap; None if there is no map."""
+        """Return the content of a replica's PodGangMap, or None if there is no map."""
         cached = self._stored(pcs, index)
         return None if cached is None else cached.stored
 
@@ -246,7 +246,7 @@ class Layouts:
 
 
 def index_of(item: Object) -> int:
-    """Return the index of the set's replica that an object belongs to; -1 if it is unknown."""
+    """Return the index of the set's replica that an object belongs to, or -1 if it is unknown."""
     index = ownership.replica_index(item)
     return int(index) if index.isdigit() else -1
 

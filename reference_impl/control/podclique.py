@@ -76,7 +76,7 @@ class CliqueContext:
 
     @cached_property
     def template(self) -> CliqueTemplate | None:
-        """The template of the clique; None if the set no longer has it."""
+        """The template of the clique, or None if the set no longer has it."""
         return children.clique_template(self.pcs, self.clique)
 
     @cached_property
@@ -127,7 +127,7 @@ class CliqueReconciler:
         self.last_errors = LastErrors(cache.cliques, writer)
 
     async def reconcile(self, key: Key) -> float | None:
-        """Reconcile one clique. Return the requeue delay in seconds; None if no retry is needed."""
+        """Reconcile one clique. Return the requeue delay in seconds, or None if no retry is needed."""
         clique = self._cache.cliques.get(*key)
         if clique is None:
             return None

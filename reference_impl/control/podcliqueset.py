@@ -91,7 +91,7 @@ class SetReconciler:
         self.last_errors = last_errors
 
     async def reconcile(self, key: Key) -> float | None:
-        """Reconcile one set. Return the requeue delay in seconds; None if no retry is needed."""
+        """Reconcile one set. Return the requeue delay in seconds, or None if no retry is needed."""
         pcs = self._cache.sets.get(*key)
         if pcs is None:
             return None
@@ -131,7 +131,7 @@ class SetReconciler:
 
     async def _sync(self, pcs: PodCliqueSet, generation: Revision) -> float | None:
         """Bring the children of the set to their desired state, and write the status. Return the requeue delay in
-        seconds; None if no retry is needed."""
+        seconds, or None if no retry is needed."""
         problem: ReconcileError | None = None
         wait: float | None = None
         step: Step | None = None
@@ -310,7 +310,7 @@ class SetReconciler:
     def _gang_drift(
         self, pcs: PodCliqueSet, gang: gangs.PlannedGang, existing: PodGang, binding: str
     ) -> dict[str, Any]:
-        """Return the merge patch that corrects a gang; empty if the gang is as desired."""
+        """Return the merge patch that corrects a gang, or an empty dict if the gang is as desired."""
 
         def pods() -> list[Pod]:
             cliques = [self._cache.cliques.get(pcs.metadata.namespace, name) for name in gang.minimums]

@@ -37,7 +37,7 @@ class GangReconciler:
         self._incomplete: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> float | None:
-        """Reconcile one gang. Return the requeue delay in seconds; None if no retry is needed."""
+        """Reconcile one gang. Return the requeue delay in seconds, or None if no retry is needed."""
         gang = self._cache.gangs.get(*key)
         if gang is None or gang.metadata.deletion_timestamp is not None:
             self._incomplete.pop(key, None)
@@ -69,7 +69,7 @@ class GangReconciler:
         return None
 
     def _clique(self, gang: PodGang, name: str) -> PodClique | None:
-        """Return a clique of a gang, with as many replicas as the gang may have now; None if the clique does not
+        """Return a clique of a gang, with as many replicas as the gang may have now, or None if the clique does not
         exist."""
         clique = self._cache.cliques.get(gang.metadata.namespace, name)
         return None if clique is None else self._plans.possible_clique(gang, clique)

@@ -66,7 +66,7 @@ class GroupReconciler:
         self.last_errors = LastErrors(cache.groups, writer)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
-        """Reconcile one scaling group. Return the requeue delay in seconds; None if no retry is needed."""
+        """Reconcile one scaling group. Return the requeue delay in seconds, or None if no retry is needed."""
         group = self._cache.groups.get(*key)
         if group is None:
             self._watch.forget(key)

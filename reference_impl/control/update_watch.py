@@ -23,7 +23,7 @@ class UpdateWatch:
     def remaining(
         self, item: PodClique | PodCliqueScalingGroup, state: Hashable, deadline: float | None
     ) -> float | None:
-        """Return the number of seconds until the update of a component counts as stuck; 0 if it is stuck, None if it
+        """Return the number of seconds until the update of a component counts as stuck, or 0 if it is stuck, None if it
         cannot be."""
         key = item.metadata.key
         if deadline is None or not update_progress.running(item):

@@ -70,7 +70,7 @@ class GangPlans:
         return self.mode is not None and gang is not None and gang.metadata.label(labels.SCHEDULER_NAME) == SCHEDULER
 
     def of(self, gang: PodGang | None) -> Planned | None:
-        """Return the plan of a gang; None if it has none."""
+        """Return the plan of a gang, or None if it has none."""
         if gang is None or self.mode is None or not self.serves(gang):
             return None
         namespace, pods = gang.metadata.namespace, self._cache.pods.indexed(GANG, key_text(*gang.metadata.key))

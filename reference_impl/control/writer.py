@@ -127,7 +127,7 @@ class Writer:
             await self.patch(informer, existing, body)
 
     async def fresh(self, informer: Informer[T], item: T) -> T | None:
-        """Return the object from the API server; None if it does not exist or another object has its name."""
+        """Return the object from the API server, or None if it does not exist or another object has its name."""
         answer = await self._client.get_or_none(informer.resource, item.metadata.namespace, item.metadata.name)
         current = None if answer is None else informer.decode(answer)
         if current is None or current.metadata.uid != item.metadata.uid:

@@ -50,7 +50,7 @@ def standalone_templates(pcs: PodCliqueSet) -> list[CliqueTemplate]:
 
 
 def template(pcs: PodCliqueSet, name: str) -> CliqueTemplate | None:
-    """Return the clique template with exactly this name; None if there is none. Matching a suffix would be wrong
+    """Return the clique template with exactly this name, or None if there is none. Matching a suffix would be wrong
     (OBJ-125)."""
     return next((t for t in pcs.spec.template.cliques if t.name == name), None)
 
@@ -282,13 +282,13 @@ def clique_config(pcs: PodCliqueSet, clique: PodClique) -> ScalingGroupConfig | 
 
 
 def group_config(pcs: PodCliqueSet, index: str, group: str) -> ScalingGroupConfig | None:
-    """Return the configuration of the scaling group object with this name; None if there is none."""
+    """Return the configuration of the scaling group object with this name, or None if there is none."""
     name = group.removeprefix(f"{pcs.metadata.name}-{index}-")
     return next((config for config in group_configs(pcs) if config.name == name), None)
 
 
 def clique_template(pcs: PodCliqueSet, clique: PodClique) -> CliqueTemplate | None:
-    """Return the template of a clique object; None if there is none."""
+    """Return the template of a clique object, or None if there is none."""
     group = clique.metadata.label(labels.SCALING_GROUP)
     if group:
         prefix = f"{group}-{clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)}-"

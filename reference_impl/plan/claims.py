@@ -22,7 +22,7 @@ from reference_impl.plan.children import Manifest, clique_config, clique_templat
 from reference_impl.plan.reconcile_error import ReconcileError
 
 External = Callable[[str, str], Manifest | None]
-"""Returns the spec of a ResourceClaimTemplate object by namespace and name; None if the object does not exist."""
+"""Returns the spec of a ResourceClaimTemplate object by namespace and name, or None if the object does not exist."""
 
 
 @dataclass(frozen=True)

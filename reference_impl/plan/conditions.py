@@ -8,7 +8,7 @@ from reference_impl.api.models import Condition
 
 
 def find(conditions: list[Condition] | None, condition_type: str) -> Condition | None:
-    """Return the condition of a type; None if there is none."""
+    """Return the condition of a type, or None if there is none."""
     return next((condition for condition in conditions or () if condition.type == condition_type), None)
 
 

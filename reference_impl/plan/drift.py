@@ -16,8 +16,8 @@ _ATOMIC_FIELDS = ("selector", "rules", "subjects", "roleRef")
 
 
 def correction(manifest: Manifest, existing: Object) -> Manifest:
-    """Return the merge patch that corrects the object; empty if it matches. Additions by other clients (labels,
-    defaults) are kept. Fields that the model lacks are immutable and are not compared."""
+    """Return the merge patch that corrects the object, or an empty dict if it matches. Additions by other clients
+    (labels, defaults) are kept. Fields that the model lacks are immutable and are not compared."""
     current = models.wire(existing)
     fields = msgspec.structs.fields(cast(msgspec.Struct, existing))
     compared = {field.encode_name for field in fields} - {"metadata", "status"}

@@ -116,7 +116,7 @@ class _Fitting:
             self.entries[key] = entry.with_indices(group, indices_by_entry.get(key, ()))
 
     def _entry_of(self, key: Key, index: int, holders: list[str]) -> str | None:
-        """Return the entry that holds a replica; None if there is none. If there are several `holders`, choose the
+        """Return the entry that holds a replica, or None if there is none. If there are several `holders`, choose the
         entry where the replica runs, or else the newest."""
         replica = self._observed.replicas.get(key.name, {}).get(index)
         if replica is not None and (replica.entry in holders or (not holders and self._ensure_entry(replica.entry))):

@@ -38,7 +38,7 @@ def foreign(line: Line, pcs: PodCliqueSet, gangs: Iterable[PodGang]) -> bool:
 
 
 def clique_change(line: Line, pcs: PodCliqueSet, clique: PodClique, placement: Placement) -> Manifest:
-    """Return the merge patch that assigns a clique to its gang; empty if there is nothing to do."""
+    """Return the merge patch that assigns a clique to its gang, or an empty dict if there is nothing to do."""
     if not clique.metadata.label(labels.SCALING_GROUP):
         index = clique.metadata.label(labels.REPLICA_INDEX)
         return template_drift.marks(clique, line.standalone_labels(names.replica(pcs.metadata.name, index)))
@@ -47,8 +47,8 @@ def clique_change(line: Line, pcs: PodCliqueSet, clique: PodClique, placement: P
 
 
 def pod_change(line: Line, pcs: PodCliqueSet, clique: PodClique, pod: Pod, placement: Placement) -> Manifest:
-    """Return the merge patch that assigns a pod of a clique to its gang; empty if there is nothing to do. It also
-    updates the annotation that assigns a pod to a gang for KAI (GM-90)."""
+    """Return the merge patch that assigns a pod of a clique to its gang, or an empty dict if there is nothing to do. It
+    also updates the annotation that assigns a pod to a gang for KAI (GM-90)."""
     gang = gang_of(pcs, clique, placement)
     if gang is None or pod.terminating:
         return {}
@@ -59,7 +59,7 @@ def pod_change(line: Line, pcs: PodCliqueSet, clique: PodClique, pod: Pod, place
 
 
 def gang_of(pcs: PodCliqueSet, clique: PodClique, placement: Placement) -> str | None:
-    """Return the gang that holds the pods of a clique; None if there is no such gang or more than one."""
+    """Return the gang that holds the pods of a clique, or None if there is no such gang or more than one."""
     if config := children.clique_config(pcs, clique):
         return placement.gang_of(config.name, int(clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)))
     template = children.clique_template(pcs, clique)

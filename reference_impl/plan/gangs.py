@@ -193,8 +193,8 @@ def drift(
     binding: str,
     pods: Callable[[], list[Pod]],
 ) -> Manifest:
-    """Return the merge patch that corrects a gang; empty if the gang is as desired. `tags` are the desired labels, and
-    `pods` returns the pods of its cliques."""
+    """Return the merge patch that corrects a gang, or an empty dict if the gang is as desired. `tags` are the desired
+    labels, and `pods` returns the pods of its cliques."""
     metadata, spec = _metadata_drift(pcs, gang, existing, tags, binding), _spec_drift(pcs, gang, existing, pods)
     return {key: value for key, value in (("metadata", metadata), ("spec", spec)) if value}
 

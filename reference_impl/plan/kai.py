@@ -38,7 +38,7 @@ class KaiMappingError(Exception):
 
 
 def queue_of(own_labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None) -> str:
-    """Return the queue that the labels or annotations of an object name; empty if they name none."""
+    """Return the queue that the labels or annotations of an object name, or an empty string if they name none."""
     return (own_labels or {}).get(QUEUE) or (annotations or {}).get(QUEUE) or ""
 
 
@@ -108,8 +108,8 @@ def _constraint(gang: PodGang, constraint: GangTopology | None) -> Manifest:
 
 
 def correction(desired: Manifest, existing: KaiPodGroup) -> Manifest:
-    """Return the merge patch that corrects a PodGroup; empty if it is correct. The patch does not change the queue or
-    additions by other clients (OBJ-529)."""
+    """Return the merge patch that corrects a PodGroup, or an empty dict if it is correct. The patch does not change the
+    queue or additions by other clients (OBJ-529)."""
     spec: Manifest = {}
     for field in ("minMember", "priorityClassName", "topologyConstraint", "subGroups"):
         value, current = desired["spec"].get(field), existing.spec.get(field)
@@ -134,13 +134,13 @@ def marked(pod: Manifest) -> Manifest:
 
 
 def external_topology(binding: ClusterTopologyBinding) -> str:
-    """Return the name of the externally managed Topology that a binding names; empty if it names none."""
+    """Return the name of the externally managed Topology that a binding names, or an empty string if it names none."""
     references = binding.spec.scheduler_topology_bindings or ()
     return next((reference.topology_reference for reference in references if reference.scheduler_name == SCHEDULER), "")
 
 
 def topology(binding: ClusterTopologyBinding) -> Manifest | None:
-    """Return the Topology of a binding; None if the binding names an external one (CTV-08)."""
+    """Return the Topology of a binding, or None if the binding names an external one (CTV-08)."""
     if external_topology(binding):
         return None
     owner = owner_reference(TOPOLOGY_BINDINGS.api_version, TOPOLOGY_BINDINGS.kind, binding.metadata)

@@ -62,7 +62,7 @@ def _name_by_epoch(replica: str, gangs: Layout, gang: EntryGang) -> str:
 
 
 def epoch_of(replica: str, gang: str) -> str:
-    """Return the epoch in the name of a gang; empty if it is not a name of the line MAPS."""
+    """Return the epoch in the name of a gang, or an empty string if it is not a name of the line MAPS."""
     match = _EPOCH.fullmatch(gang)
     return match[2] if match is not None and replica.startswith(match[1]) else ""
 
@@ -139,7 +139,7 @@ class Placement:
             self._of_entry.setdefault(gang.entry.key, []).append(name)
 
     def gang_of(self, group: str, index: int) -> str | None:
-        """Return the gang that holds a scaling group replica; None if no gang holds it (yet)."""
+        """Return the gang that holds a scaling group replica, or None if no gang holds it (yet)."""
         return self._of_replica.get((group, index))
 
     def shares(self, clique: str) -> dict[str, int]:

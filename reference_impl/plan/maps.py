@@ -35,7 +35,7 @@ class Stored:
     hashes: Hashes = field(default_factory=dict)
 
     def hash(self, entry: Entry, template: str) -> str | None:
-        """Return the template hash of a clique's pods in an entry; None if it is not recorded."""
+        """Return the template hash of a clique's pods in an entry, or None if it is not recorded."""
         return self.hashes.get(entry.generation, {}).get(template)
 
 
@@ -100,8 +100,8 @@ def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
 
 
 def correction(desired: Mapping[str, Any], existing: PodGangMap) -> dict[str, Any]:
-    """Return the merge patch that corrects a map; empty if the map is as desired. The entries are replaced as a
-    whole."""
+    """Return the merge patch that corrects a map, or an empty dict if the map is as desired. The entries are replaced
+    as a whole."""
     body: dict[str, Any] = {}
     if wire(existing.spec) != desired["spec"]:
         body["spec"] = desired["spec"]

@@ -33,7 +33,7 @@ def member_clique(group: str, replica_index: int, template: str) -> str:
 
 
 def index_in_gang(pcs: str, gang: str) -> str:
-    """Return the replica index in the name of a set's gang (OBJ-104, OBJ-105); empty if there is none."""
+    """Return the replica index in the name of a set's gang (OBJ-104, OBJ-105), or an empty string if there is none."""
     index = gang.removeprefix(f"{pcs}-").partition("-")[0]
     return index if gang.startswith(f"{pcs}-") and index.isdigit() else ""
 

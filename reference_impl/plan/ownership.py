@@ -19,8 +19,8 @@ def owns(owner: Object, dependent: Object) -> bool:
 
 
 def replica_index(item: Object) -> str:
-    """Return the index of the set's replica that an object belongs to; empty if it is unknown. Gangs that are
-    identified by indices have the index only in their name (OBJ-214)."""
+    """Return the index of the set's replica that an object belongs to, or an empty string if it is unknown. Gangs that
+    are identified by indices have the index only in their name (OBJ-214)."""
     index = item.metadata.label(labels.REPLICA_INDEX)
     if index or not isinstance(item, PodGang):
         return index

@@ -30,7 +30,7 @@ def of_set(pcs: PodCliqueSet, parts: Iterable[PodClique | PodCliqueScalingGroup]
 
 
 def _template(pcs: PodCliqueSet, part: PodClique | PodCliqueScalingGroup) -> str:
-    """Return the name of a part in the set's template; empty if the template no longer has this part."""
+    """Return the name of a part in the set's template, or an empty string if the template no longer has this part."""
     if isinstance(part, PodClique):
         template = children.clique_template(pcs, part)
         return template.name if template is not None else ""

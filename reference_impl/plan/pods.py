@@ -17,7 +17,7 @@ from reference_impl.plan.children import Manifest, owner_reference, with_environ
 
 
 def index_of(pod: Pod) -> int:
-    """Return the pod's index, which is the number at the end of its hostname; -1 if there is none."""
+    """Return the pod's index, which is the number at the end of its hostname, or -1 if there is none."""
     tail = pod.spec.hostname.rpartition("-")[2]
     return int(tail) if tail.isdigit() else -1
 

@@ -37,7 +37,7 @@ class Quantity:
 
     @property
     def small(self) -> tuple[int, int] | None:
-        """The amount without its sign, as an int64 and a decimal scale; None if it does not fit (HASH-064,
+        """The amount without its sign, as an int64 and a decimal scale, or None if it does not fit (HASH-064,
         HASH-065)."""
         multiplier, scale = 1, self.exponent
         if self.base == 10:
@@ -80,7 +80,7 @@ class Quantity:
 
 @lru_cache(4096)
 def parse(text: str) -> Quantity | None:
-    """Parse a quantity; None if it is invalid."""
+    """Parse a quantity, or None if it is invalid."""
     if len(text) > _MAX_LENGTH:
         return None
     match = _TEXT.fullmatch(text)
@@ -98,7 +98,7 @@ def parse(text: str) -> Quantity | None:
 
 
 def of_json(value: Any) -> Quantity | None:
-    """Parse a quantity from JSON, where it may be a number; None if it is invalid."""
+    """Parse a quantity from JSON, where it may be a number, or None if it is invalid."""
     if isinstance(value, str):
         return parse(value.strip(" "))
     return parse(repr(value)) if isinstance(value, int | float) and not isinstance(value, bool) else None

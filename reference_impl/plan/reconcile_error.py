@@ -25,8 +25,8 @@ def conflict(kind: str, namespace: str, name: str) -> ReconcileError:
 
 
 def last_errors(old: list[LastError] | None, problems: Sequence[ReconcileError], now: str) -> list[LastError] | None:
-    """Return `status.lastErrors` for these errors; None if there are none. Errors that are already in the old list keep
-    their time."""
+    """Return `status.lastErrors` for these errors, or None if there are none. Errors that are already in the old list
+    keep their time."""
     old_errors = {(error.code, error.description): error for error in old or ()}
     return [
         old_errors.get((problem.code, problem.description)) or LastError(problem.code, problem.description, now)

@@ -14,13 +14,14 @@ from reference_impl.plan.revisions import Revision
 
 
 def marks(existing: Object, desired: Mapping[str, str | None]) -> Manifest:
-    """Return the merge patch that gives an object these labels (None removes a label); empty if the object has them."""
+    """Return the merge patch that gives an object these labels (None removes a label), or an empty dict if the object
+    has them."""
     different = {key: value for key, value in desired.items() if existing.metadata.label(key) != (value or "")}
     return {"metadata": {"labels": different}} if different else {}
 
 
 def clique(template: CliqueTemplate, existing: PodClique) -> Manifest:
-    """Return the merge patch that corrects a standalone clique; empty if the clique matches its template."""
+    """Return the merge patch that corrects a standalone clique, or an empty dict if the clique matches its template."""
     spec: Manifest = {}
     if existing.spec.min_available != template.spec.minimum:
         spec["minAvailable"] = template.spec.minimum
@@ -42,7 +43,7 @@ def outdated(existing: PodClique, current: Revision) -> bool:
 
 
 def group(config: ScalingGroupConfig, existing: PodCliqueScalingGroup) -> Manifest:
-    """Return the merge patch that corrects a scaling group; empty if the group matches its configuration."""
+    """Return the merge patch that corrects a scaling group, or an empty dict if the group matches its configuration."""
     spec: Manifest = {}
     if existing.spec.min_available != config.min_available:
         spec["minAvailable"] = config.min_available

@@ -169,7 +169,8 @@ def due_in_set(
 
 
 def cause_of_clique(clique: PodClique) -> float | None:
-    """Return since when a clique has been breached; None if it is not breached or was never scheduled (CHG-GT-30)."""
+    """Return since when a clique has been breached, or None if it is not breached or was never scheduled
+    (CHG-GT-30)."""
     current = clique.status.conditions if clique.status else None
     if clique.metadata.deletion_timestamp is not None or not conditions.is_true(current, BREACHED):
         return None
@@ -182,8 +183,8 @@ def cause_of_clique(clique: PodClique) -> float | None:
 
 
 def cause_of_group(group: PodCliqueScalingGroup) -> float | None:
-    """Return since when a scaling group has been breached; None if it is not breached, was never sound, or has already
-    been terminated because of this breach (CHG-GT-26)."""
+    """Return since when a scaling group has been breached, or None if it is not breached, was never sound, or has
+    already been terminated because of this breach (CHG-GT-26)."""
     current = group.status.conditions if group.status else None
     if group.metadata.deletion_timestamp is not None or not conditions.is_true(current, BREACHED):
         return None
@@ -209,7 +210,7 @@ def members(group: PodCliqueScalingGroup, clique: CliqueOf) -> Iterable[tuple[in
 
 
 def index_of(item: PodClique | PodCliqueScalingGroup) -> int:
-    """Return the index of the set's replica that an object belongs to; -1 if its label is missing."""
+    """Return the index of the set's replica that an object belongs to, or -1 if its label is missing."""
     text = item.metadata.label(labels.REPLICA_INDEX)
     return int(text) if text.isdigit() else -1
 

@@ -8,7 +8,7 @@ _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def seconds(timestamp: str | None) -> float | None:
-    """Return a timestamp as seconds since the epoch; None if it is invalid."""
+    """Return a timestamp as seconds since the epoch, or None if it is invalid."""
     if not timestamp:
         return None
     try:

@@ -30,7 +30,7 @@ class SetTopology:
     levels: Mapping[str, str] | None = None
 
     def translated(self, constraint: TopologyConstraint | None) -> GangTopology | None:
-        """Return the constraint in node label keys, without unknown domains; None if nothing remains."""
+        """Return the constraint in node label keys, without unknown domains, or None if nothing remains."""
         required, preferred = (self._key(domain) for domain in domains(constraint))
         if required is None and preferred is None:
             return None
@@ -58,7 +58,7 @@ def constraints(pcs: PodCliqueSet) -> Iterator[TopologyConstraint]:
 
 
 def binding_name(pcs: PodCliqueSet) -> str:
-    """Return the name of the first ClusterTopologyBinding that a set refers to; empty if there is none."""
+    """Return the name of the first ClusterTopologyBinding that a set refers to, or an empty string if there is none."""
     return next((c.topology_name for c in constraints(pcs) if c.topology_name), "")
 
 
@@ -71,7 +71,8 @@ def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | N
 
 
 def condition(pcs: PodCliqueSet, topology: SetTopology, now: str) -> Condition | None:
-    """Return the condition in the set's status about its topology constraints; None if the set needs no condition."""
+    """Return the condition in the set's status about its topology constraints, or None if the set needs no
+    condition."""
     domain_names = sorted({d for constraint in constraints(pcs) for d in domains(constraint) if d})
     unknown = [domain for domain in domain_names if domain not in (topology.levels or {})]
     if not topology.enabled:

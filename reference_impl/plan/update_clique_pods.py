@@ -134,7 +134,7 @@ def forced(old: list[Pod]) -> list[Pod]:
 
 
 def chosen_pod(ready: list[Pod]) -> Pod | None:
-    """Return the old Ready pod to replace next, which is the oldest (CHG-RU-23); None if there is none."""
+    """Return the old Ready pod to replace next, which is the oldest (CHG-RU-23), or None if there is none."""
 
     return min(ready, key=age, default=None)
 
@@ -169,7 +169,7 @@ def in_place_of(manifest: Manifest, replaced: str) -> Manifest:
 
 
 def vacancy(clique: PodClique, clique_pods: list[Pod]) -> str | None:
-    """Return the name of the selected pod that the next created pod replaces; None if there is none."""
+    """Return the name of the selected pod that the next created pod replaces, or None if there is none."""
     progress = clique.status.update_progress if clique.status else None
     selection = progress.ready_pods_selected_to_update if progress is not None else None
     if selection is None or not selection.current:

@@ -36,7 +36,7 @@ def of_set(parts: Iterable[PodClique | PodCliqueScalingGroup], now: str, *, in_p
 
 
 def deadline(rolling_update: RollingUpdate | None) -> float | None:
-    """Return the seconds within which an update must make progress; None if there is no limit (GM-110)."""
+    """Return the seconds within which an update must make progress, or None if there is no limit (GM-110)."""
     if rolling_update is None or not rolling_update.progress_deadline:
         return None
     return durations.parse(rolling_update.progress_deadline) / 1e9

@@ -126,7 +126,8 @@ def outdated(pcs: PodCliqueSet, clique: PodClique, pods: list[Pod], policy: Poli
 
 
 def older_than(current: Revision | None, clique: PodClique, pods: list[Pod]) -> bool:
-    """Return whether a clique or any of its pods does not have the current template; False if there is no template."""
+    """Return whether a clique or any of its pods does not have the current template, or False if there is no
+    template."""
     if current is None:
         return False
     if not current.has(clique.metadata.label(labels.TEMPLATE_HASH)):
@@ -176,7 +177,7 @@ def forced(replicas: list[Replica]) -> list[Replica]:
 
 
 def chosen_replica(ready: list[Replica]) -> Replica | None:
-    """Return the old replica to replace next, which has the lowest index (CHG-RU-33); None if there is none."""
+    """Return the old replica to replace next, which has the lowest index (CHG-RU-33), or None if there is none."""
     return min(ready, key=lambda replica: replica.index, default=None)
 
 

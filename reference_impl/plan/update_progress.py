@@ -33,7 +33,7 @@ OwnProgress = TypeVar("OwnProgress", CliqueUpdateProgress, GroupUpdateProgress)
 
 
 def strategy(pcs: PodCliqueSet) -> UpdateStrategyType | None:
-    """Return the update strategy of a set; None if the set names none."""
+    """Return the update strategy of a set, or None if the set names none."""
     return pcs.spec.update_strategy.type if pcs.spec.update_strategy else None
 
 
@@ -43,17 +43,17 @@ def on_delete(pcs: PodCliqueSet) -> bool:
 
 
 def of_set(pcs: PodCliqueSet) -> SetUpdateProgress | None:
-    """Return the update progress of a set; None if it has none."""
+    """Return the update progress of a set, or None if it has none."""
     return pcs.status.update_progress if pcs.status else None
 
 
 def generation(pcs: PodCliqueSet) -> str:
-    """Return the generation hash in the status of the set; empty if there is none."""
+    """Return the generation hash in the status of the set, or an empty string if there is none."""
     return (pcs.status.current_generation_hash if pcs.status else None) or ""
 
 
 def revision(pcs: PodCliqueSet, clique: PodClique, policy: Policy = STANDARD) -> revisions.Revision | None:
-    """Return the current revision of a clique's template; None if the set has no such template."""
+    """Return the current revision of a clique's template, or None if the set has no such template."""
     template = clique_template(pcs, clique)
     return None if template is None else revisions.of_template(pcs, template, policy)
 
@@ -65,7 +65,7 @@ def running(item: PodCliqueSet | PodClique | PodCliqueScalingGroup) -> bool:
 
 
 def turn(pcs: PodCliqueSet) -> int | None:
-    """Return the index of the replica whose turn it is; None if no replica is being updated."""
+    """Return the index of the replica whose turn it is, or None if no replica is being updated."""
     progress = of_set(pcs)
     if progress is None or progress.update_ended_at is not None or on_delete(pcs):
         return None

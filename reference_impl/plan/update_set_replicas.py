@@ -54,7 +54,7 @@ class ObservedSet:
 
 
 def progress(pcs: PodCliqueSet, generation: Revision, observed: ObservedSet, now: str) -> SetUpdateProgress | None:
-    """Return the progress of a set's update to this generation; None if there has never been an update. The first
+    """Return the progress of a set's update to this generation, or None if there has never been an update. The first
     generation of a set is not an update; any later generation that differs from the one in the status is (CHG-RU-02,
     CHG-RU-03, CHG-RU-60)."""
     stored_generation, current = update_progress.generation(pcs), update_progress.of_set(pcs)

@@ -105,7 +105,7 @@ class Scheduler(Setting, frozen=True):
 
     @property
     def gangs_of_kubernetes(self) -> ProfileConfig | None:
-        """The settings of gangs on kube-scheduler; None if such gangs are not enabled."""
+        """The settings of gangs on kube-scheduler, or None if such gangs are not enabled."""
         configs = (profile.config for profile in self.profiles if profile.name == DEFAULT_SCHEDULER)
         return next((config for config in configs if config.gang_scheduling), None)
 
@@ -186,8 +186,8 @@ def _with_own(config: Configuration, own_scheduler: str) -> Configuration:
 
 
 def _complaint(config: Configuration, valid_names: tuple[str, ...]) -> str:
-    """Return the first violation of a rule that the types cannot express (CFG-05, CFG-18, CFG-19); empty if there is
-    none."""
+    """Return the first violation of a rule that the types cannot express (CFG-05, CFG-18, CFG-19), or an empty string
+    if there is none."""
     names = [profile.name for profile in config.scheduler.profiles]
     for i, name in enumerate(names):
         if name not in valid_names:
@@ -207,8 +207,8 @@ def _complaint(config: Configuration, valid_names: tuple[str, ...]) -> str:
 
 
 def _foreign_setting(profile: Profile) -> str:
-    """Return an error message about a setting that applies only to kube-scheduler, or only to its gangs; empty if there
-    is none."""
+    """Return an error message about a setting that applies only to kube-scheduler, or only to its gangs, or an empty
+    string if there is none."""
     config, usual = profile.config, ProfileConfig()
     if profile.name == DEFAULT_SCHEDULER and config.gang_scheduling:
         return ""

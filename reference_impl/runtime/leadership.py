@@ -18,7 +18,7 @@ OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 def namespace_of(settings: LeaderElection, namespace_file: Path = OWN_NAMESPACE) -> str:
-    """Return the namespace of the Lease; empty if it is unknown."""
+    """Return the namespace of the Lease, or an empty string if it is unknown."""
     if settings.resource_namespace:
         return settings.resource_namespace
     try:

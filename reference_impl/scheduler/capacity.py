@@ -145,7 +145,7 @@ class Capacity:
         return has_single_nodes
 
     def domain(self, key: str, node: int) -> str:
-        """Return the domain of a node; empty if the node lacks the label."""
+        """Return the domain of a node, or an empty string if the node lacks the label."""
         return self.values(key)[node]
 
     def values(self, key: str) -> list[str]:
@@ -309,7 +309,7 @@ class Shape:
         return sums
 
     def find_tightest_node(self) -> int | None:
-        """Return the node with the fewest slots among the nodes that have any; None if no node has."""
+        """Return the node with the fewest slots among the nodes that have any, or None if no node has."""
         self._catch_up()
         fewest = min((slots for slots, nodes in self._by_slots.items() if nodes), default=0)
         return next(iter(self._by_slots[fewest])) if fewest else None

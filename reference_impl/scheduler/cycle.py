@@ -339,7 +339,8 @@ def yield_extra_pods(cycle: Cycle) -> bool:
 def _place_pods(
     gang: Gang, group: int, pods: list[Pod], capacity: Capacity, result: Plan, budget: Budget
 ) -> Placement | None:
-    """Place pods of one group in a way that does not depend on nominated pods; None if there is no such placement."""
+    """Place pods of one group in a way that does not depend on nominated pods, or None if there is no such
+    placement."""
     mark, needed = capacity.mark(), [(group, pods)]
     placement = place(gang, needed, capacity, budget)
     return placement and _make_independent(placement, mark, gang, needed, capacity, result, budget)

@@ -16,7 +16,7 @@ def eligible(pod: Pod, node: Node) -> bool:
 
 
 def ineligibility(pod: Pod, node: Node) -> str:
-    """Return the reason why a node is not eligible for a pod; empty if it is eligible."""
+    """Return the reason why a node is not eligible for a pod, or an empty string if it is eligible."""
     if pod.decode_error:
         return f"Unknown: {pod.decode_error}"
     if not node.usable:

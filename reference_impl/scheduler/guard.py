@@ -82,7 +82,7 @@ class Guard:
         return bool(self._plugins)
 
     def refusal(self, node: Node) -> str:
-        """Return the filter that rejects a node now, and why; empty if no filter does."""
+        """Return the filter that rejects a node now, and why, or an empty string if no filter does."""
         return refusal(self._plugins, node)
 
     def update(self, pod: Pod, node: Node, delta: int) -> None:

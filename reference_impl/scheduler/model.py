@@ -164,7 +164,8 @@ class Pod(msgspec.Struct, dict=True):
 
     @cached_property
     def anti_affinity_terms(self) -> list[Term]:
-        """The terms of the required pod anti-affinity; empty if the pod's spec has unknown fields or operators."""
+        """The terms of the required pod anti-affinity, or an empty list if the pod's spec has unknown fields or
+        operators."""
         if not self.spec.affinity or self.decode_error:
             return []
         return [Term(self.metadata, term) for term in self.affinity.forbidden]
@@ -210,7 +211,8 @@ class Pod(msgspec.Struct, dict=True):
 
     @cached_property
     def decode_error(self) -> str:
-        """The unknown field, operator or value because of which the pod must not be placed; empty if there is none."""
+        """The unknown field, operator or value because of which the pod must not be placed, or an empty string if there
+        is none."""
         try:
             _ = self.affinity, self.spread_constraints
         except msgspec.ValidationError as error:

@@ -45,7 +45,7 @@ class Packing:
         self._requested = [[item.requests.get(name, 0) for item in self.items] for name in self._resources]
 
     def run(self) -> list[Fill] | None:
-        """Return a placement of all items; None if none was found."""
+        """Return a placement of all items, or None if none was found."""
         initial = tuple(item.count for item in self.items)
         nodes = self._nodes(sum(initial))
         self.steps -= 1 + len(nodes)

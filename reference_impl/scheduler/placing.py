@@ -69,7 +69,7 @@ def needs_of(gang: Gang, pending: Pending, capacity: Capacity) -> list[Need]:
 
 
 def restrictions(gang: Gang, needs: Sequence[Need], capacity: Capacity) -> list[Restriction] | None:
-    """Return the restrictions of the needs to required domains; None if the bound pods already violate a constraint
+    """Return the restrictions of the needs to required domains, or None if the bound pods already violate a constraint
     because they are in several domains or in none."""
     required = []
     for scope in gang.scopes:

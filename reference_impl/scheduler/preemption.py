@@ -197,8 +197,8 @@ def _find_smallest_set(
     capacity: Capacity,
     budget: Budget,
 ) -> tuple[Unit, ...] | None:
-    """Return the set with the fewest gangs, then the lowest priorities, then the fewest pods; None if finding it takes
-    too many tries."""
+    """Return the set with the fewest gangs, then the lowest priorities, then the fewest pods, or None if finding it
+    takes too many tries."""
     tries = 0
     for count in range(len(whole_gangs) + 1):
         unit_sets = sorted(

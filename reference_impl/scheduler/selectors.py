@@ -84,7 +84,7 @@ class Affinity(StrictStruct):
 
     @property
     def required_nodes(self) -> NodeSelector | None:
-        """The required node affinity; None if there is none."""
+        """The required node affinity, or None if there is none."""
         return self.node_affinity.required_during_scheduling_ignored_during_execution if self.node_affinity else None
 
     @property

@@ -123,8 +123,8 @@ def explain_shortfall(gang: Gang, capacity: Capacity, *, exhausted: bool = False
 
 
 def refusals(gang: Gang, group: int, pod: Pod, capacity: Capacity) -> str:
-    """Return a text with the number of nodes that each filter rejects for an extra pod; empty if only capacity is
-    short."""
+    """Return a text with the number of nodes that each filter rejects for an extra pod, or an empty string if only
+    capacity is short."""
     needs = needs_of(gang, [(group, [pod])], capacity)
     if not needs[0].shape.eligible:
         return needs[0].shape.ineligibility
@@ -135,7 +135,7 @@ def refusals(gang: Gang, group: int, pod: Pod, capacity: Capacity) -> str:
 
 
 def _filter_shortfall(gang: Gang, needs: list[Need], capacity: Capacity) -> Shortfall | None:
-    """Return the shortfall of the first pods that filters reject because of other pods; None if no pods are
+    """Return the shortfall of the first pods that filters reject because of other pods, or None if no pods are
     rejected."""
     if all(need.shape.guard is None for need in needs):
         return None
@@ -161,7 +161,7 @@ def shortfall_for_gang(shortfall: Shortfall, gang: Gang, other: Gang) -> Shortfa
 def _domain_shortfall(
     gang: Gang, needs: Sequence[Need], restriction: Restriction, capacity: Capacity
 ) -> Shortfall | None:
-    """Return the shortfall of the best domain; None if some domain fits each need by itself."""
+    """Return the shortfall of the best domain, or None if some domain fits each need by itself."""
     restricted_needs = [needs[n] for n in restriction.needs]
     sums = [need.shape.sums(restriction.key) for need in restricted_needs]
     best: tuple[float, str] | None = None

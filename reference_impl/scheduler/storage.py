@@ -148,7 +148,7 @@ class PersistentVolumeClaim(msgspec.Struct):
 
     @property
     def storage_class(self) -> str:
-        """The name of the storage class; empty if none."""
+        """The name of the storage class, or an empty string if none."""
         old = (self.metadata.annotations or {}).get(BETA_CLASS)
         return (self.spec.storage_class_name or "") if old is None else old
 
@@ -159,7 +159,7 @@ class PersistentVolumeClaim(msgspec.Struct):
 
     @property
     def selected_node(self) -> str | None:
-        """The node for which the volume is provisioned; None if no node is selected."""
+        """The node for which the volume is provisioned, or None if no node is selected."""
         return (self.metadata.annotations or {}).get(SELECTED_NODE)
 
     @property
@@ -204,7 +204,7 @@ class PersistentVolume(msgspec.Struct):
 
     @property
     def storage_class(self) -> str:
-        """The name of the storage class; empty if none."""
+        """The name of the storage class, or an empty string if none."""
         old = (self.metadata.annotations or {}).get(BETA_CLASS)
         return self.spec.storage_class_name if old is None else old
 

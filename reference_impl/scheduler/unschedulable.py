@@ -124,7 +124,7 @@ class Unschedulable:
 
 
 def status_patch(pod: Pod, reason: str) -> dict[str, Any] | None:
-    """Return the strategic merge patch for the pod's status; None if the status already has this reason.
+    """Return the strategic merge patch for the pod's status, or None if the status already has this reason.
 
     The patch names the known resource version, because a patch that arrives after a binding must not contradict the
     binding.

@@ -26,7 +26,7 @@ class Decision:
     node: str
 
     def body(self) -> dict[str, Any] | None:
-        """Return the merge patch of the volume, or of the claim if there is no volume; None if it has already been
+        """Return the merge patch of the volume, or of the claim if there is no volume, or None if it has already been
         written."""
         meta, volume = self.claim.metadata, self.volume
         if volume is None:

@@ -28,12 +28,13 @@ class ConstraintLocation:
 
     @property
     def own_name(self) -> str:
-        """The name of the binding in the constraint itself; empty if it names none."""
+        """The name of the binding in the constraint itself, or an empty string if it names none."""
         return self.constraint.topology_name or ""
 
     @property
     def inherited_name(self) -> str:
-        """The name of the binding in the nearest enclosing constraint that names one; empty if none does."""
+        """The name of the binding in the nearest enclosing constraint that names one, or an empty string if none
+        does."""
         return next((place.own_name for place in self.above if place.own_name), "")
 
     @property
@@ -43,14 +44,14 @@ class ConstraintLocation:
 
 
 def required_domain(constraint: TopologyConstraint | None) -> str:
-    """Return `pack.required`, or else the deprecated `packDomain` (API-064); empty if neither is set."""
+    """Return `pack.required`, or else the deprecated `packDomain` (API-064), or an empty string if neither is set."""
     if constraint is None:
         return ""
     return (constraint.pack.required if constraint.pack else None) or constraint.pack_domain or ""
 
 
 def preferred_domain(constraint: TopologyConstraint | None) -> str:
-    """Return `pack.preferred` (API-061); empty if it is not set."""
+    """Return `pack.preferred` (API-061), or an empty string if it is not set."""
     return (constraint.pack.preferred if constraint and constraint.pack else None) or ""
 
 

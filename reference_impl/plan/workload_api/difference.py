@@ -129,7 +129,7 @@ feature gate that gangs do not need (WL-F08)."""
 
 
 def _differs(desired: Mapping[str, Any], existing: Mapping[str, Any], *, policy: bool, flat: bool) -> str | None:
-    """Return the first field that differs and that the API does not permit changing (WL37-V16 to WL37-V18); None if
+    """Return the first field that differs and that the API does not permit changing (WL37-V16 to WL37-V18), or None if
     there is none. With `policy`, the counts of the scheduling policy are among these fields."""
     for name in REFERENCES:
         if desired.get(name) != existing.get(name):

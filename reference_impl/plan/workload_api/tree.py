@@ -95,7 +95,7 @@ def _leaf(group: PodGroup, minimums: Mapping[str, int]) -> Leaf:
 
 
 def required(constraint: GangTopology | None) -> str | None:
-    """Return the label key that a constraint requires; None if it requires none (WL-H06)."""
+    """Return the label key that a constraint requires, or None if it requires none (WL-H06)."""
     pack = constraint.pack_constraint if constraint is not None else None
     return (pack.required or None) if pack is not None else None
 

@@ -147,7 +147,7 @@ class AssumedClaim:
 
     node: Node
     volume: PersistentVolume | None
-    """The volume that the claim will be bound to; None if a volume is provisioned for the node."""
+    """The volume that the claim will be bound to, or None if a volume is provisioned for the node."""
 
 
 def _by_name(items: Iterable[Any]) -> dict[str, Any]:

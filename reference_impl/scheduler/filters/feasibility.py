@@ -45,7 +45,7 @@ def feasible_nodes(pod: Pod, state: ClusterState) -> dict[str, str]:
 
 
 def refusal(plugins: Sequence[Plugin], node: Node) -> str:
-    """Return the first plugin that rejects a node, with its reason; empty if none does."""
+    """Return the first plugin that rejects a node, with its reason, or an empty string if none does."""
     for plugin in plugins:
         if reason := plugin.refusal(node):
             return f"{type(plugin).__name__}: {reason}"

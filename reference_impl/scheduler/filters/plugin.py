@@ -21,7 +21,7 @@ class Plugin(ABC):
 
     @abstractmethod
     def refusal(self, node: Node) -> str:
-        """Return the reason why the pod must not be placed on a node; empty if it may be placed there."""
+        """Return the reason why the pod must not be placed on a node, or an empty string if it may be placed there."""
 
     @property
     def monotone(self) -> bool:

@@ -81,7 +81,7 @@ class _Constraint:
 
     @property
     def fewest(self) -> int:
-        """The number of pods in the emptiest domain; 0 if there are fewer domains than `minDomains`."""
+        """The number of pods in the emptiest domain, or 0 if there are fewer domains than `minDomains`."""
         if self._fewest is None:
             enough = len(self.counts) >= (self.spec.min_domains or 1)
             self._fewest = min(self.counts.values()) if enough else 0

@@ -130,7 +130,7 @@ def _is_usable(volume: PersistentVolume, node: Node) -> bool:
 def _find_volume(
     claim: PersistentVolumeClaim, node: Node, volumes: Collection[PersistentVolume], used_volumes: Collection[str]
 ) -> PersistentVolume | None:
-    """Return the volume that is reserved for the claim, or else the smallest available volume that suits the claim;
+    """Return the volume that is reserved for the claim, or else the smallest available volume that suits the claim, or
     None if there is none."""
     size, smallest = thousandths(claim.size), None
     for volume in volumes:
@@ -174,7 +174,7 @@ def _is_topology_allowed(terms: list[TopologyTerm] | None, node: Node) -> bool:
 
 
 def _has_capacity(claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node, state: ClusterState) -> bool:
-    """Return whether the driver has capacity for the volume; True if the driver does not publish its capacity."""
+    """Return whether the driver has capacity for the volume, or True if the driver does not publish its capacity."""
     driver = state.csi_drivers_by_name.get(storage_class.provisioner)
     if driver is None or not driver.spec.storage_capacity or "storage" not in (claim.spec.resources.requests or {}):
         return True
