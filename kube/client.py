@@ -30,7 +30,7 @@ APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 MAX_IN_FLIGHT = 16
 """Maximum number of concurrent requests of a client. With 64 instead of 16, an API server on two cores serves no more
 requests per second, but its watches fall behind. The API server closes a watch that has had 10 to 20 events pending for
-longer than 0.1 s, and closes a watch that starts at an old resource version again before it has caught up."""
+longer than 0.1 s. A watch that then resumes from an old resource version is closed again before it has caught up."""
 
 Body = Mapping[str, Any] | list[Any] | bytes
 
@@ -82,8 +82,7 @@ class Client:
     def from_kubeconfig(
         cls, path: Path | str | config.Connection, *, user_agent: str, in_flight: int = MAX_IN_FLIGHT
     ) -> Client:
-        """Return a client for the current context of a kubeconfig file, or for a `Connection` that has been loaded
-        already."""
+        """Return a client for the current context of a kubeconfig file, or for a loaded `Connection`."""
         return cls(config.load(path), user_agent=user_agent, in_flight=in_flight)
 
     async def __aenter__(self) -> Client:
@@ -122,7 +121,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
         """Send one request and return the body of the response. Raises ApiError for a status of 400 or more,
-        aiohttp.ClientError for a broken connection, TimeoutError after the client's `timeout`."""
+        aiohttp.ClientError for a broken connection, and TimeoutError after the client's `timeout`."""
         answer = await self.exchange(method, path, params=params, body=body, content_type=content_type, headers=headers)
         if answer.status >= 400:
             raise answer.error()
@@ -138,8 +137,8 @@ class Client:
         content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send one request and return the whole response, whatever its status. Raises the errors of `request` except
-        ApiError."""
+        """Send one request and return the whole response, regardless of its status. Raises the errors of `request`
+        except ApiError."""
         assert self._session is not None and self._request_slots is not None, "use `async with Client(…)`"
         send = {"Content-Type": content_type, **self._authorization(), **(headers or {})}
         data = None if body is None else _encode(body)

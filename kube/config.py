@@ -26,9 +26,10 @@ class Connection:
 
 
 def load(kubeconfig: Path | str | Connection) -> Connection:
-    """Read a kubeconfig file (client certificates, tokens, exec plugins). A `Connection` is returned as it is.
+    """Read a kubeconfig file (client certificates, tokens, exec plugins). A `Connection` is returned unchanged.
 
-    Raises FileNotFoundError, or kubernetes.config.ConfigException with the path and the reason.
+    Raises FileNotFoundError if the file does not exist, and kubernetes.config.ConfigException, with the path and the
+    reason, if the file is not usable.
     """
     if isinstance(kubeconfig, Connection):
         return kubeconfig

@@ -1,5 +1,5 @@
-"""Aggregated discovery: reads all resources that an API server serves, in two requests, however many API groups there
-are."""
+"""Aggregated discovery: reads all resources that an API server serves in two requests, regardless of the number of API
+groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 
 async def served_resources(client: Client, verbs: Collection[str] = ()) -> dict[str, Resource]:
     """Return every resource that has all the `verbs`, keyed by `plural.group` (`pods.` for the core group), in its
-    preferred version. Raises ApiError."""
+    preferred version. Raises ApiError if a request is refused."""
     resources: dict[str, Resource] = {}
     async for resource, offered in _resources(client):
         if set(verbs) <= offered:
@@ -24,7 +24,8 @@ async def served_resources(client: Client, verbs: Collection[str] = ()) -> dict[
 
 
 async def resources_by_kind(client: Client) -> dict[tuple[str, str], Resource]:
-    """Return every resource that can be created, in each version, keyed by API version and kind. Raises ApiError."""
+    """Return every resource that can be created, in each version, keyed by API version and kind. Raises ApiError if a
+    request is refused."""
     resources = [resource async for resource, verbs in _resources(client) if "create" in verbs]
     return {(resource.api_version, resource.kind): resource for resource in resources}
 

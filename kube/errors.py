@@ -76,7 +76,7 @@ def __getattr__(name: str) -> tuple[type[Exception], ...]:
 
 
 MAX_RETRY_AFTER = 60.0
-"""The upper limit for `retry_after`, in seconds, so that a wrong header cannot stop a client."""
+"""The maximum of `retry_after`, in seconds. It prevents a wrong header from stopping a client."""
 
 
 def _seconds(text: str | None) -> float | None:

@@ -1,4 +1,5 @@
-"""An informer cache: the current state of one collection, indexed, with handlers that are called once per change."""
+"""An informer cache: the current, indexed state of one collection, with handlers that are called once for each
+change."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ class Informer(Generic[T]):
 
     async def catch_up(self) -> None:
         """List the collection and store every item that is newer than the cache, without waiting for the watch. Raises
-        ApiError, aiohttp.ClientError, TimeoutError."""
+        ApiError if the request is refused, and aiohttp.ClientError or TimeoutError if it gets no response."""
         items, _ = await self._reflector.read()
         for item in items:
             self.observe(item)

@@ -27,18 +27,18 @@ from kube.resource import LEASES
 
 log = logging.getLogger(__name__)
 JITTER = 1.2
-"""A waiting candidate tries again after its retry period plus a random fraction of it, at most this factor, as
-client-go does."""
+"""A waiting candidate retries after its retry period plus a random delay of at most this multiple of the period, as in
+client-go."""
 RELEASE_SECONDS = 2.0
 """The maximum time for releasing the lease on a clean stop. A lease that is not released expires."""
 
 
 class LeadershipLost(Exception):
-    """This process must not write any more; `str()` is the reason in one line."""
+    """This process must no longer write. `str()` returns the reason in one line."""
 
 
 @dataclass(frozen=True)
-class Terms:
+class LeaseTiming:
     """The timing of leader election, in seconds. `lease` is how long a leader that does not renew keeps the lease,
     `deadline` is how long a leader continues without a successful renewal, and `retry` is the interval between
     attempts."""
@@ -90,18 +90,19 @@ class Observation:
 
 
 def observe(before: Observation | None, record: Record, now: float) -> Observation:
-    """Return the observation after the Lease has been read again: the previous one if the record is unchanged."""
+    """Return the observation after another read of the Lease, which is the previous observation if the record is
+    unchanged."""
     return before if before is not None and before.record == record else Observation(record, now)
 
 
-def can_acquire(observation: Observation, identity: str, terms: Terms, now: float) -> bool:
-    """Return whether `identity` may take the Lease: it has no other holder, or its holder is dead. For a record without
-    a duration, the lease duration of `terms` applies."""
+def can_acquire(observation: Observation, identity: str, terms: LeaseTiming, now: float) -> bool:
+    """Return whether `identity` may acquire the Lease, because the Lease has no other holder or its holder is dead. For
+    a record without a duration, the lease duration of `terms` applies."""
     record = observation.record
     return record.holder in ("", identity) or now >= observation.first_seen + (record.seconds or terms.lease)
 
 
-def claim(record: Record | None, identity: str, terms: Terms, timestamp: str) -> Record:
+def claim(record: Record | None, identity: str, terms: LeaseTiming, timestamp: str) -> Record:
     """Return the record that `identity` writes to become or stay the leader."""
     seconds = max(1, math.ceil(terms.lease))
     if record is None:
@@ -120,7 +121,7 @@ class Elector:
     """One candidate for one Lease. It needs a separate client, because renewals must not queue behind other
     requests."""
 
-    def __init__(self, client: Client, namespace: str, name: str, *, identity: str, terms: Terms) -> None:
+    def __init__(self, client: Client, namespace: str, name: str, *, identity: str, terms: LeaseTiming) -> None:
         self._client, self._namespace, self._name = client, namespace, name
         self.identity, self.terms = identity, terms
         self._observation: Observation | None = None
@@ -171,8 +172,9 @@ class Elector:
             log.warning("cannot release %s: %s", self._description, error or type(error).__name__)
 
     async def _try_release(self) -> bool:
-        """Try to release the lease. Return False if the Lease was changed at the same time: a cancelled renewal may
-        have been written, or may still be written. Return True if it is released or another process holds it."""
+        """Try to release the lease. Return False if the Lease was changed at the same time, because a cancelled renewal
+        may have been written or may still be written. Return True if the Lease is released or another process holds
+        it."""
         content = await self._client.get_or_none(LEASES, self._namespace, self._name)
         self._lease = None if content is None else orjson.loads(content)
         if self._lease is None or (record := Record.of(self._lease)).holder != self.identity:

@@ -26,8 +26,9 @@ _REPLACEMENT = b"null"
 
 
 def limit_depth(raw: bytes, source: str) -> bytes:
-    """Return JSON in which each value below the maximum depth is replaced by null, so that the rest can be read: deep
-    nesting must not hide an object. Text without such values is returned unchanged. `source` is for the log."""
+    """Return JSON in which each value below the maximum depth is replaced by null, so that the rest can be read,
+    because deep nesting must not hide an object. Text without such values is returned unchanged. `source` is for the
+    log."""
     if not exceeds_depth(raw, MAX_DEPTH):
         return raw
     _warn_once(source)

@@ -1,8 +1,8 @@
-"""List and watch in a loop: keeps a copy of a collection up to date.
+"""A loop of lists and watches that keeps a copy of a collection up to date.
 
 Invariant: after any interruption the sink receives every difference exactly once, deletions included. An interruption
-costs only time: a back-off that grows until a watch delivers a good event. After an expired resource version the
-collection is listed again at once, unless the version expires twice in a row.
+costs only time, namely a back-off that grows until a watch delivers a valid event. After an expired resource version
+the collection is listed again at once, unless the version expires twice in a row.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ class Reflector(Generic[T]):
         self._inactivity, self._sleep = inactivity, sleep
         self._version = "0"
         self._listed = False
-        self._expired = False  # whether the resource version has expired since the last good event
-        self._garbled = 0  # consecutive streams that broke without a good event
+        self._expired = False  # whether the resource version has expired since the last valid event
+        self._garbled = 0  # consecutive streams that broke without a valid event
         self._backoff = Backoff()
 
     @property
@@ -280,8 +280,8 @@ class Reflector(Generic[T]):
             self._version = version
 
     def _log_undecodable(self, raw: msgspec.Raw, error: Exception) -> None:
-        """Log that an object cannot be decoded. Such an object counts as absent: it is not reported, and a known one is
-        reported as deleted."""
+        """Log that an object cannot be decoded. Such an object counts as absent. A new object is not reported, and a
+        known object is reported as deleted."""
         try:
             name = "/".join(envelope(raw).metadata.key)
         except _DECODE_ERRORS:

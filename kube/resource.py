@@ -21,11 +21,11 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """Return the request path of an object; without a name, that of its collection; without a namespace, that of
-        the collection in all namespaces.
+        """Return the request path of an object. Without a name, return the path of the collection; without a namespace,
+        return the path of the collection in all namespaces.
 
-        Raises ValueError for an empty name, or a name without its namespace: such a path would address a whole
-        collection, or nothing.
+        Raises ValueError for an empty name, or a name without its namespace, because such a path would address a whole
+        collection or nothing.
         """
         if name is not None and (not name or (self.namespaced and not namespace)):
             raise ValueError(f"{self}: no path for name {name!r} in namespace {namespace!r}")

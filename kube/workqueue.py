@@ -1,4 +1,4 @@
-"""A work queue for reconcilers: each key is processed by one worker at a time, however often it is added in the
+"""A work queue for reconcilers: each key is processed by one worker at a time, even if it is added repeatedly in the
 meantime."""
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ log = logging.getLogger(__name__)
 Outcome = Literal["success", "requeue_after", "error"]
 
 PROGRAMMING_ERRORS = (LookupError, TypeError, AttributeError, AssertionError)
-"""Errors in the code itself. Their messages say little without a traceback; a KeyError's message is only the key."""
+"""Exceptions that mean errors in the code. Their messages are of little use without a traceback. For example, the
+message of a KeyError is only the key."""
 
 
 class Meter(Protocol):
@@ -67,7 +68,7 @@ class WorkQueue(Generic[K]):
         self._closed = False
 
     def close(self) -> None:
-        """Hand out no more keys: `take` raises Closed from now on, also in workers that are waiting."""
+        """Stop handing out keys. From now on, `take` raises Closed, even in workers that are waiting."""
         self._closed = True
         while self._waiters:
             self._wake_one()
@@ -101,7 +102,7 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     async def take(self) -> K:
-        """Return the next key; the caller must call `done` for it. Raises Closed."""
+        """Return the next key. The caller must call `done` for it. Raises Closed if the queue is closed."""
         while not self._ready and not self._closed:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
@@ -124,14 +125,14 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Finish the work on a key. Raises KeyError if no worker holds the key: a second `done` could hand out a
-        waiting key to two workers."""
+        """Finish the work on a key. Raises KeyError if no worker holds the key, because a second `done` could hand out
+        a waiting key to two workers."""
         self._working.remove(key)
         if key in self._dirty:
             self._hand_out(key)
 
     def __len__(self) -> int:
-        """Return the number of keys that could be taken now, without keys in their settle time and keys that are being
+        """Return the number of keys that can be taken now, excluding keys in their settle time and keys that are being
         processed."""
         return len(self._ready)
 

@@ -122,7 +122,7 @@ def change_objects(change: Callable[[PodGang, list[Manifest]], list[Manifest]]) 
 
 def extras_at_once() -> None:
     """Create pods above the minimum together with the minimum, as the proposal says (WL-HD7)."""
-    replace(standing, "most_pods", lambda now, least, pods, mode: None)
+    replace(standing, "max_pods", lambda now, least, pods, mode: None)
 
 
 def lost_pods_together() -> None:

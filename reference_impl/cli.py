@@ -20,13 +20,13 @@ from reference_impl import extensions
 from reference_impl.admission import server
 from reference_impl.admission.lookup import ClusterLookup
 from reference_impl.api import crds
-from reference_impl.control.features import Features, unmet, with_form, with_maps
+from reference_impl.control.features import Features, missing_api, with_form, with_maps
 from reference_impl.control.operator import INIT_IMAGE, Operator
 from reference_impl.plan import kai
 from reference_impl.plan.lines import LINES, MAPS
 from reference_impl.plan.workload_api.mode import Mode
 from reference_impl.runtime import configuration, health, leadership, logs
-from reference_impl.runtime.waiting import answered
+from reference_impl.runtime.waiting import retry_until_answered
 from reference_impl.scheduler.devices.objects import FIRST_WITH_CLAIMS
 from reference_impl.scheduler.model import pod_type
 from reference_impl.scheduler.scheduler import GangScheduler
@@ -48,14 +48,13 @@ INIT_IMAGE_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
 LOST_CODE = 1
 REFUSED_CODE = 1
 GRACE_SECONDS = 5.0
-"""How long running reconciles may continue after the signal to stop, in seconds (CHG-RS-06)."""
+"""The time, in seconds, for which running reconciles may continue after the signal to stop (CHG-RS-06)."""
 
 
 async def _until_signal(main: Awaitable[None]) -> None:
     """Run `main` until it ends or the process receives SIGTERM or SIGINT.
 
-    A process that loses its leadership exits at once, as does a process for which the API server refuses a request at
-    startup.
+    A process exits at once if it loses its leadership, or if the API server refuses a request at startup.
     """
     task = asyncio.ensure_future(main)
     loop = asyncio.get_running_loop()
@@ -78,7 +77,7 @@ async def _until_signal(main: Awaitable[None]) -> None:
 
 def _settings(path: Path | None, scheduler_name: str) -> configuration.Configuration:
     if path is None:
-        return configuration.standard(scheduler_name)
+        return configuration.default_configuration(scheduler_name)
     try:
         return configuration.load(path, own_scheduler=scheduler_name)
     except configuration.InvalidConfigurationError as error:
@@ -130,9 +129,9 @@ def operator(
     if (line := LINES.get(contract)) is None:
         raise typer.BadParameter(f"unknown line {contract!r}: names or maps", param_hint="--contract")
     settings = _settings(config, scheduler_name)
-    if settings.leader_election.enabled and not leadership.namespace_of(settings.leader_election):
-        complaint = "leaderElection.resourceNamespace: required outside of a cluster"
-        raise typer.BadParameter(complaint, param_hint="--config")
+    if settings.leader_election.enabled and not leadership.lease_namespace(settings.leader_election):
+        problem = "leaderElection.resourceNamespace: required outside of a cluster"
+        raise typer.BadParameter(problem, param_hint="--config")
     _prepare(mutant, variant, "operator", settings)
 
     async def run() -> None:
@@ -145,8 +144,8 @@ def operator(
                 kai=kai.SCHEDULER in settings.scheduler.backends,
                 workload_api=_mode(settings.scheduler),
             )
-            features = await answered(lambda: with_maps(client, enabled))
-            features = await answered(lambda: with_form(client, features))
+            features = await retry_until_answered(lambda: with_maps(client, enabled))
+            features = await retry_until_answered(lambda: with_form(client, features))
             reference = Operator(
                 client,
                 scheduler_name=scheduler_name,
@@ -155,17 +154,17 @@ def operator(
                 hash_policy=settings.hashes.policy,
                 line=line,
             )
-            await stack.enter_async_context(health.serving(health_port, reference.ready, reference.metrics))
-            if complaint := await answered(lambda: unmet(client, features, line)):
-                raise typer.BadParameter(complaint, param_hint="--config")
+            await stack.enter_async_context(health.serve(health_port, reference.ready, reference.metrics))
+            if problem := await retry_until_answered(lambda: missing_api(client, features, line)):
+                raise typer.BadParameter(problem, param_hint="--config")
             if certificates is not None:
                 cluster = ClusterLookup(client)
-                hooks = server.Hooks(settings, cluster, await answered(cluster.own_user))
-                await stack.enter_async_context(server.serving(webhook_port, certificates, hooks, reference.metrics))
+                hooks = server.Hooks(settings, cluster, await retry_until_answered(cluster.own_user))
+                await stack.enter_async_context(server.serve(webhook_port, certificates, hooks, reference.metrics))
             elector = None
             if settings.leader_election.enabled:
                 elector = await stack.enter_async_context(leadership.candidate(kubeconfig, settings.leader_election))
-                reference.metrics.leadership(settings.leader_election.resource_name, lambda: elector.leads)
+                reference.metrics.report_leadership(settings.leader_election.resource_name, lambda: elector.leads)
             await reference.run(elector, GRACE_SECONDS)
 
     asyncio.run(_until_signal(run()))
@@ -186,10 +185,10 @@ def scheduler(
         async with AsyncExitStack() as stack:
             agent = "grove-reference-scheduler"
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
-            kubernetes = await answered(client.version)
+            kubernetes = await retry_until_answered(client.version)
             pods, has_claims = pod_type(kubernetes), kubernetes >= FIRST_WITH_CLAIMS
             gang_scheduler = GangScheduler(client, name=scheduler_name, pods=pods, devices=has_claims)
-            await stack.enter_async_context(health.serving(health_port, gang_scheduler.ready, gang_scheduler.metrics))
+            await stack.enter_async_context(health.serve(health_port, gang_scheduler.ready, gang_scheduler.metrics))
             await gang_scheduler.run()
 
     asyncio.run(_until_signal(run()))

@@ -16,14 +16,15 @@ Role = Literal["operator", "gang-scheduler"]
 
 
 class UnknownNameError(Exception):
-    """An extension that is not installed, or a name that the extension does not know."""
+    """An extension is not installed, or does not know a name."""
 
 
 class Extension(Protocol):
     """The object that an entry point of the group refers to."""
 
     def arm(self, names: Iterable[str], role: Role) -> None:
-        """Change the behavior of this process as the named mutants or variants do. Raises UnknownNameError."""
+        """Change the behavior of this process as the named mutants or variants specify. Raises UnknownNameError for an
+        unknown name."""
 
     def listed(self) -> Iterable[tuple[str, str, str]]:
         """Return the name, role and description of everything that `arm` accepts."""

@@ -63,14 +63,14 @@ def _gates_of_former_lives() -> None:
     "gangs-of-former-lives", "operator", "initializes only gangs that it has created itself", "create", "killed-after"
 )
 def _gangs_of_former_lives() -> None:
-    original = GangReconciler._write
+    original = GangReconciler._write_initialized
     _learn()
 
     async def write(self: GangReconciler, gang: PodGang, *, is_complete: bool) -> None:
         if gang.metadata.uid in _seen_uids:
             await original(self, gang, is_complete=is_complete)
 
-    replace(GangReconciler, "_write", write)
+    replace(GangReconciler, "_write_initialized", write)
 
 
 @fragile(

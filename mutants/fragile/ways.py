@@ -15,7 +15,7 @@ from reference_impl.plan import template_drift, update_set_replicas
 
 @fragile("versions-updated-once", "operator", "does not return to a version that a set has had before", CHANGES)
 def _versions_updated_once() -> None:
-    original = update_set_replicas.advanced
+    original = update_set_replicas.advanced_progress
     known_generations: dict[str, set[str]] = {}
 
     def advanced(pcs: Any, progress: Any, generation: str, observed: Any, now: str) -> Any:
@@ -29,13 +29,13 @@ def _versions_updated_once() -> None:
             generations.add(generation)
         return result
 
-    replace(update_set_replicas, "advanced", advanced)
+    replace(update_set_replicas, "advanced_progress", advanced)
 
 
 @fragile("sizes-of-former-sets", "operator", "gives cliques as many pods as their namesakes had", CHANGES)
 def _sizes_of_former_sets() -> None:
     sizes: dict[tuple[str, str], int] = {}
-    original, create = SetReconciler._clique, Writer.create
+    original, create = SetReconciler._clique_writes, Writer.create
 
     def clique(self: SetReconciler, pcs: Any, index: int, template: Any, existing: Any, current: Any) -> Iterator[Any]:
         if existing is not None:
@@ -48,13 +48,13 @@ def _sizes_of_former_sets() -> None:
             manifest["spec"]["replicas"] = sizes[key]
         return await create(self, informer, manifest)
 
-    replace(SetReconciler, "_clique", clique)
+    replace(SetReconciler, "_clique_writes", clique)
     replace(Writer, "create", with_size)
 
 
 @fragile("updates-reset-sizes", "operator", "gives cliques the size of their template when images change", CHANGES)
 def _updates_reset_sizes() -> None:
-    original, generations = template_drift.clique, dict[str, str]()
+    original, generations = template_drift.clique_patch, dict[str, str]()
 
     def drift(template: Any, existing: Any) -> Any:
         change = original(template, existing)
@@ -64,4 +64,4 @@ def _updates_reset_sizes() -> None:
             change = {**(change or {}), "spec": {**(change or {}).get("spec", {}), "replicas": template.spec.replicas}}
         return change
 
-    replace(template_drift, "clique", drift)
+    replace(template_drift, "clique_patch", drift)

@@ -47,34 +47,34 @@ def _nothing(capacity: Any, name: str) -> None:
 
 @mutant("delay-default-short", "operator", "defaults the termination delay to one hour", "ADM-001")
 def _delay_default_short() -> None:
-    replace_data(defaults, "DEFAULT_DELAY", "1h0m0s", read_by=(defaults, "_termination_delay"))
+    replace_data(defaults, "DEFAULT_DELAY", "1h0m0s", read_by=(defaults, "_default_termination_delay"))
 
 
 @mutant("delay-not-rewritten", "operator", "stores durations as written by the user", "ADM-052")
 def _delay_not_rewritten() -> None:
-    original = defaults._termination_delay
-    replace(defaults, "_termination_delay", lambda given: [] if given else original(given))
+    original = defaults._default_termination_delay
+    replace(defaults, "_default_termination_delay", lambda given: [] if given else original(given))
 
 
 @mutant("long-delay-shortened", "operator", "stores at most one hour as the termination delay", "ADM-051", "ADM-037")
 def _long_delay_shortened() -> None:
-    original = defaults._termination_delay
+    original = defaults._default_termination_delay
 
     def termination_delay(given: Any) -> list[defaults.Operation]:
         hour = [{"op": "add", "path": f"{defaults.ROOT}/terminationDelay", "value": "1h0m0s"}]
         return hour if given == "90m" else list(original(given))
 
-    replace(defaults, "_termination_delay", termination_delay)
+    replace(defaults, "_default_termination_delay", termination_delay)
 
 
 @mutant("minimum-of-one", "operator", "defaults the minimum of a clique to one", "ADM-001", "ADM-037")
 def _minimum_of_one() -> None:
-    original = defaults._clique
+    original = defaults._default_clique
 
     def clique(root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
         return [{**op, "value": 1} if op["path"].endswith("Available") else op for op in original(root, spec)]
 
-    replace(defaults, "_clique", clique)
+    replace(defaults, "_default_clique", clique)
 
 
 @mutant("strategy-filled-in", "operator", "defaults the update strategy", "ADM-003")
@@ -92,7 +92,7 @@ def _strategy_filled_in() -> None:
 
 @mutant("pack-domain-rewritten", "operator", "converts packDomain to pack.required on new sets", "ADM-025")
 def _pack_domain_rewritten() -> None:
-    original = defaults._template
+    original = defaults._default_template
 
     def template(given: dict[str, Any]) -> list[defaults.Operation]:
         operations = list(original(given))
@@ -102,7 +102,7 @@ def _pack_domain_rewritten() -> None:
             operations.append({"op": "add", "path": path, "value": {**constraint, "pack": {"required": "rack"}}})
         return operations
 
-    replace(defaults, "_template", template)
+    replace(defaults, "_default_template", template)
 
 
 # -- new sets ----------------------------------------------------------------------------------------------------------
@@ -126,12 +126,12 @@ def _names_unchecked() -> None:
 
 @mutant("long-names", "operator", "accepts names of 46 characters together", "ADM-053")
 def _long_names() -> None:
-    replace_data(names, "MAX_COMBINED_LENGTH", 46, read_by=(names, "_standalone_length"))
+    replace_data(names, "MAX_COMBINED_LENGTH", 46, read_by=(names, "_standalone_length_errors"))
 
 
 @mutant("names-of-any-length", "operator", "leaves no room for the names of pods", "ADM-005")
 def _names_of_any_length() -> None:
-    replace_data(names, "MAX_COMBINED_LENGTH", 500, read_by=(names, "_standalone_length"))
+    replace_data(names, "MAX_COMBINED_LENGTH", 500, read_by=(names, "_standalone_length_errors"))
 
 
 @mutant("group-names-repeat", "operator", "accepts two scaling groups of one name", "ADM-006")
@@ -146,13 +146,13 @@ def _roles_repeat() -> None:
 
 @mutant("labels-unchecked", "operator", "does not check labels", "ADM-007")
 def _labels_unchecked() -> None:
-    _nothing(cliques, "wrong_labels")
+    _nothing(cliques, "label_errors")
 
 
 @mutant("schedulers-unchecked", "operator", "accepts schedulers that are not enabled", "ADM-008")
 def _schedulers_unchecked() -> None:
     _ignore(schedulers, _at("schedulerName", "enabled"))
-    _nothing(schedulers, "backend")
+    _nothing(schedulers, "backend_violations")
 
 
 @mutant("cycles-accepted", "operator", "accepts cliques that wait for each other", "ADM-009")
@@ -182,7 +182,7 @@ def _autoscaling_below_replicas() -> None:
 
 @mutant("node-name-accepted", "operator", "accepts pods that set nodeName", "ADM-012")
 def _node_name_accepted() -> None:
-    _ignore(cliques, _at("nodeName"), "new_fields")
+    _ignore(cliques, _at("nodeName"), "reserved_field_violations")
 
 
 @mutant("variables-unchecked", "operator", "accepts any name of an environment variable", "ADM-013")
@@ -227,7 +227,7 @@ def _namespace_unchecked() -> None:
 
 @mutant("filter-unchecked", "operator", "accepts sharing filters that name unknown children", "ADM-055")
 def _filter_unchecked() -> None:
-    _nothing(sharing, "_unknown_names")
+    _nothing(sharing, "_unknown_name_errors")
 
 
 FORCED_POLICY = "restartPolicy will be ignored, it will be set to Always"
@@ -333,8 +333,8 @@ def _claims_change() -> None:
     "reserved-fields-on-update", "operator", "rejects reserved fields of pods on create but not on update", "ADM-024"
 )
 def _reserved_fields_on_update() -> None:
-    original = cliques.new_fields
-    replace(cliques, "new_fields", lambda pcs, old: original(pcs, old) if old is None else [])
+    original = cliques.reserved_field_violations
+    replace(cliques, "reserved_field_violations", lambda pcs, old: original(pcs, old) if old is None else [])
 
 
 # -- annotations, queues -----------------------------------------------------------------------------------------------
@@ -342,25 +342,29 @@ def _reserved_fields_on_update() -> None:
 
 @mutant("mnnvl-any-text", "operator", "accepts any text as an MNNVL group", "ADM-027")
 def _mnnvl_any_text() -> None:
-    _nothing(mnnvl, "on_create")
+    _nothing(mnnvl, "create_violations")
 
 
 @mutant("mnnvl-always-off", "operator", "refuses every MNNVL annotation", "ADM-042", "ADM-059")
 def _mnnvl_always_off() -> None:
     def on_create(pcs: Any, enabled: bool) -> list[FieldError]:
-        return [errors.invalid(path, value, mnnvl.NOT_ENABLED) for path, value in mnnvl._places(pcs).values() if value]
+        return [
+            errors.invalid(path, value, mnnvl.NOT_ENABLED)
+            for path, value in mnnvl._annotations_by_owner(pcs).values()
+            if value
+        ]
 
-    replace(mnnvl, "on_create", on_create)
+    replace(mnnvl, "create_violations", on_create)
 
 
 @mutant("mnnvl-changes", "operator", "accepts changes of the MNNVL annotation", "ADM-028")
 def _mnnvl_changes() -> None:
-    _nothing(mnnvl, "on_update")
+    _nothing(mnnvl, "update_violations")
 
 
 @mutant("queue-unchecked", "operator", "accepts sets for the KAI scheduler without a queue", "ADM-040")
 def _queue_unchecked() -> None:
-    _nothing(schedulers, "_queues")
+    _nothing(schedulers, "_queue_errors")
 
 
 # -- topology ----------------------------------------------------------------------------------------------------------
@@ -368,7 +372,7 @@ def _queue_unchecked() -> None:
 
 @mutant("topology-refused", "operator", "rejects topology constraints although they are enabled", "ADM-029")
 def _topology_refused() -> None:
-    replace(topology, "violations", lambda pcs, binding_levels: list(topology.refused(pcs)))
+    replace(topology, "violations", lambda pcs, binding_levels: list(topology.disabled_violations(pcs)))
 
 
 @mutant("binding-unchecked", "operator", "accepts constraints with an unknown binding", "ADM-030")
@@ -383,12 +387,12 @@ def _binding_unchecked() -> None:
 
 @mutant("bindings-mixed", "operator", "accepts constraints with different bindings", "ADM-066")
 def _bindings_mixed() -> None:
-    _ignore(topology, lambda error: error.detail == topology.MIXED, "wrong_names")
+    _ignore(topology, lambda error: error.detail == topology.NAMES_DIFFER, "name_violations")
 
 
 @mutant("hierarchy-unchecked", "operator", "accepts a set with a narrower domain than its cliques", "ADM-031")
 def _hierarchy_unchecked() -> None:
-    _nothing(topology, "_inversions")
+    _nothing(topology, "_inversion_errors")
 
 
 @mutant("domains-change", "operator", "accepts changes of topology constraints", "ADM-032")
@@ -403,12 +407,12 @@ def _coarser_unwarned() -> None:
 
 @mutant("levels-repeat", "operator", "accepts a binding with one label key on two levels", "ADM-034")
 def _levels_repeat() -> None:
-    _nothing(topologybinding, "levels")
+    _nothing(topologybinding, "level_errors")
 
 
 @mutant("binding-schedulers-unchecked", "operator", "accepts any scheduler in a binding", "ADM-035")
 def _binding_schedulers_unchecked() -> None:
-    _nothing(topologybinding, "schedulers")
+    _nothing(topologybinding, "scheduler_errors")
 
 
 @mutant(
@@ -429,14 +433,14 @@ def _unknown_binding_at_the_set() -> None:
 
 @mutant("removed-field-named", "operator", "names a field of bindings that the API does not have any more", "ADM-043")
 def _removed_field_named() -> None:
-    original = topologybinding.schedulers
+    original = topologybinding.scheduler_errors
 
     def schedulers(*given: Any) -> Iterator[FieldError]:
         for error in original(*given):
             path = error.path.replace("schedulerTopologyBindings", "schedulerTopologyReferences")
             yield dataclasses.replace(error, path=path)
 
-    replace(topologybinding, "schedulers", schedulers)
+    replace(topologybinding, "scheduler_errors", schedulers)
 
 
 @mutant("requests-null", "operator", "treats missing device requests as an explicit null", "ADM-044")
@@ -452,7 +456,7 @@ def _requests_null() -> None:
 
 @mutant("dots-accepted", "operator", "accepts names with dots, which cannot be part of hostnames", "ADM-045")
 def _dots_accepted() -> None:
-    _nothing(names, "dots")
+    _nothing(names, "dot_violations")
 
 
 # -- authorizer --------------------------------------------------------------------------------------------------------
@@ -465,7 +469,9 @@ def _authorizer_disabled() -> None:
 
 @mutant("protection-not-removable", "operator", "protects objects even if the set disables that", "ADM-039")
 def _protection_not_removable() -> None:
-    replace_data(authorizer, "UNPROTECTED", "grove.io/no-such-annotation", read_by=(authorizer, "judge"))
+    replace_data(
+        authorizer, "DISABLE_PROTECTION_ANNOTATION", "grove.io/no-such-annotation", read_by=(authorizer, "judge")
+    )
 
 
 @mutant("setless-objects-protected", "operator", "protects objects whose set does not exist", "ADM-058")

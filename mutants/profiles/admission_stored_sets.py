@@ -18,14 +18,14 @@ def _repair_refused() -> None:
 
 @mutant("repair-migrates", "operator", "accepts pack.required together with a missing binding name", "ADM-060")
 def _repair_migrates() -> None:
-    replace(topology_updates, "_same_fields", topology_updates._same_domains)
+    replace(topology_updates, "_has_same_fields", topology_updates._has_same_domains)
 
 
 @mutant("migration-refused", "operator", "rejects the change from packDomain to pack.required", "ADM-048")
 def _migration_refused() -> None:
-    original = topology_updates._same_domains
-    same = topology_updates._same_fields
-    replace(topology_updates, "_same_domains", lambda now, before: original(now, before) and same(now, before))
+    original = topology_updates._has_same_domains
+    same = topology_updates._has_same_fields
+    replace(topology_updates, "_has_same_domains", lambda now, before: original(now, before) and same(now, before))
 
 
 @mutant("pack-domain-unwarned", "operator", "does not warn about packDomain", "ADM-068")
@@ -35,7 +35,7 @@ def _pack_domain_unwarned() -> None:
 
 @mutant("stored-domain-changes", "operator", "accepts another domain in place of a stored packDomain", "ADM-067")
 def _stored_domain_changes() -> None:
-    replace(topology_updates, "_same_domains", lambda now, before: True)
+    replace(topology_updates, "_has_same_domains", lambda now, before: True)
 
 
 @mutant("repair-names-no-binding", "operator", "accepts the name of no binding for a stored set", "ADM-067")
@@ -50,23 +50,23 @@ def _repair_names_no_binding() -> None:
 
 @mutant("stored-set-stuck", "operator", "rejects every update of a set without a binding name", "ADM-049", "ADM-064")
 def _stored_set_stuck() -> None:
-    original = podcliqueset._of_metadata
+    original = podcliqueset._metadata_update_errors
 
     def of_metadata(pcs: Any, old: Any, settings: Any) -> list[FieldError]:
-        return [*original(pcs, old, settings), *topology.wrong_names(pcs)]
+        return [*original(pcs, old, settings), *topology.name_violations(pcs)]
 
-    replace(podcliqueset, "_of_metadata", of_metadata)
+    replace(podcliqueset, "_metadata_update_errors", of_metadata)
 
 
 @mutant(
     "repair-adds-preferred", "operator", "accepts a preferred domain together with a missing binding name", "ADM-050"
 )
 def _repair_adds_preferred() -> None:
-    original = topology_updates._same_domains
+    original = topology_updates._has_same_domains
     name = topology_updates._name
 
     def same(now: Any, before: Any) -> bool:
         named = now and before and name(now) and not name(before)
         return original(now, before) or bool(named and now.pack_domain == before.pack_domain)
 
-    replace(topology_updates, "_same_domains", same)
+    replace(topology_updates, "_has_same_domains", same)

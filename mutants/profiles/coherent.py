@@ -14,15 +14,15 @@ from reference_impl.control import maps as control
 from reference_impl.plan import lines
 from reference_impl.plan.coherent import budget, first_text, moves, planner, progress, scope, slots, steps, versions
 from reference_impl.plan.coherent.budget import Batch
-from reference_impl.plan.coherent.moves import moved as original_moved
+from reference_impl.plan.coherent.moves import layout_after_move as original_moved
 from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.coherent.slots import Slot
 from reference_impl.plan.coherent.steps import SubStep, SubStepKind
 from reference_impl.plan.coherent.versions import Templates
 from reference_impl.plan.components import Component, Key, Kind
 from reference_impl.plan.epochs import Epochs
-from reference_impl.plan.layout import Entry, Layout, Role, tidy
-from reference_impl.plan.maps import Stored
+from reference_impl.plan.layout import Entry, Layout, Role, tidy_layout
+from reference_impl.plan.maps import StoredMap
 from reference_impl.plan.observed import Observed
 
 original_slots = slots.slots
@@ -32,9 +32,11 @@ original_slots = slots.slots
 def _step_in_one() -> None:
     def beginning(components: Sequence[Component], remaining: Mapping[Key, int]) -> SubStep:
         count = steps.step_count(components)
-        return SubStep(SubStepKind.ANCHOR, {c.key: min(steps.target(c, count), remaining[c.key]) for c in components})
+        return SubStep(
+            SubStepKind.ANCHOR, {c.key: min(steps.members_per_step(c, count), remaining[c.key]) for c in components}
+        )
 
-    replace(steps, "beginning", beginning)
+    replace(steps, "first_sub_step", beginning)
     _ignore_the_budget()  # otherwise no such anchor is ever opened, and the mutant makes no difference
 
 
@@ -48,7 +50,7 @@ def _small_anchors() -> None:
     def beginning(components: Sequence[Component], remaining: Mapping[Key, int]) -> SubStep:
         return SubStep(SubStepKind.ANCHOR, {c.key: min(max(1, c.minimum - 1), remaining[c.key]) for c in components})
 
-    replace(steps, "beginning", beginning)
+    replace(steps, "first_sub_step", beginning)
 
 
 @mutant("batch-without-limit", "operator", "takes all members of a step down at once", "INV-011", "COHR-047")
@@ -69,7 +71,7 @@ def _ignore_the_budget() -> None:
     ) -> Batch:
         return {c.key: [s for s in places[c.key] if not s.done][: counts[c.key]] for c in components}
 
-    replace(budget, "affordable", affordable)
+    replace(budget, "affordable_batch", affordable)
 
 
 @mutant("last-index-first", "operator", "replaces the replicas with the highest indices first", "COHR-037")
@@ -92,16 +94,16 @@ def _broken_last() -> None:
 
 @mutant("broken-sets-wait", "operator", "replaces nothing while a component has too few available members", "COHR-069")
 def _broken_sets_wait() -> None:
-    original = budget.affordable
+    original = budget.affordable_batch
 
     def affordable(
         components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
     ) -> Batch:
-        if any(budget.shortage(component, places) for component in components):
+        if any(budget.shortage_reason(component, places) for component in components):
             return {component.key: [] for component in components}
         return original(components, places, counts, whole=whole)
 
-    replace(budget, "affordable", affordable)
+    replace(budget, "affordable_batch", affordable)
 
 
 @mutant(
@@ -113,14 +115,14 @@ def _broken_sets_wait() -> None:
     "COHR-109",
 )
 def _gates_ignored() -> None:
-    replace(progress, "not_ready", lambda update_entries, components, observed: ())
-    replace(progress, "incomplete", lambda update_entries, components, observed: None)
+    replace(progress, "unready_entries", lambda update_entries, components, observed: ())
+    replace(progress, "incomplete_reason", lambda update_entries, components, observed: None)
     _ignore_the_budget()
 
 
 @mutant("joined-pods-not-awaited", "operator", "does not wait for pods that have joined an anchor", "COHR-109")
 def _joined_pods_not_awaited() -> None:
-    replace(progress, "incomplete", lambda update_entries, components, observed: None)
+    replace(progress, "incomplete_reason", lambda update_entries, components, observed: None)
 
 
 def progress_by_count(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
@@ -147,11 +149,13 @@ def _progress_by_count() -> None:
     "COHR-098",
 )
 def _everything_in_scope() -> None:
-    def outdated(pcs: PodCliqueSet, stored: Stored, present: Templates, observed: Observed | None = None) -> set[Key]:
+    def outdated(
+        pcs: PodCliqueSet, stored: StoredMap, present: Templates, observed: Observed | None = None
+    ) -> set[Key]:
         old = [entry for entry in stored.layout if entry.generation != present.generation]
         return {key for entry in old for key in entry.keys}
 
-    def settled(pcs: PodCliqueSet, stored: Stored, entry: Entry, key: Key, present: Templates) -> bool:
+    def settled(pcs: PodCliqueSet, stored: StoredMap, entry: Entry, key: Key, present: Templates) -> bool:
         return entry.generation == present.generation
 
     def all_of(
@@ -165,8 +169,8 @@ def _everything_in_scope() -> None:
         return [dataclasses.replace(slot, done=slot.entry in new) for slot in members]
 
     replace(planner, "slots", by_generation)
-    replace(versions, "outdated", outdated)
-    replace(versions, "settled", settled)
+    replace(versions, "outdated_components", outdated)
+    replace(versions, "has_current_templates", settled)
     replace(scope, "scope", all_of)
 
 
@@ -190,9 +194,9 @@ def _two_writes() -> None:
         if generation in half_done:
             return half_done.pop(generation)
         half_done[generation] = original_moved(layout, update_entries, batch, join, generation, epochs, opens=opens)
-        return tidy(moves._drained(layout, batch)), ()
+        return tidy_layout(moves._without_batch(layout, batch)), ()
 
-    replace(planner, "moved", moved)
+    replace(planner, "layout_after_move", moved)
 
 
 @mutant("tails-share-a-gang", "operator", "puts all further replicas of a sub-step into one gang", "COHR-030")
@@ -204,7 +208,7 @@ def _tails_share_a_gang() -> None:
             entry if entry.key in old_keys else dataclasses.replace(entry, role=Role.ANCHOR) for entry in result
         ), touched
 
-    replace(planner, "moved", moved)
+    replace(planner, "layout_after_move", moved)
 
 
 @mutant("pods-join-the-first-anchor", "operator", "lets pods join the first anchor of an update", "COHR-046")
@@ -225,7 +229,7 @@ def _anchors_need_pods() -> None:
             for entry in result
         ), touched
 
-    replace(planner, "moved", moved)
+    replace(planner, "layout_after_move", moved)
 
 
 @mutant("drained-anchors-unmarked", "operator", "unmarks anchors that lose their last replica of a group", "COHR-041")
@@ -260,4 +264,4 @@ def _first_text() -> None:
         return first_text.next_step(layout, scope, observed, generation, epochs)
 
     replace(planner, "next_step", next_step)
-    replace(control, "first", first_text.first)
+    replace(control, "first_layout", first_text.first_layout)

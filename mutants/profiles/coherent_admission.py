@@ -22,7 +22,7 @@ CRD = "podgangmaps.grove.io"
 
 @mutant("budget-undefaulted", "operator", "leaves maxUnavailable of coherent sets open", "COHR-006")
 def _budget_undefaulted() -> None:
-    replace(defaults, "_max_unavailable", lambda root, part, value: iter(()))
+    replace(defaults, "_default_max_unavailable", lambda root, part, value: iter(()))
 
 
 @mutant("low-budget-accepted", "operator", "accepts any maxUnavailable", "COHR-004", "COHR-009", "COHR-103")
@@ -30,17 +30,17 @@ def _low_budget_accepted() -> None:
     def budget(path: str, given: Any, minimum: int) -> Iterator[FieldError]:
         return iter(())
 
-    replace(rules, "_budget", budget)
+    replace(rules, "_budget_errors", budget)
 
 
 @mutant("low-budget-refused", "operator", "refuses a low maxUnavailable with any strategy", "COHR-008")
 def _low_budget_refused() -> None:
-    original = rules._budget
+    original = rules._budget_errors
 
     def budget(path: str, given: Any, minimum: int) -> Iterator[FieldError]:
         yield from original(path, given, minimum or 2)
 
-    replace(rules, "_budget", budget)
+    replace(rules, "_budget_errors", budget)
 
 
 @mutant(
@@ -53,7 +53,7 @@ def _low_budget_refused() -> None:
     "COHR-113",
 )
 def _scaling_not_blocked() -> None:
-    replace(scaling, "updating", lambda pcs: False)
+    replace(scaling, "is_updating", lambda pcs: False)
 
 
 @mutant("scale-door-open", "operator", "accepts changes of replicas through the scale subresource", "COHR-052")
@@ -68,7 +68,7 @@ def _scale_door_open() -> None:
 
 @mutant("refusal-without-reason", "operator", "refuses changes of replicas without a word why", "COHR-054")
 def _refusal_without_reason() -> None:
-    replace(scaling, "reason", lambda namespace, pcs: "no")
+    replace(scaling, "rejection_reason", lambda namespace, pcs: "no")
 
 
 @mutant("maps-without-a-key", "operator", "serves PodGangMaps whose entries have no key", "COHR-001", "COHR-002")
@@ -102,14 +102,14 @@ def _accept_budgets_of_members() -> None:
     original = rules.violations
 
     def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-        return (error for error in original(pcs) if error.detail != rules.OF_MEMBER)
+        return (error for error in original(pcs) if error.detail != rules.NOT_ON_MEMBERS)
 
     replace(rules, "violations", violations)
 
 
 @mutant("members-get-a-budget", "operator", "defaults maxUnavailable of cliques in scaling groups", "COHR-006")
 def _members_get_a_budget() -> None:
-    original = defaults._rolling_updates
+    original = defaults._default_rolling_updates
 
     def rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Iterator[Operation]:
         operations = list(original(template, strategy, created=created))
@@ -120,32 +120,32 @@ def _members_get_a_budget() -> None:
                 operations.append({"op": "add", "path": path, "value": {"maxUnavailable": 1}})
         return iter(operations)
 
-    replace(defaults, "_rolling_updates", rolling_updates)
+    replace(defaults, "_default_rolling_updates", rolling_updates)
     _accept_budgets_of_members()
 
 
 @mutant("budget-always-defaulted", "operator", "defaults maxUnavailable whatever the strategy", "COHR-007")
 def _budget_always_defaulted() -> None:
-    original = defaults._rolling_updates
+    original = defaults._default_rolling_updates
 
     def rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Iterator[Operation]:
         return original(template, UpdateStrategyType.COHERENT, created=created)
 
-    replace(defaults, "_rolling_updates", rolling_updates)
+    replace(defaults, "_default_rolling_updates", rolling_updates)
 
 
 @mutant("scaling-blocked-for-good", "operator", "refuses changes of replicas of all coherent sets", "COHR-055")
 def _scaling_blocked_for_good() -> None:
-    replace(scaling, "updating", lambda pcs: update.coherent(pcs))
+    replace(scaling, "is_updating", lambda pcs: update.is_coherent(pcs))
 
 
 @mutant("other-changes-blocked", "operator", "refuses changes of terminationDelay during an update", "COHR-053")
 def _other_changes_blocked() -> None:
-    original = rules.changes
+    original = rules.change_violations
 
     def changes(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
         yield from original(pcs, old)
-        if scaling.updating(old) and pcs.spec.template.termination_delay != old.spec.template.termination_delay:
+        if scaling.is_updating(old) and pcs.spec.template.termination_delay != old.spec.template.termination_delay:
             yield forbidden("spec.template.terminationDelay", "must not change during an update")
 
-    replace(rules, "changes", changes)
+    replace(rules, "change_violations", changes)

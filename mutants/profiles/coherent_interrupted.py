@@ -30,8 +30,12 @@ from reference_impl.plan.revisions import Revision
 
 @mutant("starts-at-once", "operator", "lets pods of coherent sets start without waiting", "COHR-048")
 def _starts_at_once() -> None:
-    original = CliqueContext.waits
-    replace(CliqueContext, "waits", lambda self, gang: {} if update.coherent(self.pcs) else original(self, gang))
+    original = CliqueContext.awaited_cliques
+    replace(
+        CliqueContext,
+        "awaited_cliques",
+        lambda self, gang: {} if update.is_coherent(self.pcs) else original(self, gang),
+    )
 
 
 @mutant("budget-read-once", "operator", "keeps the first maxUnavailable that it has read", "COHR-049")
@@ -102,7 +106,7 @@ def _losses_uncounted() -> None:
         return {key: open_slots[: counts[key]] for key, open_slots in slots_by_key.items()}
 
     ready_names: dict[tuple[str, Key], set[str]] = {}
-    original = progress.incomplete
+    original = progress.incomplete_reason
 
     def incomplete(update_entries: Layout, components: Sequence[Component], observed: Observed) -> str | None:
         anchor = progress.open_anchor(update_entries)
@@ -115,8 +119,8 @@ def _losses_uncounted() -> None:
                 return original(update_entries, components, observed)
         return None
 
-    replace(budget, "affordable", affordable)
-    replace(progress, "incomplete", incomplete)
+    replace(budget, "affordable_batch", affordable)
+    replace(progress, "incomplete_reason", incomplete)
 
 
 @mutant("complete-replicas-stay", "operator", "never returns to a replica that it has updated", "COHR-075")
@@ -130,7 +134,7 @@ def _complete_replicas_stay() -> None:
         present: SetUpdateProgress,
         done: int | None,
     ) -> list[int]:
-        turn = update_progress.turn(pcs)
+        turn = update_progress.current_replica(pcs)
         return [index for index in original(self, pcs, generation, present, done) if turn is None or index > turn]
 
     replace(control.CoherentProgress, "_waiting", waiting)
@@ -138,12 +142,12 @@ def _complete_replicas_stay() -> None:
 
 @mutant("removed-gangs-awaited", "operator", "lets gangs wait for gangs that do not exist any more", "COHR-088")
 def _removed_gangs_awaited() -> None:
-    original, first = Placement.awaited, dict[str, list[str]]()
+    original, first = Placement.awaited_gangs, dict[str, list[str]]()
 
     def awaited(self: Placement, gang: str) -> list[str]:
         return first.setdefault(gang, original(self, gang))
 
-    replace(Placement, "awaited", awaited)
+    replace(Placement, "awaited_gangs", awaited)
 
 
 @mutant("on-delete-is-coherent", "operator", "updates coherently with the strategy OnDelete", "COHR-093")
@@ -152,13 +156,13 @@ def _on_delete_is_coherent() -> None:
         strategy = pcs.spec.update_strategy
         return strategy is not None and strategy.type in (UpdateStrategyType.COHERENT, UpdateStrategyType.ON_DELETE)
 
-    replace(update, "coherent", coherent)
-    replace(update_progress, "on_delete", lambda pcs: False)
+    replace(update, "is_coherent", coherent)
+    replace(update_progress, "is_on_delete", lambda pcs: False)
 
 
 @mutant("order-replaces-pods", "operator", "replaces all pods if cliques are put in another order", "COHR-100")
 def _order_replaces_pods() -> None:
-    of_set, of_template = revisions.of_set, revisions.of_template
+    of_set, of_template = revisions.set_revision, revisions.template_revision
 
     def with_order(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Revision:
         names = [clique.name for clique in pcs.spec.template.cliques]
@@ -170,8 +174,8 @@ def _order_replaces_pods() -> None:
         hash = f"{of_template(pcs, template, policy).hash}{names.index(template.name)}"
         return Revision(hash, frozenset({hash}))
 
-    replace(revisions, "of_set", with_order)
-    replace(revisions, "of_template", with_place)
+    replace(revisions, "set_revision", with_order)
+    replace(revisions, "template_revision", with_place)
 
 
 @mutant("refusal-without-field", "operator", "refuses changes of replicas without naming the field", "COHR-104")

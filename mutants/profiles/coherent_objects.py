@@ -16,7 +16,7 @@ from reference_impl.api.coherent import MapEntry, PodGangMap
 from reference_impl.api.models import PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control import maps as control
-from reference_impl.control.cache import OWNER
+from reference_impl.control.cache import BY_OWNER
 from reference_impl.control.operator import Operator
 from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
@@ -27,23 +27,23 @@ from reference_impl.plan.components import Component
 from reference_impl.plan.desired import DesiredSet, T
 from reference_impl.plan.epochs import Epochs
 from reference_impl.plan.gangs import NO_TOPOLOGY, PlannedGang
-from reference_impl.plan.layout import Entry, EntryGang, Layout, Role, first
+from reference_impl.plan.layout import Entry, EntryGang, Layout, Role, first_layout
 from reference_impl.plan.lines import Line, Placement
-from reference_impl.plan.maps import Stored
+from reference_impl.plan.maps import StoredMap
 from reference_impl.plan.topology import SetTopology
 
 
 @mutant("anchor-holds-all", "operator", "puts all replicas of groups into the first gang", "COHR-011", "MAP-002")
 def _anchor_holds_all() -> None:
     def one_gang(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
-        layout = first(components, generation, epochs)
+        layout = first_layout(components, generation, epochs)
         groups: dict[str, tuple[int, ...]] = {}
         for entry in layout:
             for group, indices in entry.groups.items():
                 groups[group] = tuple(sorted({*groups.get(group, ()), *indices}))
         return (dataclasses.replace(layout[0], groups=groups),) if layout else layout
 
-    replace(control, "first", one_gang)
+    replace(control, "first_layout", one_gang)
 
 
 @mutant("anchors-unmarked", "operator", "does not mark anchors", "COHR-013")
@@ -58,7 +58,7 @@ def _anchors_unmarked() -> None:
 
 @mutant("generation-label-moves-on", "operator", "gives all gangs the present generation hash", "COHR-035")
 def _generation_label_moves_on() -> None:
-    original = gangs._planned
+    original = gangs._planned_gang
 
     def planned(pcs: PodCliqueSet, *rest: Any, **named: Any) -> PlannedGang:
         result = original(pcs, *rest, **named)
@@ -66,7 +66,7 @@ def _generation_label_moves_on() -> None:
             result, labels={**result.labels, labels.GENERATION_HASH: update_progress.generation(pcs)}
         )
 
-    replace(gangs, "_planned", planned)
+    replace(gangs, "_planned_gang", planned)
 
 
 @mutant("anchors-last", "operator", "lets anchors wait for the gangs that depend on them", "COHR-020", "COHR-089")
@@ -78,7 +78,7 @@ def _anchors_last() -> None:
     def wake_dependents(self: Operator, item: Object, gang: str) -> None:
         self._wake_replica(item)  # an operator that waits for other gangs checks them again when they change
 
-    replace(Placement, "awaited", awaited)
+    replace(Placement, "awaited_gangs", awaited)
     replace(Operator, "_wake_dependents", wake_dependents)
 
 
@@ -95,14 +95,14 @@ def _anchors_by_name() -> None:
             and gang.metadata.label(labels.GANG_ROLE) == Role.ANCHOR
         ]
 
-    replace(CliqueReconciler, "_awaited", awaited)
+    replace(CliqueReconciler, "_awaited_gangs", awaited)
 
 
 @mutant("map-without-owner", "operator", "creates PodGangMaps that nobody controls", "MAP-044")
 def _map_without_owner() -> None:
     original = maps.manifest
 
-    def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
+    def manifest(pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
         body = original(pcs, index, stored)
         del body["metadata"]["ownerReferences"]
         return body
@@ -113,17 +113,17 @@ def _map_without_owner() -> None:
     def abandoned(owner: Object, kind: str, existing: Object) -> bool:
         return not isinstance(existing, PodGangMap) and abandoned_other(owner, kind, existing)
 
-    owns_other, abandoned_other = ownership.owns, ownership.abandoned
+    owns_other, abandoned_other = ownership.owns, ownership.is_orphan
     replace(maps, "manifest", manifest)
     replace(ownership, "owns", owns)
-    replace(ownership, "abandoned", abandoned)
+    replace(ownership, "is_orphan", abandoned)
 
 
 @mutant("maps-of-the-first-replica", "operator", "writes the index of the first replica into all maps", "COHR-010")
 def _maps_of_the_first_replica() -> None:
     original = maps.manifest
 
-    def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
+    def manifest(pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
         body = original(pcs, index, stored)
         return {**body, "spec": {**body["spec"], "podCliqueSetReplicaIndex": 0}}
 
@@ -132,17 +132,17 @@ def _maps_of_the_first_replica() -> None:
 
 @mutant("dependencies-unwritten", "operator", "writes no dependencies into PodGangMaps", "COHR-013", "MAP-002")
 def _dependencies_unwritten() -> None:
-    original = maps._stored
+    original = maps._map_entry
 
     def stored(entry: Entry) -> MapEntry:
         return msgspec.structs.replace(original(entry), depends_on=None)
 
-    replace(maps, "_stored", stored)
+    replace(maps, "_map_entry", stored)
 
 
 @mutant("dependents-start-at-once", "operator", "lets no gang wait for its anchors", "COHR-020", "INV-018")
 def _dependents_start_at_once() -> None:
-    replace(CliqueReconciler, "_awaited", lambda self, place, name: [])
+    replace(CliqueReconciler, "_awaited_gangs", lambda self, place, name: [])
 
 
 @mutant("emptied-groups-stay", "operator", "keeps PodGroups of cliques that a gang has lost", "COHR-039")
@@ -161,7 +161,7 @@ def _emptied_groups_stay() -> None:
 
 @mutant("base-gang-stays", "operator", "creates a gang for each replica beside those of its map", "COHR-012")
 def _base_gang_stays() -> None:
-    original = gangs.planned
+    original = gangs.planned_gangs
 
     def planned(pcs: PodCliqueSet, index: int, *rest: Any) -> list[PlannedGang]:
         result = original(pcs, index, *rest)
@@ -169,7 +169,7 @@ def _base_gang_stays() -> None:
             return result  # a set with a gang that is never scheduled would never become available
         return [*result, PlannedGang(names.replica(pcs.metadata.name, index), {})]
 
-    replace(gangs, "planned", planned)
+    replace(gangs, "planned_gangs", planned)
 
 
 @mutant("new-gangs-without-priority", "operator", "creates gangs without a priority class in an update", "COHR-019")
@@ -178,7 +178,7 @@ def _new_gangs_without_priority() -> None:
 
     def manifest(pcs: PodCliqueSet, gang: PlannedGang, scheduler_name: str, binding: str = "") -> Manifest:
         body = original(pcs, gang, scheduler_name, binding)
-        if update.running(pcs):
+        if update.is_running(pcs):
             body["spec"].pop("priorityClassName", None)
         return body
 
@@ -191,14 +191,14 @@ def _new_gangs_without_priority() -> None:
 
 @mutant("new-gangs-without-topology", "operator", "creates gangs without constraints in an update", "COHR-019")
 def _new_gangs_without_topology() -> None:
-    original = gangs.planned
+    original = gangs.planned_gangs
 
     def planned(
         pcs: PodCliqueSet, index: int, placement: Placement, line: Line, topology: SetTopology = NO_TOPOLOGY
     ) -> list[PlannedGang]:
-        return original(pcs, index, placement, line, NO_TOPOLOGY if update_progress.of_set(pcs) else topology)
+        return original(pcs, index, placement, line, NO_TOPOLOGY if update_progress.set_progress(pcs) else topology)
 
-    replace(gangs, "planned", planned)
+    replace(gangs, "planned_gangs", planned)
 
 
 @mutant("gangs-without-replica", "operator", "takes the index of the replica off its gangs again", "COHR-014")
@@ -240,7 +240,7 @@ def _maps_orphaned() -> None:
     async def reconcile(self: SetReconciler, key: ObjectKey) -> float | None:
         pcs = self._cache.sets.get(*key)
         if pcs is not None and pcs.metadata.deletion_timestamp is not None:
-            for gang_map in self._cache.maps.indexed(OWNER, pcs.metadata.uid):
+            for gang_map in self._cache.maps.indexed(BY_OWNER, pcs.metadata.uid):
                 await self._writer.patch(self._cache.maps, gang_map, {"metadata": {"ownerReferences": None}})
         return await original(self, key)
 

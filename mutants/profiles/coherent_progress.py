@@ -36,7 +36,7 @@ from reference_impl.plan.revisions import Revision
 
 def _reports(**instead: Any) -> None:
     """Report progress with these arguments in place of the correct ones."""
-    original = update.advanced
+    original = update.advanced_progress
 
     def advanced(
         progress: SetUpdateProgress,
@@ -50,7 +50,7 @@ def _reports(**instead: Any) -> None:
             progress, waiting, complete, **{"in_flight": in_flight, "message": message, "now": now, **instead}
         )
 
-    replace(update, "advanced", advanced)
+    replace(update, "advanced_progress", advanced)
 
 
 @mutant("silent-wait", "operator", "does not say why an update waits", "COHR-061")
@@ -90,7 +90,7 @@ def _replicas_at_once() -> None:
     "waiting-replicas-forgotten", "operator", "ends a changed update with the replica at work", "COHR-064", "COHR-107"
 )
 def _waiting_replicas_forgotten() -> None:
-    original_begun, original_advanced = update.begun, update.advanced
+    original_begun, original_advanced = update.started_progress, update.advanced_progress
     interrupted: set[str] = set()
 
     def begun(old: SetUpdateProgress | None, scope: Collection[Key], now: str) -> SetUpdateProgress:
@@ -110,13 +110,13 @@ def _waiting_replicas_forgotten() -> None:
         remaining = () if complete and progress.update_started_at in interrupted else waiting
         return original_advanced(progress, remaining, complete, in_flight, message, now)
 
-    replace(update, "begun", begun)
-    replace(update, "advanced", advanced)
+    replace(update, "started_progress", begun)
+    replace(update, "advanced_progress", advanced)
 
 
 @mutant("scope-unreported", "operator", "reports a component too many in the scope of an update", "COHR-033")
 def _scope_unreported() -> None:
-    original = update.begun
+    original = update.started_progress
 
     def begun(old: SetUpdateProgress | None, scope: Collection[Key], now: str) -> SetUpdateProgress:
         result = original(old, scope, now)
@@ -125,7 +125,7 @@ def _scope_unreported() -> None:
         names = sorted({*(result.in_scope_standalone_pod_cliques or ()), "nothing"})
         return msgspec.structs.replace(result, in_scope_standalone_pod_cliques=names)
 
-    replace(update, "begun", begun)
+    replace(update, "started_progress", begun)
 
 
 @mutant("restart-forgets-progress", "operator", "starts an update anew after a restart", "COHR-070")
@@ -146,7 +146,7 @@ def _restart_forgets_progress() -> None:
 
 @mutant("lost-old-pods-return", "operator", "recreates lost pods of old gangs in the new version", "COHR-067")
 def _lost_old_pods_return() -> None:
-    replace(versions, "fits", lambda stored, entry, template, template_hash, present: True)
+    replace(versions, "may_create_pods", lambda stored, entry, template, template_hash, present: True)
 
 
 @mutant("lost-new-pods-stay-lost", "operator", "recreates no lost pod while others of its gang run", "COHR-066")
@@ -164,18 +164,18 @@ def _lost_new_pods_stay_lost() -> None:
 
 @mutant("others-neglected", "operator", "replaces no lost pods of components that an update leaves alone", "COHR-068")
 def _others_neglected() -> None:
-    original = CliqueReconciler._balance
+    original = CliqueReconciler._sync_pods
 
     async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         pcs, clique = place.pcs, place.clique
-        if update.running(pcs):
+        if update.is_running(pcs):
             group = clique.metadata.label(labels.SCALING_GROUP)
             config = children.group_config(pcs, clique.metadata.label(labels.REPLICA_INDEX), group)
-            if config and Key(Kind.GROUP, config.name) not in update.scope_of(update_progress.of_set(pcs)):
+            if config and Key(Kind.GROUP, config.name) not in update.scope_of(update_progress.set_progress(pcs)):
                 return
         await original(self, place)
 
-    replace(CliqueReconciler, "_balance", balance)
+    replace(CliqueReconciler, "_sync_pods", balance)
 
 
 @mutant("joined-gangs-restart", "operator", "recreates the pods of a gang that others join", "COHR-036")
@@ -208,7 +208,7 @@ def _updates_are_breaches() -> None:
             last_transition_time=now,
         )
 
-    replace(statuses, "_updating", updating)
+    replace(statuses, "_updating_condition", updating)
 
 
 # -- statuses ----------------------------------------------------------------------------------------------------------

@@ -11,26 +11,26 @@ from reference_impl.api.models import PodCliqueSet
 from reference_impl.control import maps as control
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.podclique import CliqueContext, CliqueReconciler
-from reference_impl.control.writer import together
+from reference_impl.control.writer import await_all
 from reference_impl.plan import fitting, labels, lines
 from reference_impl.plan.coherent import update
 from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.components import Component, Key, Kind
 from reference_impl.plan.epochs import Epochs
-from reference_impl.plan.layout import Entry, Layout, Role, anchors, first, indices_of_group
-from reference_impl.plan.maps import Stored
+from reference_impl.plan.layout import Entry, Layout, Role, anchors, first_layout, indices_of_group
+from reference_impl.plan.maps import StoredMap
 from reference_impl.plan.observed import Observed
 
 
 @mutant("added-replicas-share-a-gang", "operator", "puts added replicas into a gang that exists", "COHR-080")
 def _added_replicas_share_a_gang() -> None:
-    original = fitting._Fitting.for_scale_out
+    original = fitting._LayoutFitter.ensure_scale_out_entry
 
-    def for_scale_out(self: fitting._Fitting) -> str:
+    def for_scale_out(self: fitting._LayoutFitter) -> str:
         key = original(self)
         return next((entry.key for entry in self.entries.values() if entry.anchor), key)
 
-    replace(fitting._Fitting, "for_scale_out", for_scale_out)
+    replace(fitting._LayoutFitter, "ensure_scale_out_entry", for_scale_out)
 
 
 Keep = Callable[[dict[str, tuple[int, ...]], int], dict[str, tuple[int, ...]]]
@@ -79,7 +79,7 @@ def _fitted_by(keep: Keep) -> Callable[..., Layout]:
     return fitted
 
 
-original_fitted = fitting.fitted
+original_fitted = fitting.fitted_layout
 lowest_removed = _fitted_by(_lowest_removed)
 """A replacement for `fitted` that removes the replicas with the lowest indices."""
 fitted_with_gaps = _fitted_by(_oldest_removed)
@@ -93,22 +93,22 @@ def fits_by_count(layout: Layout, components: Sequence[Component]) -> bool:
 
 @mutant("first-replica-removed", "operator", "removes the replicas with the lowest indices", "COHR-082", "COHR-099")
 def _first_replica_removed() -> None:
-    replace(control, "fitted", lowest_removed)
+    replace(control, "fitted_layout", lowest_removed)
     replace(control, "fits", fits_by_count)
 
 
 @mutant("scale-in-leaves-gaps", "operator", "removes the replicas of the oldest gangs first", "COHR-082")
 def _scale_in_leaves_gaps() -> None:
-    replace(control, "fitted", fitted_with_gaps)
+    replace(control, "fitted_layout", fitted_with_gaps)
     replace(control, "fits", fits_by_count)
 
 
 @mutant("added-pods-join-the-oldest", "operator", "lets added pods join the oldest gang", "COHR-081")
 def _added_pods_join_the_oldest() -> None:
-    def home(self: fitting._Fitting, key: Key) -> str:
+    def home(self: fitting._LayoutFitter, key: Key) -> str:
         return next(entry.key for entry in self.entries.values() if entry.anchor)
 
-    replace(fitting._Fitting, "_home", home)
+    replace(fitting._LayoutFitter, "_default_anchor", home)
 
 
 @mutant("added-replicas-are-anchors", "operator", "marks the gangs of added replicas as anchors", "COHR-080")
@@ -123,59 +123,59 @@ def _added_replicas_are_anchors() -> None:
 
 @mutant("oldest-gang-shrinks-first", "operator", "removes the pods of the oldest gangs first", "COHR-083")
 def _oldest_gang_shrinks_first() -> None:
-    replace(fitting._Fitting, "_shrinking", lambda self: list(self.entries.values()))
+    replace(fitting._LayoutFitter, "_entries_newest_first", lambda self: list(self.entries.values()))
 
 
 @mutant("shrunk-gangs-restart", "operator", "recreates the pods of a gang that loses a replica", "COHR-085")
 def _shrunk_gangs_restart() -> None:
-    original, sizes = CliqueReconciler._balance, dict[str, int]()
+    original, sizes = CliqueReconciler._sync_pods, dict[str, int]()
 
     async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         gangs = place.placement.gangs.items()
         now = {name: sum(map(len, gang.groups.values())) for name, gang in gangs if gang.entry.anchor}
         shrunk_gangs = {name for name, size in now.items() if size < sizes.get(name, 0)}
         sizes.update(now)
-        if not update.running(place.pcs):
+        if not update.is_running(place.pcs):
             lost = [
                 pod for pod in self._cache.pods_of(place.clique) if pod.metadata.label(labels.PODGANG) in shrunk_gangs
             ]
-            await together(self._writer.delete(self._cache.pods, pod) for pod in lost)
+            await await_all(self._writer.delete(self._cache.pods, pod) for pod in lost)
         await original(self, place)
 
-    replace(CliqueReconciler, "_balance", balance)
+    replace(CliqueReconciler, "_sync_pods", balance)
 
 
 @mutant("termination-starts-over", "operator", "terminates a replica into one gang that holds everything", "COHR-089")
 def _termination_starts_over() -> None:
-    original = MapWriter.before_termination
+    original = MapWriter.prepare_termination
 
     async def before_termination(self: MapWriter, pcs: PodCliqueSet, index: int) -> None:
         if (stored := self._layouts.stored(pcs, index)) is not None:
             generation = self._layouts.templates(pcs).generation
-            together = [
+            await_all = [
                 dataclasses.replace(component, min_available=component.replicas)
                 for component in self._layouts.components(pcs, index)
             ]
-            await self._write(pcs, index, stored, first(together, generation, self._epochs(pcs, index)))
+            await self._write(pcs, index, stored, first_layout(await_all, generation, self._epochs(pcs, index)))
         await original(self, pcs, index)
 
-    replace(MapWriter, "before_termination", before_termination)
+    replace(MapWriter, "prepare_termination", before_termination)
 
 
 @mutant("edited-maps-decide", "operator", "follows a PodGangMap as somebody has edited it", "COHR-095")
 def _edited_maps_decide() -> None:
-    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str) -> Layout:
+    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str) -> Layout:
         return stored.layout
 
-    replace(MapWriter, "whole", whole)
+    replace(MapWriter, "complete_layout", whole)
 
 
 @mutant("added-pods-join-the-newest-anchor", "operator", "lets added pods join the newest anchor", "COHR-108")
 def _added_pods_join_the_newest_anchor() -> None:
-    def home(self: fitting._Fitting, key: Key) -> str:
+    def home(self: fitting._LayoutFitter, key: Key) -> str:
         return anchors(tuple(self.entries.values()))[-1].key
 
-    replace(fitting._Fitting, "_home", home)
+    replace(fitting._LayoutFitter, "_default_anchor", home)
 
 
 @mutant(
@@ -183,7 +183,7 @@ def _added_pods_join_the_newest_anchor() -> None:
     *("COHR-076", "COHR-094", "MAP-020"),
 )
 def _lost_maps_stay_lost() -> None:
-    original = MapWriter._replica
+    original = MapWriter._renew_replica
 
     async def restore(self: MapWriter, pcs: PodCliqueSet) -> None:
         return None
@@ -193,7 +193,7 @@ def _lost_maps_stay_lost() -> None:
         return None if lost else await original(self, pcs, index)
 
     replace(MapWriter, "restore", restore)
-    replace(MapWriter, "_replica", replica)
+    replace(MapWriter, "_renew_replica", replica)
 
 
 @mutant("adoption-starts-over", "operator", "gives a replica whose map is lost new gangs", "COHR-076", "COHR-094")
@@ -201,6 +201,6 @@ def _adoption_starts_over() -> None:
     def adopted(
         live: Layout, components: Sequence[Component], observed: Observed, generation: str, epochs: Epochs
     ) -> Layout:
-        return first(components, generation, epochs)
+        return first_layout(components, generation, epochs)
 
-    replace(control, "adopted", adopted)
+    replace(control, "adopted_layout", adopted)

@@ -18,7 +18,7 @@ from reference_impl.plan.coherent import progress, update
 from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.components import Component
 from reference_impl.plan.gangs import PlannedGang
-from reference_impl.plan.layout import EntryGang, Layout, first
+from reference_impl.plan.layout import EntryGang, Layout, first_layout
 from reference_impl.plan.observed import Observed
 
 
@@ -65,21 +65,21 @@ def _parts_need_the_minimum() -> None:
         required = {clique: minimum for clique, minimum in minimums.items() if clique in plan.minimums}
         return plan if gang.entry.depends_on else dataclasses.replace(plan, minimums=plan.minimums | required)
 
-    alter(gangs, "_planned", planned)
+    alter(gangs, "_planned_gang", planned)
 
 
 @mutant("joining-starts-over", "operator", "gives sets that are switched to Coherent new gangs", "COHR-090", "COHR-091")
 def _joining_starts_over() -> None:
-    original, previous = MapWriter._replica, dict[tuple[str, int], bool]()
+    original, previous = MapWriter._renew_replica, dict[tuple[str, int], bool]()
 
     async def replica(self: MapWriter, pcs: PodCliqueSet, index: int) -> Step | None:
-        key, coherent = (pcs.metadata.uid, index), update.coherent(pcs)
+        key, coherent = (pcs.metadata.uid, index), update.is_coherent(pcs)
         stored, joined = self._layouts.stored(pcs, index), coherent and previous.get(key) is False
         previous[key] = coherent
         if joined and stored is not None:
             components, generation = self._layouts.components(pcs, index), self._layouts.templates(pcs).generation
-            await self._write(pcs, index, stored, first(components, generation, self._epochs(pcs, index)))
+            await self._write(pcs, index, stored, first_layout(components, generation, self._epochs(pcs, index)))
             return None
         return await original(self, pcs, index)
 
-    replace(MapWriter, "_replica", replica)
+    replace(MapWriter, "_renew_replica", replica)

@@ -69,7 +69,7 @@ def _restated(**wrong: Any) -> None:
 @mutant("finalizer-late", "operator", "creates cliques without their finalizer and adds it later", "CORE-036")
 def finalizer_late() -> None:
     """Create cliques without their finalizer, and add it later."""
-    _changed(children, "_clique", lambda manifest: manifest["metadata"].pop("finalizers"))
+    _changed(children, "_clique_manifest", lambda manifest: manifest["metadata"].pop("finalizers"))
     original = CliqueReconciler.reconcile
 
     async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
@@ -85,7 +85,7 @@ def finalizer_late() -> None:
 @mutant("service-of-another-replica", "operator", "lets a service select the pods of another replica", "CORE-006")
 def _service_of_another_replica() -> None:
     _changed(children, "service", lambda manifest: manifest["spec"]["selector"].update({labels.REPLICA_INDEX: "9"}))
-    replace(children, "right_service", lambda pcs, index, current: True)
+    replace(children, "is_service_correct", lambda pcs, index, current: True)
 
 
 @mutant("always-published", "operator", "publishes addresses of pods that are not ready for every set", "CORE-006")
@@ -96,7 +96,7 @@ def _always_published() -> None:
 @mutant("services-on-demand", "operator", "makes Services headless only where a set asks for them", "CORE-042")
 def make_services_on_demand() -> None:
     """Do not default headlessServiceConfig, and create ordinary Services for sets without it."""
-    defaulted, original = defaults._zero, children.service
+    defaulted, original = defaults._default_field, children.service
 
     def zero(root: str, within: dict[str, Any], field: str, *value: Any) -> Iterator[Any]:
         yield from () if field == "headlessServiceConfig" else defaulted(root, within, field, *value)
@@ -108,9 +108,9 @@ def make_services_on_demand() -> None:
             manifest["spec"]["ports"] = [{"port": 80}]
         return manifest
 
-    replace(defaults, "_zero", zero)
+    replace(defaults, "_default_field", zero)
     replace(children, "service", service)
-    replace(children, "right_service", lambda pcs, index, current: True)
+    replace(children, "is_service_correct", lambda pcs, index, current: True)
 
 
 @mutant("group-unannotated", "operator", "omits the annotations of scaling groups", "RES-115")
@@ -154,7 +154,7 @@ def names_unlabelled() -> None:
     def common(tags: dict[str, str], *_: Any) -> dict[str, str]:
         return {key: value for key, value in tags.items() if key != labels.NAME}
 
-    alter(labels, "common", common)
+    alter(labels, "common_labels", common)
 
 
 @mutant("deletion-unblocked", "operator", "lets no owner wait for what it controls", "CORE-035")
@@ -303,14 +303,14 @@ def _incomplete_unreported() -> None:
 
 @mutant("conditions-overwritten", "operator", "drops foreign conditions when it writes its own", "GANG-022")
 def _conditions_overwritten() -> None:
-    original = GangReconciler._write
+    original = GangReconciler._write_initialized
 
     async def write(self: GangReconciler, gang: Any, *, is_complete: bool) -> None:
         operator_conditions = [c for c in (gang.status and gang.status.conditions) or () if c.type == gangs.INITIALIZED]
         status = gang.status and msgspec.structs.replace(gang.status, conditions=operator_conditions)
         await original(self, msgspec.structs.replace(gang, status=status), is_complete=is_complete)
 
-    replace(GangReconciler, "_write", write)
+    replace(GangReconciler, "_write_initialized", write)
 
 
 @mutant(
@@ -345,7 +345,7 @@ def gates_wait_for_ready() -> None:
         if item.ready and (old is None or not old.ready):
             self._wake_dependents(item, item.metadata.label(labels.PODGANG))
 
-    replace(Cache, "scheduled_pods", ready_pods)
+    replace(Cache, "count_scheduled_pods", ready_pods)
     replace(Operator, "_on_pod", on_pod)
 
 
@@ -361,7 +361,7 @@ def _gates_wait_for_extras() -> None:
             scheduled(group.name) >= max(group.min_replicas, len(group.pod_references)) for group in gang.spec.podgroups
         )
 
-    replace(gates, "been_scheduled", been_scheduled)
+    replace(gates, "has_been_scheduled", been_scheduled)
 
 
 @mutant("gangs-first", "operator", "creates the gangs of a replica before its cliques", "RES-014")
@@ -381,8 +381,8 @@ def _gang_spec_kept() -> None:
 
 @mutant("template-unfollowed", "operator", "never updates cliques and scaling groups from their templates", "RES-027")
 def _template_unfollowed() -> None:
-    replace(template_drift, "clique", lambda template, current: {})
-    replace(template_drift, "group", lambda config, current: {})
+    replace(template_drift, "clique_patch", lambda template, current: {})
+    replace(template_drift, "group_patch", lambda config, current: {})
 
 
 @mutant("gangs-kept", "operator", "never deletes a gang", "RES-034")
@@ -422,7 +422,9 @@ def _unconstrained_unreported() -> None:
 
 @mutant("base-gang-unnamed", "operator", "omits the base gang label of scaled cliques", "CORE-033")
 def _base_gang_unnamed() -> None:
-    _changed(children, "_clique", lambda manifest: manifest["metadata"]["labels"].pop(labels.BASE_PODGANG, None))
+    _changed(
+        children, "_clique_manifest", lambda manifest: manifest["metadata"]["labels"].pop(labels.BASE_PODGANG, None)
+    )
 
 
 @mutant("group-replica-unnamed", "operator", "omits the index of the group's replica on pods", "CORE-003")
@@ -432,14 +434,14 @@ def _group_replica_unnamed() -> None:
         "pod",
         lambda manifest: manifest["metadata"]["labels"].pop(labels.SCALING_GROUP_REPLICA_INDEX, None),
     )
-    original = template_drift.marks
+    original = template_drift.label_patch
 
     def marks(current: Object, tags: Mapping[str, str | None]) -> Manifest:
         return original(
             current, {key: value for key, value in tags.items() if key != labels.SCALING_GROUP_REPLICA_INDEX}
         )
 
-    replace(template_drift, "marks", marks)
+    replace(template_drift, "label_patch", marks)
 
 
 @mutant("ports-dropped", "operator", "omits the ports of containers", "CORE-014")
@@ -456,7 +458,7 @@ def _ports_dropped() -> None:
 
 @mutant("role-unrepeated", "operator", "gives every clique the same role name", "CORE-015")
 def _role_unrepeated() -> None:
-    _changed(children, "_clique", lambda manifest: manifest["spec"].update(roleName="clique"))
+    _changed(children, "_clique_manifest", lambda manifest: manifest["spec"].update(roleName="clique"))
 
 
 @mutant("gang-of-other-scheduler", "operator", "names another scheduler on gangs than on their pods", "GANG-003")
@@ -472,7 +474,7 @@ def _gang_orphaned() -> None:
 
 @mutant("clique-disowned", "operator", "creates cliques without an owner", "CORE-004")
 def _clique_disowned() -> None:
-    _changed(children, "_clique", lambda manifest: manifest["metadata"].pop("ownerReferences"))
+    _changed(children, "_clique_manifest", lambda manifest: manifest["metadata"].pop("ownerReferences"))
     never_adopt("PodClique")
 
 
@@ -488,7 +490,7 @@ def never_adopt(kind: str) -> None:
 
 @mutant("initialized-ignored", "operator", "removes gates as soon as the gang references the pods", "INV-005")
 def _initialized_ignored() -> None:
-    original, write = gates.removable, GangReconciler._write
+    original, write = gates.pods_to_ungate, GangReconciler._write_initialized
 
     def removable(clique: Any, members: Any, gang: Any, *rest: Any) -> list[Pod]:
         if gang is not None:
@@ -500,8 +502,8 @@ def _initialized_ignored() -> None:
         await asyncio.sleep(1)
         await write(self, self._cache.gangs.get(*gang.metadata.key) or gang, is_complete=is_complete)
 
-    replace(gates, "removable", removable)
-    replace(GangReconciler, "_write", write_late)
+    replace(gates, "pods_to_ungate", removable)
+    replace(GangReconciler, "_write_initialized", write_late)
 
 
 _INITIALIZED = gangs.initialized_condition(True, "")

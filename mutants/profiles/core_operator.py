@@ -25,7 +25,7 @@ def _gate_never_waits() -> None:
     def removable(pods: Any, *_: Any) -> list[Any]:
         return [pod for pod in pods if pod.active and pod.gated_by(labels.GATE)]
 
-    replace(gates, "removable", removable)
+    replace(gates, "pods_to_ungate", removable)
 
 
 @mutant(
@@ -37,7 +37,7 @@ def _gate_never_waits() -> None:
     "INV-008",
 )
 def _base_gang_ignored() -> None:
-    replace(gates, "been_scheduled", lambda gang, scheduled: True)
+    replace(gates, "has_been_scheduled", lambda gang, scheduled: True)
 
 
 @mutant(
@@ -47,30 +47,30 @@ def _base_gang_ignored() -> None:
     "GANG-007",
 )
 def _added_gang_does_not_wait() -> None:
-    original = CliqueReconciler._awaited
+    original = CliqueReconciler._awaited_gangs
 
     def awaited(self: CliqueReconciler, place: CliqueContext, name: str) -> list[PodGang | None]:
         added = place.placement.gangs[name].entry.role is Role.SCALE_OUT
         return [] if added else original(self, place, name)
 
-    replace(CliqueReconciler, "_awaited", awaited)
+    replace(CliqueReconciler, "_awaited_gangs", awaited)
 
 
 @mutant("gate-kept", "operator", "never removes the gate of pods of scaled gangs", "GANG-008", blocks=("START-010",))
 def _gate_kept() -> None:
-    replace(gates, "been_scheduled", lambda gang, scheduled: False)
+    replace(gates, "has_been_scheduled", lambda gang, scheduled: False)
 
 
 @mutant("extras-stay-gated", "operator", "removes the gate of only minAvailable pods of a clique", "GANG-006")
 def _extras_stay_gated() -> None:
-    original = gates.removable
+    original = gates.pods_to_ungate
 
     def removable(of_clique: Any, clique: str, gang: Any, *rest: Any) -> list[Any]:
         least = {group.name: group.min_replicas for group in gang.spec.podgroups} if gang is not None else {}
         open_pods = sum(not pod.gated for pod in of_clique)
         return original(of_clique, clique, gang, *rest)[: max(0, least.get(clique, 0) - open_pods)]
 
-    replace(gates, "removable", removable)
+    replace(gates, "pods_to_ungate", removable)
 
 
 @mutant("pods-without-gate", "operator", "creates pods without the scheduling gate", "GANG-005")
@@ -167,7 +167,7 @@ def _environment_last() -> None:
 
 @mutant("minimum-is-replicas", "operator", "uses all replicas of a clique as the minimum of its pod group", "GANG-001")
 def _minimum_is_replicas() -> None:
-    original = gangs.planned
+    original = gangs.planned_gangs
 
     def planned(pcs: Any, *rest: Any) -> list[gangs.PlannedGang]:
         all_of = {t.name: t.spec.replicas for t in pcs.spec.template.cliques}
@@ -182,12 +182,12 @@ def _minimum_is_replicas() -> None:
             for gang in original(pcs, *rest)
         ]
 
-    replace(gangs, "planned", planned)
+    replace(gangs, "planned_gangs", planned)
 
 
 @mutant("references-of-others", "operator", "lists all pods of a gang in its first group", "GANG-002")
 def _references_of_others() -> None:
-    original = gangs.filled
+    original = gangs.groups_with_references
 
     def filled(*arguments: Any) -> list[Any]:
         groups = original(*arguments)
@@ -196,12 +196,12 @@ def _references_of_others() -> None:
         every = [reference for group in groups for reference in group.pod_references]
         return [msgspec.structs.replace(groups[0], pod_references=every), *groups[1:]]
 
-    replace(gangs, "filled", filled)
+    replace(gangs, "groups_with_references", filled)
 
 
 @mutant("never-initialized", "operator", "never reports a gang as complete", "GANG-004")
 def _never_initialized() -> None:
-    replace(gangs, "complete", lambda *_: False)
+    replace(gangs, "is_complete", lambda *_: False)
 
 
 @mutant("never-available", "operator", "never reports a replica as available", "CORE-010")

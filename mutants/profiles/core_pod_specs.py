@@ -125,7 +125,7 @@ def _of_cliques(change: Change) -> Callable[[], None]:
     def clique(manifest: Manifest, *_: Any, **__: Any) -> Manifest:
         return {**manifest, "spec": {**manifest["spec"], "podSpec": change(manifest["spec"]["podSpec"])}}
 
-    return lambda: alter(children, "_clique", clique)
+    return lambda: alter(children, "_clique_manifest", clique)
 
 
 def _register() -> None:

@@ -19,7 +19,7 @@ def _waits_end_sidecars() -> None:
         containers = [{key: c[key] for key in c if key != "restartPolicy"} for c in spec["initContainers"]]
         return {**spec, "initContainers": containers}
 
-    alter(startup, "with_wait", with_wait)
+    alter(startup, "with_init_container", with_wait)
 
 
 @mutant("waits-replace", "operator", "replaces the init containers of the template by its own", "CORE-014")
@@ -28,7 +28,7 @@ def _waits_replace() -> None:
         wait_containers = [c for c in spec.get("initContainers") or () if c["name"] == labels.INIT_CONTAINER]
         return {**spec, "initContainers": wait_containers} if waits else spec
 
-    alter(startup, "with_wait", with_wait)
+    alter(startup, "with_init_container", with_wait)
 
 
 @mutant("sidecars-without-variables", "operator", "gives native sidecars none of its variables", "CORE-008")
@@ -58,4 +58,4 @@ def _added_replicas_bare() -> None:
         pod_spec = {key: item for key, item in spec["podSpec"].items() if key != "initContainers"}
         return {**manifest, "spec": {**spec, "podSpec": pod_spec}}
 
-    alter(children, "_clique", clique)
+    alter(children, "_clique_manifest", clique)

@@ -35,7 +35,7 @@ def _binding_ignored() -> None:
 
 @mutant("crash-ignored", "operator", "treats a crashed pod as starting", "CORE-038")
 def _crash_ignored() -> None:
-    replace(termination, "_failing", lambda pod: False)
+    replace(termination, "_is_failing", lambda pod: False)
 
 
 @mutant(
@@ -46,7 +46,7 @@ def _crash_never_forgiven() -> None:
         container_statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
         return any(status.failed for status in container_statuses)
 
-    replace(termination, "_failing", failing)
+    replace(termination, "_is_failing", failing)
 
 
 @mutant("init-crash-ignored", "operator", "ignores init containers", "CORE-038")
@@ -54,7 +54,7 @@ def _init_crash_ignored() -> None:
     def failing(pod: Pod) -> bool:
         return not pod.ready and any(status.failed for status in pod.status.container_statuses or ())
 
-    replace(termination, "_failing", failing)
+    replace(termination, "_is_failing", failing)
 
 
 @mutant("any-end-is-a-crash", "operator", "treats a container that exited with 0 as crashed", "CORE-038")
@@ -67,13 +67,13 @@ def _any_end_is_a_crash() -> None:
 
 @mutant("start-is-enough", "operator", "treats a started container as ready", "CORE-017", "TERM-026")
 def _start_is_enough() -> None:
-    replace(termination, "_stalled", lambda pod: False)
+    replace(termination, "_is_stalled", lambda pod: False)
 
 
 @mutant("only-ready-counts", "operator", "reports a breach until enough pods are ready", "CORE-041")
 def count_ready_pods_only() -> None:
     """Treat every pod that is not Ready as stalled, including those that are still starting."""
-    replace(termination, "_stalled", lambda pod: not pod.ready)
+    replace(termination, "_is_stalled", lambda pod: not pod.ready)
 
 
 @mutant("terminating-counted", "operator", "counts terminating pods as ready", "CORE-039")
@@ -102,12 +102,12 @@ def _transition_always() -> None:
         same = (stored.status, stored.reason, stored.message) == (new.status, new.reason, new.message)
         return [stored if same and c.type == new.type else new if c.type == new.type else c for c in old or ()]
 
-    replace(conditions, "put", put)
+    replace(conditions, "with_condition", put)
 
 
 @mutant("transition-never", "operator", "never updates the transition time of a condition", "CORE-019")
 def _transition_never() -> None:
-    original = conditions.put
+    original = conditions.with_condition
 
     def put(old: list[Condition] | None, new: Condition) -> list[Condition]:
         stored = conditions.find(old, new.type)
@@ -115,14 +115,14 @@ def _transition_never() -> None:
             new = msgspec.structs.replace(new, last_transition_time=stored.last_transition_time)
         return [new if c.type == new.type else c for c in original(old, new)]
 
-    replace(conditions, "put", put)
+    replace(conditions, "with_condition", put)
 
 
 @mutant(
     "unready-replica-available", "operator", "reports a group's replica as available once it is scheduled", "CORE-020"
 )
 def _unready_replica_available() -> None:
-    replace(statuses, "_clique_available", lambda clique: clique is not None)
+    replace(statuses, "_is_clique_available", lambda clique: clique is not None)
 
 
 @mutant("group-always-sound", "operator", "never reports a breach of a scaling group", "CORE-021")
@@ -177,7 +177,7 @@ def _errors_unreported() -> None:
     async def refused(*arguments: Any) -> None:
         return None
 
-    replace(LastErrors, "refused", refused)
+    replace(LastErrors, "report_refusal", refused)
 
 
 @mutant("errors-never-cleared", "operator", "never clears lastErrors", "CORE-040")
@@ -209,8 +209,8 @@ def _errors_of_cliques_remembered() -> None:
         last_errors[pcs.metadata.uid] = original(pcs, parts) or last_errors.get(pcs.metadata.uid, [])
         return last_errors[pcs.metadata.uid]
 
-    original = part_errors.of_set
-    replace(part_errors, "of_set", of_set)
+    original = part_errors.part_errors
+    replace(part_errors, "part_errors", of_set)
 
 
 @mutant("errors-without-events", "operator", "emits no events about refused pods", "CORE-047")
@@ -226,32 +226,32 @@ def _errors_without_events() -> None:
 
 @mutant("an-event-for-each-refusal", "operator", "posts an event whenever a pod is refused", "CORE-048")
 def _an_event_for_each_refusal() -> None:
-    original = LastErrors.refused
+    original = LastErrors.report_refusal
 
     async def refused(self: LastErrors, key: Key, code: str, error: Any, message: str = "") -> None:
         await original(self, key, code, error, message)
         if (item := self._informer.get(*key)) is not None:
             await self._writer.warn(self._informer.resource, item, written_errors.EVENT, message)
 
-    replace(LastErrors, "refused", refused)
+    replace(LastErrors, "report_refusal", refused)
 
 
 @mutant("hot-retries", "operator", "retries a refused pod as soon as the refusal is in the status", "CORE-031")
 def _hot_retries() -> None:
-    replace(operator, "only_errors", lambda old, item: False)
-    replace(pods, "repeatable", lambda message, clique: message)
+    replace(operator, "differs_only_in_errors", lambda old, item: False)
+    replace(pods, "without_attempt_details", lambda message, clique: message)
 
 
 @mutant("references-kept", "operator", "never changes the references of an initialized gang", "GANG-009")
 def _references_kept() -> None:
-    original = gangs.filled
+    original = gangs.groups_with_references
 
     def filled(gang: Any, *rest: Any) -> Any:
-        return gang.spec.podgroups if gangs.initialized(gang) else original(gang, *rest)
+        return gang.spec.podgroups if gangs.is_initialized(gang) else original(gang, *rest)
 
-    replace(gangs, "filled", filled)
+    replace(gangs, "groups_with_references", filled)
 
 
 @mutant("incomplete-is-enough", "operator", "reports a gang as complete once it has any pods", "GANG-010")
 def _incomplete_is_enough() -> None:
-    replace(gangs, "complete", lambda gang, groups, clique, shares: any(group.pod_references for group in groups))
+    replace(gangs, "is_complete", lambda gang, groups, clique, shares: any(group.pod_references for group in groups))

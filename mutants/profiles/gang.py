@@ -126,7 +126,7 @@ def _change_gates(change: Callable[[list[Manifest]], list[Manifest]]) -> None:
         gates = [gate.name for gate in pod.spec.scheduling_gates or ()]
         grove_gates = [name for name in OWN_GATES if name in gates]
         removed = [{"$patch": "delete", "name": name} for name in grove_gates]
-        await self._writer.strategic(self._cache.pods, pod, {"spec": {"schedulingGates": removed}})
+        await self._writer.patch_strategically(self._cache.pods, pod, {"spec": {"schedulingGates": removed}})
 
     alter(PodBuilder, "pod", gated)
     replace_unnoted(CliqueReconciler, "_ungate", ungate)
@@ -147,8 +147,8 @@ def initialize_anew() -> None:
         pcs = self._cache.set_of(gang) if gang is not None and gang.metadata.controller is not None else None
         if gang is not None and pcs is not None and pcs.metadata.deletion_timestamp is None:
             members = self._members(gang, pcs)
-            if gangs.initialized(gang) and gangs.filled(gang, None, members) != gang.spec.podgroups:
-                await self._write(gang, is_complete=False)
+            if gangs.is_initialized(gang) and gangs.groups_with_references(gang, None, members) != gang.spec.podgroups:
+                await self._write_initialized(gang, is_complete=False)
         return await original(self, key)
 
     replace(GangReconciler, "reconcile", reconcile)

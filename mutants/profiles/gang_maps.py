@@ -19,10 +19,10 @@ from reference_impl.plan import adoption, children, fitting, gangs, labels, line
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.components import Component, Kind
 from reference_impl.plan.epochs import Epochs, EpochSource
-from reference_impl.plan.fitting import _Fitting
-from reference_impl.plan.layout import Entry, EntryGang, Layout, Role, first, tidy
+from reference_impl.plan.fitting import _LayoutFitter
+from reference_impl.plan.layout import Entry, EntryGang, Layout, Role, first_layout, tidy_layout
 from reference_impl.plan.lines import Line, Placement
-from reference_impl.plan.maps import Stored
+from reference_impl.plan.maps import StoredMap
 from reference_impl.plan.observed import Observed
 
 
@@ -35,7 +35,7 @@ def _map_misnamed() -> None:
 def _map_of_the_first_replica() -> None:
     original = maps.manifest
 
-    def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
+    def manifest(pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
         body = original(pcs, index, stored)
         return {**body, "spec": {**body["spec"], "podCliqueSetReplicaIndex": 0}}
 
@@ -45,7 +45,7 @@ def _map_of_the_first_replica() -> None:
 @mutant("tail-forgotten", "operator", "puts the further replicas of a new set into the ScaleOut entry", "MAP-002")
 def _tail_forgotten() -> None:
     def without_tail(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
-        layout = first(components, generation, epochs)
+        layout = first_layout(components, generation, epochs)
         tail_groups: dict[str, tuple[int, ...]] = {}
         for entry in layout:
             tail_groups |= entry.groups if entry.role is Role.TAIL else {}
@@ -55,16 +55,16 @@ def _tail_forgotten() -> None:
             if entry.role is not Role.TAIL
         )
 
-    replace(control, "first", without_tail)
+    replace(control, "first_layout", without_tail)
 
 
 @mutant("epochs-backwards", "operator", "gives a new replica's Anchor the latest epoch", "MAP-002")
 def _epochs_backwards() -> None:
     def backwards(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
-        layout = first(components, generation, lambda count: epochs(count)[::-1])
+        layout = first_layout(components, generation, lambda count: epochs(count)[::-1])
         return tuple(sorted(layout, key=lambda entry: int(entry.key)))
 
-    replace(control, "first", backwards)
+    replace(control, "first_layout", backwards)
 
 
 @mutant("gangs-without-their-group", "operator", "names gangs by epoch and index, without their group", "MAP-065")
@@ -77,14 +77,14 @@ def _gangs_without_their_group() -> None:
 
 @mutant("gangs-without-their-last-clique", "operator", "creates gangs without their last PodClique", "MAP-003")
 def _gangs_without_their_last_clique() -> None:
-    original = gangs._planned
+    original = gangs._planned_gang
 
     def planned(pcs: PodCliqueSet, *rest: Any, **named: Any) -> gangs.PlannedGang:
         result = original(pcs, *rest, **named)
         fewer = dict(list(result.minimums.items())[:-1])
         return dataclasses.replace(result, minimums=fewer) if fewer and not rest[2].entry.anchor else result
 
-    replace(gangs, "_planned", planned)
+    replace(gangs, "_planned_gang", planned)
 
 
 @mutant("ready-pods-join-the-anchor", "operator", "lets all running pods name the Anchor's gang", "MAP-004", "MAP-008")
@@ -103,9 +103,9 @@ def _ready_pods_join_the_anchor() -> None:
         if not any(pod.ready for pod in self._cache.pods_of(place.clique)):  # or it would replace these pods
             await balanced(self, place)
 
-    balanced = CliqueReconciler._balance
+    balanced = CliqueReconciler._sync_pods
     replace(CliqueReconciler, "_relabel", relabel)
-    replace(CliqueReconciler, "_balance", balance)
+    replace(CliqueReconciler, "_sync_pods", balance)
 
 
 def _without(key: str) -> None:
@@ -128,7 +128,7 @@ def _base_gang_still_named() -> None:
     original = children.gang_labels
 
     def gang_labels(placement: Placement, line: Line, gang: str) -> dict[str, str | None]:
-        awaited = placement.awaited(gang)
+        awaited = placement.awaited_gangs(gang)
         return {**original(placement, line, gang), **({labels.BASE_PODGANG: awaited[0]} if awaited else {})}
 
     replace(children, "gang_labels", gang_labels)
@@ -152,13 +152,13 @@ def _anchor_keeps_its_count() -> None:
 
 @mutant("added-replicas-return-to-the-tail", "operator", "adds replicas of groups to the Tail entry", "MAP-011")
 def _added_replicas_return_to_the_tail() -> None:
-    original = _Fitting.for_scale_out
+    original = _LayoutFitter.ensure_scale_out_entry
 
-    def for_scale_out(self: _Fitting) -> str:
+    def for_scale_out(self: _LayoutFitter) -> str:
         place = original(self)
         return next((entry.key for entry in self.entries.values() if entry.role is Role.TAIL), place)
 
-    replace(_Fitting, "for_scale_out", for_scale_out)
+    replace(_LayoutFitter, "ensure_scale_out_entry", for_scale_out)
 
 
 @mutant("emptied-tail-stays", "operator", "keeps a Tail entry that holds nothing any more", "MAP-012")
@@ -166,9 +166,9 @@ def _emptied_tail_stays() -> None:
     def with_tails(entries: Iterable[Entry]) -> Layout:
         every = list(entries)
         empty_tails = [entry for entry in every if entry.empty and entry.role is Role.TAIL]
-        return tuple(sorted([*tidy(every), *empty_tails], key=lambda entry: int(entry.key)))
+        return tuple(sorted([*tidy_layout(every), *empty_tails], key=lambda entry: int(entry.key)))
 
-    replace(fitting, "tidy", with_tails)
+    replace(fitting, "tidy_layout", with_tails)
 
 
 @mutant("epochs-used-again", "operator", "begins with the same epoch in each replica, also after a scale-in", "MAP-013")
@@ -187,12 +187,12 @@ def _maps_outlive_their_replica() -> None:
 
 @mutant("empty-maps-stay-empty", "operator", "never fills a PodGangMap that holds nothing", "MAP-015", "MAP-023")
 def _empty_maps_stay_empty() -> None:
-    original = MapWriter.whole
+    original = MapWriter.complete_layout
 
-    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str) -> Layout:
+    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str) -> Layout:
         return original(self, pcs, index, stored, generation) if stored.layout else ()
 
-    replace(MapWriter, "whole", whole)
+    replace(MapWriter, "complete_layout", whole)
 
 
 @mutant("scaled-back-without-anchor", "operator", "puts what is scaled back from nothing into ScaleOut", "MAP-015")
@@ -200,11 +200,11 @@ def _scaled_back_without_anchor() -> None:
     def only_scale_out(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
         groups = {c.key.name: tuple(range(c.replicas)) for c in components if c.key.kind is Kind.GROUP and c.replicas}
         if not groups:
-            return first(components, generation, epochs)
+            return first_layout(components, generation, epochs)
         lost, key = epochs(2)
         return (Entry(key, generation, Role.SCALE_OUT, groups=groups, depends_on=(lost,)),)
 
-    replace(fitting, "first", only_scale_out)
+    replace(fitting, "first_layout", only_scale_out)
 
 
 @mutant("anchor-runs-no-clique", "operator", "depends on an epoch that is gone after a scale from nothing", "MAP-016")
@@ -213,10 +213,10 @@ def _anchor_runs_no_clique() -> None:
         lost = epochs(1)
         return tuple(
             dataclasses.replace(entry, depends_on=(*lost, *entry.depends_on)) if entry.role is Role.TAIL else entry
-            for entry in first(components, generation, epochs)
+            for entry in first_layout(components, generation, epochs)
         )
 
-    replace(fitting, "first", with_a_lost_epoch)
+    replace(fitting, "first_layout", with_a_lost_epoch)
     _keep_dependencies()
 
 
@@ -226,9 +226,9 @@ def _keep_dependencies() -> None:
     def with_dependencies(entries: Iterable[Entry]) -> Layout:
         every = list(entries)
         dependencies = {entry.key: entry.depends_on for entry in every}
-        return tuple(dataclasses.replace(entry, depends_on=dependencies[entry.key]) for entry in tidy(every))
+        return tuple(dataclasses.replace(entry, depends_on=dependencies[entry.key]) for entry in tidy_layout(every))
 
-    replace(fitting, "tidy", with_dependencies)
+    replace(fitting, "tidy_layout", with_dependencies)
 
 
 @mutant("first-replica-has-no-gang", "operator", "has no gang for a group's first replica in ScaleOut", "MAP-017")
@@ -250,7 +250,7 @@ def _rebuilt_with_new_epochs() -> None:
 
 @mutant("rebuilt-from-the-template", "operator", "rebuilds a lost map with the template's replicas first", "MAP-021")
 def _rebuilt_from_the_template() -> None:
-    original = adoption.adopted
+    original = adoption.adopted_layout
 
     def adopted(
         live: Layout, components: Sequence[Component], observed: Observed, generation: str, epochs: Epochs
@@ -258,14 +258,16 @@ def _rebuilt_from_the_template() -> None:
         declared = [dataclasses.replace(component, replicas=min(component.replicas, 2)) for component in components]
         return original(live, declared, observed, generation, epochs)
 
-    replace(control, "adopted", adopted)
+    replace(control, "adopted_layout", adopted)
 
 
 @mutant("rebuilt-by-index", "operator", "forgets the gangs of further replicas when it rebuilds a map", "MAP-022")
 def _rebuilt_by_index() -> None:
     original = adoption.live_layout
 
-    def live_layout(live: Iterable[PodGang], observed: Observed, named: adoption.Named | None = None) -> Layout:
+    def live_layout(
+        live: Iterable[PodGang], observed: Observed, named: adoption.EntryByReplica | None = None
+    ) -> Layout:
         layout = original(live, observed, named)
         return tuple(
             dataclasses.replace(entry, key=str(int(entry.key) + 1), role=Role.TAIL)
@@ -337,14 +339,14 @@ def _label_not_restored() -> None:
 
 @mutant("unlabeled-pods-kept", "operator", "leaves pods alone that have lost the label with their gang", "MAP-031")
 def _unlabeled_pods_kept() -> None:
-    original = CliqueReconciler._balance
+    original = CliqueReconciler._sync_pods
 
     async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         if all(pod.metadata.label(labels.PODGANG) for pod in self._cache.pods_of(place.clique)):
             await original(self, place)
 
     _label_not_restored()
-    replace(CliqueReconciler, "_balance", balance)
+    replace(CliqueReconciler, "_sync_pods", balance)
 
 
 # -- updates -----------------------------------------------------------------------------------------------------------
@@ -369,12 +371,12 @@ def _updates_make_new_epochs() -> None:
             for entry in layout
         )
 
-    replace(MapWriter, "_current", staticmethod(current))
+    replace(MapWriter, "_with_generation", staticmethod(current))
 
 
 @mutant("entries-keep-their-generation", "operator", "never changes the generation of an entry", "MAP-042", "MAP-045")
 def _entries_keep_their_generation() -> None:
-    replace(MapWriter, "_current", staticmethod(lambda layout, generation: layout))
+    replace(MapWriter, "_with_generation", staticmethod(lambda layout, generation: layout))
 
 
 @mutant("gangs-keep-their-generation", "operator", "never changes the generation in the labels of a gang", "MAP-045")
@@ -393,29 +395,29 @@ def keep_generations_of_gangs() -> None:
 
 @mutant("second-scale-out", "operator", "adds a ScaleOut that depends on nothing known in each update", "MAP-043")
 def _second_scale_out() -> None:
-    original = MapWriter.whole
+    original = MapWriter.complete_layout
 
-    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str) -> Layout:
+    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str) -> Layout:
         layout = original(self, pcs, index, stored, generation)
         old = any(entry.generation != generation for entry in layout)
-        if not old or update_progress.of_set(pcs) is None:
+        if not old or update_progress.set_progress(pcs) is None:
             return layout
         (key,) = self._epochs(pcs, index)(1)
         entries = [entry for entry in layout if entry.role is not Role.SCALE_OUT or not entry.empty]
         return (*entries, Entry(key, generation, Role.SCALE_OUT, depends_on=("",)))
 
-    replace(MapWriter, "whole", whole)
+    replace(MapWriter, "complete_layout", whole)
     _keep_dependencies()
 
 
 @mutant("counts-stand-still-after-on-delete", "operator", "no longer follows replicas after OnDelete", "MAP-043")
 def _counts_stand_still_after_on_delete() -> None:
-    original = MapWriter.whole
+    original = MapWriter.complete_layout
 
-    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str) -> Layout:
+    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str) -> Layout:
         on_delete = pcs.spec.update_strategy is not None and str(pcs.spec.update_strategy.type) == "OnDelete"
-        if on_delete and update_progress.of_set(pcs) is not None:
+        if on_delete and update_progress.set_progress(pcs) is not None:
             return stored.layout
         return original(self, pcs, index, stored, generation)
 
-    replace(MapWriter, "whole", whole)
+    replace(MapWriter, "complete_layout", whole)

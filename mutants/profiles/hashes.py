@@ -35,19 +35,21 @@ def _unsorted(name: str, keys: dict[str, Any], field: str) -> None:
     @mutant(f"hash-order-{name}", "operator", f"includes the order of {field} in the hash", "TMPL-001")
     def _order_counts() -> None:
         del keys[field]
-        note_calls(canonical, "_sorted")
+        note_calls(canonical, "_with_sorted_lists")
 
 
 for _name, _field in _OF_POD.items():
-    _unsorted(_name, canonical._OF_POD, _field)
+    _unsorted(_name, canonical._POD_LIST_KEYS, _field)
 for _name, _field in _OF_CONTAINER.items():
-    _unsorted(_name, canonical._OF_CONTAINER, _field)
-_unsorted("claims", canonical._OF_RESOURCES, "claims")
+    _unsorted(_name, canonical._CONTAINER_LIST_KEYS, _field)
+_unsorted("claims", canonical._RESOURCE_LIST_KEYS, "claims")
 
 
 @mutant("hash-order-in-init", "operator", "does not sort the lists of init containers before hashing", "TMPL-001")
 def _order_in_init() -> None:
-    replace_data(canonical, "_CONTAINERS", ("containers", "ephemeralContainers"), read_by=(canonical, "pod_spec"))
+    replace_data(
+        canonical, "_CONTAINER_FIELDS", ("containers", "ephemeralContainers"), read_by=(canonical, "canonical_pod_spec")
+    )
 
 
 @mutant(
@@ -57,8 +59,8 @@ def _order_in_init() -> None:
     "TMPL-001",
 )
 def _ports_by_number() -> None:
-    canonical._OF_CONTAINER["ports"] = lambda item: item.get("containerPort") or 0
-    note_calls(canonical, "_container")
+    canonical._CONTAINER_LIST_KEYS["ports"] = lambda item: item.get("containerPort") or 0
+    note_calls(canonical, "_canonical_container")
 
 
 @mutant("hash-stored-form", "operator", "hashes templates in their stored form", "TMPL-001", "TMPL-002", "TMPL-010")
@@ -71,15 +73,15 @@ def _sorted_too(name: str, keys: dict[str, Any], field: str, by: str) -> None:
     @mutant(f"hash-sorts-{name}", "operator", f"ignores the order of {field}", "TMPL-005")
     def _too_many() -> None:
         keys[field] = lambda item: item.get(by) or "" if isinstance(item, Mapping) else item
-        note_calls(canonical, "_sorted")
+        note_calls(canonical, "_with_sorted_lists")
 
 
-_sorted_too("init-containers", canonical._OF_POD, "initContainers", "name")
-_sorted_too("tolerations", canonical._OF_POD, "tolerations", "key")
-_sorted_too("readiness-gates", canonical._OF_POD, "readinessGates", "conditionType")
-_sorted_too("env", canonical._OF_CONTAINER, "env", "name")
-_sorted_too("args", canonical._OF_CONTAINER, "args", "")
-_sorted_too("command", canonical._OF_CONTAINER, "command", "")
+_sorted_too("init-containers", canonical._POD_LIST_KEYS, "initContainers", "name")
+_sorted_too("tolerations", canonical._POD_LIST_KEYS, "tolerations", "key")
+_sorted_too("readiness-gates", canonical._POD_LIST_KEYS, "readinessGates", "conditionType")
+_sorted_too("env", canonical._CONTAINER_LIST_KEYS, "env", "name")
+_sorted_too("args", canonical._CONTAINER_LIST_KEYS, "args", "")
+_sorted_too("command", canonical._CONTAINER_LIST_KEYS, "command", "")
 
 
 def _sorted_as_text(name: str, field: str) -> None:
@@ -87,8 +89,8 @@ def _sorted_as_text(name: str, field: str) -> None:
 
     @mutant(f"hash-sorts-{name}", "operator", f"ignores the order of {field}", "TMPL-005")
     def _too_many() -> None:
-        canonical._OF_CONTAINER[field] = lambda item: orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
-        note_calls(canonical, "_sorted")
+        canonical._CONTAINER_LIST_KEYS[field] = lambda item: orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
+        note_calls(canonical, "_with_sorted_lists")
 
 
 _sorted_as_text("env-from", "envFrom")
@@ -101,7 +103,7 @@ def _without_sidecars() -> None:
         containers = [c for c in result.get("initContainers") or () if c.get("restartPolicy") != "Always"]
         return {**result, "initContainers": containers} if "initContainers" in result else result
 
-    alter(canonical, "pod_spec", pod_spec)
+    alter(canonical, "canonical_pod_spec", pod_spec)
 
 
 def _templates_without(part: str) -> None:
@@ -136,12 +138,12 @@ def _without_priority() -> None:
 
 
 def _containers_without(field: str) -> None:
-    original = canonical._container
+    original = canonical._canonical_container
 
     def container(manifest: Mapping[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in original(manifest).items() if name != field}
 
-    replace(canonical, "_container", container)
+    replace(canonical, "_canonical_container", container)
 
 
 @mutant("hash-without-mounts", "operator", "omits the mounts of containers from the hash", "TMPL-006", "TMPL-010")
@@ -156,28 +158,28 @@ def _without_args() -> None:
 
 @mutant("hash-of-names-too", "operator", "includes the name of the set in the hash", "TMPL-009")
 def _of_names_too() -> None:
-    original = hashes.known_generation
+    original = hashes.generation_hashes
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
         current_hashes = original(pcs, policy)
         return CurrentHashes(salted(current_hashes.written, pcs.metadata.name), dict)
 
-    replace(hashes, "known_generation", known_generation)
+    replace(hashes, "generation_hashes", known_generation)
 
 
 @mutant("hash-of-replicas-too", "operator", "includes the replicas of a set in its hash", "TMPL-003")
 def _of_replicas_too() -> None:
-    original = hashes.known_generation
+    original = hashes.generation_hashes
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
         return CurrentHashes(salted(original(pcs, policy).written, str(pcs.spec.replicas)), dict)
 
-    replace(hashes, "known_generation", known_generation)
+    replace(hashes, "generation_hashes", known_generation)
 
 
 @mutant("hash-of-a-burst", "operator", "gives a set another hash once it was changed five times", "TMPL-002")
 def _of_a_burst() -> None:
-    original = hashes.known_generation
+    original = hashes.generation_hashes
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
         current_hashes = original(pcs, policy)
@@ -187,12 +189,12 @@ def _of_a_burst() -> None:
             else current_hashes
         )
 
-    replace(hashes, "known_generation", known_generation)
+    replace(hashes, "generation_hashes", known_generation)
 
 
 @mutant("hash-of-clique-replicas", "operator", "includes the replicas of a clique in its hash", "TMPL-003")
 def _of_clique_replicas() -> None:
-    original = hashes.known_template
+    original = hashes.template_hashes
 
     def known_template(
         template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD
@@ -201,12 +203,12 @@ def _of_clique_replicas() -> None:
             salted(original(template, priority_class, policy).written, str(template.spec.replicas)), dict
         )
 
-    replace(hashes, "known_template", known_template)
+    replace(hashes, "template_hashes", known_template)
 
 
 @mutant("hash-changes-each-time", "operator", "never gives a template the hash that it had before", "TMPL-008")
 def _each_time_anew() -> None:
-    original, last, number = hashes.known_template, dict[str, tuple[str, int]](), itertools.count()
+    original, last, number = hashes.template_hashes, dict[str, tuple[str, int]](), itertools.count()
 
     def known_template(
         template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD
@@ -216,13 +218,13 @@ def _each_time_anew() -> None:
             last[template.name] = written_hash, next(number)
         return CurrentHashes(salted(written_hash, str(last[template.name][1])), dict)
 
-    replace(hashes, "known_template", known_template)
+    replace(hashes, "template_hashes", known_template)
 
 
 @mutant("hash-of-the-whole-set", "operator", "gives every clique the hash of the whole set", "TMPL-007", "TMPL-012")
 def _of_the_whole_set() -> None:
     generations: dict[str, str] = {}
-    original = hashes.known_generation
+    original = hashes.generation_hashes
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
         current_hashes = original(pcs, policy)
@@ -237,12 +239,12 @@ def _of_the_whole_set() -> None:
     def template_key(template: CliqueTemplate) -> str:
         return template.name
 
-    replace(hashes, "known_generation", known_generation)
-    replace(hashes, "known_template", known_template)
+    replace(hashes, "generation_hashes", known_generation)
+    replace(hashes, "template_hashes", known_template)
 
 
 def _of_set(wrong_order: bool, names: bool) -> None:
-    original = schemes.of_set
+    original = schemes.generation_hash
 
     def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
         hashed = list(templates)
@@ -252,7 +254,7 @@ def _of_set(wrong_order: bool, names: bool) -> None:
             hashed = [changed(template, name="") for template in hashed]
         return original(hashed, scheme, in_order=in_order)
 
-    replace(schemes, "of_set", of_set)
+    replace(schemes, "generation_hash", of_set)
 
 
 @mutant(
@@ -278,28 +280,28 @@ def _cliques_sorted() -> None:
     "TMPL-015",
 )
 def _order_without_names() -> None:
-    original = schemes.of_set
+    original = schemes.generation_hash
 
     def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
         hashed = [changed(template, name="") for template in templates] if in_order else list(templates)
         return original(hashed, scheme, in_order=in_order)
 
-    replace(schemes, "of_set", of_set)
+    replace(schemes, "generation_hash", of_set)
 
 
 @mutant("hash-no-order-at-all", "operator", "treats cliques that start in order as unordered", "TMPL-004", "TMPL-015")
 def _no_order_at_all() -> None:
-    original = schemes.of_set
+    original = schemes.generation_hash
 
     def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
         return original(templates, scheme, in_order=False)
 
-    replace(schemes, "of_set", of_set)
+    replace(schemes, "generation_hash", of_set)
 
 
 @mutant("hash-of-its-own", "operator", "hashes templates with another function", "TMPL-010")
 def _of_its_own() -> None:
-    original_template, original_set = schemes.of_template, schemes.of_set
+    original_template, original_set = schemes.template_hash, schemes.generation_hash
 
     def of_template(template: Template, scheme: Scheme) -> str:
         return salted(original_template(template, scheme), "")
@@ -307,18 +309,18 @@ def _of_its_own() -> None:
     def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
         return salted(original_set(templates, scheme, in_order=in_order), "")
 
-    replace(schemes, "of_template", of_template)
-    replace(schemes, "of_set", of_set)
+    replace(schemes, "template_hash", of_template)
+    replace(schemes, "generation_hash", of_set)
 
 
 @mutant("hash-not-for-labels", "operator", "computes generation hashes that are not valid label values", "TMPL-011")
 def _not_for_labels() -> None:
-    original = hashes.known_generation
+    original = hashes.generation_hashes
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
         return CurrentHashes(f"sha256:{original(pcs, policy).written}==", dict)
 
-    replace(hashes, "known_generation", known_generation)
+    replace(hashes, "generation_hashes", known_generation)
 
 
 def salted(hash: str, salt: str) -> str:

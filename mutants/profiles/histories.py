@@ -16,7 +16,7 @@ from reference_impl.plan.children import Manifest
 
 def _replica(metadata: Manifest) -> int:
     """Return the replica index of a gang, which is part of its name on both release lines of the contract."""
-    return int(names.index_in_gang(metadata["labels"][labels.PART_OF], metadata["name"]))
+    return int(names.replica_index_in_name(metadata["labels"][labels.PART_OF], metadata["name"]))
 
 
 def _pods_first(least: int) -> None:

@@ -11,13 +11,13 @@ from kube.objects import Key, Object
 from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet
-from reference_impl.control.cache import OWNER
-from reference_impl.control.last_errors import earliest
+from reference_impl.control.cache import BY_OWNER
+from reference_impl.control.last_errors import shortest_wait
 from reference_impl.control.operator import Operator
 from reference_impl.control.ownership import Adoption
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
-from reference_impl.control.writer import Writer, together
+from reference_impl.control.writer import Writer, await_all
 from reference_impl.plan import children, conditions, labels, termination, update_progress
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.lines import Placement
@@ -60,7 +60,7 @@ def _pods_set_free() -> None:
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
         if pcs is not None and pcs.metadata.deletion_timestamp is not None:
-            pods = await self._writer.pods(key[0], f"{labels.PART_OF}={key[1]}")
+            pods = await self._writer.list_pods(key[0], f"{labels.PART_OF}={key[1]}")
             for manifest in pods:
                 pod = self._cache.pods.get(key[0], manifest["metadata"]["name"])
                 if pod is not None:
@@ -124,7 +124,7 @@ def _hash_awaited_by_name() -> None:
         after = update_progress.generation(self._cache.sets.get(*key) or pcs)
         if after != before:
             awaited[key] = (after, time.monotonic() + pause)
-        return earliest(wait, pause if key in awaited else None)
+        return shortest_wait(wait, pause if key in awaited else None)
 
     replace(SetReconciler, "reconcile", reconcile)
 
@@ -147,7 +147,7 @@ def _clique_made_once() -> None:
 
 @mutant("clique-made-empty", "operator", "recreates a deleted clique without pods", "LIFE-008")
 def _clique_made_empty() -> None:
-    original, created = children._clique, set[tuple[str, str]]()
+    original, created = children._clique_manifest, set[tuple[str, str]]()
 
     def clique(pcs: PodCliqueSet, template: Any, name: str, *rest: Any, **options: Any) -> children.Manifest:
         manifest = original(pcs, template, name, *rest, **options)
@@ -156,17 +156,17 @@ def _clique_made_empty() -> None:
         created.add((pcs.metadata.uid, name))
         return manifest
 
-    replace(children, "_clique", clique)
+    replace(children, "_clique_manifest", clique)
 
 
 @mutant("siblings-recreated", "operator", "deletes all cliques of a group's replica that lacks one", "LIFE-012")
 def _siblings_recreated() -> None:
-    original, complete = GroupReconciler._members, set[tuple[str, str]]()
+    original, complete = GroupReconciler._sync_cliques, set[tuple[str, str]]()
 
     async def members(
         self: GroupReconciler, pcs: PodCliqueSet, group: PodCliqueScalingGroup, placement: Placement
     ) -> None:
-        cliques = self._cache.cliques.indexed(OWNER, group.metadata.uid)
+        cliques = self._cache.cliques.indexed(BY_OWNER, group.metadata.uid)
         for index in {clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) for clique in cliques}:
             replica_key = (group.metadata.uid, index)
             siblings = [c for c in cliques if c.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) == index]
@@ -174,10 +174,10 @@ def _siblings_recreated() -> None:
                 complete.add(replica_key)
             elif replica_key in complete:
                 complete.discard(replica_key)
-                await together(self._writer.delete(self._cache.cliques, clique) for clique in siblings)
+                await await_all(self._writer.delete(self._cache.cliques, clique) for clique in siblings)
         await original(self, pcs, group, placement)
 
-    replace(GroupReconciler, "_members", members)
+    replace(GroupReconciler, "_sync_cliques", members)
 
 
 @mutant("group-made-empty", "operator", "creates no cliques for a recreated scaling group", "LIFE-009")

@@ -26,13 +26,13 @@ from reference_impl.scheduler.model import Pod
     "GANG-025",
 )
 def _base_gang_elsewhere() -> None:
-    original = Cache.scheduled_pods
+    original = Cache.count_scheduled_pods
 
     def scheduled_pods(self: Cache, namespace: str, clique: str) -> int:
         spaces = {member.metadata.namespace for member in self.cliques if member.metadata.name == clique}
         return max((original(self, space, clique) for space in {namespace, *spaces}), default=0)
 
-    replace(Cache, "scheduled_pods", scheduled_pods)
+    replace(Cache, "count_scheduled_pods", scheduled_pods)
 
 
 @mutant(
@@ -42,7 +42,7 @@ def _base_gang_elsewhere() -> None:
     "GANG-025",
 )
 def _service_by_name_alone() -> None:
-    original = SetReconciler._difference
+    original = SetReconciler._child_writes
 
     def _difference(
         self: SetReconciler,
@@ -59,7 +59,7 @@ def _service_by_name_alone() -> None:
         if existing is not None or not elsewhere:
             yield from original(self, pcs, index, child, existing, levels, current)
 
-    replace(SetReconciler, "_difference", _difference)
+    replace(SetReconciler, "_child_writes", _difference)
 
 
 @mutant(
@@ -69,7 +69,7 @@ def _service_by_name_alone() -> None:
     "GANG-025",
 )
 def _references_elsewhere() -> None:
-    original = gangs.filled
+    original = gangs.groups_with_references
     first: dict[str, str] = {}
 
     def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Member]) -> list[PodGroup]:
@@ -80,7 +80,7 @@ def _references_elsewhere() -> None:
                 reference.namespace = namespace
         return groups
 
-    replace(gangs, "filled", filled)
+    replace(gangs, "groups_with_references", filled)
 
 
 @mutant(

@@ -66,7 +66,7 @@ def _evicted_pods_given_up() -> None:
     async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
         clique = self._cache.cliques.get(*key)
         if clique is not None and any(
-            pod.terminating and termination._lost(pod) for pod in self._cache.pods_of(clique)
+            pod.terminating and termination._is_lost(pod) for pod in self._cache.pods_of(clique)
         ):
             given_up.add(key)
         return None if key in given_up else await original(self, key)
@@ -117,7 +117,7 @@ def _terminated_when_gone() -> None:
 
 @mutant("lost-pods-are-healthy", "operator", "takes pods of a silent node for healthy ones", "NODE-003", "NODE-010")
 def _lost_pods_are_healthy() -> None:
-    replace(termination, "_lost", lambda pod: False)
+    replace(termination, "_is_lost", lambda pod: False)
 
 
 @mutant("lost-pods-deleted", "operator", "replaces pods as soon as their node is silent", "NODE-004")
@@ -126,7 +126,7 @@ def _lost_pods_deleted() -> None:
 
     def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
         result = original(shares, members, *rest)
-        lost = [pod for pod in members if pod.active and termination._lost(pod)]
+        lost = [pod for pod in members if pod.active and termination._is_lost(pod)]
         return PodDifference([*result.surplus, *lost], result.missing)
 
     replace(pods, "difference", difference)
@@ -134,14 +134,14 @@ def _lost_pods_deleted() -> None:
 
 @mutant("lost-for-good", "operator", "treats pods that were lost once as lost for ever", "NODE-004")
 def _lost_for_good() -> None:
-    original, lost_uids = termination._lost, set[str]()
+    original, lost_uids = termination._is_lost, set[str]()
 
     def lost(pod: Pod) -> bool:
         if original(pod):
             lost_uids.add(pod.metadata.uid)
         return pod.metadata.uid in lost_uids
 
-    replace(termination, "_lost", lost)
+    replace(termination, "_is_lost", lost)
 
 
 @mutant("cordon-evacuates", "operator", "deletes the pods of cordoned nodes", "NODE-005")

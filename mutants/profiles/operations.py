@@ -62,7 +62,7 @@ def _webhooks_of_the_leader_only() -> None:
 def _expired_lease_ignored() -> None:
     original = leases.can_acquire
 
-    def can_acquire(observation: leases.Observation, identity: str, terms: leases.Terms, now: float) -> bool:
+    def can_acquire(observation: leases.Observation, identity: str, terms: leases.LeaseTiming, now: float) -> bool:
         return original(observation, identity, terms, observation.first_seen)
 
     replace(leases, "can_acquire", can_acquire)

@@ -41,7 +41,7 @@ from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy
 
 @mutant("first-binding-for-all", "operator", "uses one binding for all sets", "RES-060", "RES-061", "TOPO-050")
 def _first_binding_for_all() -> None:
-    original = topology.of_set
+    original = topology.set_topology
     first_topologies: list[topology.SetTopology] = []
 
     def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.SetTopology:
@@ -50,23 +50,23 @@ def _first_binding_for_all() -> None:
             first_topologies.append(result)
         return first_topologies[0] if result.levels else result
 
-    replace(topology, "of_set", of_set)
+    replace(topology, "set_topology", of_set)
 
 
 @mutant("lower-levels-need-the-set", "operator", "ignores constraints of a set that has none at its top", "RES-060")
 def _lower_levels_need_the_set() -> None:
-    original = topology.of_set
+    original = topology.set_topology
 
     def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.SetTopology:
         result = original(pcs, enabled, binding)
         return result if pcs.spec.template.topology_constraint else dataclasses.replace(result, levels={})
 
-    replace(topology, "of_set", of_set)
+    replace(topology, "set_topology", of_set)
 
 
 @mutant("lost-binding-remembered", "operator", "goes on with the levels of a binding that is deleted", "RES-064")
 def _lost_binding_remembered() -> None:
-    original = topology.of_set
+    original = topology.set_topology
     topologies: dict[str, topology.SetTopology] = {}
 
     def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.SetTopology:
@@ -75,7 +75,7 @@ def _lost_binding_remembered() -> None:
             topologies[result.binding] = result
         return topologies.get(result.binding, result)
 
-    replace(topology, "of_set", of_set)
+    replace(topology, "set_topology", of_set)
 
 
 @mutant("nothing-reported-without-replicas", "operator", "keeps the topology condition of an empty set", "RES-065")
@@ -94,7 +94,7 @@ def _nothing_reported_without_replicas() -> None:
 
 @mutant("domain-let-go", "operator", "lets a deleted ComputeDomain go, and makes no new one", "RES-070")
 def _domain_let_go() -> None:
-    original = SecondaryResources._domains
+    original = SecondaryResources._ensure_domains
     created: set[tuple[str, int, str]] = set()
 
     async def domains(self: SecondaryResources, target: DesiredSet) -> None:
@@ -103,7 +103,7 @@ def _domain_let_go() -> None:
         await original(self, dataclasses.replace(target, domains=new_domains))
         created.update(every)
 
-    replace(SecondaryResources, "_domains", domains)
+    replace(SecondaryResources, "_ensure_domains", domains)
     replace(DomainReconciler, "_needed", lambda self, key: False)
 
 
@@ -143,7 +143,7 @@ def _affinity_dropped() -> None:
 
 @mutant("rolled-once-rolls-on", "operator", "ignores OnDelete on a set that had another strategy before", "UPD-038")
 def _rolled_once_rolls_on() -> None:
-    original = update_progress.on_delete
+    original = update_progress.is_on_delete
     rolled_uids: set[str] = set()
 
     def on_delete(pcs: PodCliqueSet) -> bool:
@@ -151,7 +151,7 @@ def _rolled_once_rolls_on() -> None:
             rolled_uids.add(pcs.metadata.uid)
         return pcs.metadata.uid not in rolled_uids
 
-    replace(update_progress, "on_delete", on_delete)
+    replace(update_progress, "is_on_delete", on_delete)
 
 
 @mutant("added-pods-misbuilt", "operator", "gives pods from the fourth on the image of a first template", "UPD-009")
@@ -170,7 +170,7 @@ def _added_pods_misbuilt() -> None:
 
 @mutant("new-pods-rolled-again", "operator", "replaces new pods of a clique from the third on once more", "UPD-005")
 def _new_pods_rolled_again() -> None:
-    original = update_clique_pods.outdated
+    original = update_clique_pods.is_outdated
     first: dict[str, str] = {}
 
     def outdated(pod: Pod, current: revisions.Revision) -> bool:
@@ -179,12 +179,12 @@ def _new_pods_rolled_again() -> None:
         place = f"{pod.metadata.namespace}/{pod.spec.hostname}"
         return first.setdefault(place, pod.metadata.uid) == pod.metadata.uid
 
-    replace(update_clique_pods, "outdated", outdated)
+    replace(update_clique_pods, "is_outdated", outdated)
 
 
 @mutant("scale-in-is-a-change", "operator", "treats fewer replicas as a change of the template", "UPD-037")
 def _scale_in_is_a_change() -> None:
-    original = hashes.known_generation
+    original = hashes.generation_hashes
     highest: dict[str, int] = {}
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
@@ -193,12 +193,12 @@ def _scale_in_is_a_change() -> None:
         current_hashes = original(pcs, policy)
         return current_hashes if replicas == highest[uid] else CurrentHashes(f"{current_hashes.written[:-1]}z", dict)
 
-    replace(hashes, "known_generation", known_generation)
+    replace(hashes, "generation_hashes", known_generation)
 
 
 @mutant("only-pending-pods-forced", "operator", "treats pods that run and are not Ready as Ready ones", "UPD-014")
 def _only_pending_pods_forced() -> None:
-    replace(update_clique_pods, "forced", lambda old: [pod for pod in old if pod.status.phase == "Pending"])
+    replace(update_clique_pods, "unready_pods", lambda old: [pod for pod in old if pod.status.phase == "Pending"])
 
 
 @mutant("running-is-available", "operator", "counts replicas of a group whose pods run as available", "UPD-025")
@@ -206,7 +206,7 @@ def _running_is_available() -> None:
     def serves(clique: PodClique, members: list[Pod]) -> bool:
         return sum(pod.status.phase == "Running" for pod in members if pod.active) >= update_progress.minimum(clique)
 
-    replace(update_group_replicas, "serves", serves)
+    replace(update_group_replicas, "has_enough_ready_pods", serves)
 
 
 # -- what is served ----------------------------------------------------------------------------------------------------

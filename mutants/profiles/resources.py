@@ -97,7 +97,7 @@ def _role_too_wide() -> None:
 
 @mutant("secondary-resources-late", "operator", "creates account and role after everything else", "RES-005")
 def _secondary_resources_late() -> None:
-    original, children_of = SecondaryResources.ensure, SetReconciler._children
+    original, children_of = SecondaryResources.ensure, SetReconciler._sync_children
 
     async def nothing(self: SecondaryResources, *_: Any, **__: Any) -> None:
         return None
@@ -107,7 +107,7 @@ def _secondary_resources_late() -> None:
         await original(self._secondary, desired.DesiredSet(pcs, (), (), ()))
 
     replace(SecondaryResources, "ensure", nothing)
-    replace(SetReconciler, "_children", children_first)
+    replace(SetReconciler, "_sync_children", children_first)
 
 
 @mutant("secret-without-account", "operator", "omits the account from the token Secret", "RES-006")
@@ -140,7 +140,7 @@ def _secret_taken_over() -> None:
     async def look_at(self: Writer, informer: Any, manifest: Manifest) -> None:
         return None
 
-    replace(Writer, "_look_at", look_at)
+    replace(Writer, "_check_existing", look_at)
 
 
 @mutant("gives-up-after-errors", "operator", "never reconciles a set again after an error", "RES-011")
@@ -148,7 +148,7 @@ def _gives_up_after_errors() -> None:
     original = SetReconciler.reconcile
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
-        return None if key in self.last_errors.keys else await original(self, key)
+        return None if key in self.last_errors.failed_keys else await original(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
 
@@ -167,7 +167,7 @@ def _errors_stay() -> None:
 def _mirror_takes_all() -> None:
     replace(
         labels,
-        "mirrored",
+        "mirrored_metadata",
         lambda grove_entries, existing, of_set: {**(existing or {}), **grove_entries, **(of_set or {})},
     )
 
@@ -185,10 +185,10 @@ def _foreign_annotations_removed() -> None:
 
 @mutant("mirror-only-adds", "operator", "keeps labels on gangs that their set has lost", "RES-021")
 def _mirror_only_adds() -> None:
-    original = labels.mirrored
+    original = labels.mirrored_metadata
     replace(
         labels,
-        "mirrored",
+        "mirrored_metadata",
         lambda grove_entries, existing, of_set: {**(existing or {}), **original(grove_entries, existing, of_set)},
     )
 
@@ -206,7 +206,7 @@ def _trigger_ignored() -> None:
 
 @mutant("labels-dropped", "operator", "omits the labels of templates", "RES-023", "RES-119")
 def _labels_dropped() -> None:
-    changed(children, "_clique", _without_labels)
+    changed(children, "_clique_manifest", _without_labels)
 
 
 @mutant("pod-labels-dropped", "operator", "omits the labels of templates on pods", "RES-119")
@@ -229,7 +229,7 @@ def _without_labels(manifest: Manifest) -> None:
 
 @mutant("annotations-dropped", "operator", "omits the annotations of templates", "RES-115")
 def _annotations_dropped() -> None:
-    changed(children, "_clique", lambda m: m["metadata"].pop("annotations", None))
+    changed(children, "_clique_manifest", lambda m: m["metadata"].pop("annotations", None))
 
 
 @mutant("gang-without-priority", "operator", "gives gangs no priority class", "RES-024")
@@ -240,7 +240,7 @@ def _gang_without_priority() -> None:
 
 @mutant("pods-without-priority", "operator", "sets the priority class only on gangs", "RES-025")
 def _pods_without_priority() -> None:
-    changed(children, "_clique", lambda m: m["spec"]["podSpec"].pop("priorityClassName", None))
+    changed(children, "_clique_manifest", lambda m: m["spec"]["podSpec"].pop("priorityClassName", None))
 
 
 @mutant("autoscaler-unbounded", "operator", "sets a minimum of two on autoscalers", "RES-030")
@@ -271,7 +271,7 @@ def autoscaler_misnamed() -> None:
 
 @mutant("group-replicas-overwritten", "operator", "writes a group's replicas in each reconcile of the set", "RES-032")
 def _group_replicas_overwritten() -> None:
-    original = SetReconciler._children
+    original = SetReconciler._sync_children
 
     async def overwrite(self: SetReconciler, pcs: Any) -> None:
         await original(self, pcs)
@@ -281,12 +281,12 @@ def _group_replicas_overwritten() -> None:
             if group is not None and group.spec.replicas != config.replicas:
                 await self._writer.patch(self._cache.groups, group, {"spec": {"replicas": config.replicas}})
 
-    replace(SetReconciler, "_children", overwrite)
+    replace(SetReconciler, "_sync_children", overwrite)
 
 
 @mutant("replicas-overwritten", "operator", "writes a clique's replicas in each reconcile of the set", "RES-097")
 def _replicas_overwritten() -> None:
-    original = SetReconciler._children
+    original = SetReconciler._sync_children
 
     async def overwrite(self: SetReconciler, pcs: Any) -> None:
         await original(self, pcs)
@@ -295,7 +295,7 @@ def _replicas_overwritten() -> None:
             if clique is not None and clique.spec.replicas != template.spec.replicas:
                 await self._writer.patch(self._cache.cliques, clique, {"spec": {"replicas": template.spec.replicas}})
 
-    replace(SetReconciler, "_children", overwrite)
+    replace(SetReconciler, "_sync_children", overwrite)
 
 
 @mutant(
@@ -354,7 +354,7 @@ def init_containers_without_claims() -> None:
 
 @mutant("filter-ignored", "operator", "shares every claim of the set with every clique", "RES-044")
 def _filter_ignored() -> None:
-    replace(claims, "_in_set", lambda *_: True)
+    replace(claims, "_is_shared_by_set", lambda *_: True)
 
 
 @mutant("missing-template-ignored", "operator", "continues without a claim whose template is missing", "RES-045")
@@ -367,13 +367,13 @@ def _missing_template_ignored() -> None:
 
 @mutant("claim-of-pod-deleted", "operator", "deletes the claims of pods whose index is beyond the replicas", "RES-046")
 def _claim_of_pod_deleted() -> None:
-    original = claims.of_clique
-    replace(claims, "of_clique", lambda clique, template, in_use: original(clique, template, ()))
+    original = claims.clique_claims
+    replace(claims, "clique_claims", lambda clique, template, in_use: original(clique, template, ()))
 
 
 @mutant("template-by-ending", "operator", "finds a clique's template by a suffix of its name", "RES-050")
 def _template_by_ending() -> None:
-    original = children.template
+    original = children.find_template
 
     def template(pcs: Any, name: str) -> Any:
         return next((t for t in pcs.spec.template.cliques if name.endswith(t.name)), original(pcs, name))
@@ -431,7 +431,7 @@ def _claims_orphaned() -> None:
 
     changed(claims, "manifest", lose)
     replace(drift, "correction", lambda manifest, current: {})
-    replace(ownership, "owned", lambda manifest, current: True)
+    replace(ownership, "has_expected_controller", lambda manifest, current: True)
 
 
 @mutant("hidden-claims", "operator", "does not pass claims of their own level to pods", "RES-043")
@@ -458,7 +458,7 @@ def _earlier_secret_kept() -> None:
 
 @mutant("earlier-secret-deleted-early", "operator", "deletes a Secret that a pod still mounts", "RES-013")
 def _earlier_secret_deleted_early() -> None:
-    replace(secondary_resources, "mounts", lambda pod, secret: False)
+    replace(secondary_resources, "mounts_secret", lambda pod, secret: False)
 
 
 @mutant("group-conflict-hidden", "operator", "does not report a scaling group of another owner", "RES-091")

@@ -28,10 +28,10 @@ def _domain_unlabelled() -> None:
 def _ends(complaint_of: Callable[[str], str]) -> None:
     """Pass the operator's error message about missing features of the cluster through `complaint_of`."""
 
-    async def unmet(client: Client, requested: features.Features, line: Line) -> str:
-        return complaint_of(await features.unmet(client, requested, line))
+    async def missing_api(client: Client, requested: features.Features, line: Line) -> str:
+        return complaint_of(await features.missing_api(client, requested, line))
 
-    replace(cli, "unmet", unmet)
+    replace(cli, "missing_api", missing_api)
 
 
 @mutant("missing-domains-awaited", "operator", "waits for the CRD of ComputeDomains", "RES-120")

@@ -24,13 +24,13 @@ def accept_collisions() -> None:
 @mutant("collision-unreported", "operator", "ignores a clique whose name is taken", "RES-052")
 def _collision_unreported() -> None:
     accept_collisions()
-    original = Writer._look_at
+    original = Writer._check_existing
 
     async def look_at(self: Writer, informer: Any, manifest: dict[str, Any]) -> None:
         if manifest["kind"] != "PodClique":
             await original(self, informer, manifest)
 
-    replace(Writer, "_look_at", look_at)
+    replace(Writer, "_check_existing", look_at)
 
 
 @mutant("collision-counted", "operator", "counts objects by name, whoever owns them", "RES-052")
@@ -40,7 +40,7 @@ def _collision_counted() -> None:
     def child(self: Cache, informer: Informer[Any], owner: Object) -> Callable[[str], Any]:
         return lambda name: informer.get(owner.metadata.namespace, name)
 
-    replace(Cache, "child", child)
+    replace(Cache, "child_finder", child)
 
 
 @mutant("autoscaler-collision-unreported", "operator", "ignores an autoscaler whose name is taken", "RES-054")
@@ -50,4 +50,4 @@ def _autoscaler_collision_unreported() -> None:
     async def refuse(problem: ReconcileError) -> None:
         return None
 
-    replace(podcliqueset, "_refuse", refuse)
+    replace(podcliqueset, "_raise_problem", refuse)

@@ -38,15 +38,15 @@ def _first_gangs_only() -> None:
 
 @mutant("one-replica-beyond", "operator", "creates one replica too many of a large set", "LOAD-002")
 def _one_replica_beyond() -> None:
-    children, mapped = SetReconciler._children, MapWriter._mapped
+    children, mapped = SetReconciler._sync_children, MapWriter._mapped_replicas
 
     def larger(pcs: PodCliqueSet) -> PodCliqueSet:
         size = pcs.spec.replicas
         spec = msgspec.structs.replace(pcs.spec, replicas=size + 1 if size > MAX_CORRECT else size)
         return msgspec.structs.replace(pcs, spec=spec)
 
-    replace(SetReconciler, "_children", lambda self, pcs: children(self, larger(pcs)))
-    replace(MapWriter, "_mapped", lambda self, pcs: mapped(self, larger(pcs)))
+    replace(SetReconciler, "_sync_children", lambda self, pcs: children(self, larger(pcs)))
+    replace(MapWriter, "_mapped_replicas", lambda self, pcs: mapped(self, larger(pcs)))
 
 
 @mutant("first-replicas-counted", "operator", "reports at most a hundred available replicas", "LOAD-003")
@@ -89,8 +89,8 @@ def _annotated_sets_unavailable() -> None:
 
 @mutant("ports-in-their-order", "operator", "replaces pods when their ports change places", "LOAD-006")
 def _ports_in_their_order() -> None:
-    del canonical._OF_CONTAINER["ports"]
-    note_calls(canonical, "_sorted")
+    del canonical._CONTAINER_LIST_KEYS["ports"]
+    note_calls(canonical, "_with_sorted_lists")
 
 
 @mutant("large-sets-kept", "operator", "keeps its finalizer on a deleted set of many replicas", "LOAD-007")

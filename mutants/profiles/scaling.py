@@ -14,7 +14,7 @@ from mutants.registry import mutant
 from mutants.replacement import replace, replace_data
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.api.pods import Pod
-from reference_impl.control.cache import OWNER
+from reference_impl.control.cache import BY_OWNER
 from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
@@ -32,12 +32,12 @@ from reference_impl.plan.pods import PodDifference, index_of
     blocks=tuple(f"SCALE-{number:03}" for number in (2, 3, 4, 5, 6, 7, 8, 9, 13, 14)),
 )
 def _set_not_scaled() -> None:
-    original = desired._replica
+    original = desired._desired_replica
 
     def replica(pcs: Any, index: int, *rest: Any) -> desired.DesiredReplica:
         return original(pcs, index, *rest) if index == 0 else desired.DesiredReplica(index, ())
 
-    replace(desired, "_replica", replica)
+    replace(desired, "_desired_replica", replica)
 
 
 @mutant("first-sizes-kept", "operator", "gives later replicas of a set the sizes of the first one", "SCALE-002")
@@ -56,23 +56,23 @@ def _first_sizes_kept() -> None:
 
 @mutant("services-kept", "operator", "keeps the Services of removed replicas", "SCALE-003")
 def _services_kept() -> None:
-    original = SetReconciler._surplus
+    original = SetReconciler._surplus_deletions
 
     def surplus(self: SetReconciler, *rest: Any) -> Iterator[Any]:
         return (write for write in original(self, *rest) if write.args[0].resource.kind != "Service")  # type: ignore[attr-defined]
 
-    replace(SetReconciler, "_surplus", surplus)
+    replace(SetReconciler, "_surplus_deletions", surplus)
 
 
 @mutant("last-replica-kept", "operator", "keeps one replica of a set that is scaled to zero", "SCALE-004")
 def _last_replica_kept() -> None:
-    original = SetReconciler._children
+    original = SetReconciler._sync_children
 
     async def of_set(self: SetReconciler, pcs: PodCliqueSet) -> None:
         spec = msgspec.structs.replace(pcs.spec, replicas=max(1, pcs.spec.replicas))
         await original(self, msgspec.structs.replace(pcs, spec=spec))
 
-    replace(SetReconciler, "_children", of_set)
+    replace(SetReconciler, "_sync_children", of_set)
 
 
 @mutant("template-overrides", "operator", "overrides live replicas with the template's", "SCALE-005", "SCALE-006")
@@ -84,13 +84,13 @@ def _template_overrides() -> None:
     def group(config: ScalingGroupConfig, current: PodCliqueScalingGroup) -> children.Manifest:
         return {"spec": {"replicas": config.replicas}} if current.spec.replicas != config.replicas else {}
 
-    replace(template_drift, "clique", clique)
-    replace(template_drift, "group", group)
+    replace(template_drift, "clique_patch", clique)
+    replace(template_drift, "group_patch", group)
 
 
 @mutant("first-replicas-go", "operator", "deletes the first replicas of a group that is scaled in", "SCALE-007")
 def _first_replicas_go() -> None:
-    highest, in_place, of_group = dict[str, int](), members.in_place, desired.of_group
+    highest, in_place, of_group = dict[str, int](), members.replicas_in_place, desired.desired_members
 
     def stay(group: PodCliqueScalingGroup, indices: Iterable[int]) -> list[int]:
         # The replicas in the reported status were requested before this process started.
@@ -104,8 +104,8 @@ def _first_replicas_go() -> None:
     def of_last(pcs: Any, group: PodCliqueScalingGroup, config: Any, indices: Any, *rest: Any, **options: Any) -> Any:
         return of_group(pcs, group, config, stay(group, indices), *rest, **options)
 
-    replace(members, "in_place", last_in_place)
-    replace(desired, "of_group", of_last)
+    replace(members, "replicas_in_place", last_in_place)
+    replace(desired, "desired_members", of_last)
 
 
 @mutant(
@@ -121,7 +121,7 @@ def _replicas_counted() -> None:
         index = item.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)
         if isinstance(item, PodClique) and index:
             owner = item.metadata.controller
-            siblings = informer.indexed(OWNER, owner.uid if owner else "")
+            siblings = informer.indexed(BY_OWNER, owner.uid if owner else "")
             living = [clique for clique in siblings if clique.metadata.deletion_timestamp is None]
             if int(index) >= len({c.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) for c in living}):
                 return
@@ -132,7 +132,7 @@ def _replicas_counted() -> None:
 
 @mutant("members-not-scaled", "operator", "keeps the initial size of a clique in a group", "SCALE-009")
 def _members_not_scaled() -> None:
-    original, first = CliqueReconciler._balance, dict[str, int]()
+    original, first = CliqueReconciler._sync_pods, dict[str, int]()
 
     async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         clique = place.clique
@@ -141,36 +141,36 @@ def _members_not_scaled() -> None:
             clique = msgspec.structs.replace(clique, spec=msgspec.structs.replace(clique.spec, replicas=size))
         await original(self, CliqueContext(place.pcs, clique, place.placement))
 
-    replace(CliqueReconciler, "_balance", balance)
+    replace(CliqueReconciler, "_sync_pods", balance)
 
 
 @mutant("highest-index-goes", "operator", "deletes the pods with the highest indices", "SCALE-010", "SCALE-015")
 def _highest_index_goes() -> None:
-    replace(pods, "worth", lambda pod, target: (-index_of(pod),))
+    replace(pods, "deletion_rank", lambda pod, target: (-index_of(pod),))
 
 
 @mutant("oldest-goes", "operator", "deletes the oldest of equal pods", "SCALE-015")
 def _oldest_goes() -> None:
-    original = pods.worth
+    original = pods.deletion_rank
 
     def worth(pod: Pod, target: str) -> tuple[float, ...]:
         *better, age, index = original(pod, target)
         return (*better, -age, index)
 
-    replace(pods, "worth", worth)
+    replace(pods, "deletion_rank", worth)
 
 
 @mutant(
     "template-ignored-at-scale-in", "operator", "ignores the template hash when it deletes surplus pods", "SCALE-010"
 )
 def _template_ignored_at_scale_in() -> None:
-    original = pods.worth
-    replace(pods, "worth", lambda pod, target: original(pod, pod.metadata.label(labels.TEMPLATE_HASH)))
+    original = pods.deletion_rank
+    replace(pods, "deletion_rank", lambda pod, target: original(pod, pod.metadata.label(labels.TEMPLATE_HASH)))
 
 
 @mutant("phase-ignored-at-scale-in", "operator", "ignores the phase when it deletes surplus pods", "SCALE-015")
 def _phase_ignored_at_scale_in() -> None:
-    replace_data(pods, "_PHASES", {}, read_by=(pods, "worth"))
+    replace_data(pods, "_PHASES", {}, read_by=(pods, "deletion_rank"))
 
 
 @mutant("terminating-is-surplus", "operator", "counts terminating pods as surplus", "SCALE-011")
@@ -197,14 +197,14 @@ def _holes_stay() -> None:
 
 @mutant("scaling-missed", "operator", "ignores scaling that happened before its start", "SCALE-013")
 def _scaling_missed() -> None:
-    original, first = GroupReconciler._members, dict[str, int]()
+    original, first = GroupReconciler._sync_cliques, dict[str, int]()
 
     async def members(self: GroupReconciler, pcs: Any, group: PodCliqueScalingGroup, placement: Any) -> None:
         first_generation = first.setdefault(group.metadata.uid, group.metadata.generation if group.status else 0)
         if group.metadata.generation != first_generation:
             await original(self, pcs, group, placement)
 
-    replace(GroupReconciler, "_members", members)
+    replace(GroupReconciler, "_sync_cliques", members)
 
 
 @mutant("recreates-pods-at-start", "operator", "recreates a pod of each clique that exists at its start", "SCALE-014")

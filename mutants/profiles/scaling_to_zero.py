@@ -55,7 +55,7 @@ def idle_groups(*, keep_minimum: bool) -> None:
             for plan in plans
         ]
 
-    alter(gangs, "planned", planned)
+    alter(gangs, "planned_gangs", planned)
 
 
 @mutant("woken-without-minimum", "operator", "requires one pod of a clique that wakes up from zero", "SCALE-019")
@@ -70,4 +70,4 @@ def _woken_without_minimum() -> None:
             for group in groups
         ]
 
-    alter(gangs, "filled", filled)
+    alter(gangs, "groups_with_references", filled)

@@ -48,7 +48,7 @@ def _health_of_gangs_written() -> None:
         result = original(item, gang, pods, reason, now, **options)
         value = "False" if gang.minimum_reached else "True"
         unhealthy = Condition(type="Unhealthy", status=value, reason="Waits", message="", last_transition_time=now)
-        return msgspec.structs.replace(result, conditions=conditions.put(result.conditions, unhealthy))
+        return msgspec.structs.replace(result, conditions=conditions.with_condition(result.conditions, unhealthy))
 
     replace(gang_status, "status", status)
 

@@ -17,14 +17,14 @@ Find = Callable[[str], KaiTopology | None]
 
 @mutant("drift-unreported", "operator", "reports every topology that exists as in sync", "TOPO-053")
 def _drift_unreported() -> None:
-    original = topology_status._of_kai
+    original = topology_status._kai_status
 
     def of_kai(binding: ClusterTopologyBinding, find: Find) -> SchedulerTopologyStatus:
         entry = original(binding, find)
         exists = entry.scheduler_backend_topology_observed_generation is not None
         return msgspec.structs.replace(entry, in_sync=exists)
 
-    replace(topology_status, "_of_kai", of_kai)
+    replace(topology_status, "_kai_status", of_kai)
 
 
 @mutant("managed-topologies-unreported", "operator", "reports on topologies alone that others manage", "TOPO-052")

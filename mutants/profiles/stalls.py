@@ -31,7 +31,7 @@ def _coherent_updates_stall() -> None:
     ) -> budget.Batch:
         return {component.key: [] for component in components}
 
-    replace(budget, "affordable", affordable)
+    replace(budget, "affordable_batch", affordable)
 
 
 @mutant(
@@ -44,10 +44,10 @@ def _coherent_updates_stall() -> None:
     blocks=_of("UPD", 9, 12, 15, 16, 17, 20, 46),
 )
 def _rolling_updates_stall() -> None:
-    replace(update_clique_pods, "forced", lambda old: [])
-    replace(update_clique_pods, "chosen_pod", lambda ready: None)
-    replace(update_group_replicas, "forced", lambda replicas: [])
-    replace(update_group_replicas, "chosen_replica", lambda ready: None)
+    replace(update_clique_pods, "unready_pods", lambda old: [])
+    replace(update_clique_pods, "oldest_pod", lambda ready: None)
+    replace(update_group_replicas, "unavailable_replicas", lambda replicas: [])
+    replace(update_group_replicas, "lowest_replica", lambda ready: None)
 
 
 @mutant(
@@ -59,9 +59,9 @@ def _rolling_updates_stall() -> None:
     blocks=_of("START", 13, 14),
 )
 def _start_up_stalls() -> None:
-    original = CliqueContext.waits
+    original = CliqueContext.awaited_cliques
 
     def waits(self: CliqueContext, gang: str) -> dict[str, int]:
         return {parent: count + 100 for parent, count in original(self, gang).items()}
 
-    replace(CliqueContext, "waits", waits)
+    replace(CliqueContext, "awaited_cliques", waits)

@@ -75,7 +75,7 @@ def _arguments_backwards() -> None:
 @mutant("all-pods-awaited", "operator", "waits for all pods of a parent", "START-007", "START-016")
 def await_all_pods() -> None:
     """Make pods wait for all pods of their parents."""
-    original = startup.waits
+    original = startup.awaited_cliques
 
     def waits(pcs: Any, *rest: Any) -> dict[str, int]:
         counts = {t.name: t.spec.replicas for t in pcs.spec.template.cliques}
@@ -84,19 +84,19 @@ def await_all_pods() -> None:
             for parent, minimum in original(pcs, *rest).items()
         }
 
-    replace(startup, "waits", waits)
+    replace(startup, "awaited_cliques", waits)
 
 
 @mutant("first-pods-awaited", "operator", "waits for one pod of each parent", "START-017", "INV-026")
 def await_first_pods() -> None:
     """Make pods wait for one pod of each parent."""
-    original = startup.waits
-    replace(startup, "waits", lambda *arguments: dict.fromkeys(original(*arguments), 1))
+    original = startup.awaited_cliques
+    replace(startup, "awaited_cliques", lambda *arguments: dict.fromkeys(original(*arguments), 1))
 
 
 @mutant("count-by-suffix", "operator", "finds the count of a parent by a suffix of its name", "START-009")
 def _count_by_suffix() -> None:
-    original = startup.waits
+    original = startup.awaited_cliques
 
     def waits(pcs: Any, *rest: Any) -> dict[str, int]:
         return {
@@ -104,12 +104,12 @@ def _count_by_suffix() -> None:
             for parent in original(pcs, *rest)
         }
 
-    replace(startup, "waits", waits)
+    replace(startup, "awaited_cliques", waits)
 
 
 def _parents_in(replicas: Any) -> None:
     """Make the cliques of a base gang wait for the parents in the group replicas that `replicas` returns."""
-    original = startup._in_gang
+    original = startup._cliques_in_gang
 
     def in_gang(pcs: Any, name: str, index: int, gang: EntryGang) -> dict[str, int]:
         group = startup._group_of(pcs, name)
@@ -118,7 +118,7 @@ def _parents_in(replicas: Any) -> None:
         least = next(t.spec.minimum for t in pcs.spec.template.cliques if t.name == name)
         return {startup._full_name(pcs, index, name, group, j): least for j in replicas(group)}
 
-    replace(startup, "_in_gang", in_gang)
+    replace(startup, "_cliques_in_gang", in_gang)
 
 
 @mutant("own-replica-only", "operator", "waits for one replica of a group in the base gang", "START-002", "START-004")
@@ -140,23 +140,23 @@ def _scaled_awaited() -> None:
     "START-012",
 )
 def _gangs_wait_for_gangs() -> None:
-    original = startup.waits
+    original = startup.awaited_cliques
 
     def waits(pcs: Any, template: Any, index: int, gang: EntryGang) -> dict[str, int]:
-        return original(pcs, template, index, gang if gang.entry.anchor else startup.base(pcs))
+        return original(pcs, template, index, gang if gang.entry.anchor else startup.base_gang(pcs))
 
-    replace(startup, "waits", waits)
+    replace(startup, "awaited_cliques", waits)
 
 
 @mutant("first-replica-awaited", "operator", "makes all replicas of a set wait for the first one", "START-012")
 def _first_replica_awaited() -> None:
-    original = startup.waits
-    replace(startup, "waits", lambda pcs, template, index, gang: original(pcs, template, 0, gang))
+    original = startup.awaited_cliques
+    replace(startup, "awaited_cliques", lambda pcs, template, index, gang: original(pcs, template, 0, gang))
 
 
 @mutant("nobody-waits", "operator", "gives pods no init container", "START-006", "START-011", "INV-006")
 def _nobody_waits() -> None:
-    replace(startup, "with_wait", lambda pod_spec, *_: pod_spec)
+    replace(startup, "with_init_container", lambda pod_spec, *_: pod_spec)
 
 
 @mutant("token-volume-missing", "operator", "mounts no token into the init container", "START-008")
@@ -186,7 +186,7 @@ def _gang_file_wrong() -> None:
 
 @mutant("created-in-order", "operator", "creates pods only once one pod of each parent is ready", "START-010")
 def _created_in_order() -> None:
-    original = CliqueReconciler._balance
+    original = CliqueReconciler._sync_pods
 
     async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         clique = place.clique
@@ -194,7 +194,7 @@ def _created_in_order() -> None:
         if all(p is not None and any(pod.ready for pod in self._cache.pods_of(p)) for p in parents):
             await original(self, place)
 
-    replace(CliqueReconciler, "_balance", balance)
+    replace(CliqueReconciler, "_sync_pods", balance)
 
 
 @mutant("children-restarted", "operator", "deletes the pods of a clique whose parent is lost", "START-013")
@@ -222,7 +222,7 @@ def _children_restarted() -> None:
 
 @mutant("waits-once", "operator", "lets replacement pods start without waiting", "START-014")
 def _waits_once() -> None:
-    original, seen_uids = CliqueContext.waits, set[str]()
+    original, seen_uids = CliqueContext.awaited_cliques, set[str]()
 
     def waits(self: CliqueContext, gang: str) -> dict[str, int]:
         if self.clique.metadata.uid in seen_uids:
@@ -230,4 +230,4 @@ def _waits_once() -> None:
         seen_uids.add(self.clique.metadata.uid)
         return original(self, gang)
 
-    replace(CliqueContext, "waits", waits)
+    replace(CliqueContext, "awaited_cliques", waits)

@@ -11,7 +11,7 @@ import msgspec
 from mutants.registry import mutant
 from mutants.replacement import replace, replace_data
 from reference_impl.api.models import Condition, PodClique, PodCliqueScalingGroup, PodCliqueSet
-from reference_impl.control.cache import OWNER
+from reference_impl.control.cache import BY_OWNER
 from reference_impl.control.termination import Termination
 from reference_impl.plan import children, conditions, ownership, statuses, termination, timestamps
 from reference_impl.plan.children import CliqueOf
@@ -29,8 +29,8 @@ from reference_impl.plan.children import CliqueOf
     "TERM-026",
 )
 def _never_terminated() -> None:
-    replace(termination, "due_in_set", lambda *_: termination.Due())
-    replace(termination, "due_in_group", lambda *_: termination.Due())
+    replace(termination, "due_in_set", lambda *_: termination.DueTerminations())
+    replace(termination, "due_in_group", lambda *_: termination.DueTerminations())
 
 
 @mutant("terminated-early", "operator", "terminates after half of the delay", "TERM-002", "TERM-016")
@@ -52,30 +52,32 @@ def _breached_only() -> None:
 @mutant("scaled-gangs-spared", "operator", "terminates the gang of a breached standalone clique alone", "TERM-027")
 def spare_scaled_gangs() -> None:
     """Do not terminate the scaled gangs of a set replica because of a standalone clique."""
-    original = Termination._replica
+    original = Termination._terminate_replica
 
     async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
-        cliques = [c for c in self._cache.cliques.indexed(OWNER, pcs.metadata.uid) if termination.index_of(c) == index]
+        cliques = [
+            c for c in self._cache.cliques.indexed(BY_OWNER, pcs.metadata.uid) if termination.index_of(c) == index
+        ]
         if set(causes).isdisjoint(clique.metadata.uid for clique in cliques):
             await original(self, pcs, index, causes)
             return
         groups = [group for group in self._groups(pcs) if termination.index_of(group) == index]
         for group in groups:
-            members = termination.members(group, self._cache.child(self._cache.cliques, group))
+            members = termination.members(group, self._cache.child_finder(self._cache.cliques, group))
             cliques += [member for number, member in members if number < group.spec.min_available]
         await self._delete_cliques([clique for clique in cliques if clique.metadata.uid not in causes])
         for group in groups:
-            await self._flag(group, index)
+            await self._mark_terminating(group, index)
         await self._delete_cliques([clique for clique in cliques if clique.metadata.uid in causes])
 
-    replace(Termination, "_replica", replica)
+    replace(Termination, "_terminate_replica", replica)
 
 
 @mutant("all-replicas-terminated", "operator", "terminates all replicas of a set with one of them", "TERM-003")
 def _all_replicas_terminated() -> None:
     original = termination.due_in_set
 
-    def due_in_set(pcs: PodCliqueSet, *rest: Any) -> termination.Due:
+    def due_in_set(pcs: PodCliqueSet, *rest: Any) -> termination.DueTerminations:
         due = original(pcs, *rest)
         if due.causes:
             due.causes = {index: due.causes.get(index, set()) for index in range(pcs.spec.replicas)}
@@ -89,21 +91,21 @@ def _groups_terminated() -> None:
     async def flag(self: Termination, group: PodCliqueScalingGroup, index: int) -> None:
         await self._writer.delete(self._cache.groups, group)
 
-    replace(Termination, "_flag", flag)
+    replace(Termination, "_mark_terminating", flag)
 
 
 @mutant("gangs-terminated", "operator", "deletes the gangs of a replica that it terminates", "TERM-022")
 def terminate_gangs() -> None:
     """Delete the gangs of a terminated replica as well. Like any missing gangs, they are recreated."""
-    original = Termination._replica
+    original = Termination._terminate_replica
 
     async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
         await original(self, pcs, index, causes)
-        for gang in self._cache.gangs.indexed(OWNER, pcs.metadata.uid):
+        for gang in self._cache.gangs.indexed(BY_OWNER, pcs.metadata.uid):
             if ownership.replica_index(gang) == str(index):
                 await self._writer.delete(self._cache.gangs, gang)
 
-    replace(Termination, "_replica", replica)
+    replace(Termination, "_terminate_replica", replica)
 
 
 @mutant("unreported-is-recovered", "operator", "treats cliques without a status as recovered", "TERM-004")
@@ -118,8 +120,8 @@ def _unreported_is_recovered() -> None:
             for members in original(group, clique)
         )
 
-    replace(statuses, "sound_replicas", sound)
-    replace(termination, "sound_replicas", sound)
+    replace(statuses, "count_sound_replicas", sound)
+    replace(termination, "count_sound_replicas", sound)
 
 
 @mutant("never-flagged", "operator", "never reports that a group is being terminated", "TERM-004", "TERM-005")
@@ -127,12 +129,12 @@ def _never_flagged() -> None:
     async def flag(self: Termination, group: PodCliqueScalingGroup, index: int) -> None:
         return
 
-    replace(Termination, "_flag", flag)
+    replace(Termination, "_mark_terminating", flag)
 
 
 @mutant("terminated-once", "operator", "terminates each replica of a set at most once", "TERM-006")
 def _terminated_once() -> None:
-    original = Termination._replica
+    original = Termination._terminate_replica
     terminated: set[tuple[str, int]] = set()
 
     async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
@@ -140,7 +142,7 @@ def _terminated_once() -> None:
             await original(self, pcs, index, causes)
             terminated.add((pcs.metadata.uid, index))
 
-    replace(Termination, "_replica", replica)
+    replace(Termination, "_terminate_replica", replica)
 
 
 @mutant("flagged-for-good", "operator", "reports for ever that a group is being terminated", "TERM-005")
@@ -163,14 +165,14 @@ def _terminated_stays_gone() -> None:
 
 @mutant("groups-never-act", "operator", "never terminates single replicas of a scaling group", "TERM-008")
 def _groups_never_act() -> None:
-    replace(termination, "due_in_group", lambda *_: termination.Due())
+    replace(termination, "due_in_group", lambda *_: termination.DueTerminations())
 
 
 @mutant("replica-takes-all", "operator", "terminates a whole group because of one replica", "TERM-008")
 def _replica_takes_all() -> None:
     original = termination.due_in_group
 
-    def due_in_group(pcs: Any, group: PodCliqueScalingGroup, *rest: Any) -> termination.Due:
+    def due_in_group(pcs: Any, group: PodCliqueScalingGroup, *rest: Any) -> termination.DueTerminations:
         due = original(pcs, group, *rest)
         if due.causes:
             due.causes = {index: due.causes.get(index, set()) for index in range(group.spec.replicas)}
@@ -181,7 +183,7 @@ def _replica_takes_all() -> None:
 
 @mutant("any-loss-counts", "operator", "terminates a clique that has fewer pods than replicas", "TERM-009")
 def _any_loss_counts() -> None:
-    original = termination.cause_of_clique
+    original = termination.clique_breached_since
 
     def cause_of_clique(clique: PodClique) -> float | None:
         reported = clique.status.conditions if clique.status else None
@@ -190,12 +192,12 @@ def _any_loss_counts() -> None:
             return timestamps.seconds(breached.last_transition_time)
         return original(clique)
 
-    replace(termination, "cause_of_clique", cause_of_clique)
+    replace(termination, "clique_breached_since", cause_of_clique)
 
 
 @mutant("never-run-terminated", "operator", "terminates replicas that never ran", "TERM-010", "TERM-021")
 def _never_run_terminated() -> None:
-    replace(termination, "_changed", lambda *_: True)
+    replace(termination, "_has_changed", lambda *_: True)
 
 
 @mutant("both-levels", "operator", "counts sound replicas of a group differently than its condition", "TERM-023")
@@ -204,30 +206,30 @@ def act_on_both_levels() -> None:
 
     def sound(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
         members = termination.members(group, clique)
-        lost = {index for index, member in members if termination.cause_of_clique(member) is not None}
+        lost = {index for index, member in members if termination.clique_breached_since(member) is not None}
         return group.spec.replicas - len(lost)
 
-    replace(termination, "sound_replicas", sound)
+    replace(termination, "count_sound_replicas", sound)
 
 
 @mutant("crash-is-no-loss", "operator", "never terminates because of crashing pods", "TERM-013")
 def _crash_is_no_loss() -> None:
-    replace(termination, "_failing", lambda pod: False)
+    replace(termination, "_is_failing", lambda pod: False)
 
 
 @mutant("silent-nodes-trusted", "operator", "treats pods of silent nodes as ready", "TERM-014", "NODE-003")
 def _silent_nodes_trusted() -> None:
-    replace(termination, "_lost", lambda pod: False)
+    replace(termination, "_is_lost", lambda pod: False)
 
 
 @mutant("starting-pods-lost", "operator", "treats starting pods as lost", "TERM-024")
 def _starting_pods_lost() -> None:
-    replace(termination, "_lost", lambda pod: not pod.ready)
+    replace(termination, "_is_lost", lambda pod: not pod.ready)
 
 
 def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
     """Let `moves(old, new)` decide whether a breach gets a new transition time."""
-    original = conditions.put
+    original = conditions.with_condition
 
     def put(old: list[Condition] | None, new: Condition) -> list[Condition]:
         stored = conditions.find(old, new.type)
@@ -237,7 +239,7 @@ def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
         new = msgspec.structs.replace(new, last_transition_time=timestamp)
         return [new if condition.type == new.type else condition for condition in old or ()]
 
-    replace(conditions, "put", put)
+    replace(conditions, "with_condition", put)
 
 
 @mutant("first-loss-counts", "operator", "counts the delay from the first breach, despite recoveries", "TERM-016")
@@ -260,13 +262,13 @@ def _last_loss_counts() -> None:
 
 @mutant("countdown-forgotten", "operator", "counts the delay from its own start", "TERM-019")
 def _countdown_forgotten() -> None:
-    original, started_at = termination.cause_of_clique, time.time()
+    original, started_at = termination.clique_breached_since, time.time()
 
     def cause_of_clique(clique: PodClique) -> float | None:
         breached_at = original(clique)
         return None if breached_at is None else max(breached_at, started_at)
 
-    replace(termination, "cause_of_clique", cause_of_clique)
+    replace(termination, "clique_breached_since", cause_of_clique)
 
 
 @mutant("delay-as-it-was", "operator", "uses the initial delay of a set for ever", "TERM-018")
@@ -283,4 +285,4 @@ def _early_loss_ignored() -> None:
         created_at, changed_at = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)
         return created_at is not None and changed_at is not None and changed_at > created_at + 6
 
-    replace(termination, "_changed", changed)
+    replace(termination, "_has_changed", changed)

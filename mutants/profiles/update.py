@@ -36,25 +36,25 @@ from reference_impl.plan.update_group_replicas import Replica
 
 @mutant("all-pods-at-once", "operator", "deletes all old pods of a clique at once", "UPD-002")
 def _all_pods_at_once() -> None:
-    replace(update_clique_pods, "forced", lambda old: list(old))
+    replace(update_clique_pods, "unready_pods", lambda old: list(old))
 
 
 @mutant("clique-ends-early", "operator", "ends the update of a clique with its last old pod", "UPD-046", "UPD-055")
 def _clique_ends_early() -> None:
-    original = update_clique_pods._advanced
+    original = update_clique_pods._next_step
 
     def advanced(
         clique: PodClique, progress: CliqueUpdateProgress, members: list[Pod], current: revisions.Revision, now: str
     ) -> update_clique_pods.CliqueUpdateStep:
         step = original(clique, progress, members, current, now)
-        old = [pod for pod in members if pod.active and update_clique_pods.outdated(pod, current)]
-        if step.progress and step.progress.update_ended_at is None and all(pod in step.forced for pod in old):
-            step.progress = update_progress.ended(
+        old = [pod for pod in members if pod.active and update_clique_pods.is_outdated(pod, current)]
+        if step.progress and step.progress.update_ended_at is None and all(pod in step.unready_pods for pod in old):
+            step.progress = update_progress.ended_progress(
                 msgspec.structs.replace(step.progress, ready_pods_selected_to_update=None), now
             )
         return step
 
-    replace(update_clique_pods, "_advanced", advanced)
+    replace(update_clique_pods, "_next_step", advanced)
 
 
 @mutant("youngest-pod-first", "operator", "replaces the youngest Ready pod first", "UPD-012")
@@ -62,39 +62,41 @@ def _youngest_pod_first() -> None:
     def chosen_pod(ready: list[Pod]) -> Pod | None:
         return max(ready, key=lambda pod: pod.metadata.creation_timestamp or "", default=None)
 
-    replace(update_clique_pods, "chosen_pod", chosen_pod)
+    replace(update_clique_pods, "oldest_pod", chosen_pod)
 
 
 @mutant("last-replica-first", "operator", "updates the replicas of a set from the last to the first", "UPD-053")
 def _last_replica_first() -> None:
-    replace(update_set_replicas, "order", lambda cliques, index: (True, True, True, -index))
+    replace(update_set_replicas, "turn_key", lambda cliques, index: (True, True, True, -index))
 
 
 @mutant("replicas-side-by-side", "operator", "updates all replicas of a set in parallel", "UPD-001")
 def update_replicas_side_by_side() -> None:
     """Update all replicas of a set as soon as one of them is being updated."""
-    replace(update_progress, "has_turn", lambda pcs, item: update_progress.turn(pcs) is not None)
+    replace(update_progress, "has_turn", lambda pcs, item: update_progress.current_replica(pcs) is not None)
 
 
 @mutant("all-cliques-rolled", "operator", "updates all cliques because of a change of one", "UPD-003")
 def _all_cliques_rolled() -> None:
     def of_template(pcs: PodCliqueSet, template: CliqueTemplate, policy: Policy = STANDARD) -> revisions.Revision:
-        template_hash = hashes.known_template(template, pcs.spec.template.priority_class_name, policy).written
-        hash = (hashes.known_generation(pcs, policy).written[:5] + template_hash)[:10]
+        template_hash = hashes.template_hashes(template, pcs.spec.template.priority_class_name, policy).written
+        hash = (hashes.generation_hashes(pcs, policy).written[:5] + template_hash)[:10]
         return revisions.Revision(hash, frozenset({hash}))
 
-    replace(revisions, "of_template", of_template)
+    replace(revisions, "template_revision", of_template)
 
 
 @mutant("members-rolled-alone", "operator", "replaces only the changed cliques of a replica", "UPD-004", "UPD-005")
 def _members_rolled_alone() -> None:
-    original = update_group_replicas.waves
-    replace(update_group_replicas, "waves", lambda doomed: original(doomed)[1:])
+    original = update_group_replicas.deletion_waves
+    replace(update_group_replicas, "deletion_waves", lambda doomed: original(doomed)[1:])
 
 
 @mutant("group-replicas-at-once", "operator", "recreates all old replicas of a group at once", "UPD-004")
 def _group_replicas_at_once() -> None:
-    replace(update_group_replicas, "forced", lambda replicas: [replica for replica in replicas if replica.old])
+    replace(
+        update_group_replicas, "unavailable_replicas", lambda replicas: [replica for replica in replicas if replica.old]
+    )
 
 
 @mutant("last-group-replica-first", "operator", "updates a group from its last replica to its first", "UPD-053")
@@ -102,12 +104,12 @@ def _last_group_replica_first() -> None:
     def chosen_replica(ready: list[Replica]) -> Replica | None:
         return max(ready, key=lambda replica: replica.index, default=None)
 
-    replace(update_group_replicas, "chosen_replica", chosen_replica)
+    replace(update_group_replicas, "lowest_replica", chosen_replica)
 
 
 def stepped(change: Any) -> None:
     """Pass every step of a set's update progress through `change(set, before, after, now)`."""
-    original = update_set_replicas.advanced
+    original = update_set_replicas.advanced_progress
 
     def advanced(
         pcs: PodCliqueSet,
@@ -119,7 +121,7 @@ def stepped(change: Any) -> None:
         result: SetUpdateProgress = change(pcs, progress, original(pcs, progress, generation, cliques, now), now)
         return result
 
-    replace(update_set_replicas, "advanced", advanced)
+    replace(update_set_replicas, "advanced_progress", advanced)
 
 
 @mutant("update-never-ends", "operator", "never reports the end of a set's update", "UPD-007")
@@ -143,7 +145,7 @@ def _start_time_rewritten() -> None:
 
 @mutant("members-counted", "operator", "counts the cliques of groups in the update counters", "UPD-054")
 def _members_counted() -> None:
-    original = update_set_replicas.counted
+    original = update_set_replicas.with_counts
 
     def counted(
         pcs: PodCliqueSet, progress: Any, generation: str, cliques: update_set_replicas.ObservedSet
@@ -152,7 +154,7 @@ def _members_counted() -> None:
         members = sum(len(list(cliques.members(index))) for index in range(pcs.spec.replicas))
         return msgspec.structs.replace(result, total_pod_cliques_count=result.total_pod_cliques_count + members)
 
-    replace(update_set_replicas, "counted", counted)
+    replace(update_set_replicas, "with_counts", counted)
 
 
 @mutant("selection-kept", "operator", "leaves the last selected pod in the progress of a finished update", "UPD-056")
@@ -173,7 +175,7 @@ def _selection_kept() -> None:
 @mutant("breach-reported-in-updates", "operator", "reports no breach, instead of Unknown, during updates", "UPD-011")
 def _breach_reported_in_updates() -> None:
     original = termination.breached_condition
-    replace(statuses, "_updating", lambda now: original(1, 1, 1, now))
+    replace(statuses, "_updating_condition", lambda now: original(1, 1, 1, now))
 
 
 @mutant("breach-stays-unknown", "operator", "does not say after updates whether there is a breach", "UPD-057")
@@ -183,7 +185,7 @@ def _breach_stays_unknown() -> None:
     def clique_status(clique: PodClique, members: list[Pod], pcs: PodCliqueSet | None, now: str, *rest: Any) -> Any:
         status = original(clique, members, pcs, now, *rest)
         if status.update_progress is not None:
-            status.conditions = conditions.put(status.conditions, statuses._updating(now))
+            status.conditions = conditions.with_condition(status.conditions, statuses._updating_condition(now))
         return status
 
     replace(statuses, "clique_status", clique_status)
@@ -191,13 +193,13 @@ def _breach_stays_unknown() -> None:
 
 @mutant("restart-rolls-again", "operator", "treats pods that are older than its process as outdated", "UPD-013")
 def _restart_rolls_again() -> None:
-    original, start = update_clique_pods.outdated, time.time()
+    original, start = update_clique_pods.is_outdated, time.time()
 
     def outdated(pod: Pod, current: revisions.Revision) -> bool:
         created = timestamps.seconds(pod.metadata.creation_timestamp)
         return original(pod, current) or (created is not None and created < start - 1)
 
-    replace(update_clique_pods, "outdated", outdated)
+    replace(update_clique_pods, "is_outdated", outdated)
 
 
 @mutant("selection-misnamed", "operator", "reports another pod than the selected one", "UPD-010")

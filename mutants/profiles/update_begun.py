@@ -42,27 +42,27 @@ def _labels_are_no_change() -> None:
 
 @mutant("delay-is-a-change", "operator", "treats another terminationDelay as a change of the template", "UPD-037")
 def _delay_is_a_change() -> None:
-    original = hashes.known_generation
+    original = hashes.generation_hashes
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
         return CurrentHashes(salted(original(pcs, policy).written, str(pcs.spec.template.termination_delay)), dict)
 
-    replace(hashes, "known_generation", known_generation)
+    replace(hashes, "generation_hashes", known_generation)
 
 
 @mutant("on-delete-deletes", "operator", "updates as with RollingRecreate, whatever the strategy", "UPD-038")
 def _on_delete_deletes() -> None:
-    replace(update_progress, "on_delete", lambda pcs: False)
+    replace(update_progress, "is_on_delete", lambda pcs: False)
 
 
 @mutant("first-replica-renewed", "operator", "writes a new template only to cliques of the first replica", "UPD-039")
 def _first_replica_renewed() -> None:
-    original = template_drift.outdated
+    original = template_drift.is_outdated
 
     def outdated(clique: PodClique, current: revisions.Revision) -> bool:
         return clique.metadata.label(labels.REPLICA_INDEX) == "0" and original(clique, current)
 
-    replace(template_drift, "outdated", outdated)
+    replace(template_drift, "is_outdated", outdated)
 
 
 @mutant("updated-all-or-none", "operator", "counts pods as updated only once all of a clique are", "UPD-041")
@@ -97,17 +97,19 @@ def _updated_with_the_end() -> None:
 
 @mutant("switch-rolls", "operator", "treats another strategy as a change of the template", "UPD-037", "UPD-062")
 def _switch_rolls() -> None:
-    original = revisions.of_set
+    original = revisions.set_revision
     replace(
         revisions,
-        "of_set",
-        lambda pcs, policy: revisions._only(f"{original(pcs, policy).hash}{update_progress.on_delete(pcs)}"),
+        "set_revision",
+        lambda pcs, policy: revisions._exact_revision(
+            f"{original(pcs, policy).hash}{update_progress.is_on_delete(pcs)}"
+        ),
     )
 
 
 @mutant("outdated-pods-spared", "operator", "replaces outdated pods only where the last change is theirs", "UPD-042")
 def _outdated_pods_spared() -> None:
-    original, outdated = update_clique_pods.step, update_clique_pods.outdated
+    original, outdated = update_clique_pods.step, update_clique_pods.is_outdated
     ended_updates: set[tuple[str, str]] = set()
     spared = [False]
 
@@ -119,7 +121,7 @@ def _outdated_pods_spared() -> None:
         return original(pcs, clique, *rest)
 
     replace(update_clique_pods, "step", step)
-    replace(update_clique_pods, "outdated", lambda pod, current: not spared[0] and outdated(pod, current))
+    replace(update_clique_pods, "is_outdated", lambda pod, current: not spared[0] and outdated(pod, current))
 
 
 @mutant("members-stay-behind", "operator", "keeps cliques of groups at the generation of OnDelete", "UPD-043")

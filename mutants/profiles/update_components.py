@@ -23,19 +23,21 @@ def _group_over_budget() -> None:
 
 @mutant("one-at-a-time", "operator", "replaces one member at a time, whatever maxUnavailable is", "UPD-049")
 def _one_at_a_time() -> None:
-    replace(update_clique_pods, "further", lambda step, clique, members, current, budget: [])
-    replace(update_group_replicas, "further", lambda step, replicas, budget: [])
+    replace(update_clique_pods, "additional_pods", lambda step, clique, members, current, budget: [])
+    replace(update_group_replicas, "additional_replicas", lambda step, replicas, budget: [])
 
 
 @mutant("sets-tell-no-update", "operator", "says of no set that it is being updated", "UPD-061")
 def _sets_tell_no_update() -> None:
-    original = update_condition.of_set
-    replace(update_condition, "of_set", lambda parts, now, *, in_progress: original(parts, now, in_progress=False))
+    original = update_condition.set_condition
+    replace(
+        update_condition, "set_condition", lambda parts, now, *, in_progress: original(parts, now, in_progress=False)
+    )
 
 
 @mutant("groups-tell-of-their-set", "operator", "says of every group that it is being updated", "UPD-050")
 def _groups_tell_of_their_set() -> None:
-    original = update_condition.of_component
+    original = update_condition.component_condition
 
     def of_component(item: object, stuck: bool, now: str) -> object:
         result = original(item, stuck, now)  # type: ignore[arg-type]
@@ -43,12 +45,12 @@ def _groups_tell_of_their_set() -> None:
             return update_condition._condition("True", result.message, now)
         return result
 
-    replace(update_condition, "of_component", of_component)
+    replace(update_condition, "component_condition", of_component)
 
 
 @mutant("deadline-ignored", "operator", "lets an update stand still for ever", "UPD-051")
 def _deadline_ignored() -> None:
-    replace(update_condition, "deadline", lambda given: None)
+    replace(update_condition, "progress_deadline", lambda given: None)
 
 
 @mutant("ends-with-the-minimum", "operator", "ends the update of a clique with minAvailable Ready pods", "UPD-052")
@@ -58,5 +60,5 @@ def end_with_the_minimum() -> None:
     def enough(clique: PodClique, members: list[Pod]) -> bool:
         return sum(pod.ready for pod in members if pod.active) >= update_progress.minimum(clique)
 
-    replace(update_clique_pods, "_whole", enough)
-    replace(update_clique_pods, "replaced", lambda clique, selection, members: enough(clique, members))
+    replace(update_clique_pods, "_has_all_pods_ready", enough)
+    replace(update_clique_pods, "is_replaced", lambda clique, selection, members: enough(clique, members))

@@ -51,7 +51,7 @@ so without a limit the updates would never end and would keep the machine busy."
 
 @mutant("unready-pods-wait", "operator", "replaces pods that are not Ready one by one", "UPD-014", "UPD-021")
 def _unready_pods_wait() -> None:
-    replace(update_clique_pods, "forced", lambda old: [])
+    replace(update_clique_pods, "unready_pods", lambda old: [])
 
 
 @mutant("once-failed-is-unready", "operator", "treats Ready pods that failed before as not Ready", "UPD-015")
@@ -59,7 +59,7 @@ def _once_failed_is_unready() -> None:
     def forced(old: list[Pod]) -> list[Pod]:
         return [p for p in old if not p.ready or any(c.failed for c in p.status.container_statuses or ())]
 
-    replace(update_clique_pods, "forced", forced)
+    replace(update_clique_pods, "unready_pods", forced)
 
 
 @mutant("successors-counted", "operator", "counts any new Ready pod as the successor", "UPD-016")
@@ -70,15 +70,15 @@ def _successors_counted() -> None:
         deleted = all(pod.metadata.name != selection.current for pod in members if pod.active)
         return deleted and sum(pod.ready for pod in new) > len(selection.completed or ())
 
-    replace(update_clique_pods, "replaced", replaced)
+    replace(update_clique_pods, "is_replaced", replaced)
 
 
 @mutant("scaled-away-awaited", "operator", "waits for the successor of a pod that was scaled away", "UPD-019")
 def _scaled_away_awaited() -> None:
     def replaced(clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
-        return any(pod.ready and update_clique_pods.succeeds(pod, selection) for pod in members if pod.active)
+        return any(pod.ready and update_clique_pods.is_successor(pod, selection) for pod in members if pod.active)
 
-    replace(update_clique_pods, "replaced", replaced)
+    replace(update_clique_pods, "is_replaced", replaced)
 
 
 @mutant("minimum-not-awaited", "operator", "replaces Ready pods although too few are Ready", "UPD-017")
@@ -88,16 +88,16 @@ def _minimum_not_awaited() -> None:
 
 @mutant("unplaced-not-awaited", "operator", "does not wait for successors that fit on no node", "UPD-018")
 def _unplaced_not_awaited() -> None:
-    original = update_clique_pods.replaced
+    original = update_clique_pods.is_replaced
 
     def replaced(clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
-        placed = [pod for pod in members if pod.scheduled or not update_clique_pods.succeeds(pod, selection)]
+        placed = [pod for pod in members if pod.scheduled or not update_clique_pods.is_successor(pod, selection)]
         some_unplaced = len(placed) < len(members)
         return original(clique, selection, members) or (
             some_unplaced and all(p.metadata.name != selection.current for p in members)
         )
 
-    replace(update_clique_pods, "replaced", replaced)
+    replace(update_clique_pods, "is_replaced", replaced)
 
 
 class _First:
@@ -143,7 +143,7 @@ def _built_from_first(is_old: Any) -> None:
 
 @mutant("pods-at-once-after-change", "operator", "replaces all pods at once if a change restarts an update", "UPD-022")
 def _pods_at_once_after_change() -> None:
-    original, forced = update_clique_pods.step, update_clique_pods.forced
+    original, forced = update_clique_pods.step, update_clique_pods.unready_pods
     restarted, stepping = set[str](), [""]
 
     def step(pcs: PodCliqueSet, clique: PodClique, *rest: Any) -> update_clique_pods.CliqueUpdateStep:
@@ -155,8 +155,8 @@ def _pods_at_once_after_change() -> None:
             restarted.add(clique.metadata.uid)
 
     replace(update_clique_pods, "step", step)
-    replace(update_clique_pods, "carried", carried)
-    replace(update_clique_pods, "forced", lambda old: list(old) if stepping[0] in restarted else forced(old))
+    replace(update_clique_pods, "carried_selection", carried)
+    replace(update_clique_pods, "unready_pods", lambda old: list(old) if stepping[0] in restarted else forced(old))
 
 
 @mutant(
@@ -173,23 +173,23 @@ def _pods_at_once_and_awaited() -> None:
 
 @mutant("second-change-forgotten", "operator", "writes a new template to a clique only once", "UPD-023")
 def _second_change_forgotten() -> None:
-    original, first = template_drift.outdated, _First()
+    original, first = template_drift.is_outdated, _First()
 
     def outdated(clique: PodClique, current: revisions.Revision) -> bool:
         is_first = first.of(clique).metadata.label(labels.TEMPLATE_HASH) == clique.metadata.label(labels.TEMPLATE_HASH)
         return is_first and original(clique, current)
 
-    replace(template_drift, "outdated", outdated)
+    replace(template_drift, "is_outdated", outdated)
 
 
 @mutant("all-since-change", "operator", "replaces all pods that are older than the change", "UPD-024")
 def _all_since_change() -> None:
-    original, outdated, started_at = update_clique_pods.step, update_clique_pods.outdated, [""]
+    original, outdated, started_at = update_clique_pods.step, update_clique_pods.is_outdated, [""]
 
     def step(
         pcs: PodCliqueSet, clique: PodClique, members: list[Pod], *rest: Any
     ) -> update_clique_pods.CliqueUpdateStep:
-        progress = update_progress.of_set(pcs)
+        progress = update_progress.set_progress(pcs)
         started_at[0] = (progress.update_started_at if progress is not None else "") or ""
         return original(pcs, clique, members, *rest)
 
@@ -197,7 +197,7 @@ def _all_since_change() -> None:
         return outdated(pod, current) or (pod.metadata.creation_timestamp or "") < started_at[0]
 
     replace(update_clique_pods, "step", step)
-    replace(update_clique_pods, "outdated", older)
+    replace(update_clique_pods, "is_outdated", older)
 
 
 # -- replicas of groups ------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def _all_since_change() -> None:
 
 @mutant("unavailable-replicas-wait", "operator", "never updates replicas of groups that are not available", "UPD-025")
 def _unavailable_replicas_wait() -> None:
-    replace(update_group_replicas, "forced", lambda replicas: [])
+    replace(update_group_replicas, "unavailable_replicas", lambda replicas: [])
 
 
 @mutant("added-replicas-old", "operator", "creates additional replicas from the first template", "UPD-026", "UPD-031")
@@ -219,7 +219,7 @@ def _added_replicas_old() -> None:
         planned[group.metadata.uid] += group.spec.replicas > size
         for manifest, before in zip(members(pcs, group, *rest, **options), old, strict=True):
             added = int(manifest["metadata"]["labels"][labels.SCALING_GROUP_REPLICA_INDEX]) >= size
-            limited = planned[group.metadata.uid] > MAX_OLD or update_progress.on_delete(pcs)
+            limited = planned[group.metadata.uid] > MAX_OLD or update_progress.is_on_delete(pcs)
             yield before if added and not limited else manifest
 
     def standalone_clique(
@@ -228,7 +228,7 @@ def _added_replicas_old() -> None:
         first = sets.of(pcs)
         if index < first.spec.replicas:
             return make_standalone(pcs, index, template, line, **options)
-        return make_standalone(first, index, children.template(first, template.name) or template, line, **options)
+        return make_standalone(first, index, children.find_template(first, template.name) or template, line, **options)
 
     replace(children, "member_cliques", member_cliques)
     replace(children, "standalone_clique", standalone_clique)
@@ -239,12 +239,12 @@ def _group_scale_in_stalls() -> None:
     def complete(selection: ReplicaSelection, replicas: list[Replica]) -> bool:
         return selection.current < len(replicas) and replicas[selection.current].updated
 
-    replace(update_group_replicas, "complete", complete)
+    replace(update_group_replicas, "is_selection_complete", complete)
 
 
 @mutant("replicas-at-once-after-change", "operator", "recreates all replicas of a restarted update at once", "UPD-028")
 def _replicas_at_once_after_change() -> None:
-    original, forced = update_group_replicas.step, update_group_replicas.forced
+    original, forced = update_group_replicas.step, update_group_replicas.unavailable_replicas
     restarted, stepping = set[str](), [""]
 
     def step(pcs: PodCliqueSet, group: PodCliqueScalingGroup, *rest: Any) -> update_group_replicas.GroupUpdateStep:
@@ -259,8 +259,8 @@ def _replicas_at_once_after_change() -> None:
         return [replica for replica in replicas if replica.old] if stepping[0] in restarted else forced(replicas)
 
     replace(update_group_replicas, "step", step)
-    replace(update_group_replicas, "carried", carried)
-    replace(update_group_replicas, "forced", every)
+    replace(update_group_replicas, "carried_selection", carried)
+    replace(update_group_replicas, "unavailable_replicas", every)
 
 
 # -- replicas of sets --------------------------------------------------------------------------------------------------
@@ -268,17 +268,17 @@ def _replicas_at_once_after_change() -> None:
 
 @mutant("unplaced-replica-last", "operator", "updates replicas without bound pods in the usual order", "UPD-029")
 def _unplaced_replica_last() -> None:
-    replace(update_set_replicas, "placed", lambda cliques, index: True)
+    replace(update_set_replicas, "has_bound_pods", lambda cliques, index: True)
 
 
 @mutant("breached-replica-last", "operator", "updates breached replicas in the usual order", "UPD-030")
 def _breached_replica_last() -> None:
-    replace(update_set_replicas, "breached", lambda cliques, index: False)
+    replace(update_set_replicas, "is_breached", lambda cliques, index: False)
 
 
 @mutant("turn-of-removed-replica", "operator", "waits for a replica of a set that was scaled away", "UPD-032")
 def _turn_of_removed_replica() -> None:
-    original = update_set_replicas.advanced
+    original = update_set_replicas.advanced_progress
 
     def advanced(
         pcs: PodCliqueSet,
@@ -287,11 +287,11 @@ def _turn_of_removed_replica() -> None:
         cliques: update_set_replicas.ObservedSet,
         now: str,
     ) -> SetUpdateProgress:
-        turn = update_progress.turn(pcs)
+        turn = update_progress.current_replica(pcs)
         stuck = turn is not None and turn >= pcs.spec.replicas
         return progress if stuck else original(pcs, progress, generation, cliques, now)
 
-    replace(update_set_replicas, "advanced", advanced)
+    replace(update_set_replicas, "advanced_progress", advanced)
 
 
 @mutant(
@@ -301,12 +301,12 @@ def _turn_of_removed_replica() -> None:
     "UPD-033",
 )
 def _other_replica_first() -> None:
-    replace(update_set_replicas, "interrupted", lambda cliques, index: False)
+    replace(update_set_replicas, "has_unfinished_update", lambda cliques, index: False)
 
 
 @mutant("terminated-is-updated", "operator", "counts a terminated replica as updated", "UPD-034")
 def _terminated_is_updated() -> None:
-    terminate, done, terminated = Termination._replica, update_set_replicas.done, set[tuple[str, int]]()
+    terminate, done, terminated = Termination._terminate_replica, update_set_replicas.is_updated, set[tuple[str, int]]()
 
     async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Any) -> None:
         terminated.add((pcs.metadata.name, index))
@@ -315,14 +315,14 @@ def _terminated_is_updated() -> None:
     def finished(cliques: update_set_replicas.ObservedSet, index: int, generation: str) -> bool:
         return (cliques._pcs.metadata.name, index) in terminated or done(cliques, index, generation)
 
-    replace(Termination, "_replica", replica)
-    replace(update_set_replicas, "done", finished)
+    replace(Termination, "_terminate_replica", replica)
+    replace(update_set_replicas, "is_updated", finished)
 
 
 @mutant("switch-freezes", "operator", "never ends an update that OnDelete has stopped", "UPD-035", "COHR-111")
 def _switch_freezes() -> None:
-    stepped(lambda pcs, before, after, now: before if update_progress.on_delete(pcs) else after)
-    replace(update_clique_pods, "_closed", lambda pcs, progress, now: progress)
+    stepped(lambda pcs, before, after, now: before if update_progress.is_on_delete(pcs) else after)
+    replace(update_clique_pods, "_ended_on_delete", lambda pcs, progress, now: progress)
 
 
 # -- sets that go in their update --------------------------------------------------------------------------------------
@@ -333,7 +333,7 @@ def _update_holds_set() -> None:
     original = Writer.remove_finalizer
 
     async def remove_finalizer(self: Writer, informer: Informer[Any], item: Any, finalizer: str) -> None:
-        if not (isinstance(item, PodCliqueSet) and update_progress.running(item)):
+        if not (isinstance(item, PodCliqueSet) and update_progress.is_running(item)):
             await original(self, informer, item, finalizer)
 
     replace(Writer, "remove_finalizer", remove_finalizer)

@@ -78,7 +78,7 @@ def _adopts_all() -> None:
     def foreign(self: CurrentHashes, stored: str | None) -> Scheme | None:
         return None if not stored or stored == self.written else SCHEMES["legacy-0.34"]
 
-    replace(CurrentHashes, "foreign", foreign)
+    replace(CurrentHashes, "foreign_scheme", foreign)
 
 
 @mutant("upgrade-starts-update", "operator", "recognizes legacy hashes of a set but updates it all the same", "UPG-002")
@@ -87,14 +87,14 @@ def _starts_update() -> None:
 
     async def migrate(self: HashMigration, pcs: PodCliqueSet) -> PodCliqueSet:
         stored = pcs.status.current_generation_hash if pcs.status else None
-        if self.window(pcs).generation.foreign(stored) is not None:
+        if self.window(pcs).generation.foreign_scheme(stored) is not None:
             recognized.add(pcs.metadata.uid)
         return await original(self, pcs)
 
     def progress(pcs: PodCliqueSet, generation: Any, cliques: Any, now: str) -> Any:
         if pcs.metadata.uid in recognized:
             recognized.remove(pcs.metadata.uid)
-            return update_set_replicas.begun(pcs, now)
+            return update_set_replicas.started_progress(pcs, now)
         return original_progress(pcs, generation, cliques, now)
 
     replace(HashMigration, "migrate", migrate)
@@ -103,13 +103,13 @@ def _starts_update() -> None:
 
 def _leaves(kind: str) -> None:
     """Do not migrate the hash labels of objects of this kind."""
-    original = HashMigration._label
+    original = HashMigration._label_writes
 
     def label(self: HashMigration, informer: Any, item: Any, current_hashes: CurrentHashes) -> Iterator[Write]:
         if informer.resource.kind != kind:
             yield from original(self, informer, item, current_hashes)
 
-    replace(HashMigration, "_label", label)
+    replace(HashMigration, "_label_writes", label)
 
 
 @mutant("upgrade-pods-left", "operator", "does not migrate the labels of pods", "UPG-002", "UPG-006")
@@ -126,14 +126,14 @@ def _cliques_left() -> None:
     "upgrade-members-left", "operator", "migrates standalone cliques but no members of groups", "UPG-002", "UPG-006"
 )
 def _members_left() -> None:
-    original = HashMigration._of_clique
+    original = HashMigration._clique_writes
 
     def of_clique(self: HashMigration, window: Window, pcs: PodCliqueSet, clique: PodClique) -> Iterator[Write]:
         controller = clique.metadata.controller
         if controller is not None and controller.uid == pcs.metadata.uid:
             yield from original(self, window, pcs, clique)
 
-    replace(HashMigration, "_of_clique", of_clique)
+    replace(HashMigration, "_clique_writes", of_clique)
 
 
 @mutant("upgrade-groups-left", "operator", "does not migrate the statuses of scaling groups", "UPG-002", "UPG-006")
@@ -148,25 +148,25 @@ def _groups_left() -> None:
     ) -> ScalingGroupStatus:
         result = original(group, pcs, clique, now)
         stored = group.status.current_pod_clique_set_generation_hash if group.status else None
-        if stored and pcs is not None and hashes.known_generation(pcs).foreign(stored):
+        if stored and pcs is not None and hashes.generation_hashes(pcs).foreign_scheme(stored):
             result.current_pod_clique_set_generation_hash = stored
         return result
 
-    replace(HashMigration, "_of_group", of_group)
+    replace(HashMigration, "_group_writes", of_group)
     replace(statuses, "group_status", group_status)
 
 
 @mutant("upgrade-set-left", "operator", "accepts the legacy hash of a set without migrating it", "UPG-002", "UPG-006")
 def _set_left() -> None:
     replace(migration, "set_status", lambda window, status: status)
-    original = revisions.of_set
+    original = revisions.set_revision
 
     def of_set(pcs: PodCliqueSet, policy: Policy = STANDARD) -> revisions.Revision:
         result = original(pcs, policy)
         stored = pcs.status.current_generation_hash if pcs.status else None
         return revisions.Revision(stored, result.accepted) if stored and result.has(stored) else result
 
-    replace(revisions, "of_set", of_set)
+    replace(revisions, "set_revision", of_set)
 
 
 @mutant("upgrade-forgets-the-update", "operator", "migrates the status of a set without its update", "UPG-017")
@@ -181,7 +181,7 @@ def _forgets_the_update() -> None:
 
 @mutant("upgrade-recreates-pods", "operator", "deletes pods with legacy hashes instead of migrating them", "UPG-001")
 def _pods_made_anew() -> None:
-    original = HashMigration._label
+    original = HashMigration._label_writes
 
     def label(self: HashMigration, informer: Any, item: Any, current_hashes: CurrentHashes) -> Iterator[Write]:
         for write in original(self, informer, item, current_hashes):
@@ -190,11 +190,11 @@ def _pods_made_anew() -> None:
             else:
                 yield write
 
-    replace(HashMigration, "_label", label)
+    replace(HashMigration, "_label_writes", label)
 
 
 def _never_updates(*, only_earlier: bool) -> None:
-    original = revisions.of_set
+    original = revisions.set_revision
 
     def of_set(pcs: PodCliqueSet, policy: Policy = STANDARD) -> revisions.Revision:
         stored = pcs.status.current_generation_hash if pcs.status else None
@@ -202,7 +202,7 @@ def _never_updates(*, only_earlier: bool) -> None:
             return original(pcs, policy)
         return revisions.Revision(stored, frozenset({stored}))
 
-    replace(revisions, "of_set", of_set)
+    replace(revisions, "set_revision", of_set)
 
 
 @mutant("upgrade-never-updates", "operator", "ignores a set whose generation hash it does not recognize", "UPG-008")
@@ -222,4 +222,4 @@ def _keeps_earlier() -> None:
     def keep(self: CurrentHashes, earlier: CurrentHashes) -> None:
         self._recognised = {**earlier._recognised, **earlier.foreign_hashes, earlier.written: SCHEMES["legacy-0.34"]}
 
-    replace(CurrentHashes, "keep", keep)
+    replace(CurrentHashes, "keep_recognizing", keep)

@@ -21,14 +21,14 @@ from reference_impl.plan.lines import Line, Placement
 
 @mutant("migration-recreates-pods", "operator", "deletes running pods instead of assigning them", "UPG-013")
 def _migration_recreates_pods() -> None:
-    original = GangMigration._of_replica
+    original = GangMigration._replica_writes
 
     def of_replica(self: GangMigration, pcs: PodCliqueSet, index: int) -> Iterator[control.Write]:
         for write in original(self, pcs, index):
             informer, item = write.args[:2]  # type: ignore[attr-defined]
             yield partial(self._writer.delete, informer, item) if informer.resource.kind == "Pod" else write
 
-    replace(GangMigration, "_of_replica", of_replica)
+    replace(GangMigration, "_replica_writes", of_replica)
 
 
 def _changed(change: Any) -> None:
@@ -59,7 +59,7 @@ def _migration_keeps_the_base_gang() -> None:
 
 @mutant("migration-never-ends", "operator", "does not see that a migration is complete", "UPG-022")
 def _migration_never_ends() -> None:
-    replace(GangMigration, "ended", lambda self, pcs: False)
+    replace(GangMigration, "is_complete", lambda self, pcs: False)
 
 
 @mutant("migration-unannounced", "operator", "assigns pods without a condition", "UPG-015")
@@ -69,7 +69,7 @@ def _migration_unannounced() -> None:
 
     async def assign(self: GangMigration, pcs: PodCliqueSet) -> None:
         for index in range(pcs.spec.replicas):
-            for write in self._of_replica(pcs, index):
+            for write in self._replica_writes(pcs, index):
                 await write()
 
     replace(GangMigration, "begin", begin)
@@ -90,20 +90,20 @@ def _earlier_gangs_stay() -> None:
 
 @mutant("first-replicas-mapped", "operator", "writes a map of the first replica of each set alone", "UPG-021")
 def _first_replicas_mapped() -> None:
-    original = MapWriter._mapped
-    replace(MapWriter, "_mapped", lambda self, pcs: original(self, pcs)[:1])
+    original = MapWriter._mapped_replicas
+    replace(MapWriter, "_mapped_replicas", lambda self, pcs: original(self, pcs)[:1])
 
 
 @mutant("emptied-replicas-forgotten", "operator", "writes no maps of sets that had no replica at first", "UPG-014")
 def _emptied_replicas_forgotten() -> None:
-    original, first = MapWriter._mapped, dict[str, int]()
+    original, first = MapWriter._mapped_replicas, dict[str, int]()
 
     def mapped(self: MapWriter, pcs: PodCliqueSet) -> range:
         return original(self, pcs) if first.setdefault(pcs.metadata.uid, pcs.spec.replicas) else range(0)
 
-    replace(MapWriter, "_mapped", mapped)
+    replace(MapWriter, "_mapped_replicas", mapped)
 
 
 @mutant("emptied-sets-forgotten", "operator", "begins no gangs for cliques that were scaled to nothing", "UPG-020")
 def _emptied_sets_forgotten() -> None:
-    replace(fitting, "first", lambda components, generation, epochs: ())
+    replace(fitting, "first_layout", lambda components, generation, epochs: ())

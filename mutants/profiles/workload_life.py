@@ -15,7 +15,7 @@ from reference_impl.api.models import PodGang, PodGangStatus
 from reference_impl.api.pods import Pod
 from reference_impl.api.workload_api import WorkloadObject
 from reference_impl.control import features, workload_api
-from reference_impl.control.cache import GANG, key_text
+from reference_impl.control.cache import BY_GANG, object_key
 from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.workload_api import GangPlans, WorkloadBackend
 from reference_impl.plan import labels
@@ -34,7 +34,7 @@ LOST = "test_standing:test_all_children_are_required_until_a_placed_gang_loses_p
 @wrong("wl-refused-gang-released", "removes the gates of pods whose gang cannot be mapped", REFUSED)
 def _refused_gang_released() -> None:
     replace(planned.Planned, "in_place", property(lambda self: bool(self.refusal) or self.difference.in_place))
-    replace(GangPlans, "startable", _startable)
+    replace(GangPlans, "startable_pods", _startable)
 
 
 def _startable(self: GangPlans, pods: Iterable[Pod]) -> list[Pod]:
@@ -43,9 +43,9 @@ def _startable(self: GangPlans, pods: Iterable[Pod]) -> list[Pod]:
 
 def _mark(marked: Callable[[GangPlans, Manifest], Manifest]) -> None:
     """Assign pods to groups by `marked`, and never treat that assignment as stale."""
-    replace(GangPlans, "marked", marked)
-    replace(standing, "stale", lambda pods, group: [])
-    replace(GangPlans, "startable", _startable)
+    replace(GangPlans, "with_pod_group", marked)
+    replace(standing, "stale_pods", lambda pods, group: [])
+    replace(GangPlans, "startable_pods", _startable)
 
 
 @wrong("wl-refusal-silent", "says nothing of a gang that cannot be mapped", REFUSED)
@@ -67,7 +67,7 @@ def _refusal_without_event() -> None:
     f"{OPERATOR}:test_a_preferred_topology_is_ignored_with_one_event",
 )
 def _preferred_silent() -> None:
-    replace(workload_api, "prefers", lambda gang: False)
+    replace(workload_api, "has_preferred_topology", lambda gang: False)
 
 
 @wrong(
@@ -91,13 +91,13 @@ def _pods_deleted_with_groups() -> None:
     original = WorkloadBackend._on_object
 
     async def end(self: WorkloadBackend, gang: str) -> None:
-        for pod in self._cache.pods.indexed(GANG, gang):
+        for pod in self._cache.pods.indexed(BY_GANG, gang):
             await self._writer.delete(self._cache.pods, pod)
 
     def on_object(self: WorkloadBackend, kind: str, old: WorkloadObject | None, item: WorkloadObject) -> None:
         original(self, kind, old, item)
         if kind == "DELETED" and (owner := item.metadata.controller) is not None:
-            deletions.append(asyncio.ensure_future(end(self, key_text(item.metadata.namespace, owner.name))))
+            deletions.append(asyncio.ensure_future(end(self, object_key(item.metadata.namespace, owner.name))))
 
     deletions: list[asyncio.Future[None]] = []
     replace(WorkloadBackend, "_on_object", on_object)
@@ -109,12 +109,12 @@ def _pods_deleted_with_groups() -> None:
     f"{OPERATOR}:test_the_minimum_waits_alone_and_the_other_pods_follow",
 )
 def _extras_in_no_group() -> None:
-    original = GangPlans.marked
+    original = GangPlans.with_pod_group
 
     def marked(self: GangPlans, pod: Manifest) -> Manifest:
         meta = pod["metadata"]
         gang = self._cache.gangs.get(meta["namespace"], meta["labels"][labels.PODGANG])
-        plan, index = self.of(gang), int(meta["labels"][labels.POD_INDEX])
+        plan, index = self.plan_of(gang), int(meta["labels"][labels.POD_INDEX])
         above = plan is not None and index >= plan.minimums.get(meta["labels"][labels.PODCLIQUE], 1)
         return pod if above else original(self, pod)
 
@@ -136,11 +136,11 @@ def _pods_without_group() -> None:
     f"{OPERATOR}:test_the_minimum_waits_alone_and_the_other_pods_follow",
 )
 def _all_pods_in_one_group() -> None:
-    original = GangPlans.marked
+    original = GangPlans.with_pod_group
 
     def marked(self: GangPlans, pod: Manifest) -> Manifest:
         body, meta = original(self, pod), pod["metadata"]
-        plan = self.of(self._cache.gangs.get(meta["namespace"], meta["labels"][labels.PODGANG]))
+        plan = self.plan_of(self._cache.gangs.get(meta["namespace"], meta["labels"][labels.PODGANG]))
         if plan is None or not plan.groups:
             return body
         return {
@@ -167,7 +167,7 @@ wrong("wl-lost-pods-wait", "lets a lost pod wait until all groups of its gang ha
     "test_standing:test_pods_above_the_minimum_come_when_the_gang_is_placed#3",
 )
 def _extras_never() -> None:
-    replace(standing, "most_pods", lambda now, least, pods, mode: least)
+    replace(standing, "max_pods", lambda now, least, pods, mode: least)
 
 
 @wrong("wl-children-optional-from-the-start", "requires one child of a gang that waits", LOST)
@@ -259,7 +259,7 @@ def _surplus_kept() -> None:
 @wrong(
     "wl-plain-pods-instead",
     "starts without the API, and places pods one by one",
-    "test_features:test_without_the_api_the_operator_does_not_start",
+    "test_features:test_the_operator_does_not_start_without_the_api",
 )
 def _plain_pods_instead() -> None:
     async def with_form(client: Any, served: features.Features) -> features.Features:
@@ -269,7 +269,7 @@ def _plain_pods_instead() -> None:
         return []
 
     replace(features, "with_form", with_form)
-    replace(features, "_missing", missing)
+    replace(features, "_missing_resources", missing)
 
 
 @mutant("wl-refused-gang-placed", "operator", "says of a gang that cannot be mapped that it is placed", "WAPI-095")
@@ -292,7 +292,7 @@ def _refused_gang_placed() -> None:
     blocks=("WAPI-087",),
 )
 def _returning_gangs_never_start() -> None:
-    original, first = GangPlans.startable, dict[tuple[str, str], str]()
+    original, first = GangPlans.startable_pods, dict[tuple[str, str], str]()
 
     def startable(self: GangPlans, pods: Iterable[Pod]) -> list[Pod]:
         allowed = []
@@ -302,4 +302,4 @@ def _returning_gangs_never_start() -> None:
                 allowed.append(pod)
         return allowed
 
-    replace(GangPlans, "startable", startable)
+    replace(GangPlans, "startable_pods", startable)

@@ -82,7 +82,7 @@ def _preferred_enforced() -> None:
         pack = constraint.pack_constraint if constraint is not None else None
         return (pack.required or pack.preferred or None) if pack is not None else None
 
-    replace(tree, "required", required)
+    replace(tree, "required_key", required)
 
 
 @wrong("wl-priority-of-leaves-only", "writes the priority class to PodGroups, not to composites", RUNTIME)
@@ -118,7 +118,7 @@ def _surplus_cut() -> None:
         object.__setattr__(node, "leaves", node.leaves[: tree.MAX_ENTRIES])
         object.__setattr__(node, "children", node.children[: tree.MAX_ENTRIES])
 
-    replace(tree, "_within_limits", within_limits)
+    replace(tree, "_check_limits", within_limits)
 
 
 @wrong("wl-objects-unowned", "creates objects without an owner", OWNED)

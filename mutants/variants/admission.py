@@ -61,13 +61,13 @@ def _warnings_in_other_words() -> None:
     "ADM-036",
 )
 def _null_container_completed() -> None:
-    template, violations = defaults._template, names.violations
+    template, violations = defaults._default_template, names.violations
 
     def completed(given: dict[str, Any]) -> Iterator[defaults.Operation]:
         yield from template(given)
         for i, clique in defaults._mappings(given.get("cliques")):
             pod = defaults._mapping(defaults._mapping(clique.get("spec")).get("podSpec"))
-            for j, container in enumerate(defaults._listed(pod.get("containers"))):
+            for j, container in enumerate(defaults._as_list(pod.get("containers"))):
                 if container is None:
                     path = f"{defaults.ROOT}/cliques/{i}/spec/podSpec/containers/{j}"
                     yield {"op": "replace", "path": path, "value": {"name": "", "resources": {}}}
@@ -76,7 +76,7 @@ def _null_container_completed() -> None:
         for error in violations(pcs):
             yield invalid(paths.TEMPLATE, None, error.detail) if error.path == paths.CLIQUES else error
 
-    replace(defaults, "_template", completed)
+    replace(defaults, "_default_template", completed)
     replace(names, "violations", called_invalid)
 
 
@@ -197,10 +197,10 @@ def _narrow_parents_reported_at_the_parts() -> None:
     def inversions(
         field_errors: Iterable[FieldError], parent: topology.ConstraintLocation, pcs: Any, levels: Any
     ) -> list[FieldError]:
-        below = [place.path for place in topology.places(pcs) if parent in place.above]
+        below = [place.path for place in topology.constraint_locations(pcs) if parent in place.enclosing]
         return [dataclasses.replace(e, path=e.path.replace(parent.path, below[0])) for e in field_errors]
 
-    alter(topology, "_inversions", inversions)
+    alter(topology, "_inversion_errors", inversions)
 
 
 @variant(
@@ -222,7 +222,9 @@ def _required_within_preferred() -> None:
     ) -> list[FieldError]:
         around = topology.preferred_domain(parent.constraint)
         required_domains = [
-            topology.required_domain(place.constraint) for place in topology.places(pcs) if parent in place.above
+            topology.required_domain(place.constraint)
+            for place in topology.constraint_locations(pcs)
+            if parent in place.enclosing
         ]
         broader = [
             domain for domain in required_domains if around and domain and levels.index(around) > levels.index(domain)
@@ -230,7 +232,7 @@ def _required_within_preferred() -> None:
         path = f"{parent.path}.pack.preferred"
         return [*field_errors, *(invalid(path, around, f"{domain} is broader") for domain in broader)]
 
-    alter(topology, "_inversions", inversions)
+    alter(topology, "_inversion_errors", inversions)
 
 
 # -- accepted and defaulted fields -------------------------------------------------------------------------------------
@@ -249,7 +251,7 @@ def _durations_as_written() -> None:
     def termination_delay(operations: Iterable[defaults.Operation], given: Any) -> list[defaults.Operation]:
         return list(operations) if given is None else []
 
-    alter(defaults, "_termination_delay", termination_delay)
+    alter(defaults, "_default_termination_delay", termination_delay)
 
 
 @variant(
@@ -264,7 +266,7 @@ def _no_replicas_refused() -> None:
     def clique(operations: Iterable[defaults.Operation], root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
         return [operation for operation in operations if operation["path"] != f"{root}/replicas"]
 
-    alter(defaults, "_clique", clique)
+    alter(defaults, "_default_clique", clique)
 
 
 @variant(
@@ -280,7 +282,7 @@ def _pod_defaults_left_to_pods() -> None:
     def clique(operations: Iterable[defaults.Operation], root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
         return [operation for operation in operations if not operation["path"].startswith(f"{root}/podSpec/")]
 
-    alter(defaults, "_clique", clique)
+    alter(defaults, "_default_clique", clique)
 
 
 @variant(
@@ -358,9 +360,9 @@ def _constraints(pcs: PodCliqueSet) -> list[Any]:
 )
 def _bindings_may_differ() -> None:
     def wrong_names(field_errors: list[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
-        return [error for error in field_errors if error.detail != topology.MIXED]
+        return [error for error in field_errors if error.detail != topology.NAMES_DIFFER]
 
-    alter(topology, "wrong_names", wrong_names)
+    alter(topology, "name_violations", wrong_names)
 
 
 @variant(
@@ -389,7 +391,7 @@ def _mnnvl_with_gpus_only() -> None:
     def on_create(field_errors: Iterable[FieldError], pcs: Any, enabled: bool) -> list[FieldError]:
         return [*field_errors, *_groups_without_gpus(pcs)]
 
-    alter(mnnvl, "on_create", on_create)
+    alter(mnnvl, "create_violations", on_create)
 
 
 def _groups_without_gpus(pcs: Any) -> Iterator[FieldError]:
@@ -409,7 +411,7 @@ def _queues_reported_at_labels() -> None:
     def queues(field_errors: Iterable[FieldError], pcs: Any) -> list[FieldError]:
         return [dataclasses.replace(error, path="metadata.labels") for error in field_errors]
 
-    alter(schedulers, "_queues", queues)
+    alter(schedulers, "_queue_errors", queues)
 
 
 @variant(
@@ -437,7 +439,7 @@ def _protection_ends_later() -> None:
 
     def judge(request: Any, pcs: Any, allowed: Any) -> AdmissionResult:
         metadata = {} if pcs is None else pcs["metadata"]
-        if (metadata.get("annotations") or {}).get(authorizer.UNPROTECTED) == "true":
+        if (metadata.get("annotations") or {}).get(authorizer.DISABLE_PROTECTION_ANNOTATION) == "true":
             now = time.monotonic()
             if now < first_requests.setdefault(metadata["uid"], now) + 2:
                 pcs = {**pcs, "metadata": {**metadata, "annotations": {}}}
@@ -452,4 +454,4 @@ def _template_gates_rejected() -> None:
         gated = [clique.name for clique in pcs.spec.template.cliques if clique.spec.pod_spec.get("schedulingGates")]
         return [*errors, *(invalid(f"{paths.TEMPLATE}.cliques", name, "must not have gates") for name in gated)]
 
-    alter(cliques, "new_fields", new_fields)
+    alter(cliques, "reserved_field_violations", new_fields)

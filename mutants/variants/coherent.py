@@ -28,7 +28,7 @@ from reference_impl.plan.coherent.steps import SubStep, SubStepKind
 from reference_impl.plan.components import Component, Key, Kind
 from reference_impl.plan.layout import Layout
 from reference_impl.plan.lines import Placement
-from reference_impl.plan.maps import Stored
+from reference_impl.plan.maps import StoredMap
 from reference_impl.plan.observed import Observed
 
 
@@ -45,7 +45,7 @@ from reference_impl.plan.observed import Observed
 def _entries_reversed() -> None:
     original = maps.manifest
 
-    def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
+    def manifest(pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
         body = original(pcs, index, stored)
         return {**body, "spec": {**body["spec"], "entries": body["spec"]["entries"][::-1]}}
 
@@ -96,7 +96,7 @@ def _gates_one_by_one() -> None:
 def _further_map_labels() -> None:
     original = maps.manifest
 
-    def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
+    def manifest(pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
         body = original(pcs, index, stored)
         body["metadata"]["labels"]["example.com/team"] = "blue"
         body["metadata"]["annotations"]["example.com/note"] = "kept"
@@ -109,7 +109,7 @@ def _further_map_labels() -> None:
 def _maps_written_twice() -> None:
     original = MapWriter._write
 
-    async def write(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored | None, layout: Layout) -> None:
+    async def write(self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap | None, layout: Layout) -> None:
         await original(self, pcs, index, stored, layout)
         desired = versions.with_layout(stored, layout, self._layouts.templates(pcs))
         name = maps.manifest(pcs, index, desired)["metadata"]["name"]
@@ -129,10 +129,10 @@ def _maps_written_twice() -> None:
 )
 def _anchors_without_gates() -> None:
     def ungated(manifests: list[Manifest], self: CliqueReconciler, place: CliqueContext, _: Any) -> list[Manifest]:
-        in_update = update.running(place.pcs) and not place.clique.metadata.label(labels.SCALING_GROUP)
+        in_update = update.is_running(place.pcs) and not place.clique.metadata.label(labels.SCALING_GROUP)
         return (
             manifests
-            if not update.coherent(place.pcs) or in_update
+            if not update.is_coherent(place.pcs) or in_update
             else [open_(manifest, place) for manifest in manifests]
         )
 
@@ -152,17 +152,17 @@ def _waits_for_all_anchors() -> None:
             return []
         return [name for name, other in self.gangs.items() if other.entry.anchor]
 
-    replace(Placement, "awaited", awaited)
+    replace(Placement, "awaited_gangs", awaited)
 
 
 @variant("budget-of-other-strategies-open", "operator", "defaults maxUnavailable of coherent sets only", "COHR-007")
 def _budget_of_other_strategies_open() -> None:
-    original = defaults._rolling_updates
+    original = defaults._default_rolling_updates
 
     def rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Any:
         return original(template, strategy, created=False)
 
-    replace(defaults, "_rolling_updates", rolling_updates)
+    replace(defaults, "_default_rolling_updates", rolling_updates)
 
 
 @variant(
@@ -193,11 +193,11 @@ def _low_budget_refused_whatever_the_strategy() -> None:
     "COHR-089",
 )
 def _terminated_into_new_epochs() -> None:
-    original = MapWriter.before_termination
+    original = MapWriter.prepare_termination
 
     async def before_termination(self: MapWriter, pcs: PodCliqueSet, index: int) -> None:
         stored = self._layouts.stored(pcs, index)
-        if stored is not None and update.coherent(pcs) and not update.running(pcs):
+        if stored is not None and update.is_coherent(pcs) and not update.is_running(pcs):
             keys = [entry.key for entry in stored.layout]
             other = dict(zip(keys, self._epochs(pcs, index)(len(keys)), strict=True))
             renamed_entries = tuple(
@@ -209,7 +209,7 @@ def _terminated_into_new_epochs() -> None:
             await self._write(pcs, index, stored, renamed_entries)
         await original(self, pcs, index)
 
-    replace(MapWriter, "before_termination", before_termination)
+    replace(MapWriter, "prepare_termination", before_termination)
 
 
 @variant(
@@ -237,8 +237,8 @@ def _further_replicas_one_by_one() -> None:
 )
 def _sub_steps_follow_scheduling() -> None:
     def scheduled(ready: frozenset[str], layouts: Layouts, pcs: PodCliqueSet, index: int) -> frozenset[str]:
-        placement = layouts.at(pcs, index)
-        names = {gang.metadata.name for gang in layouts.gangs(pcs, index) if gangs.ever_scheduled(gang)}
+        placement = layouts.placement_at(pcs, index)
+        names = {gang.metadata.name for gang in layouts.gangs(pcs, index) if gangs.has_been_scheduled(gang)}
         waiting = (
             {gang.entry.key for name, gang in placement.gangs.items() if name not in names} if placement else set()
         )
@@ -253,7 +253,7 @@ def _sub_steps_follow_scheduling() -> None:
             return step
         return dataclasses.replace(step, in_flight=(update_entries[-1].key,))
 
-    alter(Layouts, "_been_ready", scheduled)
+    alter(Layouts, "_entries_once_ready", scheduled)
     alter(planner, "next_step", with_newest_in_flight)
 
 
@@ -269,7 +269,7 @@ def _set_scaled_during_updates() -> None:
         return AdmissionResult() if (request.get("resource") or {}).get("resource") == "podcliquesets" else verdict
 
     alter(scaling, "judge", accepted)
-    alter(rules, "changes", lambda violations, pcs, old: [])
+    alter(rules, "change_violations", lambda violations, pcs, old: [])
 
 
 @variant(
@@ -301,7 +301,7 @@ def _other_replicas_scaled_during_updates() -> None:
 def _high_budget_refused() -> None:
     def refused(violations: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
         errors = list(violations)
-        for i, clique in enumerate(pcs.spec.template.cliques if update.coherent(pcs) else ()):
+        for i, clique in enumerate(pcs.spec.template.cliques if update.is_coherent(pcs) else ()):
             given = clique.rolling_update.max_unavailable if clique.rolling_update else None
             if given is not None and given > clique.spec.replicas:
                 path = f"spec.template.cliques[{i}].rollingUpdate.maxUnavailable"
@@ -326,7 +326,7 @@ def _low_budget_without_its_path() -> None:
             for violation in violations
         ]
 
-    alter(rules, "_budget", unnamed)
+    alter(rules, "_budget_errors", unnamed)
 
 
 @variant(
@@ -337,10 +337,10 @@ def _low_budget_without_its_path() -> None:
     exempt=("COHR-108",),
 )
 def _added_pods_join_the_newest_anchor() -> None:
-    def newest(home: str, self: fitting._Fitting, key: Key) -> str:
+    def newest(home: str, self: fitting._LayoutFitter, key: Key) -> str:
         return [entry for entry in self.entries.values() if entry.anchor][-1].key
 
-    alter(fitting._Fitting, "_home", newest)
+    alter(fitting._LayoutFitter, "_default_anchor", newest)
 
 
 @variant(
@@ -350,9 +350,9 @@ def _added_pods_join_the_newest_anchor() -> None:
     *("COHR-050", "COHR-060", "COHR-062", "COHR-063", "COHR-064", "COHR-071", "COHR-107", "INV-016"),
 )
 def _last_replica_of_a_coherent_set_first() -> None:
-    original = update.advanced
+    original = update.advanced_progress
 
     def advanced(progress: SetUpdateProgress, waiting: Sequence[int], *rest: Any) -> SetUpdateProgress:
         return original(progress, waiting[-1:], *rest)
 
-    replace(update, "advanced", advanced)
+    replace(update, "advanced_progress", advanced)

@@ -40,7 +40,7 @@ from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.epochs import EpochSource
 from reference_impl.plan.gangs import PlannedGang
 from reference_impl.plan.layout import Entry, EntryGang, Layout, Role
-from reference_impl.plan.maps import Stored
+from reference_impl.plan.maps import StoredMap
 
 WRITES_ANNOTATION = "example.com/looks"
 
@@ -71,14 +71,14 @@ def _maps_written_often() -> None:
 def _cliques_by_their_own_names() -> None:
     manifest, read = maps.manifest, maps.read
 
-    def with_own_names(pcs: PodCliqueSet, index: int, content: Stored) -> dict[str, Any]:
+    def with_own_names(pcs: PodCliqueSet, index: int, content: StoredMap) -> dict[str, Any]:
         body = manifest(pcs, index, content)
         for entry in body["spec"]["entries"]:
             if cliques := entry.get("podCliques"):
                 entry["podCliques"] = {names.clique(pcs.metadata.name, index, key): n for key, n in cliques.items()}
         return body
 
-    def with_template_names(stored: PodGangMap) -> Stored:
+    def with_template_names(stored: PodGangMap) -> StoredMap:
         prefix = f"{stored.metadata.name}-"
         entries = [
             msgspec.structs.replace(
@@ -149,7 +149,7 @@ def _maps_made_anew() -> None:
     profiles=("gang-maps",),
 )
 def _empty_members_listed() -> None:
-    original = maps._stored
+    original = maps._map_entry
 
     def stored(entry: Entry) -> MapEntry:
         result = original(entry)
@@ -157,7 +157,7 @@ def _empty_members_listed() -> None:
             return msgspec.structs.replace(result, pcsg_replica_indices={"g": []})
         return result
 
-    replace(maps, "_stored", stored)
+    replace(maps, "_map_entry", stored)
 
 
 @variant(
@@ -168,14 +168,14 @@ def _empty_members_listed() -> None:
     profiles=("gang-maps",),
 )
 def _gang_labels_move_first() -> None:
-    original = gangs._planned
+    original = gangs._planned_gang
 
     def planned(pcs: PodCliqueSet, *rest: Any, **named: Any) -> PlannedGang:
         result = original(pcs, *rest, **named)
         generation = update_progress.generation(pcs)
         return dataclasses.replace(result, labels={**result.labels, labels.GENERATION_HASH: generation})
 
-    replace(gangs, "_planned", planned)
+    replace(gangs, "_planned_gang", planned)
 
 
 @variant(
@@ -202,7 +202,7 @@ def _label_restored_late() -> None:
 def _migrated_one_by_one() -> None:
     async def assign(self: GangMigration, pcs: PodCliqueSet) -> None:
         for index in reversed(range(pcs.spec.replicas)):
-            for write in list(self._of_replica(pcs, index))[::-1]:
+            for write in list(self._replica_writes(pcs, index))[::-1]:
                 await write()
 
     replace(GangMigration, "assign", assign)
@@ -219,8 +219,8 @@ def _earlier_gangs_go_first() -> None:
 
     async def assign(self: GangMigration, pcs: PodCliqueSet) -> None:
         await original(self, pcs)
-        for gang in self._gangs(pcs) if gang_migration.running(pcs) else ():
-            if self._layouts.line.stored and not gang.metadata.label(labels.EPOCH):
+        for gang in self._gangs(pcs) if gang_migration.is_running(pcs) else ():
+            if self._layouts.line.stores_layouts and not gang.metadata.label(labels.EPOCH):
                 await self._writer.delete(self._cache.gangs, gang)
 
     replace(GangMigration, "assign", assign)
@@ -239,7 +239,7 @@ def _no_place_for_scale_out() -> None:
     def without_place(entries: Layout, *_: Any) -> Layout:
         return tuple(entry for entry in entries if not entry.empty)
 
-    alter(fitting, "tidy", without_place)
+    alter(fitting, "tidy_layout", without_place)
 
 
 @variant(
@@ -251,7 +251,7 @@ def _no_place_for_scale_out() -> None:
 )
 def _declared_replicas_return_to_the_tail() -> None:
     def whole(
-        layout: Layout, self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str
+        layout: Layout, self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str
     ) -> Layout:
         returning_indices = {
             config.name: tuple(range(config.min_available, config.replicas)) for config in children.group_configs(pcs)
@@ -268,7 +268,7 @@ def _declared_replicas_return_to_the_tail() -> None:
             (g, i) for _, g, i in scaled_out if i in returning_indices.get(g, ()) and i not in running.get(g, {})
         ]
         anchor = next((entry for entry in layout if entry.anchor), None)
-        if update.coherent(pcs) or not moved_replicas or anchor is None:
+        if update.is_coherent(pcs) or not moved_replicas or anchor is None:
             return layout
         (key,) = self._epochs(pcs, index)(1)
         tail = Entry(key, generation, Role.TAIL, depends_on=(anchor.key,))
@@ -277,7 +277,7 @@ def _declared_replicas_return_to_the_tail() -> None:
         rest = [_without_replicas(entry, moved_replicas) if entry.role is Role.SCALE_OUT else entry for entry in layout]
         return (*rest, tail)
 
-    alter(MapWriter, "whole", whole)
+    alter(MapWriter, "complete_layout", whole)
 
 
 def _without_replicas(entry: Entry, moved: list[tuple[str, int]]) -> Entry:
@@ -326,7 +326,7 @@ def _gangs_labelled_as_created() -> None:
     exempt=("CORE-045", "LIFE-013", "LIFE-014", "LIFE-015"),
 )
 def _gangs_controlled_by_their_maps() -> None:
-    original, original_controller = SetReconciler._difference, vars(ObjectMeta)["controller"].fget
+    original, original_controller = SetReconciler._child_writes, vars(ObjectMeta)["controller"].fget
 
     def difference(self: SetReconciler, pcs: PodCliqueSet, index: int, child: Any, *rest: Any) -> Iterator[Any]:
         writes: Iterator[Any] = original(self, pcs, index, child, *rest)
@@ -348,5 +348,5 @@ def _gangs_controlled_by_their_maps() -> None:
             return current
         return next((owner for owner in self.owner_references or () if owner.kind == "PodCliqueSet"), current)
 
-    replace(SetReconciler, "_difference", difference)
+    replace(SetReconciler, "_child_writes", difference)
     replace(ObjectMeta, "controller", property(controller))

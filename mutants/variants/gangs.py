@@ -9,7 +9,7 @@ import msgspec
 from mutants.profiles import core_objects, gang, scaling_to_zero
 from mutants.registry import variant
 from mutants.replacement import alter
-from reference_impl.api.models import PodCliqueSet, PodGang, PodGroup, wire
+from reference_impl.api.models import PodCliqueSet, PodGang, PodGroup, to_json
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.plan import gangs, labels
 from reference_impl.plan.coherent import update
@@ -31,7 +31,7 @@ def _references_reversed() -> None:
     def reversed_(groups: list[PodGroup], *_: Any) -> list[PodGroup]:
         return [msgspec.structs.replace(group, pod_references=group.pod_references[::-1]) for group in groups]
 
-    alter(gangs, "filled", reversed_)
+    alter(gangs, "groups_with_references", reversed_)
 
 
 @variant(
@@ -62,11 +62,11 @@ def _minimums_released() -> None:
         }
         required = {(uid, name) for name in standalone if planned.minimums[name]}
         released_groups.difference_update([pair for pair in released_groups if pair[0] == uid and pair not in required])
-        if all(self._cache.scheduled_pods(namespace, name) >= least for name, least in planned.minimums.items()):
+        if all(self._cache.count_scheduled_pods(namespace, name) >= least for name, least in planned.minimums.items()):
             released_groups.update(required)
-        if update.coherent(pcs):
+        if update.is_coherent(pcs):
             return body
-        stored, spec = wire(current.spec.podgroups), dict(body.get("spec", {}))
+        stored, spec = to_json(current.spec.podgroups), dict(body.get("spec", {}))
         groups = [
             {**group, "minReplicas": 0} if (uid, group["name"]) in released_groups else group
             for group in spec.pop("podgroups", stored)

@@ -28,4 +28,4 @@ def _resize_policy_without_order() -> None:
             "resizePolicy": sorted(policies, key=lambda resize_policy: str(resize_policy.get("resourceName"))),
         }
 
-    alter(canonical, "_container", container)
+    alter(canonical, "_canonical_container", container)

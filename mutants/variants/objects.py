@@ -41,7 +41,7 @@ def _service_with_port() -> None:
     "RES-008",
 )
 def _service_by_set_and_replica() -> None:
-    original = children.right_service
+    original = children.is_service_correct
 
     def service(manifest: Manifest, *_: Any) -> Manifest:
         spec = manifest["spec"]
@@ -54,7 +54,7 @@ def _service_by_set_and_replica() -> None:
         return original(pcs, index, msgspec.structs.replace(current, spec=spec))
 
     alter(children, "service", service)
-    replace(children, "right_service", right_service)
+    replace(children, "is_service_correct", right_service)
 
 
 @variant(
@@ -135,7 +135,7 @@ def _pods_owned() -> None:
     "LIFE-002",
 )
 def _service_of_the_whole_set() -> None:
-    original = SetReconciler._difference
+    original = SetReconciler._child_writes
 
     def difference(self: SetReconciler, pcs: PodCliqueSet, index: int, child: Any, *rest: Any) -> Iterator[Any]:
         yield from original(self, pcs, index, child, *rest)
@@ -149,7 +149,7 @@ def _service_of_the_whole_set() -> None:
         manifest = {**service, "metadata": metadata, "spec": {**service["spec"], "selector": selector}}
         yield partial(self._writer.create, self._cache.services, manifest)
 
-    replace(SetReconciler, "_difference", difference)
+    replace(SetReconciler, "_child_writes", difference)
 
 
 @variant(

@@ -60,4 +60,4 @@ def _begins_late() -> None:
         return wait if wait > 0 else await original(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
-    replace(pods, "repeatable", lambda message, clique: message)
+    replace(pods, "without_attempt_details", lambda message, clique: message)

@@ -46,7 +46,7 @@ def _unknown_is_running() -> None:
     def worth(result: tuple[float, ...], pod: Pod, target: str) -> tuple[float, ...]:
         return (result[0], 2, *result[2:]) if pod.status.phase == "Unknown" else result
 
-    alter(pods, "worth", worth)
+    alter(pods, "deletion_rank", worth)
 
 
 @variant("variables-reversed", "operator", "writes its own variables in the reverse order", "CORE-008", "CORE-009")
@@ -90,7 +90,7 @@ def _wait_first() -> None:
         *other_containers, wait = spec.get("initContainers") or [None]
         return {**spec, "initContainers": [wait, *other_containers]} if waits else spec
 
-    alter(startup, "with_wait", with_wait)
+    alter(startup, "with_init_container", with_wait)
 
 
 @variant(
@@ -100,7 +100,7 @@ def _empty_values_omitted() -> None:
     def clique(manifest: Manifest, *_: Any, **__: Any) -> Manifest:
         return {**manifest, "spec": {**manifest["spec"], "podSpec": _typed(manifest["spec"]["podSpec"])}}
 
-    alter(children, "_clique", clique)
+    alter(children, "_clique_manifest", clique)
 
 
 @variant(
@@ -122,7 +122,7 @@ def _cliques_with_preparation() -> None:
         prepared = {**spec, "initContainers": [*containers, init_container], "volumes": [*volumes, volume]}
         return {**manifest, "spec": {**manifest["spec"], "podSpec": prepared}}
 
-    alter(children, "_clique", clique)
+    alter(children, "_clique_manifest", clique)
 
 
 def _typed(value: Any) -> Any:

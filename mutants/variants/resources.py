@@ -58,7 +58,7 @@ def _members_in_any_order() -> None:
         remaining = {key: value for key, value in spec.items() if key != "cliqueNames"}
         return {"spec": remaining} if remaining else {}
 
-    alter(template_drift, "group", group)
+    alter(template_drift, "group_patch", group)
 
 
 @variant(

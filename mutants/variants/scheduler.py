@@ -101,7 +101,7 @@ def _gangs_without_phase() -> None:
 def _condition_of_its_own() -> None:
     def reserved(status: PodGangStatus, item: Any, gang: Any, pods: Any, reason: Any, now: str, **options: Any) -> Any:
         condition = Condition("example.com/QuotaReserved", "True", "Reserved", "Quota is reserved", now)
-        return msgspec.structs.replace(status, conditions=conditions.put(status.conditions, condition))
+        return msgspec.structs.replace(status, conditions=conditions.with_condition(status.conditions, condition))
 
     alter(gang_status, "status", reserved)
 

@@ -27,7 +27,7 @@ def _parents_not_listed() -> None:
     def without(clique: Manifest, *_: Any) -> Manifest:
         return {**clique, "spec": {key: value for key, value in clique["spec"].items() if key != "startsAfter"}}
 
-    alter(children, "_clique", without)
+    alter(children, "_clique_manifest", without)
 
 
 @variant(
@@ -43,7 +43,7 @@ def _replacements_start_at_once() -> None:
         status = place.clique.status
         return {} if status is not None and status.ready_replicas else result
 
-    alter(CliqueContext, "waits", waits)
+    alter(CliqueContext, "awaited_cliques", waits)
 
 
 @variant(

@@ -105,7 +105,7 @@ def _refusals_worded_otherwise() -> None:
         return find_errors(self, pcs)
 
     original, find_errors, members = Writer.warn, Cache.errors_of_parts, dict[Any, list[PodClique]]()
-    alter(part_errors, "of_set", of_set)
+    alter(part_errors, "part_errors", of_set)
     replace(Cache, "errors_of_parts", errors_of_parts)
     replace(Writer, "warn", warn)
 
@@ -117,7 +117,7 @@ def _scaled_to_zero_in_silence() -> None:
     original = Writer.warn
 
     async def warn(self: Writer, resource: Any, item: Any, reason: str, note: str) -> None:
-        if reason != statuses.ALL_LOST or item.spec.replicas:
+        if reason != statuses.ALL_REPLICAS_LOST or item.spec.replicas:
             await original(self, resource, item, reason, note)
 
     replace(Writer, "warn", warn)
@@ -125,7 +125,7 @@ def _scaled_to_zero_in_silence() -> None:
 
 @variant("completed-kept", "operator", "keeps the list of replaced pods of a clique after its update", "UPD-010")
 def _completed_kept() -> None:
-    original = update_clique_pods._advanced
+    original = update_clique_pods._next_step
 
     def advanced(
         clique: PodClique, progress: CliqueUpdateProgress, members: Any, current: Any, now: str
@@ -137,7 +137,7 @@ def _completed_kept() -> None:
         extended_progress = msgspec.structs.replace(step.progress, ready_pods_selected_to_update=extended)
         return dataclasses.replace(step, progress=extended_progress)
 
-    replace(update_clique_pods, "_advanced", advanced)
+    replace(update_clique_pods, "_next_step", advanced)
 
 
 @variant(

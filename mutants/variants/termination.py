@@ -11,7 +11,7 @@ from mutants.profiles import termination as wrong
 from mutants.registry import variant
 from mutants.replacement import alter, replace
 from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupStatus
-from reference_impl.control.cache import OWNER
+from reference_impl.control.cache import BY_OWNER
 from reference_impl.control.termination import Termination
 from reference_impl.plan import conditions, statuses, termination
 from reference_impl.plan.children import CliqueOf
@@ -34,7 +34,7 @@ def _termination_reported_as_false() -> None:
             return status
         changed_at = now if old.status == "True" else old.last_transition_time
         condition = msgspec.structs.replace(old, status="False", reason="Recovered", last_transition_time=changed_at)
-        return msgspec.structs.replace(status, conditions=conditions.put(status.conditions, condition))
+        return msgspec.structs.replace(status, conditions=conditions.with_condition(status.conditions, condition))
 
     alter(statuses, "group_status", group_status)
 
@@ -80,8 +80,8 @@ def _breached_groups_terminated_by_replicas() -> None:
     def group_acts(sound: int, group: PodCliqueScalingGroup, _: CliqueOf) -> int:
         return max(sound, group.spec.min_available)
 
-    alter(termination, "sound_replicas", group_acts)
-    replace(termination, "cause_of_group", lambda _: None)
+    alter(termination, "count_sound_replicas", group_acts)
+    replace(termination, "group_breached_since", lambda _: None)
 
 
 @variant(
@@ -132,7 +132,7 @@ def _running_pods_are_not_lost() -> None:
         enough = clique.status is not None and clique.status.scheduled_replicas >= clique.spec.minimum
         return None if enough else breached_at
 
-    alter(termination, "cause_of_clique", cause)
+    alter(termination, "clique_breached_since", cause)
 
 
 @variant(
@@ -152,7 +152,7 @@ def _any_breach_terminates_the_replica() -> None:
     async def in_set(self: Termination, pcs: PodCliqueSet) -> float | None:
         groups = self._groups(pcs)
         owners = [pcs.metadata.uid, *(group.metadata.uid for group in groups)]
-        cliques = [clique for uid in owners for clique in self._cache.cliques.indexed(OWNER, uid)]
+        cliques = [clique for uid in owners for clique in self._cache.cliques.indexed(BY_OWNER, uid)]
         due = termination.due_in_set(pcs, cliques, groups, time.time())
         suppressed = {
             termination.index_of(group)
@@ -160,9 +160,9 @@ def _any_breach_terminates_the_replica() -> None:
             if conditions.is_true(group.status.conditions if group.status else None, termination.TERMINATING)
         }
         for index in due.causes.keys() - suppressed:
-            await self._replica(pcs, index, due.causes[index])
+            await self._terminate_replica(pcs, index, due.causes[index])
         return due.wait
 
-    replace(Termination, "in_set", in_set)
-    replace(termination, "due_in_group", lambda *_: termination.Due())
-    replace(termination, "_changed", lambda *_: True)
+    replace(Termination, "terminate_in_set", in_set)
+    replace(termination, "due_in_group", lambda *_: termination.DueTerminations())
+    replace(termination, "_has_changed", lambda *_: True)

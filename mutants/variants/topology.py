@@ -37,7 +37,7 @@ def _nothing_inherited() -> None:
         inherits = not gang.entry.anchor and not any(group_constraints)
         return dataclasses.replace(original, topology=None) if inherits else original
 
-    alter(gangs, "_planned", planned)
+    alter(gangs, "_planned_gang", planned)
 
 
 @variant("missing-binding-is-true", "operator", "reports a missing binding with the status True", "RES-065")

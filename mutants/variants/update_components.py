@@ -21,8 +21,8 @@ from reference_impl.plan import update_clique_pods, update_condition, update_gro
     exempt=("UPD-049",),
 )
 def _budget_unused() -> None:
-    replace(update_clique_pods, "further", lambda step, clique, members, current, budget: [])
-    replace(update_group_replicas, "further", lambda step, replicas, budget: [])
+    replace(update_clique_pods, "additional_pods", lambda step, clique, members, current, budget: [])
+    replace(update_group_replicas, "additional_replicas", lambda step, replicas, budget: [])
 
 
 @variant(
@@ -36,7 +36,7 @@ def _sets_say_nothing_of_updates() -> None:
     def silent(condition: Condition, parts: Any, now: str, *, in_progress: bool) -> Condition:
         return update_condition._condition("False", "See the components", now) if in_progress else condition
 
-    alter(update_condition, "of_set", silent)
+    alter(update_condition, "set_condition", silent)
 
 
 @variant(
@@ -49,7 +49,7 @@ def _no_budget_with_on_delete() -> None:
     def refused(violations: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
         template = pcs.spec.template
         parts = [*template.cliques, *(template.pod_clique_scaling_groups or ())]
-        if not update_progress.on_delete(pcs) or not any(part.rolling_update for part in parts):
+        if not update_progress.is_on_delete(pcs) or not any(part.rolling_update for part in parts):
             return list(violations)
         return [*violations, forbidden("spec.updateStrategy.type", "has no use for rollingUpdate")]
 
@@ -66,7 +66,7 @@ def _no_budget_with_on_delete() -> None:
 def _low_budget_refused_with_rolling_recreate() -> None:
     def refused(violations: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
         errors = list(violations)
-        if update_progress.on_delete(pcs):
+        if update_progress.is_on_delete(pcs):
             return errors
         for i, clique in enumerate(pcs.spec.template.cliques):
             given = clique.rolling_update.max_unavailable if clique.rolling_update else None

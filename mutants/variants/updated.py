@@ -18,14 +18,14 @@ from reference_impl.plan.update_group_replicas import Replica
 
 @variant("selection-cleared", "operator", "clears the selected pod when an update restarts", "UPD-022", "UPD-023")
 def _selection_cleared() -> None:
-    replace(update_clique_pods, "carried", lambda clique, old, members: None)
+    replace(update_clique_pods, "carried_selection", lambda clique, old, members: None)
 
 
 @variant(
     "selected-replica-cleared", "operator", "clears the selected replica of a group when an update restarts", "UPD-028"
 )
 def _selected_replica_cleared() -> None:
-    replace(update_group_replicas, "carried", lambda old, replicas: None)
+    replace(update_group_replicas, "carried_selection", lambda old, replicas: None)
 
 
 @variant(
@@ -36,7 +36,7 @@ def _selected_replica_cleared() -> None:
     exempt=("UPD-053",),
 )
 def _last_replica_of_a_set_first() -> None:
-    alter(update_set_replicas, "order", lambda key, cliques, index: (*key[:-1], -index))
+    alter(update_set_replicas, "turn_key", lambda key, cliques, index: (*key[:-1], -index))
 
 
 @variant(
@@ -62,7 +62,7 @@ def _last_replica_of_a_group_first() -> None:
     def last(chosen: Replica | None, ready: list[Replica]) -> Replica | None:
         return max(ready, key=lambda replica: replica.index, default=None)
 
-    alter(update_group_replicas, "chosen_replica", last)
+    alter(update_group_replicas, "lowest_replica", last)
 
 
 @variant(
@@ -73,9 +73,11 @@ def _last_replica_of_a_group_first() -> None:
 )
 def _available_replica_before_lost_ones() -> None:
     def turned(step: update_group_replicas.GroupUpdateStep, *rest: Any) -> update_group_replicas.GroupUpdateStep:
-        return update_group_replicas.GroupUpdateStep(step.progress, [*step.waves[2:], *step.waves[:2]])
+        return update_group_replicas.GroupUpdateStep(
+            step.progress, [*step.deletion_waves[2:], *step.deletion_waves[:2]]
+        )
 
-    alter(update_group_replicas, "_advanced", turned)
+    alter(update_group_replicas, "_next_step", turned)
 
 
 @variant(
@@ -86,7 +88,9 @@ def _available_replica_before_lost_ones() -> None:
     exempt=("UPD-012",),
 )
 def _youngest_pod_first() -> None:
-    alter(update_clique_pods, "chosen_pod", lambda chosen, ready: max(ready, key=update_clique_pods.age, default=None))
+    alter(
+        update_clique_pods, "oldest_pod", lambda chosen, ready: max(ready, key=update_clique_pods.age_key, default=None)
+    )
 
 
 @variant(
@@ -100,9 +104,9 @@ def _ready_pods_wait_for_all_others() -> None:
         ready = sum(pod.ready for pod in members if pod.active)
         if step.selected is None or step.progress is progress or ready >= clique.spec.replicas:
             return step
-        return update_clique_pods.CliqueUpdateStep(progress, step.forced)
+        return update_clique_pods.CliqueUpdateStep(progress, step.unready_pods)
 
-    alter(update_clique_pods, "_advanced", waiting)
+    alter(update_clique_pods, "_next_step", waiting)
 
 
 @variant(
@@ -116,12 +120,12 @@ def _unready_pods_one_at_a_time() -> None:
     def one(
         step: update_clique_pods.CliqueUpdateStep, clique: Any, progress: Any, members: Any, current: Any, _: Any
     ) -> update_clique_pods.CliqueUpdateStep:
-        new = [pod for pod in members if pod.active and not update_clique_pods.outdated(pod, current)]
+        new = [pod for pod in members if pod.active and not update_clique_pods.is_outdated(pod, current)]
         if any(not pod.ready for pod in new):
             return update_clique_pods.CliqueUpdateStep(progress)
-        return update_clique_pods.CliqueUpdateStep(progress, step.forced[:1]) if step.forced else step
+        return update_clique_pods.CliqueUpdateStep(progress, step.unready_pods[:1]) if step.unready_pods else step
 
-    alter(update_clique_pods, "_advanced", one)
+    alter(update_clique_pods, "_next_step", one)
 
 
 @variant(
@@ -142,7 +146,7 @@ def _members_counted_as_well() -> None:
         indices = range(pcs.spec.replicas)
         groups = [group for index in indices for group in cliques.groups(index) if group is not None]
         members = [member for index in indices for member in cliques.members(index)]
-        updated = sum(update_progress.updated(member, generation) for member in members)
+        updated = sum(update_progress.is_updated(member, generation) for member in members)
         return msgspec.structs.replace(
             progress,
             updated_pod_cliques_count=progress.updated_pod_cliques_count + updated,
@@ -150,7 +154,7 @@ def _members_counted_as_well() -> None:
             + sum(group.spec.replicas * len(group.spec.clique_names) for group in groups),
         )
 
-    alter(update_set_replicas, "counted", counted)
+    alter(update_set_replicas, "with_counts", counted)
 
 
 @variant(
@@ -165,7 +169,7 @@ def _last_selection_kept() -> None:
         step: update_clique_pods.CliqueUpdateStep, pcs: Any, clique: Any, *rest: Any
     ) -> update_clique_pods.CliqueUpdateStep:
         old = clique.status.update_progress if clique.status else None
-        if step.progress is None or old is None or update_progress.on_delete(pcs):
+        if step.progress is None or old is None or update_progress.is_on_delete(pcs):
             return step
         if step.progress.update_ended_at is None or old.ready_pods_selected_to_update is None:
             return step

@@ -29,7 +29,7 @@ def _migration_ends_with_false() -> None:
         done = Condition(type=kind, status="False", reason="Migrated", message="", last_transition_time=now())
         return [*(current or ()), done]
 
-    alter(conditions, "without", with_false)
+    alter(conditions, "without_condition", with_false)
 
 
 @variant(

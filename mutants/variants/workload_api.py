@@ -21,7 +21,7 @@ from reference_impl.plan.children import Manifest
 from reference_impl.plan.workload_api import difference, manifests, names, standing
 from reference_impl.plan.workload_api.difference import Change, GangDifference
 from reference_impl.plan.workload_api.planned import Planned
-from reference_impl.plan.workload_api.tree import MAX_ENTRIES, Leaf, Tree, TreeNode, prefers
+from reference_impl.plan.workload_api.tree import MAX_ENTRIES, Leaf, Tree, TreeNode, has_preferred_topology
 
 permitted = PERMITTED.add
 WAITS = "test_operator:test_the_minimum_waits_alone_and_the_other_pods_follow"
@@ -135,7 +135,7 @@ def _objects_late() -> None:
 @variant("wl-warned-at-the-set", "operator", "posts warnings about the set of a gang", "WAPI-076", "WAPI-079")
 def _warned_at_the_set() -> None:
     async def warn(self: WorkloadBackend, gang: PodGang, plan: Planned) -> None:
-        warned, now = self._warned.get(gang.metadata.key, ("", False)), (plan.refusal, prefers(gang))
+        warned, now = self._warned.get(gang.metadata.key, ("", False)), (plan.refusal, has_preferred_topology(gang))
         self._warned[gang.metadata.key] = now
         pcs = self._cache.set_of(gang)
         if now != warned and any(now) and pcs is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from reference_impl.admission.result import AdmissionResult
 from reference_impl.plan import labels
 
-UNPROTECTED = "grove.io/disable-managed-resource-protection"
+DISABLE_PROTECTION_ANNOTATION = "grove.io/disable-managed-resource-protection"
 
 
 def _metadata(document: Any) -> Mapping[str, Any]:
@@ -22,35 +22,35 @@ def _text(value: Any, key: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-def subject(request: Mapping[str, Any]) -> Mapping[str, Any]:
+def object_metadata(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the metadata of the object before the request, or of the object to be created (AUTH-04)."""
     return _metadata(request.get("object" if request.get("operation") == "CREATE" else "oldObject"))
 
 
-def parent(request: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return namespace and name of the set that a managed object belongs to, or None if the object does not name a
+def find_parent_set(request: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the namespace and name of the set that a managed object belongs to, or None if the object does not name a
     set."""
-    metadata = subject(request)
+    metadata = object_metadata(request)
     name = _text(metadata.get("labels"), labels.PART_OF)
     return (_text(metadata, "namespace") or _text(request, "namespace"), name) if name else None
 
 
 def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None, allowed: Collection[str]) -> AdmissionResult:
-    """Judge a request. `pcs` is the set that `parent` returns, if it exists; `allowed` holds the names of exempt
-    users."""
+    """Judge a request. `pcs` is the set that `find_parent_set` names, if it exists, and `allowed` holds the names of
+    exempt users."""
     operation = request.get("operation")
-    metadata = subject(request)
+    metadata = object_metadata(request)
     full_name = f"{_text(metadata, 'namespace') or _text(request, 'namespace')}/"
     full_name += _text(metadata, "name") or _text(request, "name")
     if operation == "CONNECT":
         return AdmissionResult()
-    parent_key = parent(request)
+    parent_key = find_parent_set(request)
     if parent_key is None:
         problem = f"missing required label {labels.PART_OF} on resource {full_name}"
         return AdmissionResult(warnings=[f"{problem}, could not determine parent PodCliqueSet"])
     if pcs is None:
         return AdmissionResult(warnings=[f"parent PodCliqueSet {parent_key[1]} not found for resource: {full_name}"])
-    if _text(_metadata(pcs).get("annotations"), UNPROTECTED) == "true":
+    if _text(_metadata(pcs).get("annotations"), DISABLE_PROTECTION_ANNOTATION) == "true":
         return AdmissionResult()
     if _text(request.get("userInfo"), "username") in allowed:
         return AdmissionResult()

@@ -1,4 +1,4 @@
-"""Field errors and their texts (spec ADM-05)."""
+"""Field errors and their messages (spec ADM-05)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from reference_impl.api.models import wire
+from reference_impl.api.models import to_json
 
 
 class ErrorType(StrEnum):
@@ -31,7 +31,7 @@ _WITHOUT_VALUE = {ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG}
 
 @dataclass(frozen=True)
 class FieldError:
-    """One field error: path, type, value, reason."""
+    """An error of one field: path, type, value and reason."""
 
     path: str
     type: ErrorType
@@ -76,17 +76,17 @@ def immutable(path: str, value: Any) -> FieldError:
 
 
 def aggregate(errors: Iterable[FieldError]) -> str:
-    """Return all errors in one text, without duplicates."""
+    """Return all errors as one text, without duplicates."""
     texts = list(dict.fromkeys(map(str, errors)))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
-_PLACE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
+_MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
 
 
-def unreadable(error: msgspec.ValidationError) -> FieldError:
+def decode_error(error: msgspec.ValidationError) -> FieldError:
     """Return the error for an object that does not have the shape of its kind."""
-    match = _PLACE.fullmatch(str(error))
+    match = _MESSAGE.fullmatch(str(error))
     assert match is not None
     path = (match["path"] or "").lstrip(".").replace("[...]", "[]")
     return FieldError(path or "<root>", ErrorType.INVALID, None, match["what"])
@@ -95,7 +95,7 @@ def unreadable(error: msgspec.ValidationError) -> FieldError:
 def _as_json(value: Any) -> str:
     """Return a value as JSON, truncated to a length that fits into a message."""
     try:
-        text = orjson.dumps(wire(value)).decode()
+        text = orjson.dumps(to_json(value)).decode()
     except TypeError:
         text = repr(value)
     return text if len(text) <= 1000 else f"{text[:1000]}…"

@@ -1,4 +1,4 @@
-"""The validating webhook of PodCliqueSets: which rules apply when, and in what order (spec ADM-09, ADM-10)."""
+"""The validating webhook of PodCliqueSets: which rules apply to a request, and in which order (spec ADM-09, ADM-10)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from reference_impl.admission.errors import FieldError, unreadable
+from reference_impl.admission.errors import FieldError, decode_error
 from reference_impl.admission.result import AdmissionResult
 from reference_impl.admission.rules import (
     cliques,
@@ -27,7 +27,7 @@ from reference_impl.api.models import PodCliqueSet
 from reference_impl.runtime.configuration import Configuration
 
 Document = Mapping[str, Any]
-GENERATED = "-----"
+GENERATED_SUFFIX = "-----"
 """A placeholder for the five characters that the API server appends to a generated name after admission."""
 
 
@@ -36,19 +36,19 @@ def read(document: Any) -> PodCliqueSet | FieldError:
     try:
         pcs = msgspec.convert(document, PodCliqueSet)
     except msgspec.ValidationError as error:
-        return unreadable(error)
+        return decode_error(error)
     prefix = (document.get("metadata") or {}).get("generateName")
     if not pcs.metadata.name and isinstance(prefix, str) and prefix:
-        pcs.metadata.name = prefix + GENERATED
+        pcs.metadata.name = prefix + GENERATED_SUFFIX
     return pcs
 
 
-def bindings(new: Any, old: Any) -> list[str]:
+def binding_names(new: Any, old: Any) -> list[str]:
     """Return the names of the ClusterTopologyBindings that `judge` needs."""
     if isinstance(new, dict) and isinstance(old, dict) and new.get("spec") == old.get("spec"):
         return []
     pcs = read(new)
-    return [] if isinstance(pcs, FieldError) else topology.bindings(pcs)
+    return [] if isinstance(pcs, FieldError) else topology.binding_names(pcs)
 
 
 def judge(
@@ -60,14 +60,14 @@ def judge(
     if isinstance(pcs, FieldError):
         return AdmissionResult([pcs])
     if old is None:
-        return AdmissionResult(_on_create(pcs, settings, binding_levels), list(_warnings(pcs, binding_levels)))
-    before = read(old)
-    if isinstance(before, FieldError):
-        return AdmissionResult([before])
+        return AdmissionResult(_create_errors(pcs, settings, binding_levels), list(_warnings(pcs, binding_levels)))
+    old_set = read(old)
+    if isinstance(old_set, FieldError):
+        return AdmissionResult([old_set])
     if new.get("spec") == old.get("spec"):
-        return AdmissionResult(_of_metadata(pcs, before, settings), list(topology.deprecations(pcs)))
+        return AdmissionResult(_metadata_update_errors(pcs, old_set, settings), list(topology.deprecations(pcs)))
     warnings = [*_warnings(pcs, binding_levels), *topology.deprecations(pcs)]
-    return AdmissionResult(_on_update(pcs, before, settings, binding_levels), warnings)
+    return AdmissionResult(_update_errors(pcs, old_set, settings, binding_levels), warnings)
 
 
 def _warnings(pcs: PodCliqueSet, binding_levels: Mapping[str, topology.Levels]) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _warnings(pcs: PodCliqueSet, binding_levels: Mapping[str, topology.Levels]) 
     yield from topology.warnings(pcs, binding_levels)
 
 
-def _always(pcs: PodCliqueSet, settings: Configuration) -> Iterator[FieldError]:
+def _common_errors(pcs: PodCliqueSet, settings: Configuration) -> Iterator[FieldError]:
     yield from names.violations(pcs)
     yield from cliques.violations(pcs)
     yield from groups.violations(pcs)
@@ -85,53 +85,57 @@ def _always(pcs: PodCliqueSet, settings: Configuration) -> Iterator[FieldError]:
     yield from coherent.violations(pcs)
 
 
-def _on_create(
+def _create_errors(
     pcs: PodCliqueSet, settings: Configuration, binding_levels: Mapping[str, topology.Levels]
 ) -> list[FieldError]:
-    on = settings.topology_aware_scheduling.enabled
+    topology_enabled = settings.topology_aware_scheduling.enabled
     return [
-        *(topology.violations(pcs, binding_levels) if on else topology.refused(pcs)),
-        *_always(pcs, settings),
-        *names.dots(pcs),
+        *(topology.violations(pcs, binding_levels) if topology_enabled else topology.disabled_violations(pcs)),
+        *_common_errors(pcs, settings),
+        *names.dot_violations(pcs),
         *collisions.violations(pcs, None),
-        *cliques.new_fields(pcs, None),
-        *mnnvl.on_create(pcs, settings.network.auto_mnnvl_enabled),
-        *schedulers.backend(pcs, settings.scheduler),
+        *cliques.reserved_field_violations(pcs, None),
+        *mnnvl.create_violations(pcs, settings.network.auto_mnnvl_enabled),
+        *schedulers.backend_violations(pcs, settings.scheduler),
     ]
 
 
-def _on_update(
+def _update_errors(
     pcs: PodCliqueSet, old: PodCliqueSet, settings: Configuration, binding_levels: Mapping[str, topology.Levels]
 ) -> list[FieldError]:
-    """Apply the rules about the set itself first and, if they pass, the rules about the change (ADM-10)."""
+    """Apply the rules about the set itself and, if they pass, the rules about the change (ADM-10)."""
     errors = [
-        *_always(pcs, settings),
+        *_common_errors(pcs, settings),
         *collisions.violations(pcs, old),
-        *cliques.new_fields(pcs, old),
-        *mnnvl.on_update(pcs, old),
-        *schedulers.backend(pcs, settings.scheduler),
+        *cliques.reserved_field_violations(pcs, old),
+        *mnnvl.update_violations(pcs, old),
+        *schedulers.backend_violations(pcs, settings.scheduler),
     ]
     if errors:
         return errors
     errors = [
         *updates.violations(pcs, old),
         *topology_updates.violations(pcs, old),
-        *coherent.changes(pcs, old),
-        *schedulers.changes(pcs, old, settings.scheduler),
+        *coherent.change_violations(pcs, old),
+        *schedulers.change_violations(pcs, old, settings.scheduler),
     ]
     if not errors and topology_updates.needs_repair(old) and settings.topology_aware_scheduling.enabled:
         errors += topology.violations(pcs, binding_levels)
     return errors
 
 
-def _of_metadata(pcs: PodCliqueSet, old: PodCliqueSet, settings: Configuration) -> list[FieldError]:
+def _metadata_update_errors(pcs: PodCliqueSet, old: PodCliqueSet, settings: Configuration) -> list[FieldError]:
     """Validate an update that does not change the spec, such as the removal of a finalizer. Such an update is never
-    rejected because of the spec (DFT-05), and no such update is rejected while the set is being deleted."""
+    rejected because of the spec (DFT-05), and never while the set is being deleted."""
     if pcs.metadata.deletion_timestamp is not None:
         return []
-    errors = list(mnnvl.on_update(pcs, old))
+    errors = list(mnnvl.update_violations(pcs, old))
     if old.metadata.labels != pcs.metadata.labels or old.metadata.annotations != pcs.metadata.annotations:
-        old_errors = list(schedulers.backend(old, settings.scheduler))
-        errors += [error for error in schedulers.backend(pcs, settings.scheduler) if error not in old_errors]
-        errors += [error for error in coherent.layout(pcs) if error not in list(coherent.layout(old))]
+        old_errors = list(schedulers.backend_violations(old, settings.scheduler))
+        errors += [error for error in schedulers.backend_violations(pcs, settings.scheduler) if error not in old_errors]
+        errors += [
+            error
+            for error in coherent.gang_layout_violations(pcs)
+            if error not in list(coherent.gang_layout_violations(old))
+        ]
     return errors

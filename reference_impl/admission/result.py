@@ -16,7 +16,8 @@ _STATUS = {400: "BadRequest", 403: "Forbidden", 500: "InternalError"}
 
 @dataclass(frozen=True)
 class AdmissionResult:
-    """The request is allowed, unless there are errors or a `refusal`; `code` is the HTTP status of a rejection."""
+    """The result of a webhook. The request is allowed unless there are errors or a `refusal`. `code` is the HTTP status
+    of a rejection."""
 
     errors: Sequence[FieldError] = ()
     warnings: Sequence[str] = ()

@@ -1,8 +1,8 @@
-"""Blocks scaling while a coherent update runs, whichever way a client scales (spec COH-170 to COH-179).
+"""The webhook that blocks all ways of scaling while a coherent update runs (spec COH-170 to COH-179).
 
 The update plans with the replicas of the cliques and scaling groups. Scaling is blocked for all replicas of the set,
-since an update reaches one replica after another: with a change in between, some replicas would be planned with the old
-numbers and others with the new ones. The functions are pure: callers pass in the state of the cluster.
+since an update reaches one replica after another. After a change in between, some replicas would be planned with the
+old numbers and others with the new numbers. The functions are pure: callers pass in the state of the cluster.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from reference_impl.plan.coherent import update
 SCALE = "scale"
 
 
-def updating(pcs: PodCliqueSet) -> bool:
+def is_updating(pcs: PodCliqueSet) -> bool:
     """Return whether a coherent update of the set is in progress."""
-    return pcs.metadata.deletion_timestamp is None and update.running(pcs)
+    return pcs.metadata.deletion_timestamp is None and update.is_running(pcs)
 
 
-def reason(namespace: str, pcs: str) -> str:
-    """Return the message of a rejected change of `spec.replicas`: why it is rejected, and until when."""
+def rejection_reason(namespace: str, pcs: str) -> str:
+    """Return the message for a rejected change to `spec.replicas`, which says why the change is rejected, and until
+    when."""
     return (
         f"replicas cannot be changed while a coherent update is in progress on PodCliqueSet {namespace}/{pcs}: "
         "scaling is blocked until status.updateProgress.updateEndedAt is set"
     )
 
 
-def scales(request: Mapping[str, Any]) -> bool:
+def changes_replicas(request: Mapping[str, Any]) -> bool:
     """Return whether a request changes `spec.replicas`, directly or through the subresource `scale`."""
     return bool(_replicas(request.get("object")) != _replicas(request.get("oldObject")))
 
 
-def parent(request: Mapping[str, Any], object_labels: Mapping[str, Any] | None) -> str | None:
+def parent_name(request: Mapping[str, Any], object_labels: Mapping[str, Any] | None) -> str | None:
     """Return the name of the set that is scaled or that owns the scaled object. `object_labels` holds the labels of the
     scaled object, which a request through the subresource `scale` does not contain."""
     if _text(request.get("resource"), "resource") == "podcliquesets":
@@ -48,16 +49,16 @@ def parent(request: Mapping[str, Any], object_labels: Mapping[str, Any] | None) 
 
 
 def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
-    """Judge a request. `pcs` is the set that `parent` names; without a set the request is allowed."""
-    if pcs is None or not scales(request):
+    """Judge a request. `pcs` is the set that `parent_name` names. Without a set, the request is allowed."""
+    if pcs is None or not changes_replicas(request):
         return AdmissionResult()
     try:
         parsed = msgspec.convert(pcs, PodCliqueSet)
     except msgspec.ValidationError:
         return AdmissionResult()
-    if not updating(parsed):
+    if not is_updating(parsed):
         return AdmissionResult()
-    return AdmissionResult(refusal=f"spec.{reason(parsed.metadata.namespace, parsed.metadata.name)}")
+    return AdmissionResult(refusal=f"spec.{rejection_reason(parsed.metadata.namespace, parsed.metadata.name)}")
 
 
 def _replicas(document: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The webhook server: HTTPS on loopback, one path per webhook. Every request gets a response."""
+"""The webhook server: HTTPS on loopback, with one path for each webhook. Every request gets a response."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from reference_impl.plan import defaults
 from reference_impl.runtime.configuration import Configuration
 
 log = logging.getLogger(__name__)
-OBJECT_LIMIT = 3 * 1024 * 1024
+MAX_OBJECT_SIZE = 3 * 1024 * 1024
 """Maximum size in bytes of an object that the API server accepts."""
-LIMIT = 2 * OBJECT_LIMIT + 64 * 1024
+MAX_REVIEW_SIZE = 2 * MAX_OBJECT_SIZE + 64 * 1024
 """Maximum size in bytes of an AdmissionReview: the new object, the old object and the envelope."""
 
 Request = Mapping[str, Any]
@@ -32,7 +32,7 @@ Hook = Callable[[Request], Awaitable[AdmissionResult]]
 class WebhookMetrics(Protocol):
     """Measures admission requests."""
 
-    def webhook(self, path: str) -> AbstractContextManager[None]:
+    def measure_webhook(self, path: str) -> AbstractContextManager[None]:
         """Measure one admission request."""
         ...
 
@@ -57,7 +57,7 @@ class Hooks:
 
     def __init__(self, settings: Configuration, cluster: Lookup, user: str) -> None:
         self._settings, self._cluster = settings, cluster
-        self._allowed = {user, *settings.authorizer.exempt_service_account_user_names}
+        self._exempt_users = {user, *settings.authorizer.exempt_service_account_user_names}
         self.by_path: dict[str, Hook] = {
             "/webhooks/default-podcliqueset": self._default,
             "/webhooks/validate-podcliqueset": self._validate_set,
@@ -96,7 +96,7 @@ class Hooks:
         old = request.get("oldObject") if request.get("operation") == "UPDATE" else None
         binding_levels = {}
         if self._settings.topology_aware_scheduling.enabled:
-            for name in podcliqueset.bindings(new, old):
+            for name in podcliqueset.binding_names(new, old):
                 if (levels := await self._cluster.levels(name)) is not None:
                     binding_levels[name] = levels
         return podcliqueset.judge(new, old, self._settings, binding_levels)
@@ -105,39 +105,39 @@ class Hooks:
         return topologybinding.judge(request.get("object"), self._settings)
 
     async def _validate_scaling(self, request: Request) -> AdmissionResult:
-        if not scaling.scales(request):
+        if not scaling.changes_replicas(request):
             return AdmissionResult()
         namespace, object_labels = str(request.get("namespace") or ""), None
         if request.get("subResource") == scaling.SCALE:
             resource = request.get("resource")
             plural = str(resource.get("resource")) if isinstance(resource, Mapping) else ""
             object_labels = await self._cluster.labels(plural, namespace, str(request.get("name") or ""))
-        pcs_name = scaling.parent(request, object_labels)
+        pcs_name = scaling.parent_name(request, object_labels)
         pcs = None if pcs_name is None else await self._cluster.pod_clique_set(namespace, pcs_name)
         return scaling.judge(request, pcs)
 
     async def _authorize(self, request: Request) -> AdmissionResult:
-        parent_key = authorizer.parent(request)
+        parent_key = authorizer.find_parent_set(request)
         pcs = None if parent_key is None else await self._cluster.pod_clique_set(*parent_key)
-        return authorizer.judge(request, pcs, self._allowed)
+        return authorizer.judge(request, pcs, self._exempt_users)
 
 
 @asynccontextmanager
-async def serving(port: int, certificates: Path, hooks: Hooks, metrics: WebhookMetrics) -> AsyncIterator[None]:
+async def serve(port: int, certificates: Path, hooks: Hooks, metrics: WebhookMetrics) -> AsyncIterator[None]:
     """Serve the webhooks on 127.0.0.1 with `tls.crt` and `tls.key` from the folder `certificates`."""
 
     def handler(path: str, hook: Hook) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def answer(request: web.Request) -> web.Response:
-            if (length := request.content_length or 0) > LIMIT:  # before reading any of the body
-                raise web.HTTPRequestEntityTooLarge(LIMIT, length)
-            with metrics.webhook(path):
+            if (length := request.content_length or 0) > MAX_REVIEW_SIZE:  # before reading any of the body
+                raise web.HTTPRequestEntityTooLarge(MAX_REVIEW_SIZE, length)
+            with metrics.measure_webhook(path):
                 return web.json_response(
                     await hooks.review(hook, await request.read()), dumps=lambda value: orjson.dumps(value).decode()
                 )
 
         return answer
 
-    app = web.Application(client_max_size=LIMIT)
+    app = web.Application(client_max_size=MAX_REVIEW_SIZE)
     app.add_routes([web.post(path, handler(path, hook)) for path, hook in hooks.by_path.items()])
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")

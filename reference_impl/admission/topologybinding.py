@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from reference_impl.admission.errors import FieldError, duplicate, invalid, unreadable
+from reference_impl.admission.errors import FieldError, decode_error, duplicate, invalid
 from reference_impl.admission.result import AdmissionResult
 from reference_impl.api.models import ClusterTopologyBinding
 from reference_impl.runtime.configuration import Configuration, Scheduler
@@ -21,11 +21,11 @@ def judge(new: Any, settings: Configuration) -> AdmissionResult:
     try:
         binding = msgspec.convert(new, ClusterTopologyBinding)
     except msgspec.ValidationError as error:
-        return AdmissionResult([unreadable(error)])
-    return AdmissionResult([*levels(binding), *schedulers(binding, settings.scheduler)])
+        return AdmissionResult([decode_error(error)])
+    return AdmissionResult([*level_errors(binding), *scheduler_errors(binding, settings.scheduler)])
 
 
-def levels(binding: ClusterTopologyBinding) -> Iterator[FieldError]:
+def level_errors(binding: ClusterTopologyBinding) -> Iterator[FieldError]:
     """Reject duplicate domains and keys (CTV-01, CTV-02)."""
     for field in ("domain", "key"):
         earlier_values: set[str] = set()
@@ -36,9 +36,9 @@ def levels(binding: ClusterTopologyBinding) -> Iterator[FieldError]:
             earlier_values.add(value)
 
 
-def schedulers(binding: ClusterTopologyBinding, settings: Scheduler) -> Iterator[FieldError]:
-    """Validate the scheduler names (CTV-03 to CTV-05). Errors use the field name of the API; upstream's errors use
-    another one (DFT-07)."""
+def scheduler_errors(binding: ClusterTopologyBinding, settings: Scheduler) -> Iterator[FieldError]:
+    """Validate the scheduler names (CTV-03 to CTV-05). Errors use the field name of the API. Upstream's errors use
+    another name (DFT-07)."""
     earlier_names: set[str] = set()
     for i, entry in enumerate(binding.spec.scheduler_topology_bindings or []):
         path = f"spec.schedulerTopologyBindings[{i}].schedulerName"

@@ -11,7 +11,7 @@ from reference_impl.api.schema import crd
 PodSpec = dict[str, Any]
 
 
-def wire(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Return a model as JSON values, without the fields that are None."""
 
     def present(item: Any) -> Any:

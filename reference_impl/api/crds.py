@@ -202,7 +202,7 @@ def _manifest(definition: _Definition, schemas: dict[str, Schema]) -> dict[str, 
 
 
 def write(manifests: list[dict[str, Any]], folder: Path = FOLDER) -> list[Path]:
-    """Write one YAML file per kind and return their paths."""
+    """Write one YAML file for each kind and return the paths of the files."""
     folder.mkdir(exist_ok=True)
     paths = []
     for manifest in manifests:

@@ -13,17 +13,17 @@ POD_GROUPS = Resource("scheduling.run.ai", "v2alpha2", "podgroups", "PodGroup")
 TOPOLOGIES = Resource("kai.scheduler", "v1alpha1", "topologies", "Topology", namespaced=False)
 
 
-class PodSpecOfKai(msgspec.Struct, rename="camel"):
+class KaiPodSpec(msgspec.Struct, rename="camel"):
     """The fields of a pod's spec that the operator reads."""
 
     scheduler_name: str = ""
 
 
-class PodOfKai(msgspec.Struct):
+class KaiPod(msgspec.Struct):
     """A pod of a gang that the operator did not create."""
 
     metadata: ObjectMeta
-    spec: PodSpecOfKai = msgspec.field(default_factory=PodSpecOfKai)
+    spec: KaiPodSpec = msgspec.field(default_factory=KaiPodSpec)
 
 
 class KaiPodGroup(msgspec.Struct):

@@ -12,7 +12,7 @@ from kube.objects import ObjectMeta
 from kube.resource import Resource
 from reference_impl.api.base import Counter, Domain, Int, Long, Model, Required, Time
 from reference_impl.api.base import PodSpec as PodSpec
-from reference_impl.api.base import wire as wire
+from reference_impl.api.base import to_json as to_json
 from reference_impl.api.coherent import CoherentOptions, RollingUpdate
 from reference_impl.api.coherent import GangLayout as GangLayout
 from reference_impl.api.coherent import MapEntry as MapEntry

@@ -1,1 +1,2 @@
-"""One reconciler per kind: it reads the cache, asks `plan/` for the desired state, and writes the difference."""
+"""The reconcilers, one for each kind. A reconciler reads the cache, computes the desired state with `plan/`, and writes
+the difference."""

@@ -25,19 +25,19 @@ from reference_impl.plan.reconcile_error import ReconcileError
 
 T = TypeVar("T", bound=Object)
 
-OWNER = "owner"
+BY_OWNER = "owner"
 """Index by the uid of the controller."""
-GANG = "gang"
+BY_GANG = "gang"
 """Index by namespace/name of the gang that a label names."""
-KIN = "kin"
-"""Index by kind, namespace and name of the controller or, for an object without a controller, of the owner that its
-labels name."""
-REPLICA = "replica"
-"""Index by the key of the set's replica that an object belongs to: `namespace/set-index`, which is the key of its
-PodGangMap."""
+BY_OWNER_NAME = "kin"
+"""Index by kind, namespace and name of the controller or, for an object without a controller, of the owner named by its
+labels."""
+BY_REPLICA = "replica"
+"""Index by the key of the set's replica that an object belongs to. The key is `namespace/set-index`, which is also the
+key of its PodGangMap."""
 
 
-def key_text(namespace: str, name: str) -> str:
+def object_key(namespace: str, name: str) -> str:
     """Return the key of an index: `namespace/name`."""
     return f"{namespace}/{name}"
 
@@ -47,43 +47,43 @@ def _by_owner(item: Object) -> Iterable[str]:
     return (controller.uid,) if controller else ()
 
 
-def kin_text(kind: str, namespace: str, name: str) -> str:
+def owner_name_key(kind: str, namespace: str, name: str) -> str:
     """Return a key of the index KIN."""
     return f"{kind}/{namespace}/{name}"
 
 
-def _by_kin(item: Object) -> Iterable[str]:
+def _by_owner_name(item: Object) -> Iterable[str]:
     meta, controller = item.metadata, item.metadata.controller
     if controller is not None:
-        return (kin_text(controller.kind, meta.namespace, controller.name),)
+        return (owner_name_key(controller.kind, meta.namespace, controller.name),)
     for kind, label in (
         ("PodClique", labels.PODCLIQUE),
         ("PodCliqueScalingGroup", labels.SCALING_GROUP),
         ("PodCliqueSet", labels.PART_OF),
     ):
         if name := meta.label(label):
-            return (kin_text(kind, meta.namespace, name),)
+            return (owner_name_key(kind, meta.namespace, name),)
     return ()
 
 
-def replica_of(item: Object) -> tuple[str, ...]:
+def replica_keys(item: Object) -> tuple[str, ...]:
     """Return the key of the set's replica that an object belongs to, if any. It is the key of the replica's
     PodGangMap."""
     pcs, index = item.metadata.label(labels.PART_OF), ownership.replica_index(item)
-    return (key_text(item.metadata.namespace, f"{pcs}-{index}"),) if pcs and index else ()
+    return (object_key(item.metadata.namespace, f"{pcs}-{index}"),) if pcs and index else ()
 
 
 def _by_label(label: str) -> Any:
     def index(item: Object) -> Iterable[str]:
         value = item.metadata.label(label)
-        return (key_text(item.metadata.namespace, value),) if value else ()
+        return (object_key(item.metadata.namespace, value),) if value else ()
 
     return index
 
 
 class Cache:
-    """All informer caches of the operator. The caches of kinds that have the label for managed objects hold only such
-    objects."""
+    """All informer caches of the operator. Caches of kinds whose objects have the label for managed objects hold only
+    labeled objects."""
 
     def __init__(self, client: Client, features: Features = NO_FEATURES) -> None:
         managed = labels.MANAGED_SELECTOR
@@ -94,7 +94,7 @@ class Cache:
         )
         self.gangs = Informer(client, models.PODGANGS, typed_decoder(PodGang), label_selector=managed)
         self.maps = Informer(client, models.PODGANGMAPS, typed_decoder(PodGangMap), label_selector=managed)
-        self._maps_served = features.maps
+        self._serves_maps = features.maps
         self.pods = Informer(client, PODS, typed_decoder(Pod), label_selector=managed)
         self.services = Informer(client, SERVICES, typed_decoder(Service), label_selector=managed)
         self.accounts = Informer(
@@ -102,7 +102,7 @@ class Cache:
         )
         self.secrets = Informer(client, kubernetes.SECRETS, typed_decoder(kubernetes.Secret), label_selector=managed)
         self.roles = Informer(client, kubernetes.ROLES, typed_decoder(kubernetes.Role), label_selector=managed)
-        self.bindings = Informer(
+        self.role_bindings = Informer(
             client, kubernetes.ROLE_BINDINGS, typed_decoder(kubernetes.RoleBinding), label_selector=managed
         )
         self.autoscalers = Informer(
@@ -117,11 +117,19 @@ class Cache:
             client, kubernetes.COMPUTE_DOMAINS, typed_decoder(kubernetes.ComputeDomain), label_selector=managed
         )
         self.secondary: tuple[Informer[Any], ...] = (
-            *(self.services, self.accounts, self.secrets, self.roles, self.bindings, self.autoscalers, self.claims),
+            *(
+                self.services,
+                self.accounts,
+                self.secrets,
+                self.roles,
+                self.role_bindings,
+                self.autoscalers,
+                self.claims,
+            ),
             *((self.domains,) if features.mnnvl else ()),
         )
-        """Secondary resources: objects of kinds other than Grove's own that a set needs. They are corrected when they
-        are changed and recreated when they are deleted."""
+        """Secondary resources: objects of kinds other than Grove's own that a set needs. They are corrected after a
+        change and recreated after a deletion."""
         self._optional_kinds = (self.claim_templates, *((self.topologies,) if features.topology else ()))
         grove_informers: tuple[Informer[Any], ...] = (
             self.cliques,
@@ -132,12 +140,12 @@ class Cache:
             self.domains,
         )
         for informer in (*grove_informers, *self.secondary):
-            informer.add_index(OWNER, _by_owner)
-            informer.add_index(KIN, _by_kin)
-        self.pods.add_index(GANG, _by_label(labels.PODGANG))
-        self.cliques.add_index(GANG, _by_label(labels.PODGANG))
+            informer.add_index(BY_OWNER, _by_owner)
+            informer.add_index(BY_OWNER_NAME, _by_owner_name)
+        self.pods.add_index(BY_GANG, _by_label(labels.PODGANG))
+        self.cliques.add_index(BY_GANG, _by_label(labels.PODGANG))
         for part in (self.cliques, self.groups, self.gangs):
-            part.add_index(REPLICA, replica_of)
+            part.add_index(BY_REPLICA, replica_keys)
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
@@ -148,13 +156,13 @@ class Cache:
             self.groups,
             self.gangs,
             self.pods,
-            *((self.maps,) if self._maps_served else ()),
+            *((self.maps,) if self._serves_maps else ()),
         )
         return (*grove_informers, *self.secondary, *self._optional_kinds)
 
-    def child(self, informer: Informer[T], owner: Object) -> Callable[[str], T | None]:
-        """Return a function that finds the owner's children by name. It does not find an object of another owner with
-        that name (OBJ-123)."""
+    def child_finder(self, informer: Informer[T], owner: Object) -> Callable[[str], T | None]:
+        """Return a function that finds the owner's children by name. The function does not find an object of another
+        owner with that name (OBJ-123)."""
 
         def find(name: str) -> T | None:
             item = informer.get(owner.metadata.namespace, name)
@@ -164,19 +172,20 @@ class Cache:
 
     def pods_of(self, clique: PodClique) -> list[Pod]:
         """Return the pods that a clique controls, including terminating ones."""
-        return self.pods.indexed(OWNER, clique.metadata.uid)
+        return self.pods.indexed(BY_OWNER, clique.metadata.uid)
 
     def errors_of_parts(self, pcs: PodCliqueSet) -> list[ReconcileError]:
         """Return the errors that the cliques and scaling groups of a set report."""
-        replicas = (key_text(pcs.metadata.namespace, f"{pcs.metadata.name}-{n}") for n in range(pcs.spec.replicas))
+        replicas = (object_key(pcs.metadata.namespace, f"{pcs.metadata.name}-{n}") for n in range(pcs.spec.replicas))
         informers: tuple[Informer[Any], ...] = (self.cliques, self.groups)
-        return part_errors.of_set(
-            pcs, (part for replica in replicas for informer in informers for part in informer.indexed(REPLICA, replica))
+        return part_errors.part_errors(
+            pcs,
+            (part for replica in replicas for informer in informers for part in informer.indexed(BY_REPLICA, replica)),
         )
 
     def has_members(self, namespace: str, gang: str) -> bool:
         """Return whether a gang has a pod that has a controller and is not terminating."""
-        gang_pods: list[Pod] = self.pods.indexed(GANG, key_text(namespace, gang))
+        gang_pods: list[Pod] = self.pods.indexed(BY_GANG, object_key(namespace, gang))
         return any(not pod.terminating and pod.metadata.controller is not None for pod in gang_pods)
 
     def has_owner(self, pod: Pod) -> bool:
@@ -186,7 +195,7 @@ class Cache:
         clique = self.cliques.get(pod.metadata.namespace, owner.name)
         return clique is not None and ownership.owns(clique, pod) and clique.metadata.deletion_timestamp is None
 
-    def scheduled_pods(self, namespace: str, clique: str) -> int:
+    def count_scheduled_pods(self, namespace: str, clique: str) -> int:
         """Return the number of bound pods of a clique that are not terminating, or 0 if the clique does not exist."""
         item = self.cliques.get(namespace, clique)
         if item is None:

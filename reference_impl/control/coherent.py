@@ -30,18 +30,18 @@ class CoherentProgress:
         now: str,
     ) -> SetUpdateProgress | None:
         """Return the progress of a coherent update to this generation, or None if there has never been an update."""
-        stored_generation, current = update_progress.generation(pcs), update_progress.of_set(pcs)
+        stored_generation, current = update_progress.generation(pcs), update_progress.set_progress(pcs)
         changed = bool(stored_generation) and not generation.has(stored_generation)
         unscoped = current is not None and current.update_ended_at is None and not update.scope_of(current)
         if changed or unscoped:
-            current = update.begun(current, self.scope(pcs, generation), now)
+            current = update.started_progress(current, self.scope(pcs, generation), now)
         if current is None:
             return None
-        turn = None if changed else update_progress.turn(pcs)
+        turn = None if changed else update_progress.current_replica(pcs)
         complete = turn is not None and self._complete(pcs, turn, generation, observed, step)
         waiting = self._waiting(pcs, generation, current, turn) if complete or turn is None else []
-        current = update.advanced(current, waiting, complete, *_in_flight(step), now)
-        return update_set_replicas.counted(pcs, current, generation.hash, observed)
+        current = update.advanced_progress(current, waiting, complete, *_in_flight(step), now)
+        return update_set_replicas.with_counts(pcs, current, generation.hash, observed)
 
     def _complete(
         self,
@@ -51,18 +51,18 @@ class CoherentProgress:
         observed: update_set_replicas.ObservedSet,
         step: Step | None,
     ) -> bool:
-        """Return whether a replica has been updated: its last sub-step has passed its gate, and the statuses of its
-        cliques and scaling groups report the update as complete."""
+        """Return whether a replica has been updated. This is the case when its last sub-step has passed its gate and
+        the statuses of its cliques and scaling groups report the update as complete."""
         if index >= pcs.spec.replicas:
             return True
-        return isinstance(step, planner.Complete) and update_set_replicas.done(observed, index, generation.hash)
+        return isinstance(step, planner.Complete) and update_set_replicas.is_updated(observed, index, generation.hash)
 
     def scope(self, pcs: PodCliqueSet, generation: Revision) -> frozenset[Key]:
-        """Return the components in the scope of an update to this generation: those that have changed, and those that
-        an interrupted update has not finished."""
+        """Return the components in the scope of an update to this generation: the changed components, and the
+        components that an interrupted update has not finished."""
         current_templates = versions.templates(pcs, generation.hash, self._layouts.policy)
         indexed_maps = [
-            (index, replace(stored, layout=self._maps.whole(pcs, index, stored, generation.hash)))
+            (index, replace(stored, layout=self._maps.complete_layout(pcs, index, stored, generation.hash)))
             for index in range(pcs.spec.replicas)
             if (stored := self._layouts.stored(pcs, index))
         ]
@@ -70,9 +70,9 @@ class CoherentProgress:
         changed = {
             key
             for stored, observed in observed_maps
-            for key in versions.outdated(pcs, stored, current_templates, observed)
+            for key in versions.outdated_components(pcs, stored, current_templates, observed)
         }
-        previous = update.scope_of(update_progress.of_set(pcs)) if update_progress.running(pcs) else set()
+        previous = update.scope_of(update_progress.set_progress(pcs)) if update_progress.is_running(pcs) else set()
         states = [scopes.ReplicaState(stored.layout, observed) for stored, observed in observed_maps]
         return scopes.scope(changed, previous, states, generation.hash)
 
@@ -87,7 +87,7 @@ class CoherentProgress:
             for index in range(pcs.spec.replicas)
             if index != done
             and (stored := self._layouts.stored(pcs, index)) is not None
-            and versions.outdated(pcs, stored, templates, self._layouts.observed(pcs, index)) & scope
+            and versions.outdated_components(pcs, stored, templates, self._layouts.observed(pcs, index)) & scope
         ]
 
 

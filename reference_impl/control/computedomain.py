@@ -1,4 +1,4 @@
-"""The ComputeDomain reconciler: a finalizer keeps a domain while pods may need it (spec OBJ-220, OBJ-846)."""
+"""The ComputeDomain reconciler. A finalizer keeps a domain while pods may need it (spec OBJ-220, OBJ-846)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class DomainReconciler:
         self._cache, self._writer = cache, writer
 
     async def reconcile(self, key: Key) -> float | None:
-        """Reconcile one ComputeDomain. Return None, since it is never requeued after a delay."""
+        """Reconcile one ComputeDomain. Return None, because the object is never requeued after a delay."""
         domain = self._cache.domains.get(*key)
         if domain is None or domain.metadata.deletion_timestamp is None or self._needed(key):
             return None

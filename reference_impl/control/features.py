@@ -39,48 +39,50 @@ successor while both exist (HASH-197)."""
 async def with_maps(client: Client, features: Features) -> Features:
     """Return the features with `maps` set if the cluster serves PodGangMaps. Even an operator that writes no maps may
     find some."""
-    return replace(features, maps=await _served(client, PODGANGMAPS.path()))
+    return replace(features, maps=await _is_served(client, PODGANGMAPS.path()))
 
 
 async def with_form(client: Client, features: Features) -> Features:
     """Return the features with the form of gangs on kube-scheduler that the cluster can express. This is the form of
     Kubernetes 1.36 only if the cluster serves no resource of the 1.37 form."""
     mode = features.workload_api
-    if mode is None or await _missing(client, Form.FLAT):
+    if mode is None or await _missing_resources(client, Form.FLAT):
         return features
     for resource in Form.TREE.resources:
-        if await _served(client, resource.path()):
+        if await _is_served(client, resource.path()):
             return features
     return replace(features, workload_api=replace(mode, form=Form.FLAT))
 
 
-async def _missing(client: Client, form: Form) -> list[Resource]:
-    return [resource for resource in form.resources if not await _served(client, resource.path())]
+async def _missing_resources(client: Client, form: Form) -> list[Resource]:
+    return [resource for resource in form.resources if not await _is_served(client, resource.path())]
 
 
-async def unmet(client: Client, features: Features, line: Line) -> str:
+async def missing_api(client: Client, features: Features, line: Line) -> str:
     """Return a message about the API that the cluster lacks for these features and this release line, in one line, or
     an empty string if it lacks none (OBJ-840)."""
-    if line.stored and not features.maps:
+    if line.stores_layouts and not features.maps:
         return (
             f"the cluster serves no {PODGANGMAPS}, which Grove has from v0.1.0-alpha.12: install its CRD, or play the "
             "earlier contract with --contract names"
         )
-    if features.topology and not await _served(client, TOPOLOGY_BINDINGS.path()):
+    if features.topology and not await _is_served(client, TOPOLOGY_BINDINGS.path()):
         lack = f"the cluster serves no {TOPOLOGY_BINDINGS}"
-        if await _served(client, f"{CRDS.path()}/{EARLIER_TOPOLOGIES}"):
+        if await _is_served(client, f"{CRDS.path()}/{EARLIER_TOPOLOGIES}"):
             return (
                 f"{lack}: the CRD {EARLIER_TOPOLOGIES} of an earlier version holds its short name. Keep what there is "
                 f"of it (kubectl get {EARLIER_TOPOLOGIES} -o yaml), make it bindings of the new kind, then: "
                 f"kubectl delete crd {EARLIER_TOPOLOGIES}. Sets and their pods run on meanwhile"
             )
         return f"{lack}: is Grove's CRD installed?"
-    if features.mnnvl and not await _served(client, COMPUTE_DOMAINS.path()):
+    if features.mnnvl and not await _is_served(client, COMPUTE_DOMAINS.path()):
         return f"the cluster serves no {COMPUTE_DOMAINS}: is the driver's CRD installed?"
     for required_resource in (POD_GROUPS, *((TOPOLOGIES,) if features.topology else ())) if features.kai else ():
-        if not await _served(client, required_resource.path()):
+        if not await _is_served(client, required_resource.path()):
             return f"the cluster serves no {required_resource}: are KAI's CRDs installed?"
-    if features.workload_api is not None and (missing_resources := await _missing(client, features.workload_api.form)):
+    if features.workload_api is not None and (
+        missing_resources := await _missing_resources(client, features.workload_api.form)
+    ):
         served = ", ".join(f"{resource} ({resource.version})" for resource in missing_resources)
         return (
             f"gangScheduling of {SCHEDULER} needs Kubernetes 1.37 with the feature gates GenericWorkload "
@@ -92,7 +94,7 @@ async def unmet(client: Client, features: Features, line: Line) -> str:
     return ""
 
 
-async def _served(client: Client, path: str) -> bool:
+async def _is_served(client: Client, path: str) -> bool:
     try:
         await client.request("GET", path)
     except ApiError as error:

@@ -14,10 +14,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any
 
-from reference_impl.api.models import PodCliqueSet, PodGang, wire
-from reference_impl.control.cache import OWNER, Cache
+from reference_impl.api.models import PodCliqueSet, PodGang, to_json
+from reference_impl.control.cache import BY_OWNER, Cache
 from reference_impl.control.layouts import Layouts
-from reference_impl.control.writer import Writer, together
+from reference_impl.control.writer import Writer, await_all
 from reference_impl.plan import conditions, gang_migration
 from reference_impl.runtime.clock import now
 
@@ -34,17 +34,17 @@ class GangMigration:
         self._cache, self._writer, self._layouts = cache, writer, layouts
 
     async def begin(self, pcs: PodCliqueSet) -> PodCliqueSet:
-        """Mark a set that has gangs of the other release line, and return the set as it is afterwards."""
-        if gang_migration.running(pcs) or not self._foreign(pcs):
+        """Mark a set that has gangs of the other release line, and return the resulting set."""
+        if gang_migration.is_running(pcs) or not self._has_foreign_gangs(pcs):
             return pcs
         old = pcs.status.conditions if pcs.status else None
-        body = {"status": {"conditions": wire(conditions.put(old, gang_migration.condition(now())))}}
+        body = {"status": {"conditions": to_json(conditions.with_condition(old, gang_migration.condition(now())))}}
         await self._writer.patch(self._cache.sets, pcs, body, status=True, guard=True)
         return self._cache.sets.get(*pcs.metadata.key) or pcs
 
     async def assign(self, pcs: PodCliqueSet) -> None:
         """Give cliques and pods the labels of the gangs that the layouts assign to them."""
-        if not gang_migration.running(pcs):
+        if not gang_migration.is_running(pcs):
             return
         limit = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
 
@@ -52,25 +52,25 @@ class GangMigration:
             async with limit:
                 await write()
 
-        writes = [write for index in range(pcs.spec.replicas) for write in self._of_replica(pcs, index)]
-        await together(within(write) for write in writes)
+        writes = [write for index in range(pcs.spec.replicas) for write in self._replica_writes(pcs, index)]
+        await await_all(within(write) for write in writes)
 
-    def ended(self, pcs: PodCliqueSet) -> bool:
+    def is_complete(self, pcs: PodCliqueSet) -> bool:
         """Return whether all gangs of a set exist and no gang of the other release line is left (GM-85)."""
-        if self._foreign(pcs):
+        if self._has_foreign_gangs(pcs):
             return False
         gang_names = {gang.metadata.name for gang in self._gangs(pcs)}
-        placements = (self._layouts.at(pcs, index) for index in range(pcs.spec.replicas))
+        placements = (self._layouts.placement_at(pcs, index) for index in range(pcs.spec.replicas))
         return all(placement is not None and placement.gangs.keys() <= gang_names for placement in placements)
 
     def _gangs(self, pcs: PodCliqueSet) -> list[PodGang]:
-        return list(self._cache.gangs.indexed(OWNER, pcs.metadata.uid))
+        return list(self._cache.gangs.indexed(BY_OWNER, pcs.metadata.uid))
 
-    def _foreign(self, pcs: PodCliqueSet) -> bool:
-        return gang_migration.foreign(self._layouts.line, pcs, self._gangs(pcs))
+    def _has_foreign_gangs(self, pcs: PodCliqueSet) -> bool:
+        return gang_migration.has_foreign_gangs(self._layouts.line, pcs, self._gangs(pcs))
 
-    def _of_replica(self, pcs: PodCliqueSet, index: int) -> Iterator[Write]:
-        line, placement = self._layouts.line, self._layouts.at(pcs, index)
+    def _replica_writes(self, pcs: PodCliqueSet, index: int) -> Iterator[Write]:
+        line, placement = self._layouts.line, self._layouts.placement_at(pcs, index)
         for clique in self._layouts.cliques(pcs, index) if placement is not None else ():
             if clique.metadata.deletion_timestamp is not None or placement is None:
                 continue

@@ -1,8 +1,8 @@
 """The back-end for the KAI scheduler: maintains a PodGroup for each PodGang, labels and annotations of its pods, and a
 Topology for each ClusterTopologyBinding (spec OBJ-525 to OBJ-530, CTV-08).
 
-It serves all gangs that name KAI, including gangs that no PodCliqueSet owns. The garbage collector deletes a PodGroup
-with its gang, and a Topology with its binding.
+The back-end serves all gangs that name KAI, including gangs that no PodCliqueSet owns. The garbage collector deletes a
+PodGroup with its gang, and a Topology with its binding.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kube.resource import PODS
 from kube.workqueue import WorkQueue
 from reference_impl.api import kai as api
 from reference_impl.api import models
-from reference_impl.api.kai import KaiPodGroup, KaiTopology, PodOfKai
-from reference_impl.api.models import ClusterTopologyBinding, PodCliqueSet, PodGang, wire
+from reference_impl.api.kai import KaiPod, KaiPodGroup, KaiTopology
+from reference_impl.api.models import ClusterTopologyBinding, PodCliqueSet, PodGang, to_json
 from reference_impl.control.writer import Writer
 from reference_impl.plan import kai, labels, ownership, topology_status
 from reference_impl.plan.children import Manifest
 from reference_impl.runtime.clock import now
 
-BY_OTHERS = f"{labels.PODGANG},{labels.MANAGED_BY}!={labels.MANAGER}"
+FOREIGN_PODS_SELECTOR = f"{labels.PODGANG},{labels.MANAGED_BY}!={labels.MANAGER}"
 """Selector for pods of gangs that the operator did not create. The operator marks its own pods when it creates them."""
 WORKERS = 8
 
@@ -43,18 +43,18 @@ class KaiBackend:
         self._writer, self._set_of, self._bindings = writer, set_of, bindings
         selector = f"{labels.SCHEDULER_NAME}={kai.SCHEDULER}"
         self._gangs = Informer(client, models.PODGANGS, typed_decoder(PodGang), label_selector=selector)
-        self._pods = Informer(client, PODS, typed_decoder(PodOfKai), label_selector=BY_OTHERS)
+        self._pods = Informer(client, PODS, typed_decoder(KaiPod), label_selector=FOREIGN_PODS_SELECTOR)
         self._pod_groups = Informer(client, api.POD_GROUPS, typed_decoder(KaiPodGroup))
         self._topologies = Informer(client, api.TOPOLOGIES, typed_decoder(KaiTopology))
-        self._of_gangs: WorkQueue[Key] = WorkQueue()
-        self._of_pods: WorkQueue[Key] = WorkQueue()
-        self._of_bindings: WorkQueue[Key] = WorkQueue()
+        self._gang_queue: WorkQueue[Key] = WorkQueue()
+        self._pod_queue: WorkQueue[Key] = WorkQueue()
+        self._binding_queue: WorkQueue[Key] = WorkQueue()
         self._gangs.add_handler(self._on_gang)
-        self._pod_groups.add_handler(lambda event_type, old, item: self._of_gangs.add(item.metadata.key))
-        self._pods.add_handler(lambda event_type, old, item: self._of_pods.add(item.metadata.key))
+        self._pod_groups.add_handler(lambda event_type, old, item: self._gang_queue.add(item.metadata.key))
+        self._pods.add_handler(lambda event_type, old, item: self._pod_queue.add(item.metadata.key))
         self._topologies.add_handler(self._on_topology)
         if bindings is not None:
-            bindings.add_handler(lambda event_type, old, item: self._of_bindings.add(item.metadata.key))
+            bindings.add_handler(lambda event_type, old, item: self._binding_queue.add(item.metadata.key))
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
@@ -66,26 +66,26 @@ class KaiBackend:
     def work(self) -> tuple[tuple[str, WorkQueue[Key], Callable[[Key], Awaitable[float | None]], int], ...]:
         """The name, queue, reconciler and number of workers of each kind of work."""
         return (
-            ("kai-podgroup", self._of_gangs, self.reconcile_gang, WORKERS),
-            ("kai-pod", self._of_pods, self.reconcile_pod, WORKERS),
-            ("kai-topology", self._of_bindings, self.reconcile_binding, 1),
+            ("kai-podgroup", self._gang_queue, self.reconcile_gang, WORKERS),
+            ("kai-pod", self._pod_queue, self.reconcile_pod, WORKERS),
+            ("kai-topology", self._binding_queue, self.reconcile_binding, 1),
         )
 
     def _on_gang(self, event_type: str, old: PodGang | None, item: PodGang) -> None:
-        """Trigger the reconciler of a gang, but not for changes of its status (GS-09)."""
+        """Trigger the reconciler of a gang, except for changes to its status (GS-09)."""
         if old is None or old.spec != item.spec or old.metadata.annotations != item.metadata.annotations:
-            self._of_gangs.add(item.metadata.key)
+            self._gang_queue.add(item.metadata.key)
 
     def _on_topology(self, event_type: str, old: KaiTopology | None, item: KaiTopology) -> None:
         """Trigger the binding of a Topology and the bindings that name it."""
-        self._of_bindings.add(item.metadata.key)
+        self._binding_queue.add(item.metadata.key)
         for binding in self._bindings or ():
             if kai.external_topology(binding) == item.metadata.name:
-                self._of_bindings.add(binding.metadata.key)
+                self._binding_queue.add(binding.metadata.key)
 
     async def reconcile_gang(self, key: Key) -> float | None:
-        """Mark a gang for KAI's podgrouper, and write its PodGroup. Return None, since it is never requeued after a
-        delay."""
+        """Mark a gang for KAI's podgrouper, and write its PodGroup. Return None, because the gang is never requeued
+        after a delay."""
         gang = self._gangs.get(*key)
         if gang is None or gang.metadata.deletion_timestamp is not None:
             return None
@@ -106,13 +106,13 @@ class KaiBackend:
         return None
 
     async def reconcile_pod(self, key: Key) -> float | None:
-        """Mark a pod that another client has created for a gang of KAI. Return None, since it is never requeued after a
-        delay."""
+        """Mark a pod that another client has created for a gang of KAI. Return None, because the pod is never requeued
+        after a delay."""
         pod = self._pods.get(*key)
         if pod is None or pod.metadata.deletion_timestamp is not None or pod.spec.scheduler_name != kai.SCHEDULER:
             return None
         meta = pod.metadata
-        desired = kai.marks(meta.label(labels.PODGANG), meta.label(labels.PODCLIQUE))
+        desired = kai.pod_marks(meta.label(labels.PODGANG), meta.label(labels.PODCLIQUE))
         current = {"annotations": meta.annotations or {}, "labels": meta.labels or {}}
         if any(current[field].get(name) != value for field, marks in desired.items() for name, value in marks.items()):
             await self._writer.patch(self._pods, pod, {"metadata": desired})
@@ -127,7 +127,7 @@ class KaiBackend:
             await self._write_topology(binding, desired)
         status = topology_status.status(binding, lambda name: self._topologies.get("", name), now())
         if status != binding.status:
-            await self._writer.patch(self._bindings, binding, {"status": wire(status)}, status=True)
+            await self._writer.patch(self._bindings, binding, {"status": to_json(status)}, status=True)
         return None
 
     async def _write_topology(self, binding: ClusterTopologyBinding, desired: Manifest) -> None:

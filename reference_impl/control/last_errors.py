@@ -1,5 +1,5 @@
-"""`status.lastErrors` of the objects of one kind: it is written when a reconcile fails, and cleared when a reconcile
-succeeds again."""
+"""The `status.lastErrors` of the objects of one kind, which is written when a reconcile fails and cleared when a
+reconcile succeeds again."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 from kube.errors import ApiError
 from kube.informer import Informer
 from kube.objects import Key
-from reference_impl.api.models import wire
+from reference_impl.api.models import to_json
 from reference_impl.control.writer import Writer
 from reference_impl.plan.reconcile_error import ReconcileError, last_errors
 from reference_impl.runtime.clock import now
 
 RETRY_SECONDS = 5.0
-"""How long to wait before a retry. The cause may be an object that is not in any cache, so that no event reports its
-removal."""
+"""The delay before a retry, in seconds. The cause may be an object that is not in any cache, so that no event reports
+its removal."""
 EVENT = "FailedSync"
 """Reason of the Warning event about an error."""
 
@@ -33,24 +33,24 @@ class LastErrors:
         of_parts: Callable[[Any], list[ReconcileError]] | None = None,
     ) -> None:
         """`of_parts` returns the errors of an object's parts, for the kind that users inspect first. The object reports
-        these errors like its own, and each new error is also posted as a Warning event. A retry that fails in the same
-        way as before causes neither a status write nor an event."""
+        these errors like its own errors, and each new error is also posted as a Warning event. A retry that fails in
+        the same way as before causes neither a status write nor an event."""
         self._informer, self._writer, self._errors_of_parts = informer, writer, of_parts
-        self.keys: set[Key] = set()
+        self.failed_keys: set[Key] = set()
         """The objects whose last reconcile failed."""
 
-    async def refused(self, key: Key, code: str, error: ApiError, message: str = "") -> None:
-        """Report a write that the API server refused. A conflict is not reported: it only means that the cache was
-        behind, and an event will trigger the next reconcile. `message` replaces the error's text if that differs in
+    async def report_refusal(self, key: Key, code: str, error: ApiError, message: str = "") -> None:
+        """Report a write that the API server refused. A conflict is not reported, because it only means that the cache
+        lagged, and an event will trigger the next reconcile. `message` replaces the error's text if that differs in
         each attempt."""
         if not error.conflict:
             await self.report(key, ReconcileError(code, message or str(error)))
 
     async def report(self, key: Key, problem: ReconcileError | None) -> float | None:
         """Record the result of a reconcile. Return the requeue delay in seconds, or None if no retry is needed."""
-        self.keys.discard(key)
+        self.failed_keys.discard(key)
         if problem is not None:
-            self.keys.add(key)
+            self.failed_keys.add(key)
         item = self._informer.get(*key)
         if item is not None:
             old = (item.status.last_errors if item.status else None) or []
@@ -60,7 +60,7 @@ class LastErrors:
             ]
             errors = last_errors(old, problems, now())
             if errors != (old or None):
-                await self._writer.patch(self._informer, item, {"status": {"lastErrors": wire(errors)}}, status=True)
+                await self._writer.patch(self._informer, item, {"status": {"lastErrors": to_json(errors)}}, status=True)
                 for error in errors or () if self._errors_of_parts else ():
                     if error not in old:
                         await self._writer.warn(self._informer.resource, item, EVENT, error.description)
@@ -75,7 +75,7 @@ def errors_changed(old: Any, item: Any) -> bool:
     return (old_errors or None) != (new_errors or None)
 
 
-def only_errors(old: Any, item: Any) -> bool:
+def differs_only_in_errors(old: Any, item: Any) -> bool:
     """Return whether two states of an object differ only in `lastErrors`. Such a change is our own record of a failed
     reconcile. If it triggered the reconciler, each failure would cause the next attempt at once, without back-off."""
     if old is None or old.status is None or item.status is None or old.status.last_errors == item.status.last_errors:
@@ -85,6 +85,6 @@ def only_errors(old: Any, item: Any) -> bool:
     return bool(metadata == item.metadata and status == item.status and old.spec == item.spec)
 
 
-def earliest(*waits: float | None) -> float | None:
-    """Return the shortest of several waits, or None if there is none."""
+def shortest_wait(*waits: float | None) -> float | None:
+    """Return the shortest of several waits, or None if there is no wait."""
     return min((wait for wait in waits if wait is not None), default=None)

@@ -80,10 +80,10 @@ class OperatorMetrics(Metrics):
             "leader_election_master_status", "1 while this process leads.", ("name",), registry=registry
         )
         self._created = Counter("grove_operator_objects_created", "Objects made.", ("kind",), registry=registry)
-        self._created_of: dict[str, Counter] = {}
+        self._created_by_kind: dict[str, Counter] = {}
         self._initialized = Counter("grove_operator_podgangs_initialized", "Gangs made complete.", registry=registry)
 
-    def controller(self, name: str, queue: WorkQueue[tuple[str, str]], workers: int) -> None:
+    def measure_controller(self, name: str, queue: WorkQueue[tuple[str, str]], workers: int) -> None:
         """Measure a queue and its reconciler."""
         self._workers.labels(name).set(workers)
         self._depth.labels(name).set_function(lambda: float(len(queue)))
@@ -97,12 +97,12 @@ class OperatorMetrics(Metrics):
             {result: self._reconciles.labels(name, result) for result in ("success", "requeue_after", "error")},
         )
 
-    def leadership(self, name: str, leads: Callable[[], bool]) -> None:
+    def report_leadership(self, name: str, leads: Callable[[], bool]) -> None:
         """Report whether this process holds the lease `name`."""
         self._leads.labels(name).set_function(leads)
 
     @contextmanager
-    def webhook(self, path: str) -> Iterator[None]:
+    def measure_webhook(self, path: str) -> Iterator[None]:
         """Measure one admission request."""
         in_flight, started_at, code = self._in_flight.labels(path), perf_counter(), "500"
         in_flight.inc()
@@ -114,14 +114,14 @@ class OperatorMetrics(Metrics):
             self._webhooks.labels(path, code).inc()
             self._webhook_times.labels(path).observe(perf_counter() - started_at)
 
-    def created(self, kind: str) -> None:
+    def count_created(self, kind: str) -> None:
         """Count a created object by its kind."""
-        counter = self._created_of.get(kind)
+        counter = self._created_by_kind.get(kind)
         if counter is None:
-            counter = self._created_of[kind] = self._created.labels(kind)
+            counter = self._created_by_kind[kind] = self._created.labels(kind)
         counter.inc()
 
-    def gang_initialized(self) -> None:
+    def count_initialized_gang(self) -> None:
         """Count a gang that has become complete."""
         self._initialized.inc()
 

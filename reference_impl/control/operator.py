@@ -1,4 +1,4 @@
-"""The operator: caches, queues, reconcilers, and which events trigger which reconciler."""
+"""The operator: caches, queues, reconcilers, and the events that trigger each reconciler."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kube.objects import Key, Object
 from kube.workqueue import WorkQueue, work
 from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang, PodGangMap
 from reference_impl.api.pods import Pod
-from reference_impl.control.cache import GANG, REPLICA, Cache, key_text, replica_of
+from reference_impl.control.cache import BY_GANG, BY_REPLICA, Cache, object_key, replica_keys
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.control.kai import KaiBackend
-from reference_impl.control.last_errors import LastErrors, errors_changed, only_errors
+from reference_impl.control.last_errors import LastErrors, differs_only_in_errors, errors_changed
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.metrics import OperatorMetrics
@@ -38,18 +38,18 @@ from reference_impl.plan.epochs import EpochSource
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.lines import MAPS, Line
 from reference_impl.runtime import logs
-from reference_impl.runtime.waiting import answered
+from reference_impl.runtime.waiting import retry_until_answered
 
 T = TypeVar("T", bound=Object)
 Work = tuple[str, WorkQueue[Key], Callable[[Key], Awaitable[float | None]], int]
 """The name, queue, reconciler and number of workers of one kind of work."""
 SETTLE_SECONDS = 0.02
-"""Events that arrive within this time cost one reconcile. Sets have a longer settle time, because reconciling a set
-covers all its replicas."""
+"""Events that arrive within this time, in seconds, cause a single reconcile. Sets have a longer settle time, because
+reconciling a set covers all its replicas."""
 SET_SETTLE_SECONDS = 0.2
 SET_SETTLE_PER_REPLICA = 0.0004
-"""Debounce delay per replica. It exceeds SET_SETTLE_SECONDS above 500 replicas. A reconcile takes about 80 µs per
-replica, so a set that changes constantly is being reconciled about a sixth of the time."""
+"""The settle time per replica, in seconds. Above 500 replicas, it exceeds SET_SETTLE_SECONDS. A reconcile takes about
+80 µs per replica, so a set that changes constantly is being reconciled about a sixth of the time."""
 WORKERS = 24
 STATUS_WORKERS = 3
 INIT_IMAGE = "registry.example/grove-initc:0.1.0"
@@ -71,10 +71,10 @@ class Operator:
         line: Line = MAPS,
         metrics: OperatorMetrics | None = None,
     ) -> None:
-        features = replace(features, maps=features.maps or line.stored)
+        features = replace(features, maps=features.maps or line.stores_layouts)
         self._client = client
         self.metrics = metrics or OperatorMetrics()
-        self.metrics.follow(client)
+        self.metrics.count_requests(client)
         self.cache = Cache(client, features)
         writer = Writer(client, self.metrics)
         self._sets: WorkQueue[Key] = WorkQueue(settle=SET_SETTLE_SECONDS)
@@ -127,7 +127,7 @@ class Operator:
                 (*self._informers, *workload_backend.informers),
             )
         for name, queue, _, workers in self._work:
-            self.metrics.controller(name, queue, workers)
+            self.metrics.measure_controller(name, queue, workers)
         self.cache.sets.add_handler(self._on_set)
         self.cache.cliques.add_handler(self._on_clique)
         self.cache.groups.add_handler(self._on_group)
@@ -142,8 +142,9 @@ class Operator:
         self.ready = asyncio.Event()
 
     async def run(self, elector: Elector | None = None, grace: float = 0.0) -> None:
-        """Watch at once, and write as soon as this process leads (at once without an elector). When cancelled, let
-        running reconciles finish within `grace` seconds. Raises LeadershipLost, in an exception group."""
+        """Start watching at once, and start writing when this process leads (at once without an elector). When
+        cancelled, let running reconciles finish within `grace` seconds. Raises LeadershipLost, in an exception group,
+        if the elector loses the lease."""
         async with asyncio.TaskGroup() as group:
             for informer in self._informers:
                 group.create_task(informer.run())
@@ -156,10 +157,10 @@ class Operator:
                 self._client.before_write = elector.check
                 group.create_task(elector.hold())
                 # The last writes of the former leader may not have arrived in the cache yet, and pod names are random:
-                # without this step, some pods could be created twice.
-                await asyncio.gather(*(answered(informer.catch_up) for informer in self._informers))
+                # without this step, some pods might be created twice.
+                await asyncio.gather(*(retry_until_answered(informer.catch_up) for informer in self._informers))
             workers = [
-                group.create_task(work(queue, logs.about(name, reconcile), count))
+                group.create_task(work(queue, logs.with_subject(name, reconcile), count))
                 for name, queue, reconcile, count in self._work
             ]
             try:
@@ -178,7 +179,7 @@ class Operator:
     def _wake_members(self, key: Key) -> None:
         """Trigger a gang and its cliques."""
         self._gangs.add(key)
-        for clique in self.cache.cliques.indexed(GANG, key_text(*key)):
+        for clique in self.cache.cliques.indexed(BY_GANG, object_key(*key)):
             self._cliques.add(clique.metadata.key)
         if (gang := self.cache.gangs.get(*key)) is not None:
             for group in gang.spec.podgroups:
@@ -187,18 +188,18 @@ class Operator:
     def _wake_set(self, item: Object) -> None:
         if pcs := item.metadata.label(labels.PART_OF):
             key = (item.metadata.namespace, pcs)
-            self._sets.add_after(key, self._settle(self.cache.sets.get(*key)))
+            self._sets.add_after(key, self._settle_seconds(self.cache.sets.get(*key)))
 
     @staticmethod
-    def _settle(pcs: PodCliqueSet | None) -> float:
+    def _settle_seconds(pcs: PodCliqueSet | None) -> float:
         """Return the settle time in seconds for a set that is reconciled because of a change outside its spec."""
         return max(SET_SETTLE_SECONDS, SET_SETTLE_PER_REPLICA * (pcs.spec.replicas if pcs is not None else 0))
 
     def _on_set(self, event_type: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
-        if event_type == "MODIFIED" and only_errors(old, item):
+        if event_type == "MODIFIED" and differs_only_in_errors(old, item):
             return
         if old is not None and old.metadata.generation == item.metadata.generation:
-            self._sets.add_after(item.metadata.key, self._settle(item))
+            self._sets.add_after(item.metadata.key, self._settle_seconds(item))
         else:
             self._sets.add(item.metadata.key)
             namespace = item.metadata.namespace
@@ -213,13 +214,13 @@ class Operator:
         """Trigger the cliques and scaling groups in which an update starts, continues or ends. Also trigger the gangs
         after a change of the strategy, which decides who writes their conditions; the next sub-step of a coherent
         update may wait for these conditions."""
-        migrated = gang_migration.running(old) and not gang_migration.running(item)
+        migrated = gang_migration.is_running(old) and not gang_migration.is_running(item)
         affects_all = (
             migrated
             or update_progress.generation(old) != update_progress.generation(item)
             or update_progress.strategy(old) != update_progress.strategy(item)
         )
-        turns = {str(update_progress.turn(old)), str(update_progress.turn(item))}
+        turns = {str(update_progress.current_replica(old)), str(update_progress.current_replica(item))}
         if not affects_all and len(turns) == 1:
             return
 
@@ -242,7 +243,7 @@ class Operator:
     def _on_secondary(self, event_type: str, old: Any, item: Any) -> None:
         """Trigger the owner of an object that another client has deleted or changed. Status changes and our own writes
         trigger nothing."""
-        if event_type != "DELETED" and (old is None or _alike(old, item)):
+        if event_type != "DELETED" and (old is None or _have_equal_fields(old, item)):
             if old is not None and item is not old:
                 self._wake_for_legacy(item)
             return
@@ -265,7 +266,7 @@ class Operator:
         (OBJ-823)."""
         if event_type == "ADDED":
             for queue, last_errors in self._last_errors:
-                for key in last_errors.keys:
+                for key in last_errors.failed_keys:
                     queue.add(key)
 
     def _on_topology(self, event_type: str, old: Any, item: Object) -> None:
@@ -284,14 +285,14 @@ class Operator:
 
     def _on_group(self, event_type: str, old: PodCliqueScalingGroup | None, item: PodCliqueScalingGroup) -> None:
         self._wake_for_errors(event_type, old, item)
-        if event_type == "MODIFIED" and only_errors(old, item):
+        if event_type == "MODIFIED" and differs_only_in_errors(old, item):
             return
         self._groups.add(item.metadata.key)
         self._wake_set(item)
 
     def _on_clique(self, event_type: str, old: PodClique | None, item: PodClique) -> None:
         self._wake_for_errors(event_type, old, item)
-        if event_type == "MODIFIED" and only_errors(old, item):
+        if event_type == "MODIFIED" and differs_only_in_errors(old, item):
             return
         self._cliques.add(item.metadata.key)
         self._clique_statuses.add(item.metadata.key)
@@ -305,9 +306,9 @@ class Operator:
 
     def _on_gang(self, event_type: str, old: PodGang | None, item: PodGang) -> None:
         self._gangs.add(item.metadata.key)
-        if event_type == "DELETED" or item.metadata.controller is None:  # without a controller it can be adopted
+        if event_type == "DELETED" or item.metadata.controller is None:  # a gang without a controller can be adopted
             self._wake_set(item)
-        initialization_unchanged = old is not None and gangs.initialized(old) == gangs.initialized(item)
+        initialization_unchanged = old is not None and gangs.is_initialized(old) == gangs.is_initialized(item)
         if not initialization_unchanged or (old is not None and old.spec != item.spec):
             groups = (*item.spec.podgroups, *(old.spec.podgroups if old is not None else ()))
             for clique in {group.name for group in groups}:
@@ -331,22 +332,22 @@ class Operator:
             return
         if event_type != "ADDED":
             self._wake_set(item)
-        for index in replica_of(item):
-            for gang in self.cache.gangs.indexed(REPLICA, index):
+        for index in replica_keys(item):
+            for gang in self.cache.gangs.indexed(BY_REPLICA, index):
                 self._gangs.add(gang.metadata.key)
         self._wake_replica(item)
 
     def _wake_replica(self, item: Object) -> None:
         """Trigger the cliques and scaling groups of the replica that an object belongs to."""
-        for index in replica_of(item):
-            for clique in self.cache.cliques.indexed(REPLICA, index):
+        for index in replica_keys(item):
+            for clique in self.cache.cliques.indexed(BY_REPLICA, index):
                 self._cliques.add(clique.metadata.key)
-            for group in self.cache.groups.indexed(REPLICA, index):
+            for group in self.cache.groups.indexed(BY_REPLICA, index):
                 self._groups.add(group.metadata.key)
 
     def _wake_dependents(self, item: Object, gang: str) -> None:
         """Trigger the cliques in gangs that wait for `gang`, in the replica that the object belongs to."""
-        placement = self._layouts.of(item)
+        placement = self._layouts.placement_of(item)
         for name in placement.dependents(gang) if placement is not None else ():
             waiting = self.cache.gangs.get(item.metadata.namespace, name)
             for group in waiting.spec.podgroups if waiting is not None else ():
@@ -372,7 +373,7 @@ class Operator:
         elif old.ready != item.ready or old.scheduled != item.scheduled:
             gang, pcs = self.cache.gangs.get(*gang_of), self.cache.set_of(item)
             if gang is not None and (
-                (pcs is not None and gang_conditions.writes(pcs, gang)) or self._plans.serves(gang)
+                (pcs is not None and gang_conditions.operator_writes(pcs, gang)) or self._plans.serves(gang)
             ):
                 self._gangs.add(gang_of)
         if item.scheduled and (old is None or not old.scheduled):
@@ -383,7 +384,7 @@ _IGNORED_FIELDS = ("metadata", "has_token")
 """Fields of secondary resources that other clients write, or that are compared separately."""
 
 
-def _alike(old: Any, item: Any) -> bool:
+def _have_equal_fields(old: Any, item: Any) -> bool:
     """Return whether two states of a secondary resource are equal in all fields that the operator writes."""
     old_meta, new_meta = old.metadata, item.metadata
     return (

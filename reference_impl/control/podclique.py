@@ -22,14 +22,14 @@ from reference_impl.api.models import (
     PodGang,
 )
 from reference_impl.api.pods import Pod
-from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.cache import BY_OWNER, Cache
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.layouts import Layouts, index_of
 from reference_impl.control.migration import HashMigration
 from reference_impl.control.ownership import Adoption
 from reference_impl.control.update_watch import UpdateWatch
 from reference_impl.control.workload_api import GangPlans
-from reference_impl.control.writer import Writer, together
+from reference_impl.control.writer import Writer, await_all
 from reference_impl.plan import (
     children,
     claims,
@@ -52,8 +52,9 @@ from reference_impl.plan.reconcile_error import ReconcileError
 from reference_impl.runtime.clock import now
 
 STATUS_SECONDS = 1.0
-"""The delay of intermediate status writes of a clique, and the minimum interval between them; the final status is
-written at once. Writing a status costs the API server about twice as much as creating a pod (`make bench`)."""
+"""The delay, in seconds, of intermediate status writes of a clique, and the minimum interval between them. The final
+status is written at once. Writing a status costs the API server about twice as much as creating a pod (`make
+bench`)."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,11 @@ class CliqueContext:
         gang = self.placement.gang_of(config.name, replica) if config is not None else None
         return {gang: self.clique.spec.replicas} if gang is not None and gang == meta.label(labels.PODGANG) else {}
 
-    def waits(self, gang: str) -> dict[str, int]:
-        """Return the cliques that the pods in a gang wait for, and how many of their pods must be Ready."""
+    def awaited_cliques(self, gang: str) -> dict[str, int]:
+        """Return the cliques that the pods in a gang wait for, with the number of their pods that must be Ready."""
         if self.template is None:
             return {}
-        return startup.waits(self.pcs, self.template, self.index, self.placement.gangs[gang])
+        return startup.awaited_cliques(self.pcs, self.template, self.index, self.placement.gangs[gang])
 
 
 class CliqueReconciler:
@@ -118,8 +119,8 @@ class CliqueReconciler:
         kube-scheduler."""
         self._cache, self._writer, self._scheduler, self._plans = cache, writer, scheduler_name, plans
         self._adoption = adoption
-        marked_for_kai: Callable[[Manifest], Manifest] = kai.marked if of_kai else lambda pod: pod
-        self._marked: Callable[[Manifest], Manifest] = lambda pod: plans.marked(marked_for_kai(pod))
+        marked_for_kai: Callable[[Manifest], Manifest] = kai.with_marks if of_kai else lambda pod: pod
+        self._with_marks: Callable[[Manifest], Manifest] = lambda pod: plans.with_pod_group(marked_for_kai(pod))
         self._layouts, self._migration, self._policy = layouts, migration, layouts.policy
         self._init_image = init_image
         self._unwritten_since: dict[Key, float] = {}
@@ -132,47 +133,49 @@ class CliqueReconciler:
         if clique is None:
             return None
         if clique.metadata.deletion_timestamp is not None:
-            await self._finish(clique)
+            await self._finalize(clique)
             return None
-        await self._adoption.of_clique(clique)
-        pcs, placement = self._cache.set_of(clique), self._layouts.of(clique)
-        if pcs is None or placement is None or not self._migration.settled(pcs, clique):
+        await self._adoption.adopt_for_clique(clique)
+        pcs, placement = self._cache.set_of(clique), self._layouts.placement_of(clique)
+        if pcs is None or placement is None or not self._migration.is_migrated(pcs, clique):
             return None
         context = CliqueContext(pcs, clique, placement)
         try:
-            await self._claims(context)
+            await self._sync_claims(context)
             try:
                 await self._relabel(context)
-                await self._balance(context)
-                await self._update(context)
-            finally:  # pods that cannot be created must not block existing ones, except through their gang
-                await self._release(context)
+                await self._sync_pods(context)
+                await self._advance_update(context)
+            finally:  # pods that cannot be created must not block existing pods, except through their gang
+                await self._remove_gates(context)
         except ReconcileError as problem:
             return await self.last_errors.report(key, problem)
         except ApiError as error:
-            message = pods.repeatable(str(error), clique.metadata.name)
-            await self.last_errors.refused(key, "ERR_SYNC_PODS", error, message)
+            message = pods.without_attempt_details(str(error), clique.metadata.name)
+            await self.last_errors.report_refusal(key, "ERR_SYNC_PODS", error, message)
             raise
         return await self.last_errors.report(key, None)
 
-    async def _finish(self, clique: PodClique) -> None:
+    async def _finalize(self, clique: PodClique) -> None:
         """Remove the finalizer from a clique that is being deleted, after deleting its pods."""
         cliques, pods_of = self._cache.cliques, self._cache.pods_of(clique)
         await self._writer.release(cliques, clique, labels.CLIQUE_FINALIZER, self._cache.pods, pods_of)
 
-    async def _claims(self, context: CliqueContext) -> None:
+    async def _sync_claims(self, context: CliqueContext) -> None:
         """Create the resource claims that the clique owns, and delete claims that no existing or future pod uses."""
         pcs, clique, template = context.pcs, context.clique, context.template
         if template is None or not template.resource_sharing:
             return
         indices = {pods.index_of(pod) for pod in self._cache.pods_of(clique)}
-        planned = claims.of_clique(clique, template, (index for index in indices if index >= 0))
+        planned = claims.clique_claims(clique, template, (index for index in indices if index >= 0))
         owner = children.owner_reference(PODCLIQUES.api_version, "PodClique", clique.metadata)
         manifests = [
             claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, self._cache.claim_spec), owner)
             for claim in planned
         ]
-        await self._writer.settle(self._cache.claims, manifests, self._cache.claims.indexed(OWNER, clique.metadata.uid))
+        await self._writer.sync(
+            self._cache.claims, manifests, self._cache.claims.indexed(BY_OWNER, clique.metadata.uid)
+        )
 
     async def _relabel(self, context: CliqueContext) -> None:
         """Assign pods whose gang label names no possible gang to their gang, if the clique has only one gang
@@ -185,21 +188,21 @@ class CliqueReconciler:
         misplaced_pods = [
             pod
             for pod in self._cache.pods_of(context.clique)
-            if pod.active and not line.knows(replica, pod.metadata.label(labels.PODGANG))
+            if pod.active and not line.knows_gang(replica, pod.metadata.label(labels.PODGANG))
         ]
         body = {"metadata": {"labels": {labels.PODGANG: gang}}}
-        await together(self._writer.patch(self._cache.pods, pod, body) for pod in misplaced_pods)
+        await await_all(self._writer.patch(self._cache.pods, pod, body) for pod in misplaced_pods)
 
-    async def _balance(self, context: CliqueContext) -> None:
+    async def _sync_pods(self, context: CliqueContext) -> None:
         """Create missing pods in gangs that exist, and delete surplus pods."""
         clique, target = context.clique, context.clique.metadata.label(labels.TEMPLATE_HASH)
-        await self._writer.make_sure(self._cache.pods, clique, f"{labels.PODCLIQUE}={clique.metadata.name}")
+        await self._writer.refresh_dependents(self._cache.pods, clique, f"{labels.PODCLIQUE}={clique.metadata.name}")
         current_pods = self._cache.pods_of(clique)
-        stale = self._plans.stale(clique.metadata.name, current_pods)
+        stale = self._plans.stale_pods(clique.metadata.name, current_pods)
         # Delete these pods first: their indices are reused below, and no two pods may have the same index.
-        await together(self._writer.delete(self._cache.pods, pod) for pod in stale)
+        await await_all(self._writer.delete(self._cache.pods, pod) for pod in stale)
         shares = {
-            gang: self._plans.possible(self._gang(context, gang), clique.metadata.name, count)
+            gang: self._plans.possible_pods(self._gang(context, gang), clique.metadata.name, count)
             for gang, count in context.shares.items()
         }
         remaining = [pod for pod in current_pods if pod not in stale]
@@ -208,12 +211,12 @@ class CliqueReconciler:
         complete = sum(context.shares.values()) == clique.spec.replicas
         surplus = [pod for pod in difference.surplus if complete or pod.finished]
         manifests = self._manifests(context, difference.missing)
-        await together(self._writer.delete(self._cache.pods, pod) for pod in surplus)
+        await await_all(self._writer.delete(self._cache.pods, pod) for pod in surplus)
         # After a refusal, only one pod is created at first: if it is refused again, the others would probably be
         # refused as well.
-        probes = 1 if clique.metadata.key in self.last_errors.keys else len(manifests)
-        await together(self._writer.create(self._cache.pods, manifest) for manifest in manifests[:probes])
-        await together(self._writer.create(self._cache.pods, manifest) for manifest in manifests[probes:])
+        probes = 1 if clique.metadata.key in self.last_errors.failed_keys else len(manifests)
+        await await_all(self._writer.create(self._cache.pods, manifest) for manifest in manifests[:probes])
+        await await_all(self._writer.create(self._cache.pods, manifest) for manifest in manifests[probes:])
 
     def _gang(self, context: CliqueContext, name: str) -> PodGang | None:
         return self._cache.gangs.get(context.clique.metadata.namespace, name)
@@ -233,28 +236,34 @@ class CliqueReconciler:
         pcs, clique = context.pcs, context.clique
         builders = {
             gang: pods.PodBuilder(
-                clique, self._scheduler, context.waits(gang), self._init_image, claims.of_pod(pcs, clique)
+                clique, self._scheduler, context.awaited_cliques(gang), self._init_image, claims.pod_claims(pcs, clique)
             )
             for gang in {gang for _, gang in missing}
         }
-        vacancy = update_clique_pods.vacancy(clique, self._cache.pods_of(clique))
-        manifests = [self._marked(builders[gang].pod(index, gang)) for index, gang in missing]
-        return manifests if vacancy is None else [update_clique_pods.in_place_of(manifests[0], vacancy), *manifests[1:]]
+        vacancy = update_clique_pods.pod_to_replace(clique, self._cache.pods_of(clique))
+        manifests = [self._with_marks(builders[gang].pod(index, gang)) for index, gang in missing]
+        return (
+            manifests
+            if vacancy is None
+            else [update_clique_pods.with_replaced_pod(manifests[0], vacancy), *manifests[1:]]
+        )
 
-    async def _update(self, context: CliqueContext) -> None:
+    async def _advance_update(self, context: CliqueContext) -> None:
         """Take the next step of an update. The progress is written before any pod is deleted."""
         pcs = context.pcs
-        if update_progress.of_set(pcs) is None or pcs.metadata.deletion_timestamp is not None:
+        if update_progress.set_progress(pcs) is None or pcs.metadata.deletion_timestamp is not None:
             return
         clique = self._cache.cliques.get(*context.clique.metadata.key) or context.clique
-        if update.coherent(pcs):
+        if update.is_coherent(pcs):
             step = update_clique_pods.CliqueUpdateStep(self._coherent_progress(context))
         else:
             step = update_clique_pods.step(pcs, clique, self._cache.pods_of(clique), now(), self._policy)
         if step.progress is not None and step.progress != (clique.status.update_progress if clique.status else None):
             body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
             await self._writer.patch(self._cache.cliques, clique, body, status=True)
-        await together(self._writer.delete(self._cache.pods, pod) for pod in (*step.forced, *step.further))
+        await await_all(
+            self._writer.delete(self._cache.pods, pod) for pod in (*step.unready_pods, *step.additional_pods)
+        )
         if step.selected is not None:
             await self._writer.delete(self._cache.pods, step.selected)
 
@@ -264,10 +273,10 @@ class CliqueReconciler:
         if template is None or clique.metadata.label(labels.SCALING_GROUP):
             return None
         current = self._layouts.templates(context.pcs).revisions[template.name]
-        complete = update.clique_complete(clique, self._cache.pods_of(clique), context.shares, current)
-        return update.of_clique(context.pcs, clique, current.hash, complete, now())
+        complete = update.is_clique_complete(clique, self._cache.pods_of(clique), context.shares, current)
+        return update.clique_progress(context.pcs, clique, current.hash, complete, now())
 
-    async def _release(self, context: CliqueContext) -> None:
+    async def _remove_gates(self, context: CliqueContext) -> None:
         """Remove Grove's gate from the pods that may be scheduled."""
         namespace, by_gang = context.clique.metadata.namespace, dict[str, list[Pod]]()
         current_pods = self._cache.pods_of(context.clique)
@@ -278,26 +287,26 @@ class CliqueReconciler:
         ready: list[Pod] = []
         for name, gang_pods in by_gang.items():
             if name in context.placement.gangs:
-                ready += gates.removable(
+                ready += gates.pods_to_ungate(
                     gang_pods,
                     context.clique.metadata.name,
                     self._gang(context, name),
-                    self._awaited(context, name),
-                    lambda clique: self._cache.scheduled_pods(namespace, clique),
+                    self._awaited_gangs(context, name),
+                    lambda clique: self._cache.count_scheduled_pods(namespace, clique),
                 )
-        await self._ungate_all(self._plans.startable(ready))
+        await self._ungate_all(self._plans.startable_pods(ready))
 
-    def _awaited(self, context: CliqueContext, name: str) -> list[PodGang | None]:
+    def _awaited_gangs(self, context: CliqueContext, name: str) -> list[PodGang | None]:
         """Return the gangs that must be scheduled before the pods of a gang may be scheduled; None for a gang that does
         not exist."""
-        return [self._gang(context, other) for other in context.placement.awaited(name)]
+        return [self._gang(context, other) for other in context.placement.awaited_gangs(name)]
 
     async def _ungate_all(self, ready: Iterable[Pod]) -> None:
-        await together(self._ungate(pod) for pod in ready)
+        await await_all(self._ungate(pod) for pod in ready)
 
     async def _ungate(self, pod: Pod) -> None:
         body = {"spec": {"schedulingGates": [{"$patch": "delete", "name": labels.GATE}]}}
-        await self._writer.strategic(self._cache.pods, pod, body)
+        await self._writer.patch_strategically(self._cache.pods, pod, body)
 
     async def reconcile_status(self, key: Key) -> float | None:
         """Write the status if it differs. Statuses have a separate queue with few workers, so that under load pods come
@@ -308,7 +317,7 @@ class CliqueReconciler:
             self._watch.forget(key)
             return None
         pcs = self._cache.set_of(clique)
-        if pcs is not None and not self._migration.settled(pcs, clique):
+        if pcs is not None and not self._migration.is_migrated(pcs, clique):
             return None
         pods_now = self._cache.pods_of(clique)
         status = statuses.clique_status(clique, pods_now, pcs, now(), self._policy)
@@ -321,12 +330,12 @@ class CliqueReconciler:
         wait = changed_at + STATUS_SECONDS - time.monotonic()
         if wait > 0 and not is_final:
             return wait
-        await self._writer.status(self._cache.cliques, clique, status)
+        await self._writer.write_status(self._cache.cliques, clique, status)
         self._unwritten_since.pop(key, None)
         previously_scheduled = clique.status.scheduled_replicas if clique.status else 0
         if previously_scheduled and not status.scheduled_replicas:
             note = f"All scheduled pods lost (was {previously_scheduled})."
-            await self._writer.warn(PODCLIQUES, clique, statuses.ALL_LOST, note)
+            await self._writer.warn(PODCLIQUES, clique, statuses.ALL_REPLICAS_LOST, note)
         return stuck_in
 
     def _put_update_condition(
@@ -337,9 +346,9 @@ class CliqueReconciler:
         if clique.metadata.label(labels.SCALING_GROUP):
             return None
         template = children.clique_template(pcs, clique) if pcs is not None else None
-        deadline = update_condition.deadline(template.rolling_update if template is not None else None)
+        deadline = update_condition.progress_deadline(template.rolling_update if template is not None else None)
         state = status.updated_replicas, status.ready_replicas, update_progress.generation(pcs) if pcs else ""
-        stuck_in = self._watch.remaining(clique, state, deadline)
-        condition = update_condition.of_component(clique, stuck_in == 0, now())
-        status.conditions = conditions.put(status.conditions, condition)
+        stuck_in = self._watch.seconds_until_stuck(clique, state, deadline)
+        condition = update_condition.component_condition(clique, stuck_in == 0, now())
+        status.conditions = conditions.with_condition(status.conditions, condition)
         return stuck_in or None

@@ -1,6 +1,7 @@
 """The PodCliqueSet reconciler: finalizer, generation hash, secondary resources, the objects of each replica, status.
 
-It never waits: the reconcilers of gangs and cliques fill gangs and remove scheduling gates (spec OBJ-301, CHG-DEL-02).
+The reconciler never waits, because the reconcilers of gangs and cliques fill gangs and remove scheduling gates (spec
+OBJ-301, CHG-DEL-02).
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from kube.informer import Informer
 from kube.objects import Key
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
-from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.cache import BY_OWNER, Cache
 from reference_impl.control.coherent import CoherentProgress
 from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.control.gang_migration import GangMigration
-from reference_impl.control.last_errors import LastErrors, earliest
+from reference_impl.control.last_errors import LastErrors, shortest_wait
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.migration import HashMigration
 from reference_impl.control.ownership import Adoption
 from reference_impl.control.secondary_resources import SecondaryResources
 from reference_impl.control.termination import Termination
-from reference_impl.control.writer import Writer, together
+from reference_impl.control.writer import Writer, await_all
 from reference_impl.plan import (
     children,
     conditions,
@@ -58,8 +59,8 @@ Write = Callable[[], Awaitable[None]]
 MAX_CONCURRENT_REPLICAS = 16
 """Maximum number of replicas that are written concurrently. More would only queue up in the API server."""
 STATUS_SECONDS = 5.0
-"""The interval between status writes of a set during a long reconcile. The first reconcile of thousands of replicas
-takes minutes."""
+"""The interval, in seconds, between status writes of a set during a long reconcile. The first reconcile of thousands of
+replicas takes minutes."""
 
 
 class SetReconciler:
@@ -78,8 +79,8 @@ class SetReconciler:
         features: Features = NO_FEATURES,
     ) -> None:
         self._adoption = adoption
-        self._layouts, self._maps, self._coherent = layouts, maps, CoherentProgress(layouts, maps)
-        self._gangs = GangMigration(cache, writer, layouts)
+        self._layouts, self._maps, self._coherent_progress = layouts, maps, CoherentProgress(layouts, maps)
+        self._gang_migration = GangMigration(cache, writer, layouts)
         self._cache, self._writer, self._scheduler, self._features = cache, writer, scheduler_name, features
         self._migration, self._policy = migration, layouts.policy
         self._informers: dict[str, Informer[Any]] = {
@@ -87,7 +88,7 @@ class SetReconciler:
             for informer in (cache.services, cache.cliques, cache.groups, cache.gangs, cache.maps)
         }
         self._secondary = SecondaryResources(cache, writer)
-        self._termination = Termination(cache, writer, maps.before_termination)
+        self._termination = Termination(cache, writer, maps.prepare_termination)
         self.last_errors = last_errors
 
     async def reconcile(self, key: Key) -> float | None:
@@ -109,25 +110,26 @@ class SetReconciler:
             return pcs
         finalizers = {"metadata": {"finalizers": [*existing, labels.SET_FINALIZER]}}
         await self._writer.patch(self._cache.sets, pcs, finalizers, guard=True)
-        return self._current(pcs)
+        return self._cached_set(pcs)
 
     async def _take_over(self, pcs: PodCliqueSet) -> PodCliqueSet:
-        """Migrate and repair what exists: adopt orphans, migrate objects of earlier operators and earlier kinds of
-        gangs, and restore lost PodGangMaps. Each of these does nothing for a set that this operator has created."""
-        pcs = await self._adoption.of_set(pcs, revisions.of_set(pcs, self._policy))
+        """Migrate and repair existing objects: adopt orphans, migrate objects of earlier operators and earlier kinds of
+        gangs, and restore lost PodGangMaps. For a set that this operator has created, none of these steps changes
+        anything."""
+        pcs = await self._adoption.adopt_for_set(pcs, revisions.set_revision(pcs, self._policy))
         pcs = await self._migration.migrate(pcs)
-        pcs = await self._gangs.begin(pcs)
+        pcs = await self._gang_migration.begin(pcs)
         await self._maps.restore(pcs)
-        await self._gangs.assign(pcs)
+        await self._gang_migration.assign(pcs)
         return pcs
 
     async def _observe_generation(self, pcs: PodCliqueSet) -> tuple[PodCliqueSet, Revision]:
         """Record a new generation in the status before anything is changed because of it."""
-        generation = revisions.of_set(pcs, self._policy)
+        generation = revisions.set_revision(pcs, self._policy)
         if generation.has(update_progress.generation(pcs)):
             return pcs, generation
         await self._write_status(pcs, generation, observed=False)
-        return self._current(pcs), generation
+        return self._cached_set(pcs), generation
 
     async def _sync(self, pcs: PodCliqueSet, generation: Revision) -> float | None:
         """Bring the children of the set to their desired state, and write the status. Return the requeue delay in
@@ -136,19 +138,19 @@ class SetReconciler:
         wait: float | None = None
         step: Step | None = None
         try:
-            wait = await self._termination.in_set(pcs)
+            wait = await self._termination.terminate_in_set(pcs)
             step = await self._maps.renew(pcs)
             async with self._status_updates(pcs, generation):
-                await self._children(pcs)
+                await self._sync_children(pcs)
         except ReconcileError as caught:
             problem = caught
         except ApiError as error:
-            await self.last_errors.refused(pcs.metadata.key, "ERR_SYNC_PODCLIQUESET", error)
+            await self.last_errors.report_refusal(pcs.metadata.key, "ERR_SYNC_PODCLIQUESET", error)
             raise
-        await self._write_status(self._current(pcs), generation, observed=problem is None, step=step)
-        return earliest(wait, await self.last_errors.report(pcs.metadata.key, problem))
+        await self._write_status(self._cached_set(pcs), generation, observed=problem is None, step=step)
+        return shortest_wait(wait, await self.last_errors.report(pcs.metadata.key, problem))
 
-    def _current(self, pcs: PodCliqueSet) -> PodCliqueSet:
+    def _cached_set(self, pcs: PodCliqueSet) -> PodCliqueSet:
         """Return the set as it is in the cache, which contains the operator's own writes."""
         return self._cache.sets.get(*pcs.metadata.key) or pcs
 
@@ -157,31 +159,34 @@ class SetReconciler:
     ) -> None:
         """Write the status of the set and the progress of its update. `generation` is the revision of the spec that is
         being acted on; if the status has another one, an update starts (CHG-RU-02)."""
-        clique, group = (self._cache.child(self._cache.cliques, pcs), self._cache.child(self._cache.groups, pcs))
-        members_of = partial(self._cache.child, self._cache.cliques)
+        clique, group = (
+            self._cache.child_finder(self._cache.cliques, pcs),
+            self._cache.child_finder(self._cache.groups, pcs),
+        )
+        members_of = partial(self._cache.child_finder, self._cache.cliques)
         observed_set = update_set_replicas.ObservedSet(pcs, clique, group, members_of)
-        if update.coherent(pcs):
-            progress = self._coherent.progress(pcs, generation, observed_set, step, now())
+        if update.is_coherent(pcs):
+            progress = self._coherent_progress.progress(pcs, generation, observed_set, step, now())
         else:
-            progress = update.without_scope(update_set_replicas.progress(pcs, generation, observed_set, now()))
+            progress = update.progress_without_scope(update_set_replicas.progress(pcs, generation, observed_set, now()))
         observed = observed and (progress is None or progress.update_ended_at is not None)
         status = statuses.set_status(pcs, generation.hash, clique, group, observed, progress)
         in_progress = progress is not None and progress.update_ended_at is None
         parts = (
             [part for index in range(pcs.spec.replicas) for part in observed_set.parts(index)] if in_progress else []
         )
-        status.conditions = conditions.put(
-            status.conditions, update_condition.of_set(parts, now(), in_progress=in_progress)
+        status.conditions = conditions.with_condition(
+            status.conditions, update_condition.set_condition(parts, now(), in_progress=in_progress)
         )
-        levels = topology.condition(pcs, self._topology(pcs), now())
+        levels = topology.condition(pcs, self._set_topology(pcs), now())
         status.conditions = (
-            conditions.put(status.conditions, levels)
+            conditions.with_condition(status.conditions, levels)
             if levels
-            else conditions.without(status.conditions, topology.CONDITION)
+            else conditions.without_condition(status.conditions, topology.CONDITION)
         )
-        if gang_migration.running(pcs) and self._gangs.ended(pcs):
-            status.conditions = conditions.without(status.conditions, gang_migration.CONDITION)
-        await self._writer.status(self._cache.sets, pcs, status)
+        if gang_migration.is_running(pcs) and self._gang_migration.is_complete(pcs):
+            status.conditions = conditions.without_condition(status.conditions, gang_migration.CONDITION)
+        await self._writer.write_status(self._cache.sets, pcs, status)
 
     @asynccontextmanager
     async def _status_updates(self, pcs: PodCliqueSet, generation: Revision) -> AsyncIterator[None]:
@@ -198,27 +203,32 @@ class SetReconciler:
         while True:
             await asyncio.sleep(STATUS_SECONDS)
             pcs = self._cache.sets.get(*initial.metadata.key)
-            # Only the reconcile that makes the progress knows the progress of a coherent update or of another spec.
-            if pcs is not None and pcs.metadata.generation == initial.metadata.generation and not update.coherent(pcs):
+            # The progress of a coherent update, or of an update to another spec, is known only to the reconcile that
+            # advances it.
+            if (
+                pcs is not None
+                and pcs.metadata.generation == initial.metadata.generation
+                and not update.is_coherent(pcs)
+            ):
                 await self._write_status(pcs, generation, observed=False)
 
-    def _topology(self, pcs: PodCliqueSet) -> topology.SetTopology:
+    def _set_topology(self, pcs: PodCliqueSet) -> topology.SetTopology:
         """Return the topology that the set refers to."""
         enabled, name = self._features.topology, topology.binding_name(pcs)
-        return topology.of_set(pcs, enabled, self._cache.topologies.get("", name) if enabled and name else None)
+        return topology.set_topology(pcs, enabled, self._cache.topologies.get("", name) if enabled and name else None)
 
-    async def _children(self, pcs: PodCliqueSet) -> None:
+    async def _sync_children(self, pcs: PodCliqueSet) -> None:
         """Create missing objects, correct objects that differ, and delete surplus objects."""
-        levels = self._topology(pcs)
-        placements = [self._layouts.at(pcs, index) for index in range(pcs.spec.replicas)]
+        levels = self._set_topology(pcs)
+        placements = [self._layouts.placement_at(pcs, index) for index in range(pcs.spec.replicas)]
         known_placements = [placement for placement in placements if placement is not None]
         if len(known_placements) < len(placements):
             return  # nothing may be deleted because of a missing map; the next reconcile restores it
         line, domains = self._layouts.line, self._features.mnnvl
-        target = desired.of_set(pcs, known_placements.__getitem__, line, levels, domains=domains)
+        target = desired.desired_set(pcs, known_placements.__getitem__, line, levels, domains=domains)
         await self._secondary.ensure(target)
         templates = children.standalone_templates(pcs)
-        current = {template.name: revisions.of_template(pcs, template, self._policy) for template in templates}
+        current = {template.name: revisions.template_revision(pcs, template, self._policy) for template in templates}
         writes = [list(self._writes(pcs, replica, levels, current)) for replica in target.replicas]
         limit = asyncio.Semaphore(MAX_CONCURRENT_REPLICAS)
 
@@ -227,8 +237,8 @@ class SetReconciler:
                 for write in writes:
                     await write()
 
-        await together(in_order(replica_writes) for replica_writes in writes if replica_writes)
-        await together(write() for write in list(self._surplus(target)))
+        await await_all(in_order(replica_writes) for replica_writes in writes if replica_writes)
+        await await_all(write() for write in list(self._surplus_deletions(target)))
 
     def _writes(
         self, pcs: PodCliqueSet, replica: DesiredReplica, levels: topology.SetTopology, current: Mapping[str, Revision]
@@ -248,13 +258,13 @@ class SetReconciler:
                 conflicts.append(self._conflict(pcs, child))
                 if child.kind != "Service":
                     continue
-            yield from self._difference(pcs, replica.index, child, existing, levels, current)
+            yield from self._child_writes(pcs, replica.index, child, existing, levels, current)
         yield from conflicts
 
     def _conflict(self, pcs: PodCliqueSet, child: Child) -> Write:
-        return partial(_refuse, reconcile_error.conflict(child.kind, pcs.metadata.namespace, child.name))
+        return partial(_raise_problem, reconcile_error.conflict(child.kind, pcs.metadata.namespace, child.name))
 
-    def _difference(
+    def _child_writes(
         self,
         pcs: PodCliqueSet,
         index: int,
@@ -263,15 +273,16 @@ class SetReconciler:
         levels: topology.SetTopology,
         current: Mapping[str, Revision],
     ) -> Iterator[Write]:
-        """Yield the writes that create or correct one object of a replica; none if it is as desired."""
+        """Yield the writes that create or correct one object of a replica. Yield nothing if the object is as
+        desired."""
         cache, writer = self._cache, self._writer
         match child:
             case desired.StandaloneClique(template=template):
-                yield from self._clique(pcs, index, template, existing, current[template.name])
+                yield from self._clique_writes(pcs, index, template, existing, current[template.name])
             case desired.ScalingGroup(config=config):
                 if existing is None:
                     yield partial(writer.create, cache.groups, children.scaling_group(pcs, index, config))
-                elif change := template_drift.group(config, existing):
+                elif change := template_drift.group_patch(config, existing):
                     yield partial(writer.patch, cache.groups, existing, change)
             case desired.DesiredGang(planned=gang):
                 if existing is None:
@@ -279,15 +290,15 @@ class SetReconciler:
                     yield partial(writer.create, cache.gangs, manifest)
                 elif drift := self._gang_drift(pcs, gang, existing, levels.binding):
                     yield partial(writer.patch, cache.gangs, existing, drift, guard=True)
-            case desired.Map():
+            case desired.DesiredMap():
                 return  # written earlier in the reconcile
             case _:
                 if existing is None:
                     yield partial(writer.create, cache.services, children.service(pcs, index))
-                elif not children.right_service(pcs, index, existing):
+                elif not children.is_service_correct(pcs, index, existing):
                     yield partial(writer.ensure, cache.services, children.service(pcs, index))
 
-    def _clique(
+    def _clique_writes(
         self, pcs: PodCliqueSet, index: int, template: CliqueTemplate, existing: PodClique | None, current: Revision
     ) -> Iterator[Write]:
         line = self._layouts.line
@@ -300,11 +311,11 @@ class SetReconciler:
             yield partial(self._writer.create, self._cache.cliques, manifest())
             return
         desired_labels = line.standalone_labels(names.replica(pcs.metadata.name, index))
-        if change := template_drift.marks(existing, desired_labels):
+        if change := template_drift.label_patch(existing, desired_labels):
             yield partial(self._writer.patch, self._cache.cliques, existing, change)
-        if template_drift.outdated(existing, current) and self._layouts.begun(pcs, index, template.name):
+        if template_drift.is_outdated(existing, current) and self._layouts.may_update(pcs, index, template.name):
             yield partial(self._writer.renew, self._cache.cliques, existing, manifest())
-        if change := template_drift.clique(template, existing):
+        if change := template_drift.clique_patch(template, existing):
             yield partial(self._writer.patch, self._cache.cliques, existing, change)
 
     def _gang_drift(
@@ -319,7 +330,7 @@ class SetReconciler:
         tags = {**gangs.gang_labels(pcs, self._scheduler, existing.metadata.labels), **gang.labels}
         return gangs.drift(pcs, gang, existing, tags, binding, pods)
 
-    def _surplus(self, target: DesiredSet) -> Iterator[Write]:
+    def _surplus_deletions(self, target: DesiredSet) -> Iterator[Write]:
         """Yield the deletions of surplus children of the set. A gang is deleted after its last pod, whose deletion
         triggers the set. An operator that is killed in between leaves no pods without a gang (COH-163)."""
         cache, namespace = self._cache, target.pcs.metadata.namespace
@@ -331,10 +342,10 @@ class SetReconciler:
             cache.maps,
         )
         for informer in (*grove_informers, cache.autoscalers, cache.claims, cache.domains):
-            for item in target.surplus(informer.resource.kind, informer.indexed(OWNER, target.pcs.metadata.uid)):
+            for item in target.surplus(informer.resource.kind, informer.indexed(BY_OWNER, target.pcs.metadata.uid)):
                 if informer is not cache.gangs or not cache.has_members(namespace, item.metadata.name):
                     yield partial(self._writer.delete, informer, item)
 
 
-async def _refuse(problem: ReconcileError) -> None:
+async def _raise_problem(problem: ReconcileError) -> None:
     raise problem

@@ -16,15 +16,15 @@ from reference_impl.api.models import (
     PodCliqueScalingGroup,
     PodCliqueSet,
 )
-from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.cache import BY_OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
-from reference_impl.control.last_errors import LastErrors, earliest
+from reference_impl.control.last_errors import LastErrors, shortest_wait
 from reference_impl.control.layouts import Layouts, index_of
 from reference_impl.control.migration import HashMigration
 from reference_impl.control.ownership import Adoption
 from reference_impl.control.termination import Termination
 from reference_impl.control.update_watch import UpdateWatch
-from reference_impl.control.writer import Writer, together
+from reference_impl.control.writer import Writer, await_all
 from reference_impl.plan import (
     children,
     claims,
@@ -73,66 +73,70 @@ class GroupReconciler:
             return None
         if group.metadata.deletion_timestamp is not None:
             cliques = self._cache.cliques
-            members = cliques.indexed(OWNER, group.metadata.uid)
+            members = cliques.indexed(BY_OWNER, group.metadata.uid)
             await self._writer.release(self._cache.groups, group, labels.SCALING_GROUP_FINALIZER, cliques, members)
             return None
-        await self._adoption.of_group(group)
-        pcs, placement = self._cache.set_of(group), self._layouts.of(group)
-        if pcs is not None and not self._migration.settled(pcs, group):
+        await self._adoption.adopt_for_group(group)
+        pcs, placement = self._cache.set_of(group), self._layouts.placement_of(group)
+        if pcs is not None and not self._migration.is_migrated(pcs, group):
             return None
         problem: ReconcileError | None = None
         wait: float | None = None
         if pcs is not None and pcs.metadata.deletion_timestamp is None:
             try:
-                wait = await self._termination.in_group(pcs, group)
+                wait = await self._termination.terminate_in_group(pcs, group)
                 if placement is not None:
-                    await self._update(pcs, group)
-                    await self._members(pcs, self._cache.groups.get(*key) or group, placement)
+                    await self._advance_update(pcs, group)
+                    await self._sync_cliques(pcs, self._cache.groups.get(*key) or group, placement)
             except ReconcileError as caught:
                 problem = caught
             except ApiError as error:
-                await self.last_errors.refused(key, "ERR_SYNC_PODCLIQUES", error)
+                await self.last_errors.report_refusal(key, "ERR_SYNC_PODCLIQUES", error)
                 raise
-        wait = earliest(wait, await self._status(self._cache.groups.get(*key) or group, pcs))
-        return earliest(wait, await self.last_errors.report(key, problem))
+        wait = shortest_wait(wait, await self._write_status(self._cache.groups.get(*key) or group, pcs))
+        return shortest_wait(wait, await self.last_errors.report(key, problem))
 
-    async def _update(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
+    async def _advance_update(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
         """Take the next step of an update. The progress is written before anything is deleted, and deletions precede
         creations, so that a partly deleted replica is never mistaken for a new one."""
-        if update_progress.of_set(pcs) is None:
+        if update_progress.set_progress(pcs) is None:
             return
         group = self._cache.groups.get(*group.metadata.key) or group
         cliques = self._cache.cliques
-        if update.coherent(pcs):
+        if update.is_coherent(pcs):
             step = update_group_replicas.GroupUpdateStep(self._coherent_progress(pcs, group))
         else:
             step = update_group_replicas.step(
-                pcs, group, self._cache.child(cliques, group), self._cache.pods_of, now(), self._policy
+                pcs, group, self._cache.child_finder(cliques, group), self._cache.pods_of, now(), self._policy
             )
         if step.progress is not None and step.progress != (group.status.update_progress if group.status else None):
             body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
             await self._writer.patch(self._cache.groups, group, body, status=True)
-        for wave in step.waves:
-            await together(self._writer.delete(cliques, clique) for clique in wave)
+        for wave in step.deletion_waves:
+            await await_all(self._writer.delete(cliques, clique) for clique in wave)
 
     def _coherent_progress(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> GroupUpdateProgress | None:
         """Return the progress of a scaling group whose replicas follow the layout during a coherent update."""
         config = children.group_config(pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
         complete = config is not None and self._layouts.members_complete(pcs, group, config.name)
-        return update.of_group(pcs, group, complete, now())
+        return update.group_progress(pcs, group, complete, now())
 
-    async def _members(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, placement: Placement) -> None:
-        """Bring the cliques of all replicas into their gangs: create missing cliques, and delete the cliques of surplus
-        replicas and of replicas that have moved."""
+    async def _sync_cliques(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, placement: Placement) -> None:
+        """Create missing cliques, and delete the cliques of surplus replicas and of replicas that have moved to another
+        gang."""
         config = children.group_config(pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
         if config is None:
             return
         indices = [j for j in range(group.spec.replicas) if placement.gang_of(config.name, j) is not None]
-        existing = {clique.metadata.name: clique for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid)}
+        existing = {
+            clique.metadata.name: clique for clique in self._cache.cliques.indexed(BY_OWNER, group.metadata.uid)
+        }
         in_place = (
-            {} if update_progress.on_delete(pcs) else members.in_place(placement, config.name, indices, existing, group)
+            {}
+            if update_progress.is_on_delete(pcs)
+            else members.replicas_in_place(placement, config.name, indices, existing, group)
         )
-        target = desired.of_group(
+        target = desired.desired_members(
             pcs,
             group,
             config,
@@ -143,7 +147,7 @@ class GroupReconciler:
             policy=self._policy,
         )
         if target.claims is not None:
-            await self._claims(pcs, group, target.claims)
+            await self._sync_claims(pcs, group, target.claims)
         complete = {name for clique_names in in_place.values() for name in clique_names}
         existing = {name: clique for name, clique in existing.items() if name not in complete}
 
@@ -155,8 +159,8 @@ class GroupReconciler:
         renewed = self._outdated_cliques(pcs, existing, target)
         # A layout that does not hold every replica is about to be renewed, so no cliques are deleted because of it.
         surplus = difference.surplus if len(indices) == group.spec.replicas else []
-        await together(self._writer.delete(self._cache.cliques, clique) for clique in surplus)
-        await together(
+        await await_all(self._writer.delete(self._cache.cliques, clique) for clique in surplus)
+        await await_all(
             [
                 *(self._writer.create(self._cache.cliques, manifest) for manifest in difference.missing),
                 *(
@@ -167,9 +171,9 @@ class GroupReconciler:
         )
 
     def _outdated_cliques(self, pcs: PodCliqueSet, existing: dict[str, PodClique], target: DesiredMembers) -> list[str]:
-        """Return the cliques that get the current template in place. This happens only with OnDelete (CHG-OD-01); with
-        other strategies an update recreates the cliques."""
-        if not update_progress.on_delete(pcs):
+        """Return the cliques that get the current template in place. This happens only with the strategy OnDelete
+        (CHG-OD-01). With other strategies, an update recreates the cliques."""
+        if not update_progress.is_on_delete(pcs):
             return []
         current = {
             name: update_progress.revision(pcs, clique, self._policy)
@@ -179,32 +183,34 @@ class GroupReconciler:
         return [
             name
             for name, revision in current.items()
-            if revision is not None and template_drift.outdated(existing[name], revision)
+            if revision is not None and template_drift.is_outdated(existing[name], revision)
         ]
 
-    async def _claims(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, planned: Iterable[PlannedClaim]) -> None:
+    async def _sync_claims(
+        self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, planned: Iterable[PlannedClaim]
+    ) -> None:
         """Create the resource claims that the scaling group owns, and delete those of removed replicas."""
         owner = children.owner_reference(SCALING_GROUPS.api_version, "PodCliqueScalingGroup", group.metadata)
         manifests = [
             claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, self._cache.claim_spec), owner)
             for claim in planned
         ]
-        await self._writer.settle(self._cache.claims, manifests, self._cache.claims.indexed(OWNER, group.metadata.uid))
+        await self._writer.sync(self._cache.claims, manifests, self._cache.claims.indexed(BY_OWNER, group.metadata.uid))
 
-    async def _status(self, group: PodCliqueScalingGroup, pcs: PodCliqueSet | None) -> float | None:
+    async def _write_status(self, group: PodCliqueScalingGroup, pcs: PodCliqueSet | None) -> float | None:
         """Write the status if it differs. Return the number of seconds after which an update would count as stuck."""
-        status = statuses.group_status(group, pcs, self._cache.child(self._cache.cliques, group), now())
+        status = statuses.group_status(group, pcs, self._cache.child_finder(self._cache.cliques, group), now())
         index = group.metadata.label(labels.REPLICA_INDEX)
         config = children.group_config(pcs, index, group.metadata.name) if pcs is not None else None
-        deadline = update_condition.deadline(config.rolling_update if config is not None else None)
+        deadline = update_condition.progress_deadline(config.rolling_update if config is not None else None)
         state = status.updated_replicas, status.available_replicas, update_progress.generation(pcs) if pcs else ""
-        stuck_in = self._watch.remaining(group, state, deadline)
-        condition = update_condition.of_component(group, stuck_in == 0, now())
-        status.conditions = conditions.put(status.conditions, condition)
-        # With a resourceVersion precondition, because gang termination also writes to the list of conditions.
-        await self._writer.status(self._cache.groups, group, status, guard=True)
+        stuck_in = self._watch.seconds_until_stuck(group, state, deadline)
+        condition = update_condition.component_condition(group, stuck_in == 0, now())
+        status.conditions = conditions.with_condition(status.conditions, condition)
+        # The write has a resourceVersion precondition, because gang termination also writes to the list of conditions.
+        await self._writer.write_status(self._cache.groups, group, status, guard=True)
         previously_scheduled = group.status.scheduled_replicas if group.status else 0
         if previously_scheduled and not status.scheduled_replicas:
             note = f"All scheduled replicas lost (was {previously_scheduled})."
-            await self._writer.warn(SCALING_GROUPS, group, statuses.ALL_LOST, note)
+            await self._writer.warn(SCALING_GROUPS, group, statuses.ALL_REPLICAS_LOST, note)
         return stuck_in or None

@@ -1,6 +1,6 @@
-"""Namespaces that are being deleted, in which no objects can be created any more.
+"""Namespaces that are being deleted, in which objects can no longer be created.
 
-Such a namespace never becomes usable again, so creations for an owner in it are not attempted again. Without this, each
+Such a namespace never becomes usable again, so no more objects are created for an owner in it. Without this, each
 deleted pod of the namespace would cause a refused request for each missing pod.
 """
 
@@ -14,8 +14,8 @@ CAUSE = "NamespaceTerminating"
 MAX_OWNERS = 1000
 
 
-class Terminating:
-    """Owners whose namespace is being deleted, as learned from errors of the API server; only the newest 1,000 are
+class TerminatingOwners:
+    """Owners whose namespace is being deleted according to errors of the API server. Only the newest 1,000 owners are
     kept."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Updates of components that make no progress (spec GM-110)."""
+"""The detection of component updates that make no progress (spec GM-110)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from reference_impl.plan import conditions, update_condition, update_progress
 
 
 class UpdateWatch:
-    """Remembers the state of each component's update, and since when the update has been in this state.
+    """The state of each component's update, and the time since which the update has been in this state.
 
-    Nothing is stored in the cluster. An operator that is restarted gives a component its whole deadline again, unless
-    the component was stuck; a stuck component stays stuck until its state changes.
+    Nothing is stored in the cluster. A restarted operator gives each component its whole deadline again, except for
+    stuck components, which stay stuck until their state changes.
     """
 
     def __init__(self) -> None:
         self._observed: dict[Key, tuple[Hashable, float]] = {}
 
-    def remaining(
+    def seconds_until_stuck(
         self, item: PodClique | PodCliqueScalingGroup, state: Hashable, deadline: float | None
     ) -> float | None:
-        """Return the number of seconds until the update of a component counts as stuck, or 0 if it is stuck, None if it
-        cannot be."""
+        """Return the number of seconds until the update of a component counts as stuck. Return 0 if the update is
+        stuck, and None if it cannot become stuck."""
         key = item.metadata.key
-        if deadline is None or not update_progress.running(item):
+        if deadline is None or not update_progress.is_running(item):
             self.forget(key)
             return None
         current_time = time.monotonic()

@@ -1,8 +1,8 @@
 """The back-end for gangs on kube-scheduler: maintains the Workload, CompositePodGroups and PodGroups of each PodGang,
 and supplies the plans that the reconcilers of pods and gangs follow (GREP-531).
 
-It serves the gangs of PodCliqueSets that name `default-scheduler`. The garbage collector deletes the objects with their
-gang.
+The back-end serves the gangs of PodCliqueSets that name `default-scheduler`. The garbage collector deletes the objects
+with their gang.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reference_impl.api import models
 from reference_impl.api.models import PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.api.workload_api import WorkloadObject
-from reference_impl.control.cache import GANG, OWNER, Cache, key_text
+from reference_impl.control.cache import BY_GANG, BY_OWNER, Cache, object_key
 from reference_impl.control.writer import Writer
 from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
@@ -28,7 +28,7 @@ from reference_impl.plan.workload_api import planned, standing
 from reference_impl.plan.workload_api.difference import Change, Verb
 from reference_impl.plan.workload_api.mode import SCHEDULER, Mode
 from reference_impl.plan.workload_api.planned import Planned
-from reference_impl.plan.workload_api.tree import prefers
+from reference_impl.plan.workload_api.tree import has_preferred_topology
 
 WORKERS = 8
 
@@ -46,7 +46,7 @@ class _Objects(Mapping[tuple[str, str], WorkloadObject]):
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for kind, informer in self._informers.items():
-            for item in informer.indexed(OWNER, self._uid):
+            for item in informer.indexed(BY_OWNER, self._uid):
                 yield kind, item.metadata.name
 
     def __len__(self) -> int:
@@ -63,46 +63,46 @@ class GangPlans:
             resource.kind: Informer(client, resource, typed_decoder(WorkloadObject)) for resource in resources
         }
         for informer in self.informers.values():
-            informer.add_index(OWNER, _controller)
+            informer.add_index(BY_OWNER, _controller)
 
     def serves(self, gang: PodGang | None) -> bool:
         """Return whether a gang has a plan."""
         return self.mode is not None and gang is not None and gang.metadata.label(labels.SCHEDULER_NAME) == SCHEDULER
 
-    def of(self, gang: PodGang | None) -> Planned | None:
-        """Return the plan of a gang, or None if it has none."""
+    def plan_of(self, gang: PodGang | None) -> Planned | None:
+        """Return the plan of a gang, or None if the gang has no plan."""
         if gang is None or self.mode is None or not self.serves(gang):
             return None
-        namespace, pods = gang.metadata.namespace, self._cache.pods.indexed(GANG, key_text(*gang.metadata.key))
+        namespace, pods = gang.metadata.namespace, self._cache.pods.indexed(BY_GANG, object_key(*gang.metadata.key))
         cliques = ((group.name, self._cache.cliques.get(namespace, group.name)) for group in gang.spec.podgroups)
         templates = {name: clique.spec.minimum for name, clique in cliques if clique is not None}
         objects = _Objects(self.informers, gang)
         return planned.plan(gang, self._cache.set_of(gang), pods, objects, templates, self.mode)
 
-    def marked(self, pod: Manifest) -> Manifest:
+    def with_pod_group(self, pod: Manifest) -> Manifest:
         """Return the manifest of a pod with the name of its PodGroup, which cannot be changed later (WL37-V18)."""
         meta = pod["metadata"]
-        plan = self.of(self._cache.gangs.get(meta["namespace"], meta["labels"].get(labels.PODGANG, "")))
+        plan = self.plan_of(self._cache.gangs.get(meta["namespace"], meta["labels"].get(labels.PODGANG, "")))
         group = plan.groups.get(meta["labels"].get(labels.PODCLIQUE, "")) if plan is not None else None
         return {**pod, "spec": {**pod["spec"], "schedulingGroup": {"podGroupName": group}}} if group else pod
 
-    def possible(self, gang: PodGang | None, clique: str, count: int) -> int:
+    def possible_pods(self, gang: PodGang | None, clique: str, count: int) -> int:
         """Return the number of a clique's pods that a gang may have now, at most `count`."""
-        if gang is None or self.mode is None or (plan := self.of(gang)) is None:
+        if gang is None or self.mode is None or (plan := self.plan_of(gang)) is None:
             return count
-        pods: list[Pod] = self._cache.pods.indexed(GANG, key_text(*gang.metadata.key))
+        pods: list[Pod] = self._cache.pods.indexed(BY_GANG, object_key(*gang.metadata.key))
         clique_pods = [pod for pod in pods if pod.metadata.label(labels.PODCLIQUE) == clique]
-        limit = standing.most_pods(plan.now, plan.minimums.get(clique, 1), clique_pods, self.mode)
+        limit = standing.max_pods(plan.now, plan.minimums.get(clique, 1), clique_pods, self.mode)
         return count if limit is None else min(count, limit)
 
     def possible_clique(self, gang: PodGang | None, clique: PodClique) -> PodClique:
         """Return a clique with as many replicas as its gang may have now."""
-        count = self.possible(gang, clique.metadata.name, clique.spec.replicas)
+        count = self.possible_pods(gang, clique.metadata.name, clique.spec.replicas)
         if count == clique.spec.replicas:
             return clique
         return msgspec.structs.replace(clique, spec=msgspec.structs.replace(clique.spec, replicas=count))
 
-    def stale(self, clique: str, pods: Iterable[Pod]) -> list[Pod]:
+    def stale_pods(self, clique: str, pods: Iterable[Pod]) -> list[Pod]:
         """Return the pods of a clique that must be recreated in the current PodGroup of their gang."""
         if self.mode is None:
             return []
@@ -111,14 +111,14 @@ class GangPlans:
             by_gang.setdefault((pod.metadata.namespace, pod.metadata.label(labels.PODGANG)), []).append(pod)
         stale_pods: list[Pod] = []
         for key, gang_pods in by_gang.items():
-            plan = self.of(self._cache.gangs.get(*key))
+            plan = self.plan_of(self._cache.gangs.get(*key))
             if plan is not None and (group := plan.groups.get(clique)):
-                stale_pods += standing.stale(gang_pods, group)
+                stale_pods += standing.stale_pods(gang_pods, group)
         return stale_pods
 
-    def startable(self, pods: Iterable[Pod]) -> list[Pod]:
-        """Return those of the given pods whose gate may be removed: all objects of their gang are in place, and they
-        are in the right PodGroup."""
+    def startable_pods(self, pods: Iterable[Pod]) -> list[Pod]:
+        """Return the pods whose gate may be removed, because all objects of their gang are in place and they belong to
+        the right PodGroup."""
         ready = list(pods)
         if self.mode is None or not ready:
             return ready
@@ -127,7 +127,7 @@ class GangPlans:
         for pod in ready:
             key = pod.metadata.namespace, pod.metadata.label(labels.PODGANG)
             if key not in plans:
-                plans[key] = self.of(self._cache.gangs.get(*key))
+                plans[key] = self.plan_of(self._cache.gangs.get(*key))
             if (plan := plans[key]) is None or (
                 plan.in_place and pod.group == plan.groups.get(pod.metadata.label(labels.PODCLIQUE))
             ):
@@ -192,7 +192,7 @@ class WorkloadBackend:
 
     def _on_object(self, event_type: str, old: WorkloadObject | None, item: WorkloadObject) -> None:
         meta = item.metadata
-        if old is not None and event_type != "DELETED" and old.spec == item.spec and _alike(old, item):
+        if old is not None and event_type != "DELETED" and old.spec == item.spec and _have_equal_metadata(old, item):
             return  # only the status has changed, which the scheduler writes
         if (owner := meta.controller) is not None and owner.kind == models.PODGANGS.kind:
             self._queue.add((meta.namespace, owner.name))
@@ -202,9 +202,10 @@ class WorkloadBackend:
                     self._queue.add(key)
 
     async def reconcile(self, key: Key) -> float | None:
-        """Bring the objects of a gang to their planned state. Return None, since it is never requeued after a delay."""
+        """Bring the objects of a gang to their planned state. Return None, because the gang is never requeued after a
+        delay."""
         gang = self._cache.gangs.get(*key)
-        plan = self._plans.of(gang)
+        plan = self._plans.plan_of(gang)
         if gang is None or plan is None or gang.metadata.deletion_timestamp is not None:
             self._plan_states.pop(key, None)
             self._warned.pop(key, None)
@@ -214,7 +215,7 @@ class WorkloadBackend:
         for change in plan.difference.changes:
             await self._apply(change, gang)
         await self._warn(gang, plan)
-        plan = self._plans.of(self._cache.gangs.get(*key)) or plan
+        plan = self._plans.plan_of(self._cache.gangs.get(*key)) or plan
         state = (plan.in_place, plan.now, plan.refusal, tuple(plan.groups.items()))
         if self._plan_states.get(key) != state:
             self._plan_states[key] = state
@@ -239,7 +240,7 @@ class WorkloadBackend:
 
     async def _warn(self, gang: PodGang, plan: Planned) -> None:
         """Post an event about anything that cannot be mapped, once for each reason."""
-        key, ignored = gang.metadata.key, prefers(gang)
+        key, ignored = gang.metadata.key, has_preferred_topology(gang)
         refusal, mentioned = self._warned.get(key, ("", False))
         self._warned[key] = plan.refusal, ignored
         if plan.refusal and plan.refusal != refusal:
@@ -248,7 +249,7 @@ class WorkloadBackend:
             await self._writer.warn(models.PODGANGS, gang, planned.PREFERRED, planned.PREFERRED_NOTE)
 
 
-def _alike(old: WorkloadObject, item: WorkloadObject) -> bool:
+def _have_equal_metadata(old: WorkloadObject, item: WorkloadObject) -> bool:
     old_meta, new_meta = old.metadata, item.metadata
     return (old_meta.labels, old_meta.owner_references, old_meta.deletion_timestamp) == (
         new_meta.labels,

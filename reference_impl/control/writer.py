@@ -18,7 +18,7 @@ from kube.objects import Object
 from kube.resource import PODS, Resource
 from reference_impl.api import models
 from reference_impl.control.metrics import OperatorMetrics
-from reference_impl.control.terminating import Terminating
+from reference_impl.control.terminating import TerminatingOwners
 from reference_impl.plan import drift, ownership, reconcile_error
 from reference_impl.runtime.events import EventRecorder, EventType
 
@@ -32,8 +32,8 @@ ORPHAN = "orphan"
 """The finalizer of an object whose dependents will be kept (`kubectl delete --cascade=orphan`)."""
 
 
-async def together(writes: Iterable[Awaitable[Result]]) -> list[Result]:
-    """Await all writes and return their results in order. One failure must not cancel the other writes, so the first
+async def await_all(writes: Iterable[Awaitable[Result]]) -> list[Result]:
+    """Await all writes and return their results in order. A failure must not cancel the other writes, so the first
     error is raised only after all writes."""
     done: list[Result] = []
     for result in await asyncio.gather(*writes, return_exceptions=True):
@@ -49,13 +49,13 @@ class Writer:
     def __init__(self, client: Client, metrics: OperatorMetrics) -> None:
         self._client, self.metrics = client, metrics
         self._events = EventRecorder(client, CONTROLLER)
-        self._terminating = Terminating()
+        self._terminating = TerminatingOwners()
         self._doubtful_owners: set[str] = set()
         """UIDs of owners for which an object may have been created although no response arrived."""
 
     async def create(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
-        """Create an object, unless its namespace is being deleted. If an object of ours already exists, the next
-        reconcile will see it. Raises ReconcileError if an object that is not ours has the name."""
+        """Create an object, unless its namespace is being deleted. If our own object already exists, the next reconcile
+        will see it. Raises ReconcileError if an object that is not ours has the name."""
         if self._terminating.holds(manifest):
             return
         try:
@@ -70,9 +70,9 @@ class Writer:
                 return
             if not error.already_exists:
                 raise
-            await self._look_at(informer, manifest)
+            await self._check_existing(informer, manifest)
         else:
-            self.metrics.created(informer.resource.kind)
+            self.metrics.count_created(informer.resource.kind)
             informer.observe(informer.decode(answer))
 
     def _remember_owner(self, manifest: dict[str, Any]) -> None:
@@ -81,9 +81,9 @@ class Writer:
         if "generateName" in manifest["metadata"]:
             self._doubtful_owners.update(owner["uid"] for owner in manifest["metadata"].get("ownerReferences", ()))
 
-    async def make_sure(self, informer: Informer[T], owner: Object, selector: str) -> None:
-        """Read the dependents of an owner for which an object may have been created although no response arrived,
-        because the watch may lag. Call this before deciding what to create."""
+    async def refresh_dependents(self, informer: Informer[T], owner: Object, selector: str) -> None:
+        """Read the dependents of an owner for which an object may have been created although no response arrived. The
+        watch may lag, so call this before deciding what to create."""
         uid = owner.metadata.uid
         if uid not in self._doubtful_owners:
             return
@@ -96,7 +96,7 @@ class Writer:
         for item in items:
             informer.observe(informer.decode(orjson.dumps(item)))
 
-    async def _look_at(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
+    async def _check_existing(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
         """Raise ReconcileError if the existing object with the manifest's name is not ours."""
         namespace, name = manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]
         answer = await self._client.get_or_none(informer.resource, namespace, name)
@@ -121,12 +121,12 @@ class Writer:
             raise reconcile_error.conflict(manifest["kind"], metadata["namespace"], metadata["name"])
         body = drift.correction(manifest, existing)
         # The removal of the object triggers the next reconcile.
-        if "roleRef" in body or ownership.replaceable(manifest, existing):  # immutable, or of unknown origin
+        if "roleRef" in body or ownership.is_replaceable(manifest, existing):  # immutable, or of unknown origin
             await self.delete(informer, existing)
         elif body:
             await self.patch(informer, existing, body)
 
-    async def fresh(self, informer: Informer[T], item: T) -> T | None:
+    async def read(self, informer: Informer[T], item: T) -> T | None:
         """Return the object from the API server, or None if it does not exist or another object has its name."""
         answer = await self._client.get_or_none(informer.resource, item.metadata.namespace, item.metadata.name)
         current = None if answer is None else informer.decode(answer)
@@ -135,11 +135,11 @@ class Writer:
         informer.observe(current)
         return current
 
-    async def pods(self, namespace: str, selector: str) -> list[dict[str, Any]]:
+    async def list_pods(self, namespace: str, selector: str) -> list[dict[str, Any]]:
         """Return complete pods from the API server. The cache holds only the fields that every reconcile needs."""
         return await self._client.list(PODS, namespace, selector=selector)
 
-    async def settle(self, informer: Informer[T], manifests: list[dict[str, Any]], existing: list[T]) -> None:
+    async def sync(self, informer: Informer[T], manifests: list[dict[str, Any]], existing: list[T]) -> None:
         """Ensure that all these objects exist, and delete the existing objects that are not among them."""
         desired_names = {manifest["metadata"]["name"] for manifest in manifests}
         surplus = [
@@ -147,7 +147,7 @@ class Writer:
             for item in existing
             if item.metadata.name not in desired_names and item.metadata.deletion_timestamp is None
         ]
-        await together(
+        await await_all(
             [
                 *(self.ensure(informer, manifest) for manifest in manifests),
                 *(self.delete(informer, item) for item in surplus),
@@ -167,7 +167,7 @@ class Writer:
         await self._send_patch(informer, item, body, "status" if status else None)
 
     async def renew(self, informer: Informer[T], item: T, manifest: dict[str, Any]) -> None:
-        """Replace the pod spec, labels and annotations of the clique with this UID by those of its manifest, in one
+        """Replace the pod spec, labels and annotations of the clique with this UID with those of its manifest, in one
         write. A missing object is not an error."""
         meta = manifest["metadata"]
         body = [
@@ -178,14 +178,14 @@ class Writer:
         ]
         await self._send_patch(informer, item, body, None, JSON_PATCH)
 
-    async def strategic(self, informer: Informer[T], item: T, body: dict[str, Any]) -> None:
+    async def patch_strategically(self, informer: Informer[T], item: T, body: dict[str, Any]) -> None:
         """Apply a strategic merge patch, which merges lists by their keys, to a built-in object."""
         body = {**body, "metadata": {"uid": item.metadata.uid}}
         await self._send_patch(informer, item, body, None, "application/strategic-merge-patch+json")
 
     async def remove_finalizer(self, informer: Informer[T], item: T, finalizer: str) -> None:
-        """Remove one finalizer from the object with this UID. The test operations protect finalizers of other clients,
-        and those of a recreated object with the same name, since a patch may arrive late."""
+        """Remove one finalizer from the object with this UID. The test operations protect finalizers of other clients
+        and finalizers of a recreated object with the same name, because a patch may arrive late."""
         finalizers = item.metadata.finalizers or []
         if finalizer not in finalizers:
             return
@@ -207,13 +207,13 @@ class Writer:
         self, informer: Informer[T], item: T, finalizer: str, dependents: Informer[U], existing: Iterable[U]
     ) -> None:
         """Remove our finalizer from an object that is being deleted, once all objects that it controls are also being
-        deleted. The next object with the same name must not find any living dependents, however late the garbage
-        collector is (COH-127). Dependents that will be orphaned are not deleted: the garbage collector changes them
-        before it removes its finalizer, and each deletion applies only to the cached version."""
+        deleted. The next object with the same name must not find any living dependents, even if the garbage collector
+        lags (COH-127). Dependents that will be orphaned are not deleted: the garbage collector changes them before it
+        removes its finalizer, and each deletion applies only to the cached version."""
         if ORPHAN in (item.metadata.finalizers or ()):
             return
         living_dependents = [dependent for dependent in existing if dependent.metadata.deletion_timestamp is None]
-        await together(
+        await await_all(
             self._delete(dependents, dependent, dependent.metadata.resource_version) for dependent in living_dependents
         )
         await self.remove_finalizer(informer, item, finalizer)
@@ -237,7 +237,9 @@ class Writer:
         else:
             informer.observe(informer.decode(answer))
 
-    async def status(self, informer: Informer[Any], item: Any, status: msgspec.Struct, *, guard: bool = False) -> bool:
+    async def write_status(
+        self, informer: Informer[Any], item: Any, status: msgspec.Struct, *, guard: bool = False
+    ) -> bool:
         """Write a status if it differs from the cached one, and return whether it was written. For `guard`, see
         `patch`."""
         if item.status == status:
@@ -246,7 +248,7 @@ class Writer:
         new_fields = msgspec.to_builtins(status)
         changed = {key: value for key, value in new_fields.items() if key not in old_fields or old_fields[key] != value}
         if item.status is None:
-            changed = models.wire(status)
+            changed = models.to_json(status)
         await self.patch(informer, item, {"status": changed}, status=True, guard=guard)
         return True
 
@@ -270,4 +272,7 @@ class Writer:
 
 def _correctable(manifest: dict[str, Any], existing: Object) -> bool:
     """Return whether an object may be corrected to match its manifest, or replaced."""
-    return any(permits(manifest, existing) for permits in (ownership.owned, ownership.adoptable, ownership.replaceable))
+    return any(
+        permits(manifest, existing)
+        for permits in (ownership.has_expected_controller, ownership.is_adoptable, ownership.is_replaceable)
+    )

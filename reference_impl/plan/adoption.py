@@ -1,6 +1,6 @@
 """The layout of a replica whose PodGangMap has been deleted, derived from its live gangs (spec GM-44, GM-45).
 
-This creates and deletes no objects: gangs keep their names, and members stay where they are.
+Adopting a layout creates and deletes no objects. Gangs keep their names, and members stay where they are.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from dataclasses import replace
 from reference_impl.api.models import PodCliqueSet, PodGang
 from reference_impl.plan import children, labels, names
 from reference_impl.plan.components import Component
-from reference_impl.plan.epochs import Epochs, order
-from reference_impl.plan.fitting import fitted
+from reference_impl.plan.epochs import Epochs, sort_key
+from reference_impl.plan.fitting import fitted_layout
 from reference_impl.plan.layout import Entry, Layout, Role
 from reference_impl.plan.observed import Observed
 
 ROLES = frozenset(Role)
 
 
-Named = Mapping[str, Mapping[int, str]]
+EntryByReplica = Mapping[str, Mapping[int, str]]
 """The entry of each replica, by scaling group (config name) and replica index."""
 
 
-def named_members(pcs: PodCliqueSet, index: int, gangs: Iterable[PodGang]) -> Named:
+def named_members(pcs: PodCliqueSet, index: int, gangs: Iterable[PodGang]) -> EntryByReplica:
     """Return the scaling group replicas for which gangs of a replica have PodGroups, each with the newest entry that
-    has one."""
+    has such a PodGroup."""
     entries: dict[str, str] = {}
-    for gang in sorted(gangs, key=lambda gang: order(gang.metadata.label(labels.EPOCH))):
+    for gang in sorted(gangs, key=lambda gang: sort_key(gang.metadata.label(labels.EPOCH))):
         entries |= dict.fromkeys((group.name for group in gang.spec.podgroups), gang.metadata.label(labels.EPOCH))
     members: dict[str, dict[int, str]] = {}
     for config in children.group_configs(pcs):
@@ -39,10 +39,10 @@ def named_members(pcs: PodCliqueSet, index: int, gangs: Iterable[PodGang]) -> Na
     return members
 
 
-def live_layout(gangs: Iterable[PodGang], observed: Observed, named: Named | None = None) -> Layout:
+def live_layout(gangs: Iterable[PodGang], observed: Observed, named: EntryByReplica | None = None) -> Layout:
     """Return the entries that the gangs' labels describe, with the members whose labels name them (GM-16). A scaling
-    group replica of which no pod or clique exists, because it is being moved for example, is placed where `named`
-    says."""
+    group replica without any pod or clique, for example because it is being moved, is placed in the entry that `named`
+    gives for it."""
     entries_by_key: dict[str, Entry] = {}
     for gang in gangs:
         meta = gang.metadata
@@ -64,11 +64,11 @@ def live_layout(gangs: Iterable[PodGang], observed: Observed, named: Named | Non
             if key in entries_by_key and index not in observed.replicas.get(group, {}):
                 indices = entries_by_key[key].groups.get(group, ())
                 entries_by_key[key] = entries_by_key[key].with_indices(group, (*indices, index))
-    return _with_dependencies(sorted(entries_by_key.values(), key=lambda entry: order(entry.key)))
+    return _with_dependencies(sorted(entries_by_key.values(), key=lambda entry: sort_key(entry.key)))
 
 
 def _with_dependencies(entries: Sequence[Entry]) -> Layout:
-    """Return the entries with their dependencies. Each entry depends on the one before it if both belong to the same
+    """Return the entries with their dependencies. Each entry depends on the previous entry if both belong to the same
     deployment or update (GM-155). The entry for replicas that scaling adds depends on an anchor (GM-34)."""
     chained: list[Entry] = []
     for entry in entries:
@@ -78,8 +78,8 @@ def _with_dependencies(entries: Sequence[Entry]) -> Layout:
     return tuple(chained)
 
 
-def adopted(
+def adopted_layout(
     live: Layout, components: Sequence[Component], observed: Observed, generation: str, epochs: Epochs
 ) -> Layout:
-    """Return the layout of the live gangs with all members added; if no gang is live, the layout of a new replica."""
-    return fitted(live, components, observed, generation, epochs)
+    """Return the layout of the live gangs with all members added, or the layout of a new replica if no gang is live."""
+    return fitted_layout(live, components, observed, generation, epochs)

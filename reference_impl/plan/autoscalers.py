@@ -11,7 +11,7 @@ from reference_impl.plan import labels, names
 from reference_impl.plan.children import Manifest, group_configs, set_reference, standalone_templates
 
 
-def of_replica(pcs: PodCliqueSet, index: int) -> Iterator[Manifest]:
+def replica_autoscalers(pcs: PodCliqueSet, index: int) -> Iterator[Manifest]:
     """Yield the autoscalers of one replica of a set."""
     name = pcs.metadata.name
     for template in standalone_templates(pcs):
@@ -38,7 +38,7 @@ def _manifest(pcs: PodCliqueSet, kind: str, target: str, scale: AutoScaling, rep
         "metadata": {
             "name": target,
             "namespace": pcs.metadata.namespace,
-            "labels": labels.common(pcs.metadata.name, "pcs-hpa", target),
+            "labels": labels.common_labels(pcs.metadata.name, "pcs-hpa", target),
             "ownerReferences": [set_reference(pcs)],
         },
         "spec": spec,

@@ -49,7 +49,7 @@ def standalone_templates(pcs: PodCliqueSet) -> list[CliqueTemplate]:
     return [template for template in pcs.spec.template.cliques if template.name not in grouped]
 
 
-def template(pcs: PodCliqueSet, name: str) -> CliqueTemplate | None:
+def find_template(pcs: PodCliqueSet, name: str) -> CliqueTemplate | None:
     """Return the clique template with exactly this name, or None if there is none. Matching a suffix would be wrong
     (OBJ-125)."""
     return next((t for t in pcs.spec.template.cliques if t.name == name), None)
@@ -71,7 +71,7 @@ def service(pcs: PodCliqueSet, index: int) -> Manifest:
             "name": name,
             "namespace": pcs.metadata.namespace,
             "labels": {
-                **labels.common(pcs.metadata.name, "pcs-headless-service", name),
+                **labels.common_labels(pcs.metadata.name, "pcs-headless-service", name),
                 labels.REPLICA_INDEX: str(index),
             },
             "ownerReferences": [set_reference(pcs)],
@@ -88,7 +88,7 @@ def service(pcs: PodCliqueSet, index: int) -> Manifest:
     }
 
 
-def right_service(pcs: PodCliqueSet, index: int, existing: Service) -> bool:
+def is_service_correct(pcs: PodCliqueSet, index: int, existing: Service) -> bool:
     """Return whether an existing Service is as desired. This is checked for every replica in every reconcile."""
     desired_labels = {
         labels.MANAGED_BY: labels.MANAGER,
@@ -111,7 +111,7 @@ def scaling_group(pcs: PodCliqueSet, index: int, config: ScalingGroupConfig) -> 
         "name": name,
         "namespace": pcs.metadata.namespace,
         "labels": {
-            **labels.common(pcs.metadata.name, "pcs-podcliquescalinggroup", name),
+            **labels.common_labels(pcs.metadata.name, "pcs-podcliquescalinggroup", name),
             labels.REPLICA_INDEX: str(index),
         },
         "ownerReferences": [set_reference(pcs)],
@@ -134,7 +134,7 @@ def scaling_group(pcs: PodCliqueSet, index: int, config: ScalingGroupConfig) -> 
     }
 
 
-def _clique(
+def _clique_manifest(
     pcs: PodCliqueSet,
     template: CliqueTemplate,
     name: str,
@@ -146,9 +146,9 @@ def _clique(
     policy: Policy,
 ) -> Manifest:
     clique_labels = {
-        **labels.common(pcs.metadata.name, component, name),
+        **labels.common_labels(pcs.metadata.name, component, name),
         **extra,
-        labels.TEMPLATE_HASH: revisions.of_template(pcs, template, policy).hash,
+        labels.TEMPLATE_HASH: revisions.template_revision(pcs, template, policy).hash,
     }
     metadata: Manifest = {
         "name": name,
@@ -160,7 +160,7 @@ def _clique(
     annotations = {k: v for k, v in (template.annotations or {}).items() if k != labels.TOPOLOGY_NAME}
     if annotations:
         metadata["annotations"] = annotations
-    spec = models.wire(template.spec)
+    spec = models.to_json(template.spec)
     # The set's priority class applies to all pods (OBJ-256), and the hash includes it.
     priority = pcs.spec.template.priority_class_name
     spec["podSpec"] = {**pod_spec, "priorityClassName": priority} if priority else pod_spec
@@ -188,16 +188,16 @@ def standalone_clique(
     """Return a clique that belongs to no scaling group (OBJ-211). `channels` says whether ComputeDomains are enabled
     (OBJ-845)."""
     pod_spec = template.spec.pod_spec
-    line_labels = _present(line.standalone_labels(names.replica(pcs.metadata.name, index)))
-    return _clique(
+    line_labels = _without_absent(line.standalone_labels(names.replica(pcs.metadata.name, index)))
+    return _clique_manifest(
         pcs,
         template,
         names.clique(pcs.metadata.name, index, template.name),
         "pcs-podclique",
         {labels.REPLICA_INDEX: str(index), **line_labels},
         set_reference(pcs),
-        mnnvl.joined(pod_spec, pcs, template, None, index) if channels else pod_spec,
-        startup.waits(pcs, template, index, startup.base(pcs)),
+        mnnvl.with_group_channel(pod_spec, pcs, template, None, index) if channels else pod_spec,
+        startup.awaited_cliques(pcs, template, index, startup.base_gang(pcs)),
         policy,
     )
 
@@ -213,9 +213,9 @@ def member_cliques(
     channels: bool = False,
     policy: Policy = STANDARD,
 ) -> Iterator[Manifest]:
-    """Yield the cliques of scaling group replicas (OBJ-212, OBJ-253), except of replicas that no gang holds yet."""
+    """Yield the cliques of scaling group replicas (OBJ-212, OBJ-253), except for replicas that no gang holds yet."""
     index = int(group.metadata.label(labels.REPLICA_INDEX))
-    templates = [t for name in config.clique_names if (t := template(pcs, name)) is not None]
+    templates = [t for name in config.clique_names if (t := find_template(pcs, name)) is not None]
     owner = owner_reference(models.SCALING_GROUPS.api_version, "PodCliqueScalingGroup", group.metadata)
     pods = sum(t.spec.replicas for t in templates)
     for j in indices:
@@ -226,25 +226,25 @@ def member_cliques(
             labels.REPLICA_INDEX: str(index),
             labels.SCALING_GROUP: group.metadata.name,
             labels.SCALING_GROUP_REPLICA_INDEX: str(j),
-            **_present(gang_labels(placement, line, name_of_gang)),
+            **_without_absent(gang_labels(placement, line, name_of_gang)),
         }
         for t in templates:
             name = names.member_clique(group.metadata.name, j, t.name)
             spec = with_environment(t.spec.pod_spec, _group_environment(pods))
             if channels:
-                spec = mnnvl.joined(spec, pcs, t, config, index)
-            parents = startup.waits(pcs, t, index, gang)
-            yield _clique(pcs, t, name, "pcsg-podclique", extra, owner, spec, parents, policy)
+                spec = mnnvl.with_group_channel(spec, pcs, t, config, index)
+            parents = startup.awaited_cliques(pcs, t, index, gang)
+            yield _clique_manifest(pcs, t, name, "pcsg-podclique", extra, owner, spec, parents, policy)
 
 
 def gang_labels(placement: Placement, line: Line, gang: str) -> dict[str, str | None]:
     """Return the labels of a scaling group's clique that name its gang. The value None means that the label must be
     absent."""
-    awaited = placement.awaited(gang)
+    awaited = placement.awaited_gangs(gang)
     return line.clique_labels(gang, awaited[0] if awaited else "")
 
 
-def _present(optional_labels: Mapping[str, str | None]) -> dict[str, str]:
+def _without_absent(optional_labels: Mapping[str, str | None]) -> dict[str, str]:
     return {key: value for key, value in optional_labels.items() if value is not None}
 
 
@@ -294,4 +294,4 @@ def clique_template(pcs: PodCliqueSet, clique: PodClique) -> CliqueTemplate | No
         prefix = f"{group}-{clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)}-"
     else:
         prefix = f"{pcs.metadata.name}-{clique.metadata.label(labels.REPLICA_INDEX)}-"
-    return template(pcs, clique.metadata.name.removeprefix(prefix))
+    return find_template(pcs, clique.metadata.name.removeprefix(prefix))

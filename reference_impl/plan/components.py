@@ -35,8 +35,8 @@ class Component:
 
     key: Key
     replicas: int
-    """The desired number of members: `spec.replicas` of the live object, or of the template if there is no object
-    yet."""
+    """The desired number of members, which is `spec.replicas` of the live object, or of the template if there is no
+    object yet."""
     min_available: int
     max_unavailable: int
 

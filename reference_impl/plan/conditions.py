@@ -18,7 +18,7 @@ def is_true(conditions: list[Condition] | None, condition_type: str) -> bool:
     return condition is not None and condition.status == "True"
 
 
-def put(conditions: list[Condition] | None, new: Condition) -> list[Condition]:
+def with_condition(conditions: list[Condition] | None, new: Condition) -> list[Condition]:
     """Return the list with `new` in it. The result equals the old list if only the transition time would differ."""
     old = find(conditions, new.type)
     if old is not None and old.status == new.status:
@@ -28,8 +28,8 @@ def put(conditions: list[Condition] | None, new: Condition) -> list[Condition]:
     return [new if condition.type == new.type else condition for condition in conditions or ()]
 
 
-def without(conditions: list[Condition] | None, condition_type: str) -> list[Condition] | None:
-    """Return the list without the condition of this type; the same list if it has no such condition."""
+def without_condition(conditions: list[Condition] | None, condition_type: str) -> list[Condition] | None:
+    """Return the list without the condition of this type. Return the same list if it has no such condition."""
     if find(conditions, condition_type) is None:
         return conditions
     return [condition for condition in conditions or () if condition.type != condition_type]

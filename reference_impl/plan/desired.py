@@ -1,8 +1,8 @@
 """The desired state of a PodCliqueSet and of a scaling group, as a value.
 
-`of_set` and `of_group` compute which objects should exist, in the order of creation. `control/` compares them with the
-existing objects and writes the difference: it creates missing objects, corrects objects that differ and deletes the
-surplus.
+`desired_set` and `desired_members` compute which objects should exist, in the order of creation. `control/` compares
+them with the existing objects and writes the difference: it creates missing objects, corrects objects that differ and
+deletes the surplus.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class DesiredGang(Child):
 
 
 @dataclass(frozen=True)
-class Map(Child):
+class DesiredMap(Child):
     """A PodGangMap, which stores the layout of its replica. It is written before all other objects of the replica."""
 
 
 @dataclass(frozen=True)
 class DesiredAutoscaler(Child):
-    """A HorizontalPodAutoscaler."""
+    """A HorizontalPodAutoscaler of a clique or scaling group."""
 
     manifest: Manifest
     name_taken: bool
@@ -113,7 +113,7 @@ class DesiredSet:
                 yield item
 
 
-def of_set(
+def desired_set(
     pcs: PodCliqueSet, placement: PlacementOf, line: Line, levels: SetTopology, *, domains: bool = False
 ) -> DesiredSet:
     """Return the desired state of a set. `domains` says whether ComputeDomains are enabled."""
@@ -122,22 +122,22 @@ def of_set(
     autoscaler_names: set[str] = set()
     return DesiredSet(
         pcs,
-        tuple(claims.of_set(pcs)),
+        tuple(claims.set_claims(pcs)),
         tuple(DesiredDomain(index, group) for index in indices for group in groups),
-        tuple(_replica(pcs, index, placement(index), line, levels, autoscaler_names) for index in indices),
+        tuple(_desired_replica(pcs, index, placement(index), line, levels, autoscaler_names) for index in indices),
     )
 
 
-def _replica(
+def _desired_replica(
     pcs: PodCliqueSet, index: int, placement: Placement, line: Line, levels: SetTopology, autoscaler_names: set[str]
 ) -> DesiredReplica:
     """Return the objects of one replica in order: Service, cliques, scaling groups, gangs, autoscalers.
     `autoscaler_names` holds the names of the autoscalers of earlier replicas; the names of this replica's autoscalers
     are added to it."""
     name = pcs.metadata.name
-    planned = gangs.planned(pcs, index, placement, line, levels)
+    planned = gangs.planned_gangs(pcs, index, placement, line, levels)
     objects: list[Child] = [
-        *((Map("PodGangMap", names.gang_map(name, index)),) if line.stored else ()),
+        *((DesiredMap("PodGangMap", names.gang_map(name, index)),) if line.stores_layouts else ()),
         Child("Service", names.service(name, index)),
         *(
             StandaloneClique("PodClique", names.clique(name, index, template.name), template)
@@ -149,7 +149,7 @@ def _replica(
         ),
         *(DesiredGang("PodGang", gang.name, gang) for gang in planned),
     ]
-    for manifest in autoscalers.of_replica(pcs, index):
+    for manifest in autoscalers.replica_autoscalers(pcs, index):
         autoscaler_name = manifest["metadata"]["name"]
         objects.append(
             DesiredAutoscaler(manifest["kind"], autoscaler_name, manifest, autoscaler_name in autoscaler_names)
@@ -168,7 +168,7 @@ class DesiredMembers:
     """Manifests by name, in the order of creation."""
 
 
-def of_group(
+def desired_members(
     pcs: PodCliqueSet,
     group: PodCliqueScalingGroup,
     config: ScalingGroupConfig,
@@ -182,7 +182,7 @@ def of_group(
     """Return the desired state of these replicas of a scaling group. `channels` says whether ComputeDomains are
     enabled."""
     planned_claims = (
-        claims.of_group(group.metadata.name, config, group.spec.replicas) if config.resource_sharing else None
+        claims.group_claims(group.metadata.name, config, group.spec.replicas) if config.resource_sharing else None
     )
     cliques = children.member_cliques(pcs, group, config, indices, placement, line, channels=channels, policy=policy)
     return DesiredMembers(

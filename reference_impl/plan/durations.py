@@ -17,24 +17,24 @@ _UNITS = {
 }
 _PART = r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<unit>ns|us|µs|μs|ms|s|m|h)"
 _PARTS = re.compile(_PART)
-_WHOLE = re.compile(rf"(?P<sign>[+-]?)(?P<parts>(?:{re.sub(r'[?]P<[a-z]+>', '?:', _PART)})+|0)")
-LONGEST = 2**63 - 1
+_DURATION = re.compile(rf"(?P<sign>[+-]?)(?P<parts>(?:{re.sub(r'[?]P<[a-z]+>', '?:', _PART)})+|0)")
+MAX_NANOSECONDS = 2**63 - 1
 """The maximum number of nanoseconds, which Go stores as an int64."""
 _MAX_TEXT_LENGTH = 200
 
 
 def parse(text: str) -> int:
     """Return a duration in nanoseconds. Raises ValueError where Go's time.ParseDuration would return an error."""
-    match = _WHOLE.fullmatch(text) if len(text) <= _MAX_TEXT_LENGTH else None
+    match = _DURATION.fullmatch(text) if len(text) <= _MAX_TEXT_LENGTH else None
     if match is None:
         raise ValueError(f"invalid duration {text[:_MAX_TEXT_LENGTH]!r}")
     total = sum(int(Decimal(part["number"]) * _UNITS[part["unit"]]) for part in _PARTS.finditer(match["parts"]))
-    if total > LONGEST:
+    if total > MAX_NANOSECONDS:
         raise ValueError(f"invalid duration {text!r}: exceeds 64 bits of nanoseconds")
     return -total if match["sign"] == "-" else total
 
 
-def canonical(nanoseconds: int) -> str:
+def format_duration(nanoseconds: int) -> str:
     """Return the text that Go's Duration.String returns."""
     if nanoseconds == 0:
         return "0s"

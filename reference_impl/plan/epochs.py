@@ -8,7 +8,7 @@ Epochs = Callable[[int], list[str]]
 """Returns the given number of new epochs for one replica of a set, in ascending order."""
 
 
-def order(epoch: str) -> tuple[int, str]:
+def sort_key(epoch: str) -> tuple[int, str]:
     """Return a sort key that orders entries by the time of their creation. A key that is not an epoch comes first."""
     return (int(epoch), "") if epoch.isdecimal() else (-1, epoch)
 
@@ -26,8 +26,8 @@ class EpochSource:
         self._last = 0
 
     def take(self, count: int, existing: Iterable[str]) -> list[str]:
-        """Return new epochs in ascending order, all later than the `existing` ones."""
-        greatest = max((order(epoch)[0] for epoch in existing), default=0)
+        """Return new epochs in ascending order, all of them later than the `existing` epochs."""
+        greatest = max((sort_key(epoch)[0] for epoch in existing), default=0)
         start = max(self._now(), greatest + 1, self._last + 1)
         if count > 0:
             self._last = start + count - 1

@@ -1,6 +1,6 @@
-"""Fits a layout, so that each member is in exactly one gang (spec GM-38 to GM-42, COH-059, COH-178, COH-215).
+"""The fitting of a layout, so that each member is in exactly one gang (spec GM-38 to GM-42, COH-059, COH-178, COH-215).
 
-This is necessary after a clique or a scaling group was scaled, and after the PodGangMap was edited by hand.
+This is necessary after the scaling of a clique or a scaling group, and after a manual change to the PodGangMap.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from reference_impl.plan.components import Component, Key, Kind, cliques, groups
-from reference_impl.plan.epochs import Epochs, order
-from reference_impl.plan.layout import Entry, Layout, Role, anchors, first, pods_of_clique, tidy
+from reference_impl.plan.epochs import Epochs, sort_key
+from reference_impl.plan.layout import Entry, Layout, Role, anchors, first_layout, pods_of_clique, tidy_layout
 from reference_impl.plan.observed import Observed
 
 
@@ -39,13 +39,13 @@ def fits(layout: Layout, components: Sequence[Component]) -> bool:
         not violations(layout, components)
         and all(_only_components(entry, component_keys) == entry for entry in layout)
         and not any(entry.cliques for entry in layout if not entry.anchor)
-        and tidy(layout) == layout
+        and tidy_layout(layout) == layout
         and (bool(anchors(layout)) or not layout)
         and (not layout or not groups(components) or any(entry.role is Role.SCALE_OUT for entry in layout))
     )
 
 
-def fitted(
+def fitted_layout(
     layout: Layout,
     components: Sequence[Component],
     observed: Observed,
@@ -60,19 +60,19 @@ def fitted(
     joins the entry for replicas that scaling adds, and a pod joins the newest anchor. If there is no anchor, the result
     is the layout of a new replica.
     """
-    work = _Fitting(layout, observed, generation, epochs, live)
+    work = _LayoutFitter(layout, observed, generation, epochs, live)
     if not any(entry.anchor for entry in work.entries.values()):
         work.restore()
     if not any(entry.anchor for entry in work.entries.values()):
-        return first(components, generation, epochs)
+        return first_layout(components, generation, epochs)
     for component in groups(components):
         work.assign_indices(component)
     for component in cliques(components):
         work.assign_pods(component)
     if groups(components):
-        work.for_scale_out()
+        work.ensure_scale_out_entry()
     component_keys = {component.key for component in components}
-    return tidy(_only_components(entry, component_keys) for entry in work.entries.values())
+    return tidy_layout(_only_components(entry, component_keys) for entry in work.entries.values())
 
 
 def _only_components(entry: Entry, component_keys: set[Key]) -> Entry:
@@ -83,15 +83,15 @@ def _only_components(entry: Entry, component_keys: set[Key]) -> Entry:
     return replace(entry, cliques=pods, groups=indices)
 
 
-class _Fitting:
+class _LayoutFitter:
     """The entries of a layout, by key, while members are being assigned."""
 
     def __init__(self, layout: Layout, observed: Observed, generation: str, epochs: Epochs, live: Layout) -> None:
         self._observed, self._generation, self._epochs = observed, generation, epochs
         self._live = {entry.key: entry for entry in live}
-        self.entries = {entry.key: self._in_role(entry) for entry in layout}
+        self.entries = {entry.key: self._with_live_role(entry) for entry in layout}
 
-    def _in_role(self, entry: Entry) -> Entry:
+    def _with_live_role(self, entry: Entry) -> Entry:
         live = self._live.get(entry.key)
         role = live.role if live is not None else entry.role
         return replace(entry, role=role, cliques=entry.cliques if role is Role.ANCHOR else {})
@@ -110,22 +110,22 @@ class _Fitting:
                 holders.setdefault(index, []).append(entry.key)
         indices_by_entry: dict[str, list[int]] = {}
         for index in range(component.replicas):
-            key = self._entry_of(component.key, index, holders.get(index, [])) or self.for_scale_out()
+            key = self._entry_of(component.key, index, holders.get(index, [])) or self.ensure_scale_out_entry()
             indices_by_entry.setdefault(key, []).append(index)
         for key, entry in self.entries.items():
             self.entries[key] = entry.with_indices(group, indices_by_entry.get(key, ()))
 
     def _entry_of(self, key: Key, index: int, holders: list[str]) -> str | None:
-        """Return the entry that holds a replica, or None if there is none. If there are several `holders`, choose the
-        entry where the replica runs, or else the newest."""
+        """Return the entry that holds a replica, or None if there is no such entry. If there are several `holders`,
+        choose the entry where the replica runs, or else the newest."""
         replica = self._observed.replicas.get(key.name, {}).get(index)
         if replica is not None and (replica.entry in holders or (not holders and self._ensure_entry(replica.entry))):
             return replica.entry
         return holders[-1] if holders else None
 
-    def for_scale_out(self) -> str:
-        """Return the newest entry for replicas that scaling adds; create an entry if there is none (GM-40, GM-42). A
-        new entry depends on the oldest anchor of its own generation (GM-155)."""
+    def ensure_scale_out_entry(self) -> str:
+        """Return the newest entry for replicas that scaling adds, and create the entry if it does not exist (GM-40,
+        GM-42). A new entry depends on the oldest anchor of its own generation (GM-155)."""
         for entry in reversed(self.entries.values()):
             if entry.role is Role.SCALE_OUT:
                 return entry.key
@@ -143,7 +143,7 @@ class _Fitting:
         (GM-39)."""
         key = component.key
         surplus = sum(entry.count(key) for entry in self.entries.values()) - component.replicas
-        for entry in self._shrinking():
+        for entry in self._entries_newest_first():
             if surplus > 0 and (removed := min(surplus, entry.count(key))):
                 self._add(key, entry.key, -removed)
                 surplus -= removed
@@ -153,9 +153,9 @@ class _Fitting:
                 self._add(key, entry_key, returned)
                 surplus += returned
         if surplus < 0:
-            self._add(key, self._home(key), -surplus)
+            self._add(key, self._default_anchor(key), -surplus)
 
-    def _shrinking(self) -> list[Entry]:
+    def _entries_newest_first(self) -> list[Entry]:
         """Return the entries in the order in which they give up places."""
         return list(self.entries.values())[::-1]
 
@@ -166,8 +166,8 @@ class _Fitting:
             surplus[entry.key] -= entry.count(key)
         return {entry: count for entry, count in sorted(surplus.items()) if count > 0}
 
-    def _home(self, key: Key) -> str:
-        """Return the entry that gets places for which there are no pods: the newest anchor that holds the clique
+    def _default_anchor(self, key: Key) -> str:
+        """Return the entry that gets places for which there are no pods. It is the newest anchor that holds the clique
         (COH-245), or else the newest anchor. If the anchor is outdated, no pods are created in it, and the update moves
         these places first (COH-178)."""
         all_anchors = [entry for entry in self.entries.values() if entry.anchor]
@@ -181,6 +181,6 @@ class _Fitting:
         """Return whether an entry is in the layout, after restoring it from the live gangs if necessary."""
         if key not in self.entries and key in self._live:
             restored = replace(self._live[key], cliques={}, groups={})
-            entries = sorted([*self.entries.values(), restored], key=lambda entry: order(entry.key))
+            entries = sorted([*self.entries.values(), restored], key=lambda entry: sort_key(entry.key))
             self.entries = {entry.key: entry for entry in entries}
         return key in self.entries

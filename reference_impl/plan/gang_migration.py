@@ -1,5 +1,5 @@
-"""Pods in the gangs of an operator of the other release line: which gangs hold these pods from now on (spec GM-80 to
-GM-85). Pods keep their uids, specs, nodes, and all labels except those that name gangs."""
+"""The migration of pods from the gangs of an operator of the other release line to new gangs (spec GM-80 to GM-85).
+Pods keep their uids, specs, nodes, and all labels except those that name gangs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reference_impl.plan.lines import Line, Placement
 CONDITION = "PodGangMigrationInProgress"
 
 
-def running(pcs: PodCliqueSet) -> bool:
+def is_running(pcs: PodCliqueSet) -> bool:
     """Return whether the gangs of a set are being migrated. Until that has finished, nothing else is done to the set's
     cliques and scaling groups (GM-83)."""
     return pcs.status is not None and conditions.is_true(pcs.status.conditions, CONDITION)
@@ -31,19 +31,21 @@ def condition(now: str) -> Condition:
     )
 
 
-def foreign(line: Line, pcs: PodCliqueSet, gangs: Iterable[PodGang]) -> bool:
+def has_foreign_gangs(line: Line, pcs: PodCliqueSet, gangs: Iterable[PodGang]) -> bool:
     """Return whether any gang of a set has a name of the other release line."""
     name = pcs.metadata.name
-    return any(not line.knows(names.replica(name, ownership.replica_index(gang)), gang.metadata.name) for gang in gangs)
+    return any(
+        not line.knows_gang(names.replica(name, ownership.replica_index(gang)), gang.metadata.name) for gang in gangs
+    )
 
 
 def clique_change(line: Line, pcs: PodCliqueSet, clique: PodClique, placement: Placement) -> Manifest:
     """Return the merge patch that assigns a clique to its gang, or an empty dict if there is nothing to do."""
     if not clique.metadata.label(labels.SCALING_GROUP):
         index = clique.metadata.label(labels.REPLICA_INDEX)
-        return template_drift.marks(clique, line.standalone_labels(names.replica(pcs.metadata.name, index)))
+        return template_drift.label_patch(clique, line.standalone_labels(names.replica(pcs.metadata.name, index)))
     gang = gang_of(pcs, clique, placement)
-    return {} if gang is None else template_drift.marks(clique, children.gang_labels(placement, line, gang))
+    return {} if gang is None else template_drift.label_patch(clique, children.gang_labels(placement, line, gang))
 
 
 def pod_change(line: Line, pcs: PodCliqueSet, clique: PodClique, pod: Pod, placement: Placement) -> Manifest:
@@ -52,7 +54,7 @@ def pod_change(line: Line, pcs: PodCliqueSet, clique: PodClique, pod: Pod, place
     gang = gang_of(pcs, clique, placement)
     if gang is None or pod.terminating:
         return {}
-    change = template_drift.marks(pod, children.gang_labels(placement, line, gang))
+    change = template_drift.label_patch(pod, children.gang_labels(placement, line, gang))
     if change and (pod.metadata.annotations or {}).get(kai.POD_GROUP):
         change["metadata"]["annotations"] = {kai.POD_GROUP: gang}
     return change

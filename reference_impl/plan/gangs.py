@@ -21,16 +21,16 @@ from reference_impl.api.models import (
     PodGangSpec,
     PodGroup,
     TopologyGroup,
-    wire,
+    to_json,
 )
 from reference_impl.api.pods import Pod
 from reference_impl.plan import labels, names
 from reference_impl.plan.children import (
     Manifest,
+    find_template,
     group_configs,
     set_reference,
     standalone_templates,
-    template,
 )
 from reference_impl.plan.layout import EntryGang
 from reference_impl.plan.lines import Line, Placement
@@ -62,7 +62,7 @@ class PlannedGang:
         return self.topology is not None or bool(self.of_cliques) or has_group_constraint
 
 
-def planned(
+def planned_gangs(
     pcs: PodCliqueSet, index: int, placement: Placement, line: Line, topology: SetTopology = NO_TOPOLOGY
 ) -> list[PlannedGang]:
     """Return the gangs of a replica of a set."""
@@ -70,12 +70,12 @@ def planned(
     holders = Counter(clique for gang in placement.gangs.values() for clique in gang.cliques)
     undivided = {clique for clique, count in holders.items() if count == 1}
     return [
-        _planned(pcs, index, name, gang, line, topology, undivided if gang.entry.key == oldest else ())
+        _planned_gang(pcs, index, name, gang, line, topology, undivided if gang.entry.key == oldest else ())
         for name, gang in placement.gangs.items()
     ]
 
 
-def _planned(
+def _planned_gang(
     pcs: PodCliqueSet,
     index: int,
     name: str,
@@ -86,7 +86,7 @@ def _planned(
 ) -> PlannedGang:
     """Return a planned gang. A standalone clique that is `undivided`, with all its pods in this gang, needs its minimum
     even if it was scaled below the minimum (GM-36). A gang that holds a part of a clique, as during an update, needs at
-    most that part (GM-37): with a higher minimum, a replacement pod in this gang would wait for pods that are in other
+    most that part (GM-37). With a higher minimum, a replacement pod in this gang would wait for pods that are in other
     gangs."""
     templates: dict[str, CliqueTemplate] = {}
     minimums: dict[str, int] = {}
@@ -97,7 +97,7 @@ def _planned(
             minimum = standalone.spec.minimum
             minimums[clique_name] = minimum if standalone.name in undivided else min(minimum, count)
     group_constraints: list[TopologyGroup] = []
-    constraint = topology.translated(pcs.spec.template.topology_constraint)
+    constraint = topology.translate(pcs.spec.template.topology_constraint)
     for config in group_configs(pcs):
         group = names.scaling_group(pcs.metadata.name, index, config.name)
         group_constraint = config.topology_constraint if topology.enabled else None
@@ -105,25 +105,25 @@ def _planned(
             members = {
                 names.member_clique(group, j, clique): member_template
                 for clique in config.clique_names
-                if (member_template := template(pcs, clique)) is not None
+                if (member_template := find_template(pcs, clique)) is not None
             }
             templates |= members
             minimums |= {member: member_template.spec.minimum for member, member_template in members.items()}
             if group_constraint is None:
                 continue
             if not gang.entry.anchor:
-                constraint = topology.translated(group_constraint)
+                constraint = topology.translate(group_constraint)
             elif topology.binding_exists:
                 group_constraints.append(
                     TopologyGroup(
                         name=names.member_group(group, j),
                         pod_group_names=list(members),
-                        topology_constraint=topology.translated(group_constraint),
+                        topology_constraint=topology.translate(group_constraint),
                     )
                 )
     clique_constraints: dict[str, GangTopology] = {}
     if topology.levels:  # usually there are no levels, and this runs for every gang in every reconcile
-        translated = {clique: topology.translated(t.topology_constraint) for clique, t in templates.items()}
+        translated = {clique: topology.translate(t.topology_constraint) for clique, t in templates.items()}
         clique_constraints = {
             clique: translation for clique, translation in translated.items() if translation is not None
         }
@@ -135,24 +135,24 @@ def _planned(
 def gang_labels(pcs: PodCliqueSet, scheduler_name: str, existing: dict[str, str] | None) -> dict[str, str]:
     """Return the labels of a gang that are the same on both release lines (OBJ-214, OBJ-230, OBJ-521)."""
     grove_labels = {
-        **labels.common(pcs.metadata.name, "podgang"),
+        **labels.common_labels(pcs.metadata.name, "podgang"),
         labels.SCHEDULER_NAME: set_scheduler(pcs, scheduler_name),
     }
-    return labels.mirrored(grove_labels, existing, pcs.metadata.labels)
+    return labels.mirrored_metadata(grove_labels, existing, pcs.metadata.labels)
 
 
 def gang_annotations(
     pcs: PodCliqueSet, gang: PlannedGang, binding: str, existing: dict[str, str] | None
 ) -> dict[str, str]:
     """Return the annotations of a gang (OBJ-230, OBJ-452). Unlike upstream, keep annotations that other clients have
-    added, such as that of the KAI back-end (OBJ-526)."""
-    desired_annotations = {**(existing or {}), **labels.mirrored({}, None, pcs.metadata.annotations)}
+    added, such as the annotation of the KAI back-end (OBJ-526)."""
+    desired_annotations = {**(existing or {}), **labels.mirrored_metadata({}, None, pcs.metadata.annotations)}
     desired_annotations.pop(labels.TOPOLOGY_NAME, None)
     return {**desired_annotations, labels.TOPOLOGY_NAME: binding} if gang.constrained else desired_annotations
 
 
 def set_scheduler(pcs: PodCliqueSet, default: str) -> str:
-    """Return the scheduler of a set: the first one that a clique names, or else the default."""
+    """Return the scheduler of a set, which is the first scheduler that a clique names, or else the default."""
     scheduler_names = (t.spec.pod_spec.get("schedulerName") for t in pcs.spec.template.cliques)
     return next((name for name in scheduler_names if name), default)
 
@@ -181,7 +181,7 @@ def manifest(pcs: PodCliqueSet, gang: PlannedGang, scheduler_name: str, binding:
         "apiVersion": models.PODGANGS.api_version,
         "kind": "PodGang",
         "metadata": metadata,
-        "spec": wire(spec),
+        "spec": to_json(spec),
     }
 
 
@@ -217,21 +217,21 @@ def _spec_drift(pcs: PodCliqueSet, gang: PlannedGang, existing: PodGang, pods: C
     body: Manifest = {}
     current = {g.name: (g.min_replicas, g.topology_constraint) for g in existing.spec.podgroups}
     if current != {clique: (minimum, gang.of_cliques.get(clique)) for clique, minimum in gang.minimums.items()}:
-        groups = filled(existing, gang.minimums, pods())
+        groups = groups_with_references(existing, gang.minimums, pods())
         body["podgroups"] = [
-            wire(msgspec.structs.replace(g, topology_constraint=gang.of_cliques.get(g.name))) for g in groups
+            to_json(msgspec.structs.replace(g, topology_constraint=gang.of_cliques.get(g.name))) for g in groups
         ]
     if existing.spec.topology_constraint != gang.topology:
-        body["topologyConstraint"] = _whole(gang.topology)
+        body["topologyConstraint"] = _full_constraint(gang.topology)
     if (existing.spec.topology_constraint_group_configs or []) != gang.of_groups:
-        body["topologyConstraintGroupConfigs"] = wire(gang.of_groups) or None
+        body["topologyConstraintGroupConfigs"] = to_json(gang.of_groups) or None
     # "" and an absent field both mean that there is no class, and a write does not distinguish them (OBJ-420).
     if (existing.spec.priority_class_name or "") != (pcs.spec.template.priority_class_name or ""):
         body["priorityClassName"] = pcs.spec.template.priority_class_name
     return body
 
 
-def _whole(topology: GangTopology | None) -> Manifest | None:
+def _full_constraint(topology: GangTopology | None) -> Manifest | None:
     """Return the constraint for a merge patch, in which None removes a field."""
     if topology is None or topology.pack_constraint is None:
         return None
@@ -239,7 +239,7 @@ def _whole(topology: GangTopology | None) -> Manifest | None:
     return {"packConstraint": {"required": pack.required, "preferred": pack.preferred}}
 
 
-def by_clique(pods: Iterable[Pod], gang: str) -> dict[str, list[Pod]]:
+def pods_by_clique(pods: Iterable[Pod], gang: str) -> dict[str, list[Pod]]:
     """Return the pods of a gang that are not terminating, by clique (OBJ-412)."""
     pods_by_clique: dict[str, list[Pod]] = {}
     for pod in pods:
@@ -249,10 +249,10 @@ def by_clique(pods: Iterable[Pod], gang: str) -> dict[str, list[Pod]]:
     return pods_by_clique
 
 
-def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Pod]) -> list[PodGroup]:
+def groups_with_references(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Pod]) -> list[PodGroup]:
     """Return the gang's groups with references to all their pods that are not terminating, sorted by name. `minimums`
-    holds the minimums of the planned groups; None keeps those of the gang."""
-    members = by_clique(pods, gang.metadata.name)
+    holds the minimums of the planned groups; with None, the minimums of the gang are kept."""
+    members = pods_by_clique(pods, gang.metadata.name)
     if minimums is None:
         minimums = {group.name: group.min_replicas for group in gang.spec.podgroups}
     constraints = {group.name: group.topology_constraint for group in gang.spec.podgroups}
@@ -270,7 +270,7 @@ def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Pod]) 
     ]
 
 
-def complete(
+def is_complete(
     gang: PodGang, groups: list[PodGroup], clique: Callable[[str], PodClique | None], shares: Mapping[str, int]
 ) -> bool:
     """Return whether every clique of the gang exists and has all its pods in this gang (OBJ-431). `shares` holds the
@@ -291,17 +291,17 @@ def standalone_pods(pcs: PodCliqueSet, index: int, gang: EntryGang) -> dict[str,
     return {names.clique(pcs.metadata.name, index, name): count for name, count in gang.cliques.items()}
 
 
-def ever_scheduled(gang: PodGang) -> bool:
+def has_been_scheduled(gang: PodGang) -> bool:
     """Return whether a gang has ever been scheduled, according to its own status."""
     return gang.status is not None and gang.status.last_scheduled is not None
 
 
-def ever_ready(gang: PodGang) -> bool:
+def has_been_ready(gang: PodGang) -> bool:
     """Return whether a gang has ever been Ready, according to its own status."""
     return gang.status is not None and gang.status.last_ready is not None
 
 
-def initialized(gang: PodGang) -> bool:
+def is_initialized(gang: PodGang) -> bool:
     """Return whether the gang's condition Initialized is True."""
     conditions = gang.status.conditions if gang.status else None
     return any(c.type == INITIALIZED and c.status == "True" for c in conditions or ())

@@ -1,7 +1,7 @@
-"""Components that are scaled to zero. Such a component is idle: it lacks nothing, and no gang needs it (GREP-677).
+"""Components that are scaled to zero. Such a component is idle, so it lacks nothing and no gang needs it (GREP-677).
 
 Cliques and scaling groups have their own `replicas`, which the operator never changes; templates cannot have zero
-replicas. A clique of a scaling group is idle only if its scaling group is.
+replicas. A clique of a scaling group is idle only if its scaling group is idle.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def minimum(part: PodClique | PodCliqueScalingGroup) -> int:
 
 
 def reason(part: PodClique | PodCliqueScalingGroup, condition: str) -> str:
-    """Return the reason for a condition that reports a missing minimum, if the cause is that the object is or was idle;
-    else empty."""
+    """Return the reason for a condition that reports a missing minimum, or an empty string if the cause is not that the
+    object is or was idle."""
     if is_idle(part):
         return IDLE
     current: Condition | None = conditions.find(part.status.conditions if part.status else None, condition)

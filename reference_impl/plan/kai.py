@@ -34,7 +34,7 @@ MAPPING_FAILED = "KAIBackendMappingFailed"
 
 
 class KaiMappingError(Exception):
-    """A gang that cannot be expressed as a PodGroup of KAI; `str()` is the note of the event about it."""
+    """A gang cannot be expressed as a PodGroup of KAI. `str()` returns the note of the event about the gang."""
 
 
 def queue_of(own_labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None) -> str:
@@ -44,7 +44,8 @@ def queue_of(own_labels: Mapping[str, str] | None, annotations: Mapping[str, str
 
 def queue(gang: PodGang, pcs: PodCliqueSet | None) -> str:
     """Return the queue of a gang: the queue of its set, or else the only queue among the clique templates (OBJ-528). A
-    gang without a set names its queue itself. Raises KaiMappingError."""
+    gang without a set names its queue itself. Raises KaiMappingError if there is no queue, or if the clique templates
+    name different queues."""
     if pcs is None:
         if gang_queue := queue_of(gang.metadata.labels, gang.metadata.annotations):
             return gang_queue
@@ -119,17 +120,17 @@ def correction(desired: Manifest, existing: KaiPodGroup) -> Manifest:
     return {"spec": spec} if spec else {}
 
 
-def marks(gang: str, clique: str) -> Manifest:
+def pod_marks(gang: str, clique: str) -> Manifest:
     """Return the annotations and the label of a pod of a gang (OBJ-525)."""
     return {"annotations": {SKIP_PODGROUPER: "true", POD_GROUP: gang}, "labels": {SUBGROUP: clique}}
 
 
-def marked(pod: Manifest) -> Manifest:
+def with_marks(pod: Manifest) -> Manifest:
     """Return the manifest of a pod, with these annotations and the label if KAI schedules the pod."""
     if pod["spec"].get("schedulerName") != SCHEDULER:
         return pod
     meta: dict[str, Any] = pod["metadata"]
-    kai_marks = marks(meta["labels"].get(labels.PODGANG, ""), meta["labels"].get(labels.PODCLIQUE, ""))
+    kai_marks = pod_marks(meta["labels"].get(labels.PODGANG, ""), meta["labels"].get(labels.PODCLIQUE, ""))
     return {**pod, "metadata": {**meta, **{key: {**meta.get(key, {}), **kai_marks[key]} for key in kai_marks}}}
 
 

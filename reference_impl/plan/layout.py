@@ -12,7 +12,7 @@ from functools import cached_property
 
 from reference_impl.api.coherent import EntryRole
 from reference_impl.plan.components import Component, Key, Kind, cliques, groups
-from reference_impl.plan.epochs import Epochs, order
+from reference_impl.plan.epochs import Epochs, sort_key
 
 Role = EntryRole
 
@@ -22,7 +22,7 @@ class Entry:
     """The gangs of one epoch, and their members."""
 
     key: str
-    """The epoch, which no other entry of the replica has or ever had."""
+    """The epoch, which is unique among all present and former entries of the replica."""
     generation: str
     """The generation hash of its pods."""
     role: Role = Role.ANCHOR
@@ -101,7 +101,7 @@ def gangs(entry: Entry) -> Iterator[EntryGang]:
             yield EntryGang(entry, group, index)
 
 
-def first(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
+def first_layout(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
     """Return the layout of a new replica (GM-34): an anchor with all standalone pods and `minAvailable` replicas of
     each scaling group, an entry for the remaining replicas, and an entry for replicas that scaling will add.
     `components` holds all components of the replica, in the order of the template."""
@@ -131,25 +131,25 @@ def first(components: Iterable[Component], generation: str, epochs: Epochs) -> L
     return tuple(entries)
 
 
-def tidy(entries: Iterable[Entry]) -> Layout:
+def tidy_layout(entries: Iterable[Entry]) -> Layout:
     """Return the entries in order, without empty entries and without dependencies on entries that do not exist.
 
-    The newest entry for replicas that scaling will add is kept although it is empty, as long as there is an anchor
+    As long as there is an anchor, the newest entry for replicas that scaling will add is kept even if it is empty
     (GM-42). An entry that has no dependencies left and is not an anchor depends on the oldest anchor.
     """
-    ordered = sorted(entries, key=lambda entry: order(entry.key))
+    ordered = sorted(entries, key=lambda entry: sort_key(entry.key))
     oldest = next((entry.key for entry in ordered if entry.anchor and not entry.empty), None)
     newest_place = next((entry.key for entry in reversed(ordered) if entry.role is Role.SCALE_OUT), None)
     remaining = [entry for entry in ordered if not entry.empty or (oldest is not None and entry.key == newest_place)]
     remaining_keys = {entry.key for entry in remaining}
-    return tuple(_depending(entry, remaining_keys, oldest) for entry in remaining)
+    return tuple(_with_valid_dependencies(entry, remaining_keys, oldest) for entry in remaining)
 
 
-def _depending(entry: Entry, remaining_keys: set[str], oldest: str | None) -> Entry:
+def _with_valid_dependencies(entry: Entry, remaining_keys: set[str], oldest: str | None) -> Entry:
     dependencies = tuple(
         key
         for key in entry.depends_on
-        if key in remaining_keys and (order(key) < order(entry.key) or (key == oldest and not entry.anchor))
+        if key in remaining_keys and (sort_key(key) < sort_key(entry.key) or (key == oldest and not entry.anchor))
     )
     if not dependencies and not entry.anchor and oldest is not None:
         dependencies = (oldest,)

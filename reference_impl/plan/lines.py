@@ -22,12 +22,12 @@ class Line:
     """A release line of the contract."""
 
     name: str
-    stored: bool
+    stores_layouts: bool
     """Whether the layout of a replica is stored in a PodGangMap. A layout that is not stored is derived from the
     current `replicas` of cliques and scaling groups."""
     gang_name: Callable[[str, Layout, EntryGang], str]
     """Returns the name of a gang in a replica `<set>-<index>` with this layout."""
-    knows: Callable[[str, str], bool]
+    knows_gang: Callable[[str, str], bool]
     """Returns whether a gang of a replica can have this name on this line."""
     gang_labels: Callable[[int, Entry], dict[str, str]]
     """Returns the labels of a gang in addition to those of every gang, from the index of its replica and its entry."""
@@ -57,7 +57,7 @@ def _name_by_epoch(replica: str, gangs: Layout, gang: EntryGang) -> str:
     if len(name) <= LABEL_LIMIT:
         return name
     # Names of gangs are label values. In a name that is too long, the end is replaced by its hash.
-    tail = f"-{gang.entry.key}-{fnv.spelt(fnv.advance(fnv.OFFSET, [replica, member]))[:8]}"
+    tail = f"-{gang.entry.key}-{fnv.encode(fnv.advance(fnv.OFFSET, [replica, member]))[:8]}"
     return replica[: LABEL_LIMIT - len(tail)] + tail
 
 
@@ -77,9 +77,9 @@ def _standalone_by_epoch(replica: str) -> dict[str, str | None]:
 
 NAMES = Line(
     "names",
-    stored=False,
+    stores_layouts=False,
     gang_name=lambda replica, gangs, gang: _name_by_index(replica, gangs, gang),
-    knows=lambda replica, gang: gang != "" and not epoch_of(replica, gang),
+    knows_gang=lambda replica, gang: gang != "" and not epoch_of(replica, gang),
     gang_labels=lambda index, entry: {},
     clique_labels=lambda gang, base: {labels.PODGANG: gang, labels.BASE_PODGANG: base or None},
     standalone_labels=lambda replica: {labels.PODGANG: replica},
@@ -88,9 +88,9 @@ NAMES = Line(
 
 MAPS = Line(
     "maps",
-    stored=True,
+    stores_layouts=True,
     gang_name=lambda replica, gangs, gang: _name_by_epoch(replica, gangs, gang),
-    knows=lambda replica, gang: epoch_of(replica, gang) != "",
+    knows_gang=lambda replica, gang: epoch_of(replica, gang) != "",
     gang_labels=lambda index, entry: {labels.REPLICA_INDEX: str(index), **_labels_by_epoch(entry)},
     clique_labels=lambda gang, base: {labels.PODGANG: gang, labels.BASE_PODGANG: None},
     standalone_labels=lambda replica: _standalone_by_epoch(replica),
@@ -101,24 +101,24 @@ LINES = {line.name: line for line in (NAMES, MAPS)}
 
 
 @lru_cache(maxsize=4096)
-def _derived(components: tuple[Component, ...], generation: str) -> Layout:
+def _cached_derived_layout(components: tuple[Component, ...], generation: str) -> Layout:
     # A base gang has all standalone cliques and `minAvailable` replicas of each scaling group, even if they are scaled
     # below the minimum, but not if they are idle (GREP-677).
     scaled_up = [
         c if c.key.kind is Kind.CLIQUE or not c.replicas else replace(c, replicas=max(c.replicas, c.min_available))
         for c in components
     ]
-    base, *rest = layout.first(scaled_up, generation, lambda count: [str(number) for number in range(count)]) or (
-        Entry("0", generation),
-    )
+    base, *rest = layout.first_layout(
+        scaled_up, generation, lambda count: [str(number) for number in range(count)]
+    ) or (Entry("0", generation),)
     counts = {c.key.name: c.replicas for c in components if c.key.kind is Kind.CLIQUE and c.replicas}
     return replace(base, cliques=counts), *rest
 
 
-def derived(components: Iterable[Component], generation: str) -> Layout:
+def derived_layout(components: Iterable[Component], generation: str) -> Layout:
     """Return the layout of a replica whose layout is not stored: the base gang, and a gang for each additional scaling
     group replica."""
-    return _derived(tuple(components), generation)
+    return _cached_derived_layout(tuple(components), generation)
 
 
 class Placement:
@@ -129,25 +129,25 @@ class Placement:
         self.layout = entries
         self._entries = {entry.key: entry for entry in entries}
         self.gangs = {line.gang_name(replica, entries, gang): gang for entry in entries for gang in layout.gangs(entry)}
-        self._of_replica: dict[tuple[str, int], str | None] = {}
+        self._gang_by_replica: dict[tuple[str, int], str | None] = {}
         for name, gang in self.gangs.items():
             for group, indices in gang.groups.items():
-                for index in indices:  # a replica that two gangs hold counts as in none until the layout is repaired
-                    self._of_replica[group, index] = None if (group, index) in self._of_replica else name
-        self._of_entry: dict[str, list[str]] = {}
+                for index in indices:  # a replica in two gangs counts as being in no gang until the layout is repaired
+                    self._gang_by_replica[group, index] = None if (group, index) in self._gang_by_replica else name
+        self._gangs_by_entry: dict[str, list[str]] = {}
         for name, gang in self.gangs.items():
-            self._of_entry.setdefault(gang.entry.key, []).append(name)
+            self._gangs_by_entry.setdefault(gang.entry.key, []).append(name)
 
     def gang_of(self, group: str, index: int) -> str | None:
         """Return the gang that holds a scaling group replica, or None if no gang holds it (yet)."""
-        return self._of_replica.get((group, index))
+        return self._gang_by_replica.get((group, index))
 
     def shares(self, clique: str) -> dict[str, int]:
         """Return the number of a standalone clique's pods in each gang, the oldest gang first."""
         return {name: gang.cliques[clique] for name, gang in self.gangs.items() if clique in gang.cliques}
 
-    def awaited(self, gang: str) -> list[str]:
-        """Return the gangs that must be scheduled before the pods of a gang may be scheduled. Entries of other
+    def awaited_gangs(self, gang: str) -> list[str]:
+        """Return the gangs that must be scheduled before the pods of a gang may be scheduled. Gangs of other
         generations are not awaited, since they may belong to a version that never runs. An entry that does not exist is
         awaited until the layout is repaired."""
         gang_entry = self.gangs[gang].entry
@@ -157,7 +157,7 @@ class Placement:
             if entry is None:
                 gang_names.append(key)
             elif entry.generation == gang_entry.generation:
-                gang_names += self._of_entry.get(key, ())
+                gang_names += self._gangs_by_entry.get(key, ())
         return gang_names
 
     def dependents(self, gang: str) -> list[str]:
@@ -169,10 +169,10 @@ class Placement:
             name
             for entry in self.layout
             if known_gang.entry.key in entry.depends_on
-            for name in self._of_entry.get(entry.key, ())
+            for name in self._gangs_by_entry.get(entry.key, ())
         ]
 
-    def key_of(self, gang: str) -> str:
-        """Return the entry key of a gang; the gang's name if it has no entry."""
+    def entry_key(self, gang: str) -> str:
+        """Return the entry key of a gang, or the gang's name if it has no entry."""
         known_gang = self.gangs.get(gang)
         return known_gang.entry.key if known_gang is not None else gang

@@ -1,8 +1,8 @@
 """PodGangMaps, in which the layouts of replicas are stored (spec GM-10 to GM-15, GM-30 to GM-33).
 
 An annotation of the map holds the template hashes of the generations that its entries name. The map alone thus
-determines which template the pods of an entry have, even if the pods are lost: two generations may share a template
-(COH-197), and pods of an old template are never replaced by new pods in the same gang (COH-210).
+determines which template the pods of an entry have, even if the pods are lost. Two generations may share a template
+(COH-197), and pods of an old template are never replaced with new pods in the same gang (COH-210).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import orjson
 
 from reference_impl.api import models
 from reference_impl.api.coherent import MapEntry, PodGangMap
-from reference_impl.api.models import PodCliqueSet, wire
+from reference_impl.api.models import PodCliqueSet, to_json
 from reference_impl.plan import children, labels, names
-from reference_impl.plan.epochs import order
+from reference_impl.plan.epochs import sort_key
 from reference_impl.plan.layout import Entry, Layout, Role
 
 TEMPLATES = "grove.io/generation-templates"
@@ -28,7 +28,7 @@ Hashes = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredMap:
     """The content of a map: the layout of its replica, and the template hashes of the generations that it names."""
 
     layout: Layout
@@ -39,15 +39,15 @@ class Stored:
         return self.hashes.get(entry.generation, {}).get(template)
 
 
-def read(gang_map: PodGangMap) -> Stored:
+def read(gang_map: PodGangMap) -> StoredMap:
     """Return the content of a PodGangMap."""
     try:
         hashes = orjson.loads((gang_map.metadata.annotations or {}).get(TEMPLATES, "{}"))
         hashes = msgspec.convert(hashes, dict[str, dict[str, str]])
     except (orjson.JSONDecodeError, msgspec.ValidationError):
         hashes = {}
-    entries = sorted(map(_entry, gang_map.spec.entries), key=lambda entry: order(entry.key))
-    return Stored(tuple(entries), hashes)
+    entries = sorted(map(_entry, gang_map.spec.entries), key=lambda entry: sort_key(entry.key))
+    return StoredMap(tuple(entries), hashes)
 
 
 def _entry(stored: MapEntry) -> Entry:
@@ -65,7 +65,7 @@ def _entry(stored: MapEntry) -> Entry:
     )
 
 
-def _stored(entry: Entry) -> MapEntry:
+def _map_entry(entry: Entry) -> MapEntry:
     return MapEntry(
         epoch=entry.key,
         pod_clique_set_generation_hash=entry.generation,
@@ -76,7 +76,7 @@ def _stored(entry: Entry) -> MapEntry:
     )
 
 
-def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
+def manifest(pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
     """Return the PodGangMap object with this content."""
     name = names.gang_map(pcs.metadata.name, index)
     return {
@@ -86,7 +86,7 @@ def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
             "name": name,
             "namespace": pcs.metadata.namespace,
             "labels": {
-                **labels.common(pcs.metadata.name, "pcs-podgangmap", name),
+                **labels.common_labels(pcs.metadata.name, "pcs-podgangmap", name),
                 labels.REPLICA_INDEX: str(index),
             },
             "annotations": {TEMPLATES: orjson.dumps(stored.hashes, option=orjson.OPT_SORT_KEYS).decode()},
@@ -94,7 +94,7 @@ def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
         },
         "spec": {
             "podCliqueSetReplicaIndex": index,
-            "entries": [wire(_stored(entry)) for entry in stored.layout],
+            "entries": [to_json(_map_entry(entry)) for entry in stored.layout],
         },
     }
 
@@ -103,7 +103,7 @@ def correction(desired: Mapping[str, Any], existing: PodGangMap) -> dict[str, An
     """Return the merge patch that corrects a map, or an empty dict if the map is as desired. The entries are replaced
     as a whole."""
     body: dict[str, Any] = {}
-    if wire(existing.spec) != desired["spec"]:
+    if to_json(existing.spec) != desired["spec"]:
         body["spec"] = desired["spec"]
     metadata = desired["metadata"]
     for key, current in (("labels", existing.metadata.labels), ("annotations", existing.metadata.annotations)):

@@ -43,14 +43,14 @@ def difference(
     )
 
 
-def in_place(
+def replicas_in_place(
     placement: Placement,
     config: str,
     indices: Iterable[int],
     present: Mapping[str, PodClique],
     group: PodCliqueScalingGroup,
 ) -> dict[int, list[str]]:
-    """Return the names of the cliques of each replica all of whose cliques exist in the gang that should hold them. In
+    """Return, for each replica whose cliques all exist in the gang that should hold them, the names of its cliques. In
     a large scaling group, nearly all replicas are in place."""
     complete: dict[int, list[str]] = {}
     for index in indices:

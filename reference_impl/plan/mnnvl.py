@@ -47,7 +47,7 @@ def compute_domain(pcs: PodCliqueSet, index: int, group: str, owner: Manifest) -
         "metadata": {
             "name": name,
             "namespace": pcs.metadata.namespace,
-            "labels": {**labels.common(pcs.metadata.name, "pcs-computedomain", name), **domain_labels},
+            "labels": {**labels.common_labels(pcs.metadata.name, "pcs-computedomain", name), **domain_labels},
             "ownerReferences": [owner],
             "finalizers": [labels.COMPUTE_DOMAIN_FINALIZER],
         },
@@ -55,7 +55,7 @@ def compute_domain(pcs: PodCliqueSet, index: int, group: str, owner: Manifest) -
     }
 
 
-def joined(
+def with_group_channel(
     pod_spec: Manifest, pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None, index: int
 ) -> Manifest:
     """Return the pod spec of a clique, with the channel of its MNNVL group if it has one."""

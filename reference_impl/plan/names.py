@@ -32,7 +32,7 @@ def member_clique(group: str, replica_index: int, template: str) -> str:
     return f"{group}-{replica_index}-{template}"
 
 
-def index_in_gang(pcs: str, gang: str) -> str:
+def replica_index_in_name(pcs: str, gang: str) -> str:
     """Return the replica index in the name of a set's gang (OBJ-104, OBJ-105), or an empty string if there is none."""
     index = gang.removeprefix(f"{pcs}-").partition("-")[0]
     return index if gang.startswith(f"{pcs}-") and index.isdigit() else ""

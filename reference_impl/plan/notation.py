@@ -21,7 +21,7 @@ _METRIC_TARGETS = ("value", "averageValue")
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Value:
     """A value in a set, with its JSON pointer and with an identity that uses the names of list items, so that it does
     not depend on their order."""
 
@@ -29,11 +29,11 @@ class _Place:
     identity: str
     value: Any
 
-    def within(self, key: str | int, item: Any) -> _Place:
-        """Return the place of a member of a mapping or of an item of a list."""
+    def within(self, key: str | int, item: Any) -> _Value:
+        """Return a member of a mapping or an item of a list."""
         name = item.get("name", key) if isinstance(key, int) and isinstance(item, Mapping) else key
         step = str(key).replace("~", "~0").replace("/", "~1")
-        return _Place(f"{self.pointer}/{step}", f"{self.identity}/{name}", item)
+        return _Value(f"{self.pointer}/{step}", f"{self.identity}/{name}", item)
 
 
 def patch(pcs: Any, stored: Any) -> Iterator[Operation]:
@@ -55,64 +55,64 @@ def _notation(value: Any, stored: Any, *, is_stored: bool) -> Any:
     if quantity is None:  # the schema rejects it
         return value
     before = _read(stored) if is_stored else None
-    return stored if before is not None and before.nanos == quantity.nanos else quantities.written(quantity)
+    return stored if before is not None and before.nanos == quantity.nanos else quantities.format_quantity(quantity)
 
 
 def _read(value: Any) -> quantities.Quantity | None:
-    return quantities.of_json(0 if value is None else value)
+    return quantities.parse_json(0 if value is None else value)
 
 
-def _quantities(pcs: Any) -> Iterator[_Place]:
-    template = _at(_Place("", "", pcs), "spec", "template")
-    for clique in _items(_at(template, "cliques")):
-        yield from _of(_POD_SPEC, _at(clique, "spec", "podSpec"))
-        yield from _of_metrics(_at(clique, "spec", "autoScalingConfig", "metrics"))
-    for group in _items(_at(template, "podCliqueScalingGroups")):
-        yield from _of_metrics(_at(group, "scaleConfig", "metrics"))
+def _quantities(pcs: Any) -> Iterator[_Value]:
+    template = _value_at(_Value("", "", pcs), "spec", "template")
+    for clique in _items(_value_at(template, "cliques")):
+        yield from _typed_quantities(_POD_SPEC, _value_at(clique, "spec", "podSpec"))
+        yield from _metric_quantities(_value_at(clique, "spec", "autoScalingConfig", "metrics"))
+    for group in _items(_value_at(template, "podCliqueScalingGroups")):
+        yield from _metric_quantities(_value_at(group, "scaleConfig", "metrics"))
 
 
-def _of_metrics(metrics: _Place) -> Iterator[_Place]:
+def _metric_quantities(metrics: _Value) -> Iterator[_Value]:
     for metric in _items(metrics):
         for source in _members(metric):
-            target = _at(source, "target")
-            yield from (place for key in _METRIC_TARGETS if (place := _at(target, key)).value is not None)
+            target = _value_at(source, "target")
+            yield from (place for key in _METRIC_TARGETS if (place := _value_at(target, key)).value is not None)
 
 
-def _of(type_name: str, place: _Place) -> Iterator[_Place]:
+def _typed_quantities(type_name: str, place: _Value) -> Iterator[_Value]:
     """Yield the quantities in a value of a Go type."""
     types = pod_template_types()
     type_name = types.kinds.get(type_name, type_name)
     if type_name.startswith("*"):
-        yield from _of(type_name[1:], place)
+        yield from _typed_quantities(type_name[1:], place)
     elif type_name == "resource.Quantity":
         if place.value is not None:
             yield place
     elif type_name.startswith("[]"):
         for item in _items(place):
-            yield from _of(type_name[2:], item)
+            yield from _typed_quantities(type_name[2:], item)
     elif type_name.startswith("map["):
         for member in _members(place):
-            yield from _of(type_name.partition("]")[2], member)
+            yield from _typed_quantities(type_name.partition("]")[2], member)
     elif type_name in types.structs and isinstance(place.value, Mapping):
         for field in types.structs[type_name]:
-            inner = place if field.embedded and not field.json else _at(place, field.json)
+            inner = place if field.embedded and not field.json else _value_at(place, field.json)
             if field.type == "resource.Quantity":
                 yield inner  # not a pointer, so Go writes 0 if it is absent
             elif inner.value is not None:
-                yield from _of(field.type, inner)
+                yield from _typed_quantities(field.type, inner)
 
 
-def _at(place: _Place, *path: str) -> _Place:
+def _value_at(place: _Value, *path: str) -> _Value:
     for key in path:
         place = place.within(key, place.value.get(key) if isinstance(place.value, Mapping) else None)
     return place
 
 
-def _members(place: _Place) -> Iterator[_Place]:
+def _members(place: _Value) -> Iterator[_Value]:
     for key, value in place.value.items() if isinstance(place.value, Mapping) else ():
         yield place.within(str(key), value)
 
 
-def _items(place: _Place) -> Iterator[_Place]:
+def _items(place: _Value) -> Iterator[_Value]:
     for number, item in enumerate(place.value if isinstance(place.value, list) else ()):
         yield place.within(number, item)

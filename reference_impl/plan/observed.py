@@ -16,7 +16,7 @@ class ObservedPod:
 
     name: str
     entry: str
-    """The entry whose gang the pod's label names; if there is no such entry, the name of that gang."""
+    """The entry whose gang the pod's label names, or the name of that gang if there is no such entry."""
     ready: bool
     current: bool
     """Whether the pod has the template hash of the set's current template."""
@@ -29,7 +29,7 @@ class ObservedReplica:
     """A scaling group replica with at least one PodClique that is not terminating."""
 
     entry: str
-    """The entry whose gang the PodCliques name; if there is no such entry, the name of that gang."""
+    """The entry whose gang the PodCliques name, or the name of that gang if there is no such entry."""
     available: bool
     """Whether every member clique exists and has `minAvailable` Ready pods (COH-I01)."""
     current: bool
@@ -44,16 +44,16 @@ class Observed:
     """The pods of each standalone clique, by template name."""
     replicas: Mapping[str, Mapping[int, ObservedReplica]] = field(default_factory=dict)
     """The replicas of each scaling group, by config name and index."""
-    been_ready: frozenset[str] = frozenset()
+    once_ready_entries: frozenset[str] = frozenset()
     """Entries whose gangs have all been Ready at least once, which means that `status.lastReady` is set (COH-150)."""
-    same: Mapping[Key, frozenset[str]] = field(default_factory=dict)
+    current_generations: Mapping[Key, frozenset[str]] = field(default_factory=dict)
     """The other generations in which each component has the current template (COH-197)."""
 
-    def refills(self, entry: Entry, key: Key, generation: str) -> bool:
+    def recreates(self, entry: Entry, key: Key, generation: str) -> bool:
         """Return whether a missing member is recreated in its gang. New members always have the current template, and a
         gang never mixes two templates. A lost member of an outdated gang is therefore not replaced there, but is moved
         first (COH-209, COH-210)."""
-        return entry.generation == generation or entry.generation in self.same.get(key, ())
+        return entry.generation == generation or entry.generation in self.current_generations.get(key, ())
 
     def outdated(self, entry: Entry, key: Key) -> bool:
         """Return whether an entry has members of a component that do not have the current template."""
@@ -75,7 +75,7 @@ class Observed:
         return pods_by_entry
 
     def replica(self, key: Key, index: int, entry: str) -> ObservedReplica | None:
-        """Return a scaling group replica if it is in this entry; else None. A replica of another entry is about to be
+        """Return a scaling group replica, or None if it is not in this entry. A replica of another entry is about to be
         deleted."""
         current = self.replicas.get(key.name, {}).get(index)
         return current if current is not None and current.entry == entry else None

@@ -1,4 +1,4 @@
-"""Reports errors of a set's cliques and scaling groups as errors of the set, because users check the set first."""
+"""Errors of a set's cliques and scaling groups, which the set also reports because users check the set first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_ERRORS = 10
 """Maximum number of errors of its parts that a set reports."""
 
 
-def of_set(pcs: PodCliqueSet, parts: Iterable[PodClique | PodCliqueScalingGroup]) -> list[ReconcileError]:
+def part_errors(pcs: PodCliqueSet, parts: Iterable[PodClique | PodCliqueScalingGroup]) -> list[ReconcileError]:
     """Return the errors of all parts that are not being deleted. Parts of the same template with the same error share
     one entry without indices, because a mistake in a template would otherwise be reported for each of a thousand
     replicas."""
@@ -20,7 +20,7 @@ def of_set(pcs: PodCliqueSet, parts: Iterable[PodClique | PodCliqueScalingGroup]
     for part in parts:
         if part.status is None or not part.status.last_errors or part.metadata.deletion_timestamp is not None:
             continue
-        if template := _template(pcs, part):
+        if template := _template_name(pcs, part):
             about = f"{'PodClique' if isinstance(part, PodClique) else 'PodCliqueScalingGroup'} {template}"
             texts = (
                 (e.code, e.description.replace(part.metadata.name, f"*-{template}")) for e in part.status.last_errors
@@ -29,7 +29,7 @@ def of_set(pcs: PodCliqueSet, parts: Iterable[PodClique | PodCliqueScalingGroup]
     return [ReconcileError(*error) for error in sorted(errors)[:MAX_ERRORS]]
 
 
-def _template(pcs: PodCliqueSet, part: PodClique | PodCliqueScalingGroup) -> str:
+def _template_name(pcs: PodCliqueSet, part: PodClique | PodCliqueScalingGroup) -> str:
     """Return the name of a part in the set's template, or an empty string if the template no longer has this part."""
     if isinstance(part, PodClique):
         template = children.clique_template(pcs, part)

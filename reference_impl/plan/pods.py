@@ -17,7 +17,7 @@ from reference_impl.plan.children import Manifest, owner_reference, with_environ
 
 
 def index_of(pod: Pod) -> int:
-    """Return the pod's index, which is the number at the end of its hostname, or -1 if there is none."""
+    """Return the pod's index, which is the number at the end of its hostname, or -1 if there is no number."""
     tail = pod.spec.hostname.rpartition("-")[2]
     return int(tail) if tail.isdigit() else -1
 
@@ -49,7 +49,7 @@ def difference(
 
     `shares` says how many pods each gang holds, `may_create` whether pods may be created in a gang, and `target` is the
     template hash that pods should have. A finished pod does not count as a replica: it is deleted and replaced
-    (OBJ-265). Of surplus pods, the least valuable ones are deleted first (`worth`). Pods never change their gang;
+    (OBJ-265). The least valuable surplus pods are deleted first (`deletion_rank`). Pods never change their gang;
     instead, they are deleted from one gang and created in another.
     """
     surplus = [pod for pod in pods if pod.finished and not pod.terminating]
@@ -59,7 +59,7 @@ def difference(
         by_gang.setdefault(pod.metadata.label(labels.PODGANG), []).append(pod)
     for gang, gang_pods in by_gang.items():
         if (extra := len(gang_pods) - shares.get(gang, 0)) > 0:
-            surplus += sorted(gang_pods, key=lambda pod: worth(pod, target))[:extra]
+            surplus += sorted(gang_pods, key=lambda pod: deletion_rank(pod, target))[:extra]
     gangs_to_fill = [
         gang for gang, count in shares.items() if may_create(gang) for _ in range(count - len(by_gang.get(gang, ())))
     ]
@@ -71,7 +71,7 @@ def difference(
 _PHASES = {"Unknown": 1, "Running": 2}
 
 
-def worth(pod: Pod, target: str) -> tuple[float, ...]:
+def deletion_rank(pod: Pod, target: str) -> tuple[float, ...]:
     """Return the sort key of a pod for scale-in; the pod with the lowest key is deleted first (CHG-SC-36). `target` is
     the template hash that pods should have. Among pods that Kubernetes does not distinguish, the pod with the highest
     index is deleted first."""
@@ -86,7 +86,7 @@ def worth(pod: Pod, target: str) -> tuple[float, ...]:
     )
 
 
-def repeatable(message: str, clique: str) -> str:
+def without_attempt_details(message: str, clique: str) -> str:
     """Return a message about a pod of the clique without the parts that differ between attempts: the random suffix of
     the pod's name, and the used amount of a quota."""
     message = re.sub(r", used: \S+, limited: ", ", limited: ", message)
@@ -94,7 +94,7 @@ def repeatable(message: str, clique: str) -> str:
 
 
 def _gates(pod_spec: Manifest) -> list[Manifest]:
-    """Return Grove's gate, and the gates of the template, which must be removed by whoever added them."""
+    """Return Grove's gate and the gates of the template. The clients that added the latter must remove them."""
     other_gates = [gate for gate in pod_spec.get("schedulingGates") or () if gate.get("name") != labels.GATE]
     return [{"name": labels.GATE}, *other_gates]
 
@@ -111,7 +111,8 @@ class PodBuilder:
         claims_of: Callable[[int], list[str]] | None = None,
     ) -> None:
         """`waits` holds, for each parent clique, the number of its pods that must be Ready before this clique's pods
-        may start (`startup.waits`). `claims_of` returns the names of a pod's ResourceClaims by the pod's index."""
+        may start (`startup.awaited_cliques`). `claims_of` returns the names of a pod's ResourceClaims by the pod's
+        index."""
         self._claims_of = claims_of
         meta = clique.metadata
         pcs, index = meta.label(labels.PART_OF), meta.label(labels.REPLICA_INDEX)
@@ -136,7 +137,9 @@ class PodBuilder:
             },
         ]
         self._spec: dict[str, Any] = {
-            **startup.with_wait(with_environment(clique.spec.pod_spec, environment), pcs, waits or {}, init_image),
+            **startup.with_init_container(
+                with_environment(clique.spec.pod_spec, environment), pcs, waits or {}, init_image
+            ),
             "schedulingGates": _gates(clique.spec.pod_spec),
             "schedulerName": clique.spec.pod_spec.get("schedulerName") or scheduler_name,
             "subdomain": replica,

@@ -80,7 +80,7 @@ class Quantity:
 
 @lru_cache(4096)
 def parse(text: str) -> Quantity | None:
-    """Parse a quantity, or None if it is invalid."""
+    """Parse a quantity. Return None if it is invalid."""
     if len(text) > _MAX_LENGTH:
         return None
     match = _TEXT.fullmatch(text)
@@ -97,14 +97,14 @@ def parse(text: str) -> Quantity | None:
     return None
 
 
-def of_json(value: Any) -> Quantity | None:
-    """Parse a quantity from JSON, where it may be a number, or None if it is invalid."""
+def parse_json(value: Any) -> Quantity | None:
+    """Parse a quantity from JSON, where it may be a number. Return None if it is invalid."""
     if isinstance(value, str):
         return parse(value.strip(" "))
     return parse(repr(value)) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def written(quantity: Quantity) -> str:
+def format_quantity(quantity: Quantity) -> str:
     """Return the text that the API machinery writes for a parsed quantity (HASH-069)."""
     if quantity.keeps_text:
         return quantity.text

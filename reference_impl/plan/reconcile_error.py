@@ -19,7 +19,7 @@ _CODES = {"Secret": "ERR_SECRET_CONFLICT", "PodGang": "ERR_CREATE_OR_PATCH_PODGA
 
 
 def conflict(kind: str, namespace: str, name: str) -> ReconcileError:
-    """Return the error for an object whose name is needed but which has another controller."""
+    """Return the error for an existing object that has a required name and another controller."""
     code = _CODES.get(kind, f"ERR_{kind.upper()}_CONFLICT")
     return ReconcileError(code, f"{kind} {namespace}/{name} already exists but is not controlled by its owner")
 

@@ -24,26 +24,26 @@ class Revision:
         return hash in self.accepted
 
 
-def of_set(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Revision:
+def set_revision(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Revision:
     """Return the revision with which `status.currentGenerationHash` of a set is compared."""
-    return _of(hashes.known_generation(pcs, policy))
+    return _revision(hashes.generation_hashes(pcs, policy))
 
 
-def of_template(pcs: PodCliqueSet, template: CliqueTemplate, policy: Policy = STANDARD) -> Revision:
+def template_revision(pcs: PodCliqueSet, template: CliqueTemplate, policy: Policy = STANDARD) -> Revision:
     """Return the revision with which `grove.io/pod-template-hash` of the template's cliques and pods is compared."""
-    return _of(hashes.known_template(template, pcs.spec.template.priority_class_name, policy))
+    return _revision(hashes.template_hashes(template, pcs.spec.template.priority_class_name, policy))
 
 
-def of_pods(clique: PodClique, current: Revision | None) -> Revision:
+def pod_revision(clique: PodClique, current: Revision | None) -> Revision:
     """Return the revision with which the pods of a clique are compared. It is the clique's own revision, which may be
     older than that of its template."""
     clique_hash = clique.metadata.label(labels.TEMPLATE_HASH)
-    return current if current is not None and current.has(clique_hash) else _only(clique_hash)
+    return current if current is not None and current.has(clique_hash) else _exact_revision(clique_hash)
 
 
-def _of(current_hashes: CurrentHashes) -> Revision:
+def _revision(current_hashes: CurrentHashes) -> Revision:
     return Revision(current_hashes.written, current_hashes)
 
 
-def _only(hash: str) -> Revision:
+def _exact_revision(hash: str) -> Revision:
     return Revision(hash, frozenset({hash}))

@@ -19,7 +19,7 @@ ACCOUNT_NAME = "kubernetes.io/service-account.name"
 
 def _manifest(pcs: PodCliqueSet, api_version: str, kind: str, name: str, component: str, **fields: Any) -> Manifest:
     # The name of a Role contains characters that are not allowed in a label value.
-    tags = labels.common(pcs.metadata.name, component, name.replace(":", "-"))
+    tags = labels.common_labels(pcs.metadata.name, component, name.replace(":", "-"))
     metadata = {
         "name": name,
         "namespace": pcs.metadata.namespace,
@@ -65,7 +65,7 @@ def token_secret(pcs: PodCliqueSet) -> Manifest:
     return manifest
 
 
-def mounts(pod: Manifest, secret: str) -> bool:
+def mounts_secret(pod: Manifest, secret: str) -> bool:
     """Return whether a pod mounts the Secret."""
     volumes = (pod.get("spec") or {}).get("volumes") or ()
     return any((volume.get("secret") or {}).get("secretName") == secret for volume in volumes)

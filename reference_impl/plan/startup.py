@@ -17,8 +17,8 @@ RESTRICTED: Mapping[str, Any] = {
     "runAsNonRoot": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""The container security context that the Pod Security Standard `restricted` requires, whatever the pod's own security
-context is."""
+"""The container security context that the Pod Security Standard `restricted` requires, regardless of the pod's own
+security context."""
 TOKEN_VOLUME = "sa-token-secret-vol"  # noqa: S105 - the name of a volume
 POD_INFO_VOLUME = "pod-info-vol"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
@@ -36,7 +36,7 @@ def _full_name(pcs: PodCliqueSet, index: int, name: str, group: ScalingGroupConf
     return names.member_clique(names.scaling_group(pcs.metadata.name, index, group.name), j, name)
 
 
-def base(pcs: PodCliqueSet) -> EntryGang:
+def base_gang(pcs: PodCliqueSet) -> EntryGang:
     """Return the first gang of a new replica, with all standalone cliques and `minAvailable` replicas of each scaling
     group. The startup order of standalone cliques is computed from this gang, because their pods may be in several
     gangs later."""
@@ -52,12 +52,13 @@ def base(pcs: PodCliqueSet) -> EntryGang:
     )
 
 
-def waits(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang: EntryGang) -> dict[str, int]:
-    """Return how many pods of each parent must be Ready before the pods of a template in a gang may start. Only parents
-    in the same gang count, because other parents may be elsewhere or have another version (COH-263, COH-264)."""
+def awaited_cliques(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang: EntryGang) -> dict[str, int]:
+    """Return the number of pods of each parent that must be Ready before the pods of a template in a gang may start.
+    Only parents in the same gang count, because other parents may be elsewhere or have another version (COH-263,
+    COH-264)."""
     counts: dict[str, int] = {}
     for name in _predecessors(pcs, template, index, gang):
-        counts |= _in_gang(pcs, name, index, gang)
+        counts |= _cliques_in_gang(pcs, name, index, gang)
     return counts
 
 
@@ -70,12 +71,13 @@ def _predecessors(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang:
             order = [t.name for t in pcs.spec.template.cliques]
             earlier_names = order[: order.index(template.name)]
             # In a gang with a single scaling group replica, only the order of the gang's own cliques matters.
-            return [name for name in earlier_names if _in_gang(pcs, name, index, gang)][-1:]
+            return [name for name in earlier_names if _cliques_in_gang(pcs, name, index, gang)][-1:]
     return []
 
 
-def _in_gang(pcs: PodCliqueSet, name: str, index: int, gang: EntryGang) -> dict[str, int]:
-    """Return the clique objects of a template that have pods in a gang, and how many of these pods must be Ready."""
+def _cliques_in_gang(pcs: PodCliqueSet, name: str, index: int, gang: EntryGang) -> dict[str, int]:
+    """Return the clique objects of a template that have pods in a gang, with the number of these pods that must be
+    Ready."""
     minimum = next((t.spec.minimum for t in pcs.spec.template.cliques if t.name == name), 1)
     group = _group_of(pcs, name)
     if group is None:
@@ -87,25 +89,27 @@ def _in_gang(pcs: PodCliqueSet, name: str, index: int, gang: EntryGang) -> dict[
     return {_full_name(pcs, index, name, group, j): minimum for j in gang.groups.get(group.name, ())}
 
 
-def with_wait(pod_spec: dict[str, Any], pcs_name: str, waits: dict[str, int], image: str) -> dict[str, Any]:
+def with_init_container(
+    pod_spec: dict[str, Any], pcs_name: str, awaited_cliques: dict[str, int], image: str
+) -> dict[str, Any]:
     """Return the pod spec with the init container after the template's own init containers, and with the volumes that
     it reads."""
-    if not waits:
+    if not awaited_cliques:
         return pod_spec
     return {
         **pod_spec,
-        "initContainers": [*(pod_spec.get("initContainers") or ()), container(waits, image)],
+        "initContainers": [*(pod_spec.get("initContainers") or ()), container(awaited_cliques, image)],
         "volumes": [*(pod_spec.get("volumes") or ()), *volumes(pcs_name)],
     }
 
 
-def container(waits: dict[str, int], image: str) -> dict[str, Any]:
-    """Return the init container that waits for the cliques in `waits`, which holds the number of Ready pods by clique
-    (OBJ-630 to OBJ-632)."""
+def container(awaited_cliques: dict[str, int], image: str) -> dict[str, Any]:
+    """Return the init container that waits for the cliques in `awaited_cliques`, which holds the number of Ready pods
+    by clique (OBJ-630 to OBJ-632)."""
     return {
         "name": CONTAINER,
         "image": image,
-        "args": [f"--podcliques={parent}:{minimum}" for parent, minimum in waits.items()],
+        "args": [f"--podcliques={parent}:{minimum}" for parent, minimum in awaited_cliques.items()],
         "securityContext": RESTRICTED,
         "volumeMounts": [
             {"name": POD_INFO_VOLUME, "mountPath": POD_INFO_PATH, "readOnly": True},

@@ -18,9 +18,9 @@ from reference_impl.api.pods import Pod
 from reference_impl.plan import conditions, idle, labels, names, revisions, termination, timestamps, update_progress
 from reference_impl.plan.children import CliqueOf, GroupOf, group_configs, standalone_templates
 from reference_impl.plan.hashing.window import STANDARD, Policy
-from reference_impl.plan.termination import BREACHED, SCHEDULED, TERMINATING, complete_replicas, sound_replicas
+from reference_impl.plan.termination import BREACHED, SCHEDULED, TERMINATING, complete_replicas, count_sound_replicas
 
-ALL_LOST = "AllScheduledReplicasLost"
+ALL_REPLICAS_LOST = "AllScheduledReplicasLost"
 """Reason of the event about a clique or scaling group that has lost all its scheduled replicas (OBJ-801, OBJ-802)."""
 
 
@@ -38,16 +38,18 @@ def clique_status(
     scheduled = sum(pod.scheduled for pod in living_pods)
     ready = sum(pod.ready for pod in living_pods)
     current = update_progress.revision(pcs, clique, policy) if pcs is not None else None
-    pod_revision = revisions.of_pods(clique, current)
+    pod_revision = revisions.pod_revision(clique, current)
     updated = sum(pod_revision.has(pod.metadata.label(labels.TEMPLATE_HASH)) for pod in living_pods)
     minimum = idle.minimum(clique)
-    healthy = termination.healthy_pods(living_pods)
+    healthy = termination.count_healthy_pods(living_pods)
     created = clique.metadata.creation_timestamp
     lacking = idle.reason(clique, SCHEDULED)
-    placed = _dated(old.conditions, _scheduled_condition(scheduled, clique.spec.minimum, now, lacking), created)
+    placed = _with_transition_time(
+        old.conditions, _scheduled_condition(scheduled, clique.spec.minimum, now, lacking), created
+    )
     breach = (
-        _updating(now)
-        if update_progress.running(clique)
+        _updating_condition(now)
+        if update_progress.is_running(clique)
         else termination.breached_condition(scheduled, healthy, minimum, now)
     )
     status = msgspec.structs.replace(
@@ -58,7 +60,7 @@ def clique_status(
         scheduled_replicas=scheduled,
         schedule_gated_replicas=sum(pod.gated and not pod.scheduled for pod in living_pods),
         updated_replicas=updated,
-        conditions=conditions.put(conditions.put(old.conditions, placed), breach),
+        conditions=conditions.with_condition(conditions.with_condition(old.conditions, placed), breach),
     )
     if not clique.metadata.label(labels.SCALING_GROUP):
         status.hpa_pod_selector = _selector(
@@ -68,22 +70,24 @@ def clique_status(
         pcs is not None
         and pod_revision is current
         and updated == len(living_pods)
-        and not update_progress.running(clique)
+        and not update_progress.is_running(clique)
     ):
         status.current_pod_template_hash = clique.metadata.label(labels.TEMPLATE_HASH)
         status.current_pod_clique_set_generation_hash = pcs.status.current_generation_hash if pcs.status else None
     return status
 
 
-def _dated(old: list[Condition] | None, new: Condition, created: str | None) -> Condition:
-    """Return a condition whose transition time shows whether it has ever changed: it is the creation time of the object
-    as long as the condition has its initial status, and a later time after any change. Gang termination needs this
-    information (CHG-GT-30), and the condition is the only place where it survives a restart of the operator. A change
-    to Unknown during an update of an object that has never run does not count."""
+def _with_transition_time(old: list[Condition] | None, new: Condition, created: str | None) -> Condition:
+    """Return a condition whose transition time shows whether it has ever changed. The time is the creation time of the
+    object as long as the condition has its initial status, and a later time after any change. Gang termination needs
+    this information (CHG-GT-30), and the condition is the only place where it survives a restart of the operator. A
+    change to Unknown during an update of an object that has never run does not count."""
     previous = conditions.find(old, new.type)
     never = previous is None or previous.last_transition_time == created
     first = never and new.status in (_INITIAL_STATUS[new.type], "Unknown")
-    timestamp = created or new.last_transition_time if first else timestamps.after(created, new.last_transition_time)
+    timestamp = (
+        created or new.last_transition_time if first else timestamps.later_than(created, new.last_transition_time)
+    )
     return msgspec.structs.replace(new, last_transition_time=timestamp)
 
 
@@ -104,7 +108,7 @@ def _scheduled_condition(scheduled: int, minimum: int, now: str, lacking: str = 
     )
 
 
-def _updating(now: str) -> Condition:
+def _updating_condition(now: str) -> Condition:
     """Return the condition MinAvailableBreached=Unknown, which applies while an update is in progress (CHG-GT-01,
     CHG-GT-11)."""
     return Condition(
@@ -116,7 +120,7 @@ def _updating(now: str) -> Condition:
     )
 
 
-def _clique_available(clique: PodClique | None) -> bool:
+def _is_clique_available(clique: PodClique | None) -> bool:
     return (
         clique is not None
         and clique.metadata.deletion_timestamp is None
@@ -136,10 +140,10 @@ def group_status(
         statuses = [member.status.conditions if member.status else None for member in members]
         if all(conditions.is_true(s, SCHEDULED) for s in statuses):
             scheduled += 1
-            if all(_clique_available(member) for member in members):
+            if all(_is_clique_available(member) for member in members):
                 available += 1
-                updated += all(update_progress.updated(member, generation_hash) for member in members)
-    sound = sound_replicas(group, clique)
+                updated += all(update_progress.is_updated(member, generation_hash) for member in members)
+    sound = count_sound_replicas(group, clique)
     minimum = idle.minimum(group)
     enough, lacking = sound >= minimum, idle.reason(group, BREACHED)
     of_idle = lacking if lacking == idle.IDLE or not enough else ""
@@ -151,8 +155,8 @@ def group_status(
         message=f"PCSG replicas not in breach ({sound}) {'meets' if enough else 'below'} MinAvailable ({minimum})",
         last_transition_time=now,
     )
-    if update_progress.running(group):
-        condition, enough = _updating(now), False
+    if update_progress.is_running(group):
+        condition, enough = _updating_condition(now), False
     status = msgspec.structs.replace(
         old,
         observed_generation=group.metadata.generation,
@@ -161,25 +165,25 @@ def group_status(
         available_replicas=available,
         updated_replicas=updated,
         selector=_selector(group.metadata.label(labels.PART_OF), labels.SCALING_GROUP, group.metadata.name),
-        conditions=conditions.put(
-            conditions.without(old.conditions, TERMINATING) if enough else old.conditions,
-            _dated(old.conditions, condition, group.metadata.creation_timestamp),
+        conditions=conditions.with_condition(
+            conditions.without_condition(old.conditions, TERMINATING) if enough else old.conditions,
+            _with_transition_time(old.conditions, condition, group.metadata.creation_timestamp),
         ),
     )
-    expected = [clique(name) for name in members_expected(group)]
-    at_generation = sum(update_progress.at_generation(member, generation_hash) for member in expected)
+    expected = [clique(name) for name in expected_cliques(group)]
+    at_generation = sum(update_progress.has_generation(member, generation_hash) for member in expected)
     if status.update_progress is not None:
         status.update_progress = msgspec.structs.replace(
             status.update_progress,
-            updated_pod_cliques_count=sum(update_progress.updated(member, generation_hash) for member in expected),
+            updated_pod_cliques_count=sum(update_progress.is_updated(member, generation_hash) for member in expected),
             total_pod_cliques_count=len(expected),
         )
-    if generation_hash and at_generation == len(expected) and not update_progress.running(group):
+    if generation_hash and at_generation == len(expected) and not update_progress.is_running(group):
         status.current_pod_clique_set_generation_hash = generation_hash
     return status
 
 
-def members_expected(group: PodCliqueScalingGroup) -> list[str]:
+def expected_cliques(group: PodCliqueScalingGroup) -> list[str]:
     """Return the names of the cliques that a scaling group should have."""
     replicas = range(group.spec.replicas)
     return [names.member_clique(group.metadata.name, j, name) for j in replicas for name in group.spec.clique_names]
@@ -201,10 +205,10 @@ def set_status(
     for index in range(pcs.spec.replicas):
         cliques = [clique(names.clique(pcs.metadata.name, index, t.name)) for t in templates]
         groups = [group(names.scaling_group(pcs.metadata.name, index, config.name)) for config in configs]
-        if not all(_clique_available(c) for c in cliques) or not all(_group_available(g) for g in groups):
+        if not all(_is_clique_available(c) for c in cliques) or not all(_is_group_available(g) for g in groups):
             continue
         available += 1
-        updated += all(update_progress.updated(c, generation_hash) for c in cliques) and all(
+        updated += all(update_progress.is_updated(c, generation_hash) for c in cliques) and all(
             g is not None
             and g.status is not None
             and g.status.current_pod_clique_set_generation_hash == generation_hash
@@ -224,7 +228,7 @@ def set_status(
     return status
 
 
-def _group_available(group: PodCliqueScalingGroup | None) -> bool:
+def _is_group_available(group: PodCliqueScalingGroup | None) -> bool:
     return (
         group is not None
         and group.metadata.deletion_timestamp is None

@@ -1,5 +1,5 @@
 """Drift of existing cliques and scaling groups from their templates (spec OBJ-815), in all fields except `replicas`,
-which belongs to the client that scales them (OBJ-814). A new pod spec is written at once and as a whole (CHG-RU-17,
+which the client that scales them owns (OBJ-814). A new pod spec is written at once and as a whole (CHG-RU-17,
 CHG-OD-01); the update decides when pods are replaced."""
 
 from __future__ import annotations
@@ -7,20 +7,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kube.objects import Object
-from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, ScalingGroupConfig, wire
+from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, ScalingGroupConfig, to_json
 from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.revisions import Revision
 
 
-def marks(existing: Object, desired: Mapping[str, str | None]) -> Manifest:
+def label_patch(existing: Object, desired: Mapping[str, str | None]) -> Manifest:
     """Return the merge patch that gives an object these labels (None removes a label), or an empty dict if the object
     has them."""
     different = {key: value for key, value in desired.items() if existing.metadata.label(key) != (value or "")}
     return {"metadata": {"labels": different}} if different else {}
 
 
-def clique(template: CliqueTemplate, existing: PodClique) -> Manifest:
+def clique_patch(template: CliqueTemplate, existing: PodClique) -> Manifest:
     """Return the merge patch that corrects a standalone clique, or an empty dict if the clique matches its template."""
     spec: Manifest = {}
     if existing.spec.min_available != template.spec.minimum:
@@ -29,12 +29,12 @@ def clique(template: CliqueTemplate, existing: PodClique) -> Manifest:
         spec["roleName"] = template.spec.role_name
     desired, current = template.spec.auto_scaling_config, existing.spec.auto_scaling_config
     if desired != current:
-        removed = dict.fromkeys(wire(current)) if current is not None else {}
-        spec["autoScalingConfig"] = {**removed, **wire(desired)} if desired is not None else None
+        removed = dict.fromkeys(to_json(current)) if current is not None else {}
+        spec["autoScalingConfig"] = {**removed, **to_json(desired)} if desired is not None else None
     return {"spec": spec} if spec else {}
 
 
-def outdated(existing: PodClique, current: Revision) -> bool:
+def is_outdated(existing: PodClique, current: Revision) -> bool:
     """Return whether pod spec, labels and annotations of a clique must be rewritten. The hash label, which is written
     together with them, decides, because pod specs cannot be compared: the API server adds defaults to them."""
     return (
@@ -42,7 +42,7 @@ def outdated(existing: PodClique, current: Revision) -> bool:
     )
 
 
-def group(config: ScalingGroupConfig, existing: PodCliqueScalingGroup) -> Manifest:
+def group_patch(config: ScalingGroupConfig, existing: PodCliqueScalingGroup) -> Manifest:
     """Return the merge patch that corrects a scaling group, or an empty dict if the group matches its configuration."""
     spec: Manifest = {}
     if existing.spec.min_available != config.min_available:

@@ -2,21 +2,21 @@
 
 A replica of a set, or a single replica of a scaling group, is deleted and recreated when all of this is true:
 
-1. A clique in it is *breached*: fewer than `minAvailable` of its pods are scheduled and healthy (`healthy_pods`). The
-   clique's condition MinAvailableBreached reports the breach. The condition is Unknown during an update, and then
-   nothing is terminated.
+1. A clique in it is *breached*: fewer than `minAvailable` of its pods are scheduled and healthy
+   (`count_healthy_pods`). The clique's condition MinAvailableBreached reports the breach. The condition is Unknown
+   during an update, and then nothing is terminated.
 2. The breach has lasted without interruption for the set's `terminationDelay`, by default `DEFAULT_DELAY` (`delay`).
 3. The clique has been scheduled since it was last scaled to zero (`idle.py`). A clique or scaling group that has never
-   run is not terminated (`cause_of_clique`, `cause_of_group`).
+   run is not terminated (`clique_breached_since`, `group_breached_since`).
 
-The level of the termination depends on a single number, `sound_replicas`. While at least `minAvailable` replicas of a
-scaling group are sound, the group terminates single replicas (`due_in_group`). With fewer sound replicas, the group
-itself is breached, and the whole replica of the set is terminated with everything in it (`due_in_set`). A breached
-standalone clique has the same effect.
+The level of the termination depends on a single number, `count_sound_replicas`. While at least `minAvailable` replicas
+of a scaling group are sound, the group terminates single replicas (`due_in_group`). With fewer sound replicas, the
+group itself is breached, and the whole replica of the set is terminated with everything in it (`due_in_set`). A
+breached standalone clique has the same effect.
 
 Conditions are the only memory. `statuses` dates a condition that has never changed by the creation of its object, so
 that rule 3 survives restarts. `control/termination.py` deletes the replicas that are due; the work queue waits for
-those that are not due yet.
+replicas that are not due yet.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ TERMINATED = "PodCliqueSetReplicaDeleteSuccessful"
 
 
 @dataclass
-class Due:
-    """The replicas that must be terminated now, and the number of seconds until the next one is due (None: no delay is
-    running)."""
+class DueTerminations:
+    """The replicas that must be terminated now, and the number of seconds until the next replica is due, or None if no
+    delay is running."""
 
     causes: dict[int, set[str]] = field(default_factory=dict)
     """The uids of the breached objects, by replica index."""
@@ -68,30 +68,30 @@ def delay(pcs: PodCliqueSet) -> float:
     return (nanoseconds if nanoseconds > 0 else durations.parse(DEFAULT_DELAY)) / 1e9
 
 
-def healthy_pods(pods: Sequence[Pod]) -> int:
+def count_healthy_pods(pods: Sequence[Pod]) -> int:
     """Return the number of pods that are scheduled and neither failing, stalled nor lost. Pods that are still starting
     are healthy."""
     scheduled = [pod for pod in pods if pod.scheduled]
-    return sum(not (_failing(pod) or _stalled(pod) or _lost(pod)) for pod in scheduled)
+    return sum(not (_is_failing(pod) or _is_stalled(pod) or _is_lost(pod)) for pod in scheduled)
 
 
-def _failing(pod: Pod) -> bool:
+def _is_failing(pod: Pod) -> bool:
     """Return whether a pod is not Ready and the last run of a container ended with an error (OBJ-854)."""
     statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
     return not pod.ready and any(status.failed for status in statuses)
 
 
-def _stalled(pod: Pod) -> bool:
+def _is_stalled(pod: Pod) -> bool:
     """Return whether a pod is not failing and a main container has started but is not ready (OBJ-855)."""
-    if pod.ready or _failing(pod):
+    if pod.ready or _is_failing(pod):
         return False
     return any(status.started and not status.ready for status in pod.status.container_statuses or ())
 
 
-def _lost(pod: Pod) -> bool:
-    """Return whether a pod is not Ready although all its containers are ready: its node does not respond, and the node
-    controller has marked the pod (CHG-DF21). A pod that waits for a readiness gate is not lost."""
-    if pod.ready or _failing(pod) or _stalled(pod):
+def _is_lost(pod: Pod) -> bool:
+    """Return whether a pod is not Ready although all its containers are ready. In this case its node does not respond,
+    and the node controller has marked the pod (CHG-DF21). A pod that waits for a readiness gate is not lost."""
+    if pod.ready or _is_failing(pod) or _is_stalled(pod):
         return False
     ready = next((c for c in pod.status.conditions or () if c.type == "Ready"), None)
     if ready is None or ready.status != "False" or ready.reason == "ReadinessGatesNotReady":
@@ -128,7 +128,7 @@ def complete_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> Iterato
             yield members
 
 
-def sound_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
+def count_sound_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
     """Return the number of scaling group replicas that are complete and not breached (OBJ-771). A clique without the
     condition MinAvailableBreached counts as breached (OBJ-773)."""
 
@@ -139,16 +139,16 @@ def sound_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
     return sum(all(map(sound, members)) for members in complete_replicas(group, clique))
 
 
-def due_in_group(pcs: PodCliqueSet, group: PodCliqueScalingGroup, clique: CliqueOf, now: float) -> Due:
-    """Return the replicas that a scaling group terminates itself (CHG-GT-21). There are none while the group is being
-    updated, and none if it has too few sound replicas, because then the set's replica is terminated instead
+def due_in_group(pcs: PodCliqueSet, group: PodCliqueScalingGroup, clique: CliqueOf, now: float) -> DueTerminations:
+    """Return the replicas that a scaling group terminates itself (CHG-GT-21). Return no replicas while the group is
+    being updated, or if it has too few sound replicas, because the set's replica is terminated in that case
     (CHG-DF05)."""
-    due = Due()
-    if updating(group) or sound_replicas(group, clique) < group.spec.min_available:
+    due = DueTerminations()
+    if is_updating(group) or count_sound_replicas(group, clique) < group.spec.min_available:
         return due
     allowed = delay(pcs)
     for index, member in members(group, clique):
-        breached_at = cause_of_clique(member)
+        breached_at = clique_breached_since(member)
         if breached_at is not None:
             due.note(index, member.metadata.uid, breached_at + allowed - now)
     return due
@@ -156,19 +156,19 @@ def due_in_group(pcs: PodCliqueSet, group: PodCliqueScalingGroup, clique: Clique
 
 def due_in_set(
     pcs: PodCliqueSet, cliques: Iterable[PodClique], groups: Iterable[PodCliqueScalingGroup], now: float
-) -> Due:
+) -> DueTerminations:
     """Return the replicas of a set that must be terminated (CHG-GT-23). `cliques` holds the standalone cliques."""
-    due = Due()
+    due = DueTerminations()
     allowed = delay(pcs)
-    causes = [(index_of(clique), clique.metadata.uid, cause_of_clique(clique)) for clique in cliques]
-    causes += [(index_of(group), group.metadata.uid, cause_of_group(group)) for group in groups]
+    causes = [(index_of(clique), clique.metadata.uid, clique_breached_since(clique)) for clique in cliques]
+    causes += [(index_of(group), group.metadata.uid, group_breached_since(group)) for group in groups]
     for index, uid, breached_at in causes:
         if breached_at is not None and 0 <= index < pcs.spec.replicas:
             due.note(index, uid, breached_at + allowed - now)
     return due
 
 
-def cause_of_clique(clique: PodClique) -> float | None:
+def clique_breached_since(clique: PodClique) -> float | None:
     """Return since when a clique has been breached, or None if it is not breached or was never scheduled
     (CHG-GT-30)."""
     current = clique.status.conditions if clique.status else None
@@ -177,24 +177,28 @@ def cause_of_clique(clique: PodClique) -> float | None:
     scheduled = conditions.find(current, SCHEDULED)
     if scheduled is None or scheduled.reason == idle.WAKING:
         return None
-    if scheduled.status != "True" and not _changed(clique.metadata.creation_timestamp, scheduled):
+    if scheduled.status != "True" and not _has_changed(clique.metadata.creation_timestamp, scheduled):
         return None
     return _breached_at(current)
 
 
-def cause_of_group(group: PodCliqueScalingGroup) -> float | None:
+def group_breached_since(group: PodCliqueScalingGroup) -> float | None:
     """Return since when a scaling group has been breached, or None if it is not breached, was never sound, or has
     already been terminated because of this breach (CHG-GT-26)."""
     current = group.status.conditions if group.status else None
     if group.metadata.deletion_timestamp is not None or not conditions.is_true(current, BREACHED):
         return None
     breached = conditions.find(current, BREACHED)
-    if breached is None or breached.reason == idle.WAKING or not _changed(group.metadata.creation_timestamp, breached):
+    if (
+        breached is None
+        or breached.reason == idle.WAKING
+        or not _has_changed(group.metadata.creation_timestamp, breached)
+    ):
         return None
     return None if conditions.is_true(current, TERMINATING) else _breached_at(current)
 
 
-def updating(group: PodCliqueScalingGroup) -> bool:
+def is_updating(group: PodCliqueScalingGroup) -> bool:
     """Return whether an update of the scaling group is in progress."""
     progress = group.status.update_progress if group.status else None
     return progress is not None and progress.update_ended_at is None
@@ -215,7 +219,7 @@ def index_of(item: PodClique | PodCliqueScalingGroup) -> int:
     return int(text) if text.isdigit() else -1
 
 
-def flag(index: int, now: str) -> Condition:
+def terminating_condition(index: int, now: str) -> Condition:
     """Return the condition of a scaling group from its termination until it has recovered (CHG-GT-26)."""
     message = (
         f"Gang termination fired at PCS-replica scope for PCS replica {index}; this PCSG's PodCliques were deleted as "
@@ -224,7 +228,7 @@ def flag(index: int, now: str) -> Condition:
     return Condition(type=TERMINATING, status="True", reason=REASON, message=message, last_transition_time=now)
 
 
-def _changed(created: str | None, condition: Condition) -> bool:
+def _has_changed(created: str | None, condition: Condition) -> bool:
     """Return whether a condition has ever changed."""
     created_at, changed_at = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)
     return created_at is not None and changed_at is not None and changed_at > created_at

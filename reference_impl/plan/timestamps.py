@@ -17,15 +17,15 @@ def seconds(timestamp: str | None) -> float | None:
         return None
 
 
-def text(timestamp: float) -> str:
-    """Return seconds since the epoch as a timestamp; fractions are cut off."""
+def format_timestamp(timestamp: float) -> str:
+    """Return seconds since the epoch as a timestamp, without fractions."""
     return datetime.fromtimestamp(timestamp, UTC).strftime(_FORMAT)
 
 
-def after(created: str | None, now: str) -> str:
-    """Return `now`, or one second after `created` if that is later: clocks differ, and timestamps have whole
+def later_than(created: str | None, now: str) -> str:
+    """Return `now`, or one second after `created` if that is later, because clocks differ and timestamps have whole
     seconds."""
     created_at, now_at = seconds(created), seconds(now)
     if created_at is None or now_at is None or now_at > created_at:
         return now
-    return text(created_at + 1)
+    return format_timestamp(created_at + 1)

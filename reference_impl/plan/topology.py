@@ -1,5 +1,5 @@
-"""Topology constraints: translates the domains of a set into node label keys for its gangs (spec OBJ-450 to OBJ-455),
-and computes the set's condition (OBJ-717 to OBJ-723)."""
+"""Topology constraints: the translation of a set's domains into node label keys for its gangs (spec OBJ-450 to
+OBJ-455), and the set's condition (OBJ-717 to OBJ-723)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SetTopology:
     binding_exists: bool = False
     levels: Mapping[str, str] | None = None
 
-    def translated(self, constraint: TopologyConstraint | None) -> GangTopology | None:
+    def translate(self, constraint: TopologyConstraint | None) -> GangTopology | None:
         """Return the constraint in node label keys, without unknown domains, or None if nothing remains."""
         required, preferred = (self._key(domain) for domain in domains(constraint))
         if required is None and preferred is None:
@@ -62,7 +62,7 @@ def binding_name(pcs: PodCliqueSet) -> str:
     return next((c.topology_name for c in constraints(pcs) if c.topology_name), "")
 
 
-def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> SetTopology:
+def set_topology(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> SetTopology:
     """Return the topology of a set. `binding` is the object named by `binding_name`, or None if it does not exist."""
     name = binding_name(pcs)
     if not enabled or binding is None:

@@ -25,16 +25,16 @@ def status(
     KAI Topology by name."""
     bindings = binding.spec.scheduler_topology_bindings or []
     unmanaged = [entry for entry in bindings if entry.scheduler_name != kai.SCHEDULER]
-    entries = [_of_kai(binding, find), *map(_unavailable, unmanaged)]
+    entries = [_kai_status(binding, find), *map(_unmanaged_status, unmanaged)]
     old = binding.status or TopologyBindingStatus()
     return TopologyBindingStatus(
         observed_generation=binding.metadata.generation,
-        conditions=conditions.put(old.conditions, _condition(binding, entries, bool(unmanaged), now)),
+        conditions=conditions.with_condition(old.conditions, _condition(binding, entries, bool(unmanaged), now)),
         scheduler_topology_statuses=entries,
     )
 
 
-def _of_kai(binding: ClusterTopologyBinding, find: Callable[[str], KaiTopology | None]) -> SchedulerTopologyStatus:
+def _kai_status(binding: ClusterTopologyBinding, find: Callable[[str], KaiTopology | None]) -> SchedulerTopologyStatus:
     name = kai.external_topology(binding)
     topology, complaint = find(name or binding.metadata.name), None
     keys = [level.key for level in binding.spec.levels]
@@ -53,7 +53,7 @@ def _of_kai(binding: ClusterTopologyBinding, find: Callable[[str], KaiTopology |
     )
 
 
-def _unavailable(topology: SchedulerTopology) -> SchedulerTopologyStatus:
+def _unmanaged_status(topology: SchedulerTopology) -> SchedulerTopologyStatus:
     return SchedulerTopologyStatus(
         scheduler_name=topology.scheduler_name,
         topology_reference=topology.topology_reference,

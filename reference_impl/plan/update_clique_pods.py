@@ -1,7 +1,7 @@
 """The update of a clique, pod by pod (spec CHG-RU-20 to CHG-RU-28).
 
 Old pods that are not Ready are deleted at once, without waiting for their successors. Ready pods are replaced one at a
-time, the oldest first, or as many at a time as `maxUnavailable` permits (GM-103). The selected pod is written to the
+time, or as many at a time as `maxUnavailable` permits, the oldest first (GM-103). The selected pod is written to the
 status before it is deleted. Its successor names it in an annotation, so that a pod that was created for another reason
 is not mistaken for the successor (CHG-DF03, CHG-DF06).
 """
@@ -25,9 +25,9 @@ class CliqueUpdateStep:
     selected pod."""
 
     progress: CliqueUpdateProgress | None
-    forced: list[Pod] = field(default_factory=list)
+    unready_pods: list[Pod] = field(default_factory=list)
     selected: Pod | None = None
-    further: list[Pod] = field(default_factory=list)
+    additional_pods: list[Pod] = field(default_factory=list)
     """Ready pods that are deleted in addition to the selected one, within `maxUnavailable`."""
 
 
@@ -39,72 +39,78 @@ def step(
     old = clique.status.update_progress if clique.status else None
     current = update_progress.revision(pcs, clique, policy)
     if current is None or not current.has(clique.metadata.label(labels.TEMPLATE_HASH)):
-        return CliqueUpdateStep(_closed(pcs, old, now))  # the new template has not been written yet
-    if update_progress.on_delete(pcs):
-        if update_progress.announced(pcs, clique, old):
-            return CliqueUpdateStep(update_progress.ended(_begun(pcs, current.hash, now), now))
-        return CliqueUpdateStep(_closed(pcs, old, now))
+        return CliqueUpdateStep(_ended_on_delete(pcs, old, now))  # the new template has not been written yet
+    if update_progress.is_on_delete(pcs):
+        if update_progress.must_record_update(pcs, clique, old):
+            return CliqueUpdateStep(update_progress.ended_progress(_started_progress(pcs, current.hash, now), now))
+        return CliqueUpdateStep(_ended_on_delete(pcs, old, now))
     if clique.metadata.label(labels.SCALING_GROUP) or not update_progress.has_turn(pcs, clique):
         return CliqueUpdateStep(old)
     generation = update_progress.generation(pcs)
     if old is None or old.pod_clique_set_generation_hash != generation:
-        selection = carried(clique, old, clique_pods)
-        old = msgspec.structs.replace(_begun(pcs, current.hash, now), ready_pods_selected_to_update=selection)
+        selection = carried_selection(clique, old, clique_pods)
+        old = msgspec.structs.replace(
+            _started_progress(pcs, current.hash, now), ready_pods_selected_to_update=selection
+        )
     if old.update_ended_at is not None:
         return CliqueUpdateStep(old)
-    next_step = _advanced(clique, old, clique_pods, current, now)
-    next_step.further = further(next_step, clique, clique_pods, current, update_progress.clique_budget(pcs, clique))
+    next_step = _next_step(clique, old, clique_pods, current, now)
+    next_step.additional_pods = additional_pods(
+        next_step, clique, clique_pods, current, update_progress.clique_budget(pcs, clique)
+    )
     return next_step
 
 
-def further(
+def additional_pods(
     next_step: CliqueUpdateStep, clique: PodClique, clique_pods: list[Pod], current: revisions.Revision, budget: int
 ) -> list[Pod]:
     """Return the old Ready pods that may be deleted in addition to the pods that a step deletes, the oldest first, so
-    that at most `budget` of the desired pods are not Ready, whatever `minAvailable` is (GM-103)."""
-    deleted_names = {pod.metadata.name for pod in (*next_step.forced, next_step.selected) if pod is not None}
+    that at most `budget` of the desired pods are not Ready, regardless of `minAvailable` (GM-103)."""
+    deleted_names = {pod.metadata.name for pod in (*next_step.unready_pods, next_step.selected) if pod is not None}
     remaining_pods = [pod for pod in clique_pods if pod.active and pod.ready and pod.metadata.name not in deleted_names]
     room = budget - (clique.spec.replicas - len(remaining_pods))
     if budget <= 1 or room <= 0:
         return []
-    return sorted((pod for pod in remaining_pods if outdated(pod, current)), key=age)[:room]
+    return sorted((pod for pod in remaining_pods if is_outdated(pod, current)), key=age_key)[:room]
 
 
-def _begun(pcs: PodCliqueSet, target: str, now: str) -> CliqueUpdateProgress:
+def _started_progress(pcs: PodCliqueSet, target: str, now: str) -> CliqueUpdateProgress:
     return CliqueUpdateProgress(
         update_started_at=now, pod_clique_set_generation_hash=update_progress.generation(pcs), pod_template_hash=target
     )
 
 
-def _closed(pcs: PodCliqueSet, progress: CliqueUpdateProgress | None, now: str) -> CliqueUpdateProgress | None:
-    """Return the progress, ended if the strategy is OnDelete, which ends any unfinished update (CHG-DF11)."""
-    if progress is None or progress.update_ended_at is not None or not update_progress.on_delete(pcs):
+def _ended_on_delete(pcs: PodCliqueSet, progress: CliqueUpdateProgress | None, now: str) -> CliqueUpdateProgress | None:
+    """Return the progress, and end it if the strategy is OnDelete, which ends any unfinished update (CHG-DF11)."""
+    if progress is None or progress.update_ended_at is not None or not update_progress.is_on_delete(pcs):
         return progress
-    return update_progress.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
+    return update_progress.ended_progress(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
 
 
-def carried(clique: PodClique, old: CliqueUpdateProgress | None, clique_pods: list[Pod]) -> PodSelection | None:
+def carried_selection(
+    clique: PodClique, old: CliqueUpdateProgress | None, clique_pods: list[Pod]
+) -> PodSelection | None:
     """Return the selection that a new update takes over from the interrupted one: the selected pod, if its successor is
     not Ready yet. Without the selection, the next pod would be deleted while the successor is missing."""
     selection = old.ready_pods_selected_to_update if old is not None and old.update_ended_at is None else None
-    if selection is None or replaced(clique, selection, clique_pods):
+    if selection is None or is_replaced(clique, selection, clique_pods):
         return None
     return PodSelection(current=selection.current)
 
 
-def _advanced(
+def _next_step(
     clique: PodClique, progress: CliqueUpdateProgress, clique_pods: list[Pod], current: revisions.Revision, now: str
 ) -> CliqueUpdateStep:
     active = [pod for pod in clique_pods if pod.active]
-    old = [pod for pod in active if outdated(pod, current)]
-    forced_pods = forced(old)
+    old = [pod for pod in active if is_outdated(pod, current)]
+    forced_pods = unready_pods(old)
     ready_old_pods = [pod for pod in old if pod not in forced_pods]
     selection = progress.ready_pods_selected_to_update
-    if selection is not None and not replaced(clique, selection, clique_pods):
+    if selection is not None and not is_replaced(clique, selection, clique_pods):
         return CliqueUpdateStep(
             progress, forced_pods, next((pod for pod in ready_old_pods if pod.metadata.name == selection.current), None)
         )
-    chosen = chosen_pod(ready_old_pods)
+    chosen = oldest_pod(ready_old_pods)
     enough = sum(pod.ready for pod in active) >= update_progress.minimum(clique)
     if chosen is not None and enough:
         completed = [*(selection.completed or ()), selection.current] if selection is not None else None
@@ -112,68 +118,70 @@ def _advanced(
         return CliqueUpdateStep(
             msgspec.structs.replace(progress, ready_pods_selected_to_update=selection), forced_pods, chosen
         )
-    if not old and _whole(clique, active):
-        progress = update_progress.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
+    if not old and _has_all_pods_ready(clique, active):
+        progress = update_progress.ended_progress(
+            msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now
+        )
     return CliqueUpdateStep(progress, forced_pods)
 
 
-def _whole(clique: PodClique, active: list[Pod]) -> bool:
-    """Return whether as many pods are Ready as are desired, even if `minAvailable` is lower (GM-106)."""
+def _has_all_pods_ready(clique: PodClique, active: list[Pod]) -> bool:
+    """Return whether all desired pods are Ready, even if `minAvailable` is lower (GM-106)."""
     return sum(pod.ready for pod in active) >= clique.spec.replicas
 
 
-def outdated(pod: Pod, current: revisions.Revision) -> bool:
+def is_outdated(pod: Pod, current: revisions.Revision) -> bool:
     """Return whether a pod has an old template (CHG-RU-40)."""
     return not current.has(pod.metadata.label(labels.TEMPLATE_HASH))
 
 
-def forced(old: list[Pod]) -> list[Pod]:
+def unready_pods(old: list[Pod]) -> list[Pod]:
     """Return the old pods that are not Ready, which are deleted at once. Earlier failures of a pod that is Ready now do
     not count (CHG-DF02)."""
     return [pod for pod in old if not pod.ready]
 
 
-def chosen_pod(ready: list[Pod]) -> Pod | None:
+def oldest_pod(ready: list[Pod]) -> Pod | None:
     """Return the old Ready pod to replace next, which is the oldest (CHG-RU-23), or None if there is none."""
 
-    return min(ready, key=age, default=None)
+    return min(ready, key=age_key, default=None)
 
 
-def age(pod: Pod) -> tuple[str, int, str]:
+def age_key(pod: Pod) -> tuple[str, int, str]:
     """Return a sort key that puts older pods first."""
     return pod.metadata.creation_timestamp or "", pods.index_of(pod), pod.metadata.name
 
 
-def replaced(clique: PodClique, selection: PodSelection, clique_pods: list[Pod]) -> bool:
+def is_replaced(clique: PodClique, selection: PodSelection, clique_pods: list[Pod]) -> bool:
     """Return whether the selected pod no longer exists, and its successor is Ready or its place has been removed by
     scaling in."""
     active = [pod for pod in clique_pods if pod.active]
     if any(pod.metadata.name == selection.current for pod in active):
         return False
-    successors = [pod for pod in active if succeeds(pod, selection)]
+    successors = [pod for pod in active if is_successor(pod, selection)]
     if successors:
         return any(pod.ready for pod in successors)
     return len(active) >= clique.spec.replicas
 
 
-def succeeds(pod: Pod, selection: PodSelection) -> bool:
+def is_successor(pod: Pod, selection: PodSelection) -> bool:
     """Return whether a pod is the successor of the selected pod."""
     return (pod.metadata.annotations or {}).get(labels.REPLACES) == selection.current
 
 
-def in_place_of(manifest: Manifest, replaced: str) -> Manifest:
+def with_replaced_pod(manifest: Manifest, replaced_pod: str) -> Manifest:
     """Return the manifest of a pod with an annotation that names the pod that it replaces."""
     metadata = manifest["metadata"]
-    annotations = {**metadata.get("annotations", {}), labels.REPLACES: replaced}
+    annotations = {**metadata.get("annotations", {}), labels.REPLACES: replaced_pod}
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
-def vacancy(clique: PodClique, clique_pods: list[Pod]) -> str | None:
+def pod_to_replace(clique: PodClique, clique_pods: list[Pod]) -> str | None:
     """Return the name of the selected pod that the next created pod replaces, or None if there is none."""
     progress = clique.status.update_progress if clique.status else None
     selection = progress.ready_pods_selected_to_update if progress is not None else None
     if selection is None or not selection.current:
         return None
     active = [pod for pod in clique_pods if pod.active]
-    filled = any(pod.metadata.name == selection.current or succeeds(pod, selection) for pod in active)
+    filled = any(pod.metadata.name == selection.current or is_successor(pod, selection) for pod in active)
     return None if filled else selection.current

@@ -12,17 +12,17 @@ CONDITION = "UpdateInProgress"
 _REASONS = {"True": "Progressing", "False": "NoActiveUpdate", "Unknown": "ProgressDeadlineExceeded"}
 
 
-def of_component(item: PodClique | PodCliqueScalingGroup, stuck: bool, now: str) -> Condition:
-    """Return the condition of a clique or scaling group. `stuck` says that its update has exceeded its
+def component_condition(item: PodClique | PodCliqueScalingGroup, stuck: bool, now: str) -> Condition:
+    """Return the condition of a clique or scaling group. `stuck` says whether its update has exceeded its
     progressDeadline."""
-    if not update_progress.running(item):
+    if not update_progress.is_running(item):
         return _condition("False", "No update is in progress", now)
     if stuck:
         return _condition("Unknown", "The update has not moved within its progressDeadline", now)
     return _condition("True", "Update is in progress", now)
 
 
-def of_set(parts: Iterable[PodClique | PodCliqueScalingGroup], now: str, *, in_progress: bool) -> Condition:
+def set_condition(parts: Iterable[PodClique | PodCliqueScalingGroup], now: str, *, in_progress: bool) -> Condition:
     """Return the condition of a set. The condition shows whether an update is in progress, and whether the update of
     any part is stuck."""
     if not in_progress:
@@ -35,7 +35,7 @@ def of_set(parts: Iterable[PodClique | PodCliqueScalingGroup], now: str, *, in_p
     return _condition("True", "Update is in progress", now)
 
 
-def deadline(rolling_update: RollingUpdate | None) -> float | None:
+def progress_deadline(rolling_update: RollingUpdate | None) -> float | None:
     """Return the seconds within which an update must make progress, or None if there is no limit (GM-110)."""
     if rolling_update is None or not rolling_update.progress_deadline:
         return None

@@ -37,12 +37,12 @@ def strategy(pcs: PodCliqueSet) -> UpdateStrategyType | None:
     return pcs.spec.update_strategy.type if pcs.spec.update_strategy else None
 
 
-def on_delete(pcs: PodCliqueSet) -> bool:
+def is_on_delete(pcs: PodCliqueSet) -> bool:
     """Return whether the update strategy is OnDelete, with which an update deletes nothing (CHG-RU-06)."""
     return strategy(pcs) == UpdateStrategyType.ON_DELETE
 
 
-def of_set(pcs: PodCliqueSet) -> SetUpdateProgress | None:
+def set_progress(pcs: PodCliqueSet) -> SetUpdateProgress | None:
     """Return the update progress of a set, or None if it has none."""
     return pcs.status.update_progress if pcs.status else None
 
@@ -55,19 +55,19 @@ def generation(pcs: PodCliqueSet) -> str:
 def revision(pcs: PodCliqueSet, clique: PodClique, policy: Policy = STANDARD) -> revisions.Revision | None:
     """Return the current revision of a clique's template, or None if the set has no such template."""
     template = clique_template(pcs, clique)
-    return None if template is None else revisions.of_template(pcs, template, policy)
+    return None if template is None else revisions.template_revision(pcs, template, policy)
 
 
-def running(item: PodCliqueSet | PodClique | PodCliqueScalingGroup) -> bool:
+def is_running(item: PodCliqueSet | PodClique | PodCliqueScalingGroup) -> bool:
     """Return whether an update of this object is in progress."""
     progress = item.status.update_progress if item.status else None
     return progress is not None and progress.update_ended_at is None
 
 
-def turn(pcs: PodCliqueSet) -> int | None:
+def current_replica(pcs: PodCliqueSet) -> int | None:
     """Return the index of the replica whose turn it is, or None if no replica is being updated."""
-    progress = of_set(pcs)
-    if progress is None or progress.update_ended_at is not None or on_delete(pcs):
+    progress = set_progress(pcs)
+    if progress is None or progress.update_ended_at is not None or is_on_delete(pcs):
         return None
     return progress.currently_updating[0].replica_index if progress.currently_updating else None
 
@@ -75,31 +75,33 @@ def turn(pcs: PodCliqueSet) -> int | None:
 def has_turn(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup) -> bool:
     """Return whether an object belongs to the replica whose turn it is. Objects of other replicas are not touched
     (CHG-DF08)."""
-    return item.metadata.label(labels.REPLICA_INDEX) == str(turn(pcs))
+    return item.metadata.label(labels.REPLICA_INDEX) == str(current_replica(pcs))
 
 
-def ended(progress: Progress, now: str) -> Progress:
+def ended_progress(progress: Progress, now: str) -> Progress:
     """Return the progress with its end time."""
     return msgspec.structs.replace(progress, update_ended_at=now)
 
 
-def finished(progress: CliqueUpdateProgress | GroupUpdateProgress | None, generation: str) -> bool:
+def is_finished(progress: CliqueUpdateProgress | GroupUpdateProgress | None, generation: str) -> bool:
     """Return whether this is the progress of a finished update to this generation."""
     if progress is None or progress.update_ended_at is None:
         return False
     return progress.pod_clique_set_generation_hash == generation
 
 
-def announced(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup, progress: OwnProgress | None) -> bool:
+def must_record_update(
+    pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup, progress: OwnProgress | None
+) -> bool:
     """Return whether an update with OnDelete has yet to be recorded on an object. Objects that are younger than the
     update were created from the new template (CHG-OD-02)."""
-    set_progress = of_set(pcs)
-    if set_progress is None:
+    progress_of_set = set_progress(pcs)
+    if progress_of_set is None:
         return False
     if progress is not None:
         return progress.pod_clique_set_generation_hash != generation(pcs)
     created = timestamps.seconds(item.metadata.creation_timestamp)
-    started = timestamps.seconds(set_progress.update_started_at)
+    started = timestamps.seconds(progress_of_set.update_started_at)
     return created is not None and started is not None and created <= started
 
 
@@ -122,12 +124,12 @@ def _budget(rolling_update: RollingUpdate | None) -> int:
 
 
 def minimum(clique: PodClique) -> int:
-    """Return the number of a clique's pods that must be Ready for its update to continue and to end. If the clique was
-    scaled below `minAvailable`, this is its number of replicas."""
+    """Return the number of a clique's pods that must be Ready for its update to continue and to end. For a clique that
+    is scaled below `minAvailable`, this is its number of replicas."""
     return min(clique.spec.minimum, clique.spec.replicas)
 
 
-def at_generation(clique: PodClique | None, generation: str) -> bool:
+def has_generation(clique: PodClique | None, generation: str) -> bool:
     """Return whether a clique exists and all its pods belong to this generation of the set (CHG-RU-44)."""
     if clique is None or clique.metadata.deletion_timestamp is not None or clique.status is None:
         return False
@@ -138,9 +140,9 @@ def at_generation(clique: PodClique | None, generation: str) -> bool:
     )
 
 
-def updated(clique: PodClique | None, generation: str) -> bool:
+def is_updated(clique: PodClique | None, generation: str) -> bool:
     """Return whether a clique belongs to this generation of the set and has enough Ready pods of it (CHG-RU-42)."""
-    if clique is None or clique.status is None or not at_generation(clique, generation):
+    if clique is None or clique.status is None or not has_generation(clique, generation):
         return False
     least = minimum(clique)
     return clique.status.updated_replicas >= least and clique.status.ready_replicas >= least

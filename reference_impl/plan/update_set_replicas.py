@@ -31,12 +31,12 @@ class ObservedSet:
         self._configs = [config.name for config in group_configs(pcs)]
 
     def cliques(self, index: int) -> Iterator[PodClique | None]:
-        """Yield the standalone cliques that a replica should have; None for a clique that does not exist."""
+        """Yield the standalone cliques that a replica should have, with None for a clique that does not exist."""
         for name in self._templates:
             yield self._clique(names.clique(self._pcs.metadata.name, index, name))
 
     def groups(self, index: int) -> Iterator[PodCliqueScalingGroup | None]:
-        """Yield the scaling groups that a replica should have; None for a scaling group that does not exist."""
+        """Yield the scaling groups that a replica should have, with None for a scaling group that does not exist."""
         for name in self._configs:
             yield self._group(names.scaling_group(self._pcs.metadata.name, index, name))
 
@@ -55,85 +55,92 @@ class ObservedSet:
 
 def progress(pcs: PodCliqueSet, generation: Revision, observed: ObservedSet, now: str) -> SetUpdateProgress | None:
     """Return the progress of a set's update to this generation, or None if there has never been an update. The first
-    generation of a set is not an update; any later generation that differs from the one in the status is (CHG-RU-02,
-    CHG-RU-03, CHG-RU-60)."""
-    stored_generation, current = update_progress.generation(pcs), update_progress.of_set(pcs)
+    generation of a set is not an update. Any later generation that differs from the generation in the status is an
+    update (CHG-RU-02, CHG-RU-03, CHG-RU-60)."""
+    stored_generation, current = update_progress.generation(pcs), update_progress.set_progress(pcs)
     if stored_generation and not generation.has(stored_generation):
-        current = begun(pcs, now)
+        current = started_progress(pcs, now)
     if current is None:
         return None
-    return counted(pcs, advanced(pcs, current, generation.hash, observed, now), generation.hash, observed)
+    return with_counts(pcs, advanced_progress(pcs, current, generation.hash, observed, now), generation.hash, observed)
 
 
-def begun(pcs: PodCliqueSet, now: str) -> SetUpdateProgress:
+def started_progress(pcs: PodCliqueSet, now: str) -> SetUpdateProgress:
     """Return the progress of an update that starts. With OnDelete the update ends at once."""
-    return SetUpdateProgress(update_started_at=now, update_ended_at=now if update_progress.on_delete(pcs) else None)
+    return SetUpdateProgress(update_started_at=now, update_ended_at=now if update_progress.is_on_delete(pcs) else None)
 
 
-def advanced(
+def advanced_progress(
     pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, observed: ObservedSet, now: str
 ) -> SetUpdateProgress:
     """Return the next progress of a running update. A replica keeps its turn until it is updated."""
     if progress.update_ended_at is not None:
         return progress
-    if update_progress.on_delete(pcs):  # CHG-DF11
-        return update_progress.ended(msgspec.structs.replace(progress, currently_updating=None), now)
+    if update_progress.is_on_delete(pcs):  # CHG-DF11
+        return update_progress.ended_progress(msgspec.structs.replace(progress, currently_updating=None), now)
     current = progress.currently_updating[0].replica_index if progress.currently_updating else None
-    if current is not None and current < pcs.spec.replicas and not done(observed, current, generation):
+    if current is not None and current < pcs.spec.replicas and not is_updated(observed, current, generation):
         return progress
-    waiting = [index for index in range(pcs.spec.replicas) if not done(observed, index, generation)]
+    waiting = [index for index in range(pcs.spec.replicas) if not is_updated(observed, index, generation)]
     if not waiting:
-        return update_progress.ended(msgspec.structs.replace(progress, currently_updating=None), now)
-    turn = ReplicaUpdate(replica_index=min(waiting, key=lambda index: order(observed, index)), update_started_at=now)
+        return update_progress.ended_progress(msgspec.structs.replace(progress, currently_updating=None), now)
+    turn = ReplicaUpdate(replica_index=min(waiting, key=lambda index: turn_key(observed, index)), update_started_at=now)
     return msgspec.structs.replace(progress, currently_updating=[turn])
 
 
-def done(observed: ObservedSet, index: int, generation: str) -> bool:
+def is_updated(observed: ObservedSet, index: int, generation: str) -> bool:
     """Return whether a replica is updated according to the statuses of all its cliques and scaling groups
     (CHG-RU-14)."""
     return all(
         clique is not None
         and clique.status is not None
-        and update_progress.updated(clique, generation)
-        and update_progress.finished(clique.status.update_progress, generation)
+        and update_progress.is_updated(clique, generation)
+        and update_progress.is_finished(clique.status.update_progress, generation)
         for clique in observed.cliques(index)
     ) and all(
         group is not None
         and group.status is not None
         and group.metadata.deletion_timestamp is None
         and group.status.current_pod_clique_set_generation_hash == generation
-        and update_progress.finished(group.status.update_progress, generation)
+        and update_progress.is_finished(group.status.update_progress, generation)
         for group in observed.groups(index)
     )
 
 
-def order(observed: ObservedSet, index: int) -> tuple[bool, bool, bool, int]:
-    """Return the sort key for the next turn (CHG-RU-11). Replicas without bound pods come first. Then come breached
-    replicas whose termination delay is running, and then a replica that an earlier update left unfinished, so that no
+def turn_key(observed: ObservedSet, index: int) -> tuple[bool, bool, bool, int]:
+    """Return the sort key for the next turn (CHG-RU-11). Replicas without bound pods come first. Breached replicas
+    whose termination delay is running come next, and then a replica that an earlier update left unfinished, so that no
     other replica is touched while it is incomplete (CHG-S75). All other replicas are sorted by index."""
-    return (placed(observed, index), not breached(observed, index), not interrupted(observed, index), index)
+    return (
+        has_bound_pods(observed, index),
+        not is_breached(observed, index),
+        not has_unfinished_update(observed, index),
+        index,
+    )
 
 
-def placed(observed: ObservedSet, index: int) -> bool:
+def has_bound_pods(observed: ObservedSet, index: int) -> bool:
     """Return whether any pod of a replica is bound."""
     cliques = [*(clique for clique in observed.cliques(index) if clique is not None), *observed.members(index)]
     return any(clique.status is not None and clique.status.scheduled_replicas for clique in cliques)
 
 
-def breached(observed: ObservedSet, index: int) -> bool:
+def is_breached(observed: ObservedSet, index: int) -> bool:
     """Return whether a termination delay is running for any part of a replica."""
     standalone = (clique for clique in observed.cliques(index) if clique is not None)
-    if any(termination.cause_of_clique(clique) is not None for clique in standalone):
+    if any(termination.clique_breached_since(clique) is not None for clique in standalone):
         return True
-    return any(termination.cause_of_group(group) is not None for group in observed.groups(index) if group is not None)
+    return any(
+        termination.group_breached_since(group) is not None for group in observed.groups(index) if group is not None
+    )
 
 
-def interrupted(observed: ObservedSet, index: int) -> bool:
+def has_unfinished_update(observed: ObservedSet, index: int) -> bool:
     """Return whether an update of any part of a replica is unfinished."""
-    return any(update_progress.running(part) for part in observed.parts(index))
+    return any(update_progress.is_running(part) for part in observed.parts(index))
 
 
-def counted(
+def with_counts(
     pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, observed: ObservedSet
 ) -> SetUpdateProgress:
     """Return the progress with the numbers of updated and total objects over all replicas (CHG-RU-54, CHG-RU-55)."""
@@ -141,7 +148,7 @@ def counted(
     groups = [group for index in range(pcs.spec.replicas) for group in observed.groups(index)]
     return msgspec.structs.replace(
         progress,
-        updated_pod_cliques_count=sum(update_progress.updated(clique, generation) for clique in cliques),
+        updated_pod_cliques_count=sum(update_progress.is_updated(clique, generation) for clique in cliques),
         total_pod_cliques_count=len(cliques),
         updated_pod_clique_scaling_groups_count=sum(
             group is not None

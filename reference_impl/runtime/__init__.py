@@ -1,2 +1,2 @@
-"""Parts shared by operator, webhooks and scheduler: clock, events, configuration, logs, metrics, health, leader
+"""Parts that operator, webhooks and scheduler share: clock, events, configuration, logs, metrics, health and leader
 election."""

@@ -10,6 +10,6 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def precise_now() -> str:
+def now_with_microseconds() -> str:
     """Return the current time with microseconds, the format of events."""
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

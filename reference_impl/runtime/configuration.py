@@ -23,7 +23,7 @@ BACKENDS = (kai.SCHEDULER,)
 
 
 class InvalidConfigurationError(Exception):
-    """An invalid configuration file; `str()` is the reason in one line."""
+    """A configuration file is invalid. `str()` returns the reason in one line."""
 
 
 class LogLevel(StrEnum):
@@ -83,19 +83,19 @@ class Profile(Setting, frozen=True):
 
 
 class Scheduler(Setting, frozen=True):
-    """The schedulers that sets may name, and the default for sets that name none (CFG-18, CFG-19)."""
+    """The schedulers that sets may name, and the default for sets that name no scheduler (CFG-18, CFG-19)."""
 
     profiles: tuple[Profile, ...] = ()
     default_profile_name: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The enabled profiles; `default-scheduler` is always one of them."""
+        """The enabled profiles, which always include `default-scheduler`."""
         return tuple(dict.fromkeys([*(profile.name for profile in self.profiles), DEFAULT_SCHEDULER]))
 
     @property
     def default(self) -> str:
-        """The scheduler of sets that name none."""
+        """The scheduler of sets that name no scheduler."""
         return self.default_profile_name or DEFAULT_SCHEDULER
 
     @property
@@ -109,7 +109,7 @@ class Scheduler(Setting, frozen=True):
         configs = (profile.config for profile in self.profiles if profile.name == DEFAULT_SCHEDULER)
         return next((config for config in configs if config.gang_scheduling), None)
 
-    def resolved(self, name: str) -> str:
+    def resolve(self, name: str) -> str:
         """Return the scheduler for a name; an empty name stands for the default."""
         return name or self.default
 
@@ -126,7 +126,7 @@ class LeaderElection(Setting, frozen=True):
     resource_namespace: str = ""
 
     def seconds(self, field: str) -> float:
-        """Return the value of a duration field in seconds. Raises ValueError."""
+        """Return the value of a duration field in seconds. Raises ValueError for an invalid duration."""
         return durations.parse(getattr(self, field)) / 1e9
 
 
@@ -157,27 +157,27 @@ class Configuration(Setting, frozen=True):
     hashes: Hashes = Hashes()
 
 
-def standard(own_scheduler: str) -> Configuration:
+def default_configuration(own_scheduler: str) -> Configuration:
     """Return the configuration that applies without a file."""
-    return _with_own(Configuration(), own_scheduler)
+    return _with_own_scheduler(Configuration(), own_scheduler)
 
 
 def load(path: Path, *, own_scheduler: str) -> Configuration:
     """Read a configuration file. `own_scheduler` is always an enabled profile; it is the default profile if the file
-    names none. Raises InvalidConfigurationError."""
+    names none. Raises InvalidConfigurationError if the file cannot be read or is invalid."""
     try:
         config = msgspec.yaml.decode(path.read_bytes(), type=Configuration | None) or Configuration()
     except OSError as error:
         raise InvalidConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
     except (msgspec.MsgspecError, ValueError) as error:
         raise InvalidConfigurationError(f"{path}: {' '.join(str(error).split())}") from None
-    config = _with_own(config, own_scheduler)
-    if complaint := _complaint(config, (*SCHEDULERS, own_scheduler)):
-        raise InvalidConfigurationError(f"{path}: {complaint}")
+    config = _with_own_scheduler(config, own_scheduler)
+    if problem := _problem(config, (*SCHEDULERS, own_scheduler)):
+        raise InvalidConfigurationError(f"{path}: {problem}")
     return config
 
 
-def _with_own(config: Configuration, own_scheduler: str) -> Configuration:
+def _with_own_scheduler(config: Configuration, own_scheduler: str) -> Configuration:
     profiles = config.scheduler.profiles
     if own_scheduler not in {profile.name for profile in profiles}:
         profiles = (*profiles, Profile(name=own_scheduler))
@@ -185,7 +185,7 @@ def _with_own(config: Configuration, own_scheduler: str) -> Configuration:
     return msgspec.structs.replace(config, scheduler=Scheduler(profiles=profiles, default_profile_name=default))
 
 
-def _complaint(config: Configuration, valid_names: tuple[str, ...]) -> str:
+def _problem(config: Configuration, valid_names: tuple[str, ...]) -> str:
     """Return the first violation of a rule that the types cannot express (CFG-05, CFG-18, CFG-19), or an empty string
     if there is none."""
     names = [profile.name for profile in config.scheduler.profiles]
@@ -197,49 +197,49 @@ def _complaint(config: Configuration, valid_names: tuple[str, ...]) -> str:
             return f"scheduler.profiles[{i}].name: duplicate profile {name!r}"
         if config.scheduler.profiles[i].config.backend and name not in BACKENDS:
             return f"scheduler.profiles[{i}].config.backend: {name} has none: only {', '.join(BACKENDS)} has"
-        if problem := _foreign_setting(config.scheduler.profiles[i]):
+        if problem := _misplaced_setting(config.scheduler.profiles[i]):
             return f"scheduler.profiles[{i}].config.{problem}"
     if config.scheduler.default not in config.scheduler.names:
         return f"scheduler.defaultProfileName: invalid profile {config.scheduler.default!r}: not among the profiles"
     if config.hashes.written not in SCHEMES:
         return f"hashes.written: invalid scheme {config.hashes.written!r}: must be one of {', '.join(SCHEMES)}"
-    return _election_complaint(config.leader_election)
+    return _election_problem(config.leader_election)
 
 
-def _foreign_setting(profile: Profile) -> str:
+def _misplaced_setting(profile: Profile) -> str:
     """Return an error message about a setting that applies only to kube-scheduler, or only to its gangs, or an empty
     string if there is none."""
-    config, usual = profile.config, ProfileConfig()
+    config, default_config = profile.config, ProfileConfig()
     if profile.name == DEFAULT_SCHEDULER and config.gang_scheduling:
         return ""
     if config.gang_scheduling:
         return f"gangScheduling: {profile.name} has none: only {DEFAULT_SCHEDULER} has"
     for field in ("extras", "replacements"):
-        if getattr(config, field) != getattr(usual, field):
+        if getattr(config, field) != getattr(default_config, field):
             return f"{field}: has no effect without gangScheduling: true of {DEFAULT_SCHEDULER}"
     return ""
 
 
-def _election_complaint(election: LeaderElection) -> str:
+def _election_problem(election: LeaderElection) -> str:
     """Return the first invalid setting of leader election (CFG-05, CFG-06). Settings are not checked while leader
     election is disabled (CFG-04)."""
     if not election.enabled:
         return ""
-    spans = {}
+    seconds_by_field = {}
     for field, name in (
         ("lease_duration", "leaseDuration"),
         ("renew_deadline", "renewDeadline"),
         ("retry_period", "retryPeriod"),
     ):
         try:
-            spans[field] = election.seconds(field)
+            seconds_by_field[field] = election.seconds(field)
         except ValueError as error:
             return f"leaderElection.{name}: {error}"
-        if spans[field] <= 0:
+        if seconds_by_field[field] <= 0:
             return f"leaderElection.{name}: must be greater than 0"
-    if spans["lease_duration"] <= spans["renew_deadline"]:
+    if seconds_by_field["lease_duration"] <= seconds_by_field["renew_deadline"]:
         return "leaderElection.leaseDuration: must be longer than renewDeadline"
-    if spans["renew_deadline"] <= spans["retry_period"]:
+    if seconds_by_field["renew_deadline"] <= seconds_by_field["retry_period"]:
         return "leaderElection.renewDeadline: must be longer than retryPeriod"
     if not election.resource_name:
         return "leaderElection.resourceName: must not be empty"

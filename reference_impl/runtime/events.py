@@ -9,11 +9,11 @@ from kube.client import Client
 from kube.errors import REQUEST_FAILED
 from kube.objects import ObjectMeta
 from kube.resource import EVENTS, Resource
-from reference_impl.runtime.clock import precise_now
+from reference_impl.runtime.clock import now_with_microseconds
 
 log = logging.getLogger(__name__)
 
-NOTE_LENGTH = 1024
+MAX_NOTE_LENGTH = 1024
 """Maximum length of a note in characters; the API server rejects longer notes."""
 EventType = Literal["Normal", "Warning"]
 
@@ -36,7 +36,7 @@ class EventRecorder:
             action=action,
             note=note,
             controller=self._controller,
-            timestamp=precise_now(),
+            timestamp=now_with_microseconds(),
         )
         await self._client.create(EVENTS, manifest)
 
@@ -72,7 +72,7 @@ def event(
         "type": kind,
         "reason": reason,
         "action": action,
-        "note": note[:NOTE_LENGTH],
+        "note": note[:MAX_NOTE_LENGTH],
         "regarding": {
             "apiVersion": regarding.api_version,
             "kind": regarding.kind,

@@ -12,7 +12,7 @@ from reference_impl.runtime.metrics import Metrics
 
 
 @asynccontextmanager
-async def serving(port: int, ready: asyncio.Event, metrics: Metrics) -> AsyncIterator[None]:
+async def serve(port: int, ready: asyncio.Event, metrics: Metrics) -> AsyncIterator[None]:
     """Serve /healthz (200 while the process works), /readyz (200 once `ready` is set, else 503) and /metrics on
     127.0.0.1."""
 
@@ -23,7 +23,7 @@ async def serving(port: int, ready: asyncio.Event, metrics: Metrics) -> AsyncIte
         return web.Response(text="ok") if ready.is_set() else web.Response(status=503, text="starting")
 
     async def metricsz(_: web.Request) -> web.Response:
-        return web.Response(body=metrics.page(), headers={"Content-Type": metrics.content_type})
+        return web.Response(body=metrics.render(), headers={"Content-Type": metrics.content_type})
 
     app = web.Application()
     app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metricsz)])

@@ -1,4 +1,4 @@
-"""Logging as configured: lines of text, or JSON objects."""
+"""Logging in the configured format: lines of text or JSON objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def set_subject(controller: str, namespace: str, name: str) -> None:
     _subject.set((controller, namespace, name))
 
 
-def about(
+def with_subject(
     controller: str, reconcile: Callable[[tuple[str, str]], Awaitable[float | None]]
 ) -> Callable[[tuple[str, str]], Awaitable[float | None]]:
     """Wrap a reconcile function so that its log lines, and the log line about its failure, name the controller and the
@@ -53,8 +53,8 @@ class JsonFormatter(logging.Formatter):
         return orjson.dumps(entry).decode()
 
 
-def configure(level: LogLevel, shape: LogFormat) -> None:
+def configure(level: LogLevel, log_format: LogFormat) -> None:
     """Configure the root logger of this process."""
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonFormatter() if shape is LogFormat.JSON else logging.Formatter(TEXT))
+    handler.setFormatter(JsonFormatter() if log_format is LogFormat.JSON else logging.Formatter(TEXT))
     logging.basicConfig(level=logging.getLevelNamesMapping()[level.upper()], handlers=[handler], force=True)

@@ -1,4 +1,4 @@
-"""Repeats a request that a process needs at startup until the API server responds."""
+"""Repetition of a request that a process needs at startup, until the API server responds."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _TEMPORARY_CODES = frozenset({408, 429, 500, 502, 503, 504})
 """Status codes of temporary errors. While the storage of a CRD is being initialized, requests get 429."""
 
 
-def passing(error: BaseException) -> bool:
+def is_temporary(error: BaseException) -> bool:
     """Return whether the same request may succeed later."""
     return not isinstance(error, ApiError) or error.status in _TEMPORARY_CODES
 
 
-async def answered(
-    ask: Callable[[], Awaitable[T]],
+async def retry_until_answered(
+    send: Callable[[], Awaitable[T]],
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
     """Return the result of `ask`. Repeat it with back-off while the API server is unreachable or returns a temporary
     error; log only the first failure. Any permanent error propagates."""
-    backoff, logged = Backoff(first=0.2, cap=5.0), False
+    backoff, has_logged = Backoff(first=0.2, cap=5.0), False
     while True:
         try:
-            return await ask()
+            return await send()
         except REQUEST_FAILED as error:
-            if not passing(error):
+            if not is_temporary(error):
                 raise
-            if not logged:
+            if not has_logged:
                 log.warning("the API server does not answer yet, retrying: %s", error or repr(error))
-                logged = True
+                has_logged = True
             wait = error.retry_after if isinstance(error, ApiError) else None
             await sleep(wait or backoff.next())

@@ -124,7 +124,7 @@ class Capacity:
         return by_relation
 
     def domains(self, key: str) -> dict[str, list[int]]:
-        """Return the nodes of each domain, by value of the node label `key`. Nodes without the label are in no
+        """Return the nodes of each domain, by value of the node label `key`. Nodes without the label belong to no
         domain."""
         domains = self._domains.get(key)
         if domains is None:
@@ -231,7 +231,8 @@ class Capacity:
         return [(node, requests, count) for node, requests, count, _ in self._journal[mark:]]
 
     def ineligibility(self, pod: Pod) -> str:
-        """Return a text with the number of nodes that each filter rejects for a pod, without regard to other pods."""
+        """Return a text that gives the number of nodes that each filter rejects for a pod, without regard to other
+        pods."""
         static_filters = () if pod.decode_error else Guard(pod, self.state, frozenset()).static_filters
         return describe_refusals(
             Counter(eligibility.ineligibility(pod, n) or refusal(static_filters, n) for n in self.nodes)
@@ -273,7 +274,7 @@ class Shape:
         self._scarce_first = sorted(requests, key=lambda item: item[0] != self.scarce_resource)
         self._slots = capacity.ranking(eligible, self.scarce_resource).zeros.copy()
         self._by_slots: dict[int, dict[int, None]] = defaultdict(dict)
-        """The nodes that have this many slots, by number of slots; nodes without slots are left out."""
+        """The nodes by their number of slots. Nodes without slots are left out."""
         self._total = 0
         for slots, nodes in self._nodes_by_slots().items():
             self._by_slots[slots] = dict.fromkeys(sorted(nodes))
@@ -309,7 +310,7 @@ class Shape:
         return sums
 
     def find_tightest_node(self) -> int | None:
-        """Return the node with the fewest slots among the nodes that have any, or None if no node has."""
+        """Return the node with the fewest slots among the nodes that have slots, or None if no node has slots."""
         self._catch_up()
         fewest = min((slots for slots, nodes in self._by_slots.items() if nodes), default=0)
         return next(iter(self._by_slots[fewest])) if fewest else None
@@ -404,8 +405,7 @@ def describe_refusals(refusals: Counter[str]) -> str:
 
 
 def scarcest(requests: Mapping[str, int]) -> str:
-    """Return the first requested extended resource; if there is none, CPU or memory; if neither is requested,
-    `pods`."""
+    """Return the first requested extended resource, or else CPU or memory, or `pods` if none of these is requested."""
     extended = sorted(name for name in requests if "/" in name)
     return extended[0] if extended else next((name for name in ("cpu", "memory") if name in requests), "pods")
 

@@ -41,19 +41,19 @@ class Plan:
     extra_pod_reasons: dict[str, str] = field(default_factory=dict)
     """Pods above the minimum of their gang (by uid) that wait for something other than capacity, with the reason."""
     reserved_for: list[str] = field(default_factory=list)
-    """Gangs whose search gave up; room is reserved for them."""
+    """Gangs for which room is reserved because their search gave up."""
     nominated: dict[str, list[Bound]] = field(default_factory=dict)
     """Gangs that wait for evicted pods to terminate, with the nodes on which their pods will be placed."""
 
 
 @dataclass
 class OtherPods:
-    """Pods on the nodes that belong to none of the gangs or are terminating, and the state of earlier cycles."""
+    """Pods on nodes that belong to no gang or are terminating, and the state of earlier cycles."""
 
     evictable: Sequence[Bound] = ()
     """Pods outside any gang that may be evicted."""
     terminating: Sequence[Bound] = ()
-    """Terminating pods, which still hold their capacity."""
+    """Terminating pods, which hold their capacity until they have ended."""
     preemptors: Collection[str] = ()
     """Gangs for which pods have been evicted."""
     overdue_gangs: Collection[str] = ()
@@ -198,8 +198,8 @@ class Cycle:
         self.scheduled.append(gang)
 
     def _clear_capacity(self, gang: Gang) -> bool:
-        """Choose pods to evict in favor of the gang, if that makes it fit. Return whether capacity is now reserved for
-        the gang."""
+        """Choose pods to evict in favor of the gang if the gang fits afterwards. Return whether capacity is now
+        reserved for the gang."""
         if not gang.preempts:
             return False
         capacity, mark = self.capacity, self.capacity.mark()
@@ -209,8 +209,8 @@ class Cycle:
         placement = place(gang, gang.pending_pods, capacity, self.budget) if self.other_pods.terminating else None
         evictions: list[Eviction] = []
         if placement is None:
-            # Leaving pods and evictions are not combined: a pod that another client deleted may take arbitrarily long
-            # to terminate. Victims are chosen as if the leaving pods stayed.
+            # Terminating pods and evictions are not combined, because a pod that another client deleted may take
+            # arbitrarily long to terminate. Victims are chosen as if the terminating pods stayed.
             capacity.undo(mark)
             if self._lowest_priority < gang.priority:
                 chosen = preemption.choose_victims(gang, occupied, self._evictable, capacity, self.budget)
@@ -265,8 +265,8 @@ def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) 
 
 
 def place_replacements(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> None:
-    """Place the pods that the groups of a running gang need to reach their minimums, group by group: the replacement of
-    a lost pod does not wait for a pod of another group that fits nowhere or does not exist yet."""
+    """Place the pods that the groups of a running gang need to reach their minimums, group by group. The replacement of
+    a lost pod therefore does not wait for a pod of another group that fits nowhere or does not exist yet."""
     for index, group in enumerate(gang.groups):
         if 0 < group.missing_count <= len(group.waiting):
             budget.begin()
@@ -339,7 +339,7 @@ def yield_extra_pods(cycle: Cycle) -> bool:
 def _place_pods(
     gang: Gang, group: int, pods: list[Pod], capacity: Capacity, result: Plan, budget: Budget
 ) -> Placement | None:
-    """Place pods of one group in a way that does not depend on nominated pods, or None if there is no such
+    """Place pods of one group in a way that does not depend on nominated pods, or return None if there is no such
     placement."""
     mark, needed = capacity.mark(), [(group, pods)]
     placement = place(gang, needed, capacity, budget)
@@ -378,7 +378,7 @@ def _count_nominated(capacity: Capacity, result: Plan, count: int) -> None:
 
 
 def _are_consistent(bindings: Sequence[Bound], capacity: Capacity, result: Plan) -> bool:
-    """Return whether the filters accept each pod alongside all others, both with and without the nominated pods.
+    """Return whether the filters accept each pod alongside all other pods, both with and without the nominated pods.
     Through affinity or topology spread, a pod's placement may depend on a pod that is given up again."""
     accepted = all(_is_accepted(pod, capacity.index[name], capacity) for pod, name in bindings)
     if not accepted or not result.nominated:

@@ -1,4 +1,4 @@
-"""The nodes that are eligible for a pod, without regard to other pods: readiness, cordons, taints, node selector, node
+"""The eligibility of nodes for a pod without regard to other pods: readiness, cordons, taints, node selector and node
 affinity."""
 
 from __future__ import annotations

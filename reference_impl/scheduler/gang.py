@@ -79,8 +79,8 @@ class Gang:
 
 def score(gang: Gang, domain: Callable[[str, str], str]) -> float | None:
     """Return the placement score of a gang (OR-9): the mean of 1 / (number of domains in use) over the scopes with a
-    preference. It is 1.0 if there are no preferences and None if no pods are bound. `domain` is called with a label key
-    and a node."""
+    preference. The score is 1.0 if there are no preferences, and None if no pods are bound. `domain` is called with a
+    label key and a node."""
     if not gang.members:
         return None
     parts = []

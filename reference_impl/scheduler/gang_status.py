@@ -25,7 +25,7 @@ def status(
     score: float | None = None,
 ) -> PodGangStatus:
     """Return the status of a gang after a scheduling cycle. `pods` holds the gang's pods by name, except terminating
-    ones; `reason` says why the minimum is not placed; `preemptor` is the gang for which all its pods are evicted;
+    pods. `reason` says why the minimum is not placed, `preemptor` is the gang in whose favor all pods are evicted, and
     `score` is the placement score."""
     old = item.status or PodGangStatus()
     scheduled = gang.minimum_reached
@@ -47,13 +47,15 @@ def status(
         last_transition_time=now,
     )
     merged = old.conditions
-    if not gang_conditions.written(item):
-        merged = conditions.put(conditions.put(merged, placed), running)
+    if not gang_conditions.is_operator_written(item):
+        merged = conditions.with_condition(conditions.with_condition(merged, placed), running)
     if preemptor:
         text = f"All pods are evicted in favour of {preemptor}, which has a higher priority"
-        merged = conditions.put(merged, _disruption("True", "Preempted", text, now))
+        merged = conditions.with_condition(merged, _disruption("True", "Preempted", text, now))
     elif scheduled and conditions.is_true(merged, DISRUPTION):
-        merged = conditions.put(merged, _disruption("False", "MinimumPlaced", "The gang is placed again", now))
+        merged = conditions.with_condition(
+            merged, _disruption("False", "MinimumPlaced", "The gang is placed again", now)
+        )
     return msgspec.structs.replace(
         old,
         phase="Running" if ready else "Starting" if scheduled else "Pending",

@@ -82,7 +82,8 @@ class Guard:
         return bool(self._plugins)
 
     def refusal(self, node: Node) -> str:
-        """Return the filter that rejects a node now, and why, or an empty string if no filter does."""
+        """Return the filter that currently rejects a node and its reason, or an empty string if no filter rejects
+        it."""
         return refusal(self._plugins, node)
 
     def update(self, pod: Pod, node: Node, delta: int) -> None:

@@ -128,7 +128,7 @@ class Pod(msgspec.Struct, dict=True):
 
     @property
     def holds_resources(self) -> bool:
-        """Whether the pod uses capacity of its node, which it does until it has terminated."""
+        """Whether the pod uses capacity of its node, which is the case until it has terminated."""
         return self.status.phase not in ("Succeeded", "Failed")
 
     @property

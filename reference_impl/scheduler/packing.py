@@ -1,8 +1,9 @@
 """An exact algorithm that decides whether items fit together on nodes.
 
-Nodes are filled one after another. Between two nodes, the state is only how many items of each kind are left. There are
-few such states, because a gang has few kinds of pods, and because a state is dropped if another state has no more items
-left of any kind. The effort grows with the number of nodes and states, not with the number of combinations of nodes.
+Nodes are filled one after another. Between two nodes, the state consists only of the number of items of each kind that
+are left. There are few states, because a gang has few kinds of pods, and because a state is dropped if another state
+has at most as many items of each kind left. The effort grows with the number of nodes and states, not with the number
+of combinations of nodes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Fill = tuple[int, Counts]
 Trail = tuple[object, Fill] | None
 """The last fill and, recursively, the trail before it."""
 MAX_STATES = 2_000
-"""Maximum number of states that are kept. If states had to be dropped, a failure proves nothing."""
+"""The maximum number of states that are kept. If states were dropped, a failure proves nothing."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Packing:
         self._requested = [[item.requests.get(name, 0) for item in self.items] for name in self._resources]
 
     def run(self) -> list[Fill] | None:
-        """Return a placement of all items, or None if none was found."""
+        """Return a placement of all items, or None if no placement was found."""
         initial = tuple(item.count for item in self.items)
         nodes = self._nodes(sum(initial))
         self.steps -= 1 + len(nodes)
@@ -80,7 +81,7 @@ class Packing:
         return None
 
     def _nodes(self, pods: int) -> list[int]:
-        """Return the usable nodes, those with the fewest slots first. Of equal nodes, keep at most `pods`."""
+        """Return the usable nodes, in ascending order of their slots. Of equal nodes, keep at most `pods`."""
         nodes_by_state: dict[object, list[int]] = {}
         for node in sorted({node for item in self.items for node in item.nodes}):
             slots = self._slots(node)

@@ -1,4 +1,4 @@
-"""Places pods of one gang: always in the required domains, and in the preferred domains if possible.
+"""Placement of the pods of one gang, always in the required domains and, if possible, in the preferred domains.
 
 A preference that cannot be met is widened level by level up to the required domain. On each level, as few preferred
 domains as possible are used (GS-37).
@@ -69,8 +69,8 @@ def needs_of(gang: Gang, pending: Pending, capacity: Capacity) -> list[Need]:
 
 
 def restrictions(gang: Gang, needs: Sequence[Need], capacity: Capacity) -> list[Restriction] | None:
-    """Return the restrictions of the needs to required domains, or None if the bound pods already violate a constraint
-    because they are in several domains or in none."""
+    """Return the restrictions of the needs to required domains, or None if the bound pods violate a constraint because
+    they are in several domains or in none."""
     required = []
     for scope in gang.scopes:
         if scope.required and (indices := _needs_in(scope, needs)):

@@ -1,5 +1,5 @@
-"""Chooses pods to evict in favor of a gang that does not fit: pods of strictly lower priority, in permitted units
-(GS-30 to GS-32).
+"""The choice of pods to evict in favor of a gang that does not fit. The pods have strictly lower priority and are
+evicted in permitted units (GS-30 to GS-32).
 
 A unit is a pod above the minimum of its group, a pod outside any gang, or a whole gang with its scaled gangs. Victims
 are minimized: as few gangs as possible, with the lowest priorities, and then as few pods as possible. If the gang would
@@ -94,8 +94,8 @@ def choose_victims(
 def find_fitting_gangs(
     waiting: Iterable[Gang], gangs: Sequence[Gang], new_pod_uids: Collection[str], capacity: Capacity, budget: Budget
 ) -> list[Gang]:
-    """Return the waiting gangs whose minimum would fit if all groups gave up all their `fresh` extra pods. For any
-    other gang there is no need to call `choose_given_up_pods`, which is expensive with many extra pods."""
+    """Return the waiting gangs whose minimum would fit if all groups gave up all their `fresh` extra pods. For all
+    other gangs there is no need to call `choose_given_up_pods`, which is expensive with many extra pods."""
     extra_pods = [
         unit
         for unit in _extra_pods([g for g in gangs if g.minimum_reached])
@@ -140,7 +140,7 @@ def choose_given_up_pods(
 
 
 def net_usage(capacity: Capacity, mark: int) -> list[tuple[int, Requests]]:
-    """Return the capacity by node that was taken since `mark` minus the capacity that was released: it has to be
+    """Return the capacity by node that was taken since `mark` minus the capacity that was released: this amount must be
     reserved from the free capacity."""
     total: dict[int, dict[str, int]] = {}
     for node, requests, count in capacity.taken_since(mark):
@@ -177,7 +177,7 @@ def _extra_pods(gangs: Sequence[Gang]) -> Iterator[Unit]:
 
 
 def _helpful_nodes(gang: Gang, capacity: Capacity) -> Collection[int]:
-    """Return the nodes on which an eviction can help the gang: those that its pods may use, or all nodes if the
+    """Return the nodes on which an eviction can help the gang: the nodes that its pods may use, or all nodes if the
     placement of its pods depends on other pods."""
     shapes = [need.shape for need in needs_of(gang, gang.pending_pods, capacity)]
     if any(shape.guard for shape in shapes):
@@ -197,7 +197,7 @@ def _find_smallest_set(
     capacity: Capacity,
     budget: Budget,
 ) -> tuple[Unit, ...] | None:
-    """Return the set with the fewest gangs, then the lowest priorities, then the fewest pods, or None if finding it
+    """Return the set with the fewest gangs, then the lowest priorities, then the fewest pods, or None if the search
     takes too many tries."""
     tries = 0
     for count in range(len(whole_gangs) + 1):

@@ -1,5 +1,5 @@
-"""The resources that a pod requests: for its containers, at pod level, for its overhead, and more during an in-place
-resize."""
+"""The resources that a pod requests for its containers, at pod level, for its overhead, and additionally during an
+in-place resize."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ in use."""
 
 
 def requests(pod: Pod, *, bound: bool) -> Resources:
-    """Return the requests of a pod: the sum over containers and sidecars, or the largest init container if that is
-    more. Pod-level requests replace these sums. While a resize is pending, a bound pod also holds what is allocated."""
+    """Return the requests of a pod: the sum over containers and sidecars, or the largest init container if it requests
+    more. Pod-level requests replace these sums. While a resize is pending, a bound pod also holds the allocated
+    resources."""
 
     def pending(container: Container, status: ContainerStatus | None) -> Resources:
         requested = _container_requests(container.resources)

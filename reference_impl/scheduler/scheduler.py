@@ -14,7 +14,7 @@ from kube.errors import REQUEST_FAILED, ApiError
 from kube.informer import Informer, typed_decoder
 from kube.resource import NODES, PODS
 from reference_impl.api import models
-from reference_impl.api.models import PodGang, wire
+from reference_impl.api.models import PodGang, to_json
 from reference_impl.plan import labels
 from reference_impl.runtime import logs
 from reference_impl.runtime.clock import now
@@ -38,12 +38,13 @@ SETTLE_PER_GANG = 0.0001
 """The settle time per gang, for clusters with more than 200 gangs. A cycle inspects every gang, which takes about 30 µs
 each, so that cycles occupy about a quarter of the time (tests/bench/gang_cycle.py)."""
 STATUS_SECONDS = 0.2
-"""The minimum interval between writes of conditions, so that intermediate states of a gang share one write."""
+"""The minimum interval, in seconds, between writes of conditions. It lets intermediate states of a gang share one
+write."""
 RESOLVE_SECONDS = 1.0
 """Interval between requests about pods whose binding request got no response."""
 RESERVATION_SECONDS = 30.0
-"""How long room is reserved for a gang whose search gives up. After that, gangs of lower priority may use the room
-(GS-25)."""
+"""The time, in seconds, for which room is reserved for a gang whose search gives up. After that, gangs of lower
+priority may use the room (GS-25)."""
 GANG_INDEX = "gang"
 
 
@@ -54,7 +55,7 @@ class GangScheduler:
     def __init__(self, client: Client, *, name: str, pods: type[Pod] = Pod, devices: bool = True) -> None:
         self._client, self._name = client, name
         self.metrics = SchedulerMetrics()
-        self.metrics.follow(client)
+        self.metrics.count_requests(client)
         self._nodes = Informer(client, NODES, typed_decoder(Node))
         self._pods: Informer[Pod] = Informer(client, PODS, typed_decoder(pods))
         self._gangs = Informer(client, models.PODGANGS, typed_decoder(PodGang))
@@ -67,7 +68,7 @@ class GangScheduler:
         self._pending = self._placement_depends_on_pods = False
         """Whether pods wait, and whether their placement depends on where other pods are."""
         self._postponed: set[str] = set()
-        """Gangs whose nodes are chosen but whose claims are not bound yet."""
+        """Gangs whose nodes are chosen and whose claims are not bound yet."""
         self._preemptors: set[str] = set()
         """Gangs that wait for the termination of pods that were evicted in their favor."""
         self._reserved_since: dict[str, float] = {}
@@ -100,8 +101,8 @@ class GangScheduler:
             )
             for informer in informers:
                 group.create_task(informer.run())
-            # Only preferences need topology bindings, and not every cluster serves them, so nothing waits for their
-            # cache.
+            # Only preferences need topology bindings, and not every cluster serves them, so startup does not wait for
+            # their cache.
             group.create_task(self._bindings.run())
             for informer in informers:
                 await informer.wait_until_synced()
@@ -376,11 +377,11 @@ class GangScheduler:
         if status == item.status:
             return
         meta = item.metadata
-        body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": wire(status)}
+        body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": to_json(status)}
         try:
             answer = await self._client.patch(models.PODGANGS, meta.namespace, meta.name, body, subresource="status")
         except REQUEST_FAILED as error:
-            if isinstance(error, ApiError) and error.conflict:  # the operator wrote in between: try again
+            if isinstance(error, ApiError) and error.conflict:  # the operator wrote in between, so try again
                 self._mark_stale(key)
             elif not isinstance(error, ApiError) or not error.not_found:
                 log.warning("cannot write status of gang %s/%s: %s", *key, error)

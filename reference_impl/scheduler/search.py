@@ -1,10 +1,10 @@
-"""Finds nodes for pods that are placed together or not at all, within the domains that the pods must share.
+"""The search for nodes for pods that are placed together or not at all, within the domains that the pods must share.
 
 Domains are chosen first, starting with the broadest scope, and then nodes in these domains. A greedy placement is tried
 first, domain by domain: large pods before small ones, the fullest nodes first. If it fails everywhere, the domains are
 chosen again, and `packing` decides exactly: before each choice whether the pods fit at all, and after the last choice
-where they fit. Domains that are single nodes are not chosen one by one; their pods are packed as one item. A budget of
-steps limits the effort.
+where they fit. Domains that consist of a single node are not chosen one by one. Instead, their pods are packed as one
+item. A budget of steps limits the effort.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ STEPS_PER_GANG, STEPS_PER_CYCLE, MIN_STEPS_PER_GANG = 300_000, 4_000_000, 2_000
 """The steps of exact packing for one gang, for all gangs of a cycle, and for each gang after the cycle's steps are
 spent."""
 MAX_COMBINED_DOMAINS, MAX_COMBINATIONS = 8, 64
-"""When several domains are combined: how many domains and how many combinations are considered."""
+"""The maximum numbers of domains and of combinations that are considered when several domains are combined."""
 MAX_TRIES = 32
-"""The number of choices of domains that only the heuristic tries, before the exact search starts."""
+"""The maximum number of choices of domains that the heuristic tries before the exact search starts."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Need:
     shape: Shape
     pods: list[Pod]
     desired_count: int = 0
-    """The number of pods including extra pods, for which the same domain should have capacity if possible."""
+    """The number of pods, including extra pods, for which the same domain should have capacity if possible."""
 
     @property
     def count(self) -> int:
@@ -46,7 +46,8 @@ class Need:
 
 @dataclass(frozen=True)
 class Restriction:
-    """Pods of some needs must be in domains of `key`: in the `settled` domains or in at most `width` other domains."""
+    """A restriction of the pods of some needs to domains of `key`: the `settled` domains and at most `width` other
+    domains."""
 
     key: str
     needs: tuple[int, ...]
@@ -189,7 +190,7 @@ class Search:
         self, key: str, settled: frozenset[str], parts: Sequence[tuple[Need, int, Mapping[str, int]]]
     ) -> Iterator[frozenset[str]]:
         """Yield the settled domains plus one domain. Domains that also have capacity for the extra pods come first, the
-        the tightest of them first; then come the others, the largest first."""
+        the tightest of them first; the other domains follow, the largest first."""
         (need, settled_room, first_sums), other_parts = parts[0], parts[1:]
         too_small = self._too_small_domains(key, settled, [need for need, _, _ in parts])
         maximum, minimum = need.desired_count - settled_room, need.count - settled_room

@@ -57,8 +57,7 @@ class Shortfall:
     possible: int = 0
     """`needed` is how many pods of the group the minimum needs, and `possible` is how many of these fit."""
     detail: str = ""
-    """The number of nodes that each filter rejects, the unbound claims, or the obstacle of the first attempt before the
-    search budget was exhausted."""
+    """The number of nodes that each filter rejects, the unbound claims, or the obstacle of the first attempt."""
 
     def __str__(self) -> str:
         match self.kind:
@@ -123,8 +122,8 @@ def explain_shortfall(gang: Gang, capacity: Capacity, *, exhausted: bool = False
 
 
 def refusals(gang: Gang, group: int, pod: Pod, capacity: Capacity) -> str:
-    """Return a text with the number of nodes that each filter rejects for an extra pod, or an empty string if only
-    capacity is short."""
+    """Return a text that gives the number of nodes that each filter rejects for an extra pod, or an empty string if
+    only capacity is short."""
     needs = needs_of(gang, [(group, [pod])], capacity)
     if not needs[0].shape.eligible:
         return needs[0].shape.ineligibility

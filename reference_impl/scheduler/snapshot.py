@@ -1,4 +1,4 @@
-"""Builds the input of a scheduling cycle from the informer caches."""
+"""The input of a scheduling cycle, built from the informer caches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def used_resources(pods: Iterable[Pod], assumed_nodes: dict[str, str]) -> dict[s
 
 
 def other_pods(pods: Iterable[Pod], gangs: Collection[str], preemptors: Collection[str]) -> OtherPods:
-    """Return other pods on the nodes: those that belong to none of `gangs`, and terminating ones."""
+    """Return the other pods on the nodes: pods that belong to none of `gangs`, and terminating pods."""
     evictable, terminating = [], []
     for pod in pods:
         if not pod.spec.node_name or not pod.holds_resources:
@@ -105,4 +105,4 @@ def is_responsible(item: PodGang, scheduler_name: str) -> bool:
     """Return whether this scheduler is responsible for a gang: the gang names it or no scheduler, is not being deleted,
     and has been marked as initialized by the operator (GS-08)."""
     is_named = item.metadata.label(labels.SCHEDULER_NAME) in ("", scheduler_name)
-    return is_named and item.metadata.deletion_timestamp is None and gangs.initialized(item)
+    return is_named and item.metadata.deletion_timestamp is None and gangs.is_initialized(item)

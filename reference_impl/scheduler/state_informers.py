@@ -1,4 +1,4 @@
-"""Watches of the objects that the filters read in addition to nodes and pods."""
+"""Informers for the objects that the filters read in addition to nodes and pods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kube.client import Client
 from kube.errors import REQUEST_FAILED, ApiError
 from kube.informer import Informer, typed_decoder
 from kube.resource import NAMESPACES, Resource
-from reference_impl.runtime.waiting import passing
+from reference_impl.runtime.waiting import is_temporary
 from reference_impl.scheduler import storage
 from reference_impl.scheduler.devices.ledger import Ledger
 from reference_impl.scheduler.filters.cluster_state import ClusterState
@@ -73,7 +73,7 @@ class StateInformers:
                 answer = await self._client.patch(VOLUMES, None, volume.metadata.name, body)
         except REQUEST_FAILED as error:
             log.info("cannot decide on the volume of claim %s/%s: %s", *claim.key, error or repr(error))
-            return not (passing(error) or (isinstance(error, ApiError) and (error.conflict or error.not_found)))
+            return not (is_temporary(error) or (isinstance(error, ApiError) and (error.conflict or error.not_found)))
         informer = self.informers["claims" if volume is None else "volumes"]
         informer.observe(informer.decode(answer))
         return True

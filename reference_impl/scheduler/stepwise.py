@@ -1,4 +1,4 @@
-"""Places pods whose placement depends on other pods (anti-affinity, affinity or spread) one at a time, with the filters
+"""Placement of pods that depend on other pods (anti-affinity, affinity or spread), one pod at a time, with the filters
 checking each step. The search is exact for small gangs; a gang of more than `MAX_BACKTRACKING_PODS` pods gets one try
 without backtracking."""
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 MAX_BACKTRACKING_PODS = 200
 """Maximum number of pods of a gang for which the search backtracks."""
 STEP_COST = 100
-"""The cost, in steps of the budget, of each pod that is placed after backtracking, because many nodes are checked for
-it."""
+"""The cost, in steps of the budget, of each pod that is placed after backtracking. It is high because many nodes are
+checked for the pod."""
 
 
 class Stepwise:

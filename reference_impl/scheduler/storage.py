@@ -122,7 +122,7 @@ class ResourceList(msgspec.Struct):
 
 
 class ClaimSpec(msgspec.Struct, rename="camel"):
-    """The spec of a claim."""
+    """The fields of a claim's spec that the scheduler reads."""
 
     volume_name: str = ""
     storage_class_name: str | None = None
@@ -140,7 +140,7 @@ class Phase(msgspec.Struct):
 
 
 class PersistentVolumeClaim(msgspec.Struct):
-    """A PersistentVolumeClaim."""
+    """The fields of a PersistentVolumeClaim that the scheduler reads."""
 
     metadata: ObjectMeta
     spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
@@ -148,7 +148,7 @@ class PersistentVolumeClaim(msgspec.Struct):
 
     @property
     def storage_class(self) -> str:
-        """The name of the storage class, or an empty string if none."""
+        """The name of the storage class, or an empty string if the object names none."""
         old = (self.metadata.annotations or {}).get(BETA_CLASS)
         return (self.spec.storage_class_name or "") if old is None else old
 
@@ -183,7 +183,7 @@ class VolumeAffinity(msgspec.Struct):
 
 
 class PersistentVolumeSpec(InTreeVolume):
-    """The spec of a volume."""
+    """The fields of a volume's spec that the scheduler reads."""
 
     capacity: dict[str, str | int] | None = None
     access_modes: list[str] = []
@@ -196,7 +196,7 @@ class PersistentVolumeSpec(InTreeVolume):
 
 
 class PersistentVolume(msgspec.Struct):
-    """A PersistentVolume."""
+    """The fields of a PersistentVolume that the scheduler reads."""
 
     metadata: ObjectMeta
     spec: PersistentVolumeSpec = msgspec.field(default_factory=PersistentVolumeSpec)
@@ -204,7 +204,7 @@ class PersistentVolume(msgspec.Struct):
 
     @property
     def storage_class(self) -> str:
-        """The name of the storage class, or an empty string if none."""
+        """The name of the storage class, or an empty string if the object names none."""
         old = (self.metadata.annotations or {}).get(BETA_CLASS)
         return self.spec.storage_class_name if old is None else old
 
@@ -228,7 +228,7 @@ class TopologyTerm(msgspec.Struct, rename="camel"):
 
 
 class StorageClass(msgspec.Struct, rename="camel"):
-    """A StorageClass."""
+    """The fields of a StorageClass that the scheduler reads."""
 
     metadata: ObjectMeta
     provisioner: str = ""
@@ -261,7 +261,7 @@ class CsiNodeSpec(msgspec.Struct):
 
 
 class CsiNode(msgspec.Struct, dict=True):
-    """A CSINode."""
+    """The fields of a CSINode that the scheduler reads."""
 
     metadata: ObjectMeta
     spec: CsiNodeSpec = msgspec.field(default_factory=CsiNodeSpec)
@@ -280,14 +280,14 @@ class CsiDriverSpec(msgspec.Struct, rename="camel"):
 
 
 class CsiDriver(msgspec.Struct):
-    """A CSIDriver."""
+    """The fields of a CSIDriver that the scheduler reads."""
 
     metadata: ObjectMeta
     spec: CsiDriverSpec = msgspec.field(default_factory=CsiDriverSpec)
 
 
 class CsiStorageCapacity(msgspec.Struct, rename="camel"):
-    """A CSIStorageCapacity."""
+    """The fields of a CSIStorageCapacity that the scheduler reads."""
 
     metadata: ObjectMeta
     storage_class_name: str = ""
@@ -311,7 +311,7 @@ class AttachmentSpec(msgspec.Struct, rename="camel"):
 
 
 class VolumeAttachment(msgspec.Struct):
-    """A VolumeAttachment."""
+    """The fields of a VolumeAttachment that the scheduler reads."""
 
     metadata: ObjectMeta
     spec: AttachmentSpec = msgspec.field(default_factory=AttachmentSpec)

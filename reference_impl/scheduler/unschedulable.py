@@ -1,5 +1,5 @@
-"""Reports why pods wait: the condition PodScheduled=False with reason Unschedulable, and an event, as other schedulers
-do. Cluster autoscalers act on the condition, and `kubectl get pods` shows it.
+"""Reports of the reasons why pods wait: the condition PodScheduled=False with reason Unschedulable, and an event, as
+other schedulers write them. Cluster autoscalers act on the condition, and `kubectl get pods` shows it.
 
 Each reason is written once, and only after a delay, because most pods wait for less than a second.
 """
@@ -18,7 +18,7 @@ from kube.objects import Key
 from kube.resource import PODS
 from reference_impl.runtime.clock import now
 from reference_impl.runtime.events import EventRecorder
-from reference_impl.runtime.waiting import passing
+from reference_impl.runtime.waiting import is_temporary
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Condition, Pod
 
@@ -55,14 +55,15 @@ class Unschedulable:
     def __init__(self, client: Client, pods: Informer[Pod], events: EventRecorder) -> None:
         self._client, self._pods, self._events = client, pods, events
         self._reasons: dict[Key, tuple[str, str, float]] = {}
-        """By pod: its uid, the reason, and since when the pod waits, or since when this reason applies if another one
-        has been written."""
+        """By pod: its uid, the reason, and the time since which the pod waits or, if another reason has been written,
+        the time since which this reason applies."""
         self._unposted_events: dict[Key, tuple[str, str]] = {}
-        """By pod: its uid and the reason, while the condition is written and the event is not posted yet."""
+        """By pod: its uid and the reason for which the condition is written and the event is not posted yet."""
         self._changed = asyncio.Event()
 
     def replace(self, waiting_pods: Iterable[tuple[Pod, str]]) -> None:
-        """Replace the waiting pods by those of the last scheduling cycle; all other pods have stopped waiting."""
+        """Replace the waiting pods with the waiting pods of the last scheduling cycle. All other pods have stopped
+        waiting."""
         timestamp, old_reasons = asyncio.get_running_loop().time(), self._reasons
         self._reasons = {}
         for pod, reason in waiting_pods:
@@ -117,7 +118,9 @@ class Unschedulable:
         except REQUEST_FAILED as error:
             if not isinstance(error, ApiError) or not (error.not_found or error.conflict):
                 log.info("cannot write why pod %s/%s waits: %s", *key, error or repr(error))
-            if passing(error) or (isinstance(error, ApiError) and error.conflict):  # the pod has changed: try again
+            if is_temporary(error) or (
+                isinstance(error, ApiError) and error.conflict
+            ):  # the pod has changed, so try again
                 self._changed.set()
             else:
                 self._unposted_events.pop(key, None)
@@ -126,8 +129,8 @@ class Unschedulable:
 def status_patch(pod: Pod, reason: str) -> dict[str, Any] | None:
     """Return the strategic merge patch for the pod's status, or None if the status already has this reason.
 
-    The patch names the known resource version, because a patch that arrives after a binding must not contradict the
-    binding.
+    The patch has the known resource version as a precondition, because a patch that arrives after a binding must not
+    contradict the binding.
     """
     old = _condition(pod)
     if _is_reported(pod) and old is not None and old.message == reason:

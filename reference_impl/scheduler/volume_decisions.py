@@ -1,5 +1,5 @@
-"""Claims whose volumes are bound when their pods are placed. The scheduler decides which volume is bound, or for which
-node a volume is provisioned, and binds the pods when the claims are bound."""
+"""Decisions about claims whose volumes are bound when their pods are placed. The scheduler decides which volume is
+bound, or for which node a volume is provisioned, and binds the pods when the claims are bound."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from reference_impl.plan.hashing import schemes
 from reference_impl.plan.hashing.schemes import CANONICAL, Template
-from reference_impl.plan.hashing.window import Policy, of_template
+from reference_impl.plan.hashing.window import Policy, compute_template_hashes
 from tests.reference import hash_vectors
 
 CLIQUES = 1000
@@ -46,19 +46,19 @@ def measure(text: str, action: Callable[[], object]) -> float:
 
 
 def _unknown(template: Template) -> bool:
-    return "unknown" in of_template(template, Policy())
+    return "unknown" in compute_template_hashes(template, Policy())
 
 
 def main() -> int:
     first, second, third = templates("a"), templates("b"), templates("c")
 
     def hash_all(batch: list[Template]) -> Callable[[], object]:
-        return lambda: [schemes.of_template(template, CANONICAL) for template in batch]
+        return lambda: [schemes.template_hash(template, CANONICAL) for template in batch]
 
     cold = measure("1,000 cliques, fresh process", hash_all(first))
     warm = measure("1,000 others", hash_all(second))
     measure("the same again, remembered", hash_all(second))
-    measure("generation hash of 1,000 cliques", lambda: schemes.of_set(second, CANONICAL, in_order=True))
+    measure("generation hash of 1,000 cliques", lambda: schemes.generation_hash(second, CANONICAL, in_order=True))
     measure("window of 1,000 cliques, one stored hash unknown", lambda: [_unknown(t) for t in third])
     return int(cold > LIMIT_SECONDS or warm / CLIQUES * 1000 > LIMIT_TEMPLATE_MS)
 

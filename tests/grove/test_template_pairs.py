@@ -14,7 +14,7 @@ from conformance.grove.quantities import amount
 from conformance.grove.template_hashes import CANONICAL, LEGACY
 from reference_impl.plan import quantities
 from reference_impl.plan.hashing.quantity import dump
-from reference_impl.plan.hashing.schemes import SCHEMES, Template, of_template
+from reference_impl.plan.hashing.schemes import SCHEMES, Template, template_hash
 
 PAIRS = template_pairs.read()
 
@@ -54,7 +54,7 @@ def test_kubernetes_tells_foreign_notations_apart(pair):
 
 
 def _written(template):
-    return quantities.written(quantities.of_json(_request(template)))
+    return quantities.format_quantity(quantities.parse_json(_request(template)))
 
 
 def _request(template):
@@ -85,4 +85,4 @@ def test_templates_by_chance(seed: int):
     for way in (*LEGACY, *CANONICAL):
         scheme = SCHEMES[f"{'canonical' if way.canonical else 'legacy'}-{way.library}"]
         read_template = Template.of("a", other["labels"], None, other["spec"]["podSpec"], None)
-        assert template_hashes.of_clique(other, "", way) == of_template(read_template, scheme)
+        assert template_hashes.of_clique(other, "", way) == template_hash(read_template, scheme)

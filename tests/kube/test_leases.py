@@ -18,16 +18,16 @@ from kube.leases import (
     JITTER,
     Elector,
     LeadershipLost,
+    LeaseTiming,
     Observation,
     Record,
-    Terms,
     can_acquire,
     claim,
     observe,
     released_record,
 )
 
-TERMS = Terms(lease=15, deadline=10, retry=2)
+TERMS = LeaseTiming(lease=15, deadline=10, retry=2)
 HELD = Record("other", 15, "2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.000000Z", 3)
 
 
@@ -90,7 +90,7 @@ class Leases:
         return answer
 
 
-def elector(leases: Leases, identity: str = "me", terms: Terms = TERMS) -> Elector:
+def elector(leases: Leases, identity: str = "me", terms: LeaseTiming = TERMS) -> Elector:
     return Elector(leases, "ns", "l", identity=identity, terms=terms)  # type: ignore[arg-type]
 
 
@@ -127,7 +127,7 @@ def test_claims() -> None:
     assert claim(None, "me", TERMS, "t") == Record("me", 15, "t", "t", 0)
     assert claim(HELD, "me", TERMS, "t") == Record("me", 15, "t", "t", 4)
     assert claim(Record("me", 15, "a", "b", 4), "me", TERMS, "t") == Record("me", 15, "a", "t", 4)
-    assert claim(None, "me", Terms(lease=0.4), "t").seconds == 1, "the API knows whole seconds, at least one"
+    assert claim(None, "me", LeaseTiming(lease=0.4), "t").seconds == 1, "the API knows whole seconds, at least one"
     assert released_record(HELD, "t") == Record("", 1, "t", "t", 3)
 
 

@@ -60,7 +60,7 @@ def test_replacing_what_does_not_exist_is_an_error() -> None:
 
 def test_a_replacement_that_cannot_be_called_alike_is_an_error() -> None:
     with pytest.raises(TypeError):
-        replacement.replace(gates, "removable", lambda clique: [])
+        replacement.replace(gates, "pods_to_ungate", lambda clique: [])
 
 
 def test_data_is_no_replacement_for_a_property(product: type[Product]) -> None:

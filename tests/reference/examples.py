@@ -59,7 +59,7 @@ def placement(pcs: PodCliqueSet, index: int = 0, live: int | None = None) -> Pla
         components.group(config.name, config.replicas if live is None else live, config.min_available)
         for config in children.group_configs(pcs)
     ]
-    return Placement(NAMES, names.replica(pcs.metadata.name, index), lines.derived([*cliques, *groups], ""))
+    return Placement(NAMES, names.replica(pcs.metadata.name, index), lines.derived_layout([*cliques, *groups], ""))
 
 
 def standalone(pcs: PodCliqueSet, index: int, template: CliqueTemplate, **options: Any) -> dict[str, Any]:

@@ -76,7 +76,9 @@ class Rolling:
         pod_names = []
         for name, clique in self.cliques.items():
             current = update_progress.revision(self.pcs, clique)
-            pod_names += [p.metadata.name for p in self.of(name) if current and update_clique_pods.outdated(p, current)]
+            pod_names += [
+                p.metadata.name for p in self.of(name) if current and update_clique_pods.is_outdated(p, current)
+            ]
         return pod_names
 
     @property
@@ -104,7 +106,7 @@ class Rolling:
         """Advance by one second: each controller makes one pass, and pods that are at least a second old and not held
         become Ready."""
         self.second += 1
-        now = timestamps.text(1_800_000_000 + self.second)
+        now = timestamps.format_timestamp(1_800_000_000 + self.second)
         self.set_pass(now)
         for group in list(self.groups.values()):
             self.group_pass(group, now)
@@ -122,7 +124,7 @@ class Rolling:
             group.status = statuses.group_status(group, self.pcs, self.cliques.get, now)
 
     def set_pass(self, now: str) -> None:
-        generation = revisions.of_set(self.pcs)
+        generation = revisions.set_revision(self.pcs)
         observed = update_set_replicas.ObservedSet(
             self.pcs, self.cliques.get, self.groups.get, lambda _: self.cliques.get
         )
@@ -154,14 +156,14 @@ class Rolling:
         if step.progress is not None:
             group.status = msgspec.structs.replace(group.status or statuses.ScalingGroupStatus())
             group.status.update_progress = step.progress
-        for wave in step.waves:
+        for wave in step.deletion_waves:
             for clique in wave:
                 self.drop(clique.metadata.name)
         config = children.group_config(self.pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
         assert config is not None
         manifests = list(members(self.pcs, group))
         for manifest in manifests:
-            self.follow(manifest, now, in_place=update_progress.on_delete(self.pcs))
+            self.follow(manifest, now, in_place=update_progress.is_on_delete(self.pcs))
         for name in [n for n in self.cliques if n.startswith(f"{group.metadata.name}-")]:
             if name not in {m["metadata"]["name"] for m in manifests}:
                 self.drop(name)
@@ -170,7 +172,7 @@ class Rolling:
         name = clique.metadata.name
         current = self.of(name)
         missing, surplus = balanced(clique, current)
-        vacancy = update_clique_pods.vacancy(clique, current)
+        vacancy = update_clique_pods.pod_to_replace(clique, current)
         for index in missing:
             self._born += 1
             new = pod(clique, index)
@@ -184,7 +186,12 @@ class Rolling:
         if step.progress is not None:
             assert clique.status is not None
             clique.status = msgspec.structs.replace(clique.status, update_progress=step.progress)
-        for member in [*surplus, *step.forced, *step.further, *([step.selected] if step.selected else [])]:
+        for member in [
+            *surplus,
+            *step.unready_pods,
+            *step.additional_pods,
+            *([step.selected] if step.selected else []),
+        ]:
             if self.pods.pop(member.metadata.name, None) is not None:
                 self.deleted_pods.append(member.metadata.name)
 
@@ -196,7 +203,7 @@ class Rolling:
             return
         current = update_progress.revision(self.pcs, existing)
         assert current is not None
-        if in_place and template_drift.outdated(existing, current):
+        if in_place and template_drift.is_outdated(existing, current):
             existing.metadata.labels = manifest["metadata"]["labels"]
             existing.spec.pod_spec = manifest["spec"]["podSpec"]
 

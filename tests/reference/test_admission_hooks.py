@@ -71,7 +71,7 @@ async def _all_hooks(request):
 
 @settings(max_examples=300, deadline=None)
 @given(JSON, JSON)
-async def test_any_json_gets_a_verdict(new, old):
+async def test_every_json_document_gets_a_verdict(new, old):
     try:
         orjson.dumps([new, old])
     except TypeError:  # the API server cannot send an integer that orjson cannot write
@@ -82,7 +82,7 @@ async def test_any_json_gets_a_verdict(new, old):
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32), JSON)
-async def test_a_set_with_anything_anywhere_gets_a_verdict(seed, wrong):
+async def test_a_set_with_arbitrary_values_gets_a_verdict(seed, wrong):
     random = Random(seed)
     pcs = examples.valid_set(random, FACTS)
     spoilt = _spoilt(random, pcs, wrong)
@@ -111,13 +111,13 @@ def _spoilt(random, pcs, wrong):
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b'{"request": 5}', b'"\xff"'])
-async def test_what_is_no_review_is_refused(body):
+async def test_invalid_reviews_are_rejected(body):
     capacity = hooks()
     for hook in capacity.by_path.values():
         assert _code((await capacity.review(hook, body))["response"]) == 400
 
 
-async def test_a_hook_that_fails_is_told_with_500():
+async def test_a_failing_hook_is_reported_with_status_500():
     async def broken(request):
         raise KeyError("x")
 
@@ -126,13 +126,13 @@ async def test_a_hook_that_fails_is_told_with_500():
     assert response["status"]["message"] == "the hook failed: KeyError: 'x'"
 
 
-async def test_defaults_come_as_a_patch():
+async def test_defaults_are_returned_as_a_patch():
     response = await admission_response("default", {"uid": "1", "object": {"spec": {"template": {}}}})
     assert response["allowed"] and response["patchType"] == "JSONPatch"
     assert {operation["op"] for operation in orjson.loads(base64.b64decode(response["patch"]))} == {"add"}
 
 
-def test_field_errors_read_as_kubernetes_writes_them():
+def test_field_errors_are_formatted_like_those_of_kubernetes():
     errors = [required("a.b", "say it"), invalid("c", 0, "too small"), invalid("c", 0, "too small")]
     assert aggregate(errors) == "[a.b: Required value: say it, c: Invalid value: 0: too small]"
     assert aggregate([duplicate("d", ["x"])]) == 'd: Duplicate value: ["x"]'
@@ -158,12 +158,12 @@ async def _changed(change):
     return await admission_response("validate-podcliqueset", {"operation": "UPDATE", "object": new, "oldObject": old})
 
 
-async def test_finalizers_and_labels_of_a_set_from_before_names_may_change():
+async def test_finalizers_and_labels_of_a_set_without_topology_names_may_change():
     assert (await _changed(lambda pcs: pcs["metadata"].update(finalizers=["x"])))["allowed"]
     assert (await _changed(lambda pcs: pcs["metadata"].update(labels={"a": "b"})))["allowed"]
 
 
-async def test_such_a_set_is_mended_by_naming_its_binding_and_nothing_else():
+async def test_a_set_without_topology_names_is_repaired_only_by_naming_its_binding():
     def constraint(pcs):
         return pcs["spec"]["template"]["topologyConstraint"]
 
@@ -176,7 +176,7 @@ async def test_such_a_set_is_mended_by_naming_its_binding_and_nothing_else():
     assert "topologyName: Required value" in refused["status"]["message"]
 
 
-async def test_a_named_pack_domain_may_become_a_required_one_and_not_come_back():
+async def test_a_named_pack_domain_may_become_a_required_domain_but_not_vice_versa():
     old = _old_set()
     old["spec"]["template"]["topologyConstraint"]["topologyName"] = "top"
     new = copy.deepcopy(old)
@@ -203,24 +203,24 @@ def _managed(operation, user="alice", labels=None, kind="PodClique"):
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
-async def test_only_the_operator_and_exempt_users_change_what_is_managed(operation):
+async def test_only_the_operator_and_exempt_users_change_managed_objects(operation):
     cluster = Cluster(pcs={"metadata": {}})
     for user, allowed in (("alice", False), ("operator", True), ("exempt", True)):
         assert (await admission_response("authorizer", _managed(operation, user), cluster))["allowed"] == allowed
 
 
-async def test_anybody_deletes_pods():
+async def test_every_user_may_delete_pods():
     cluster = Cluster(pcs={"metadata": {}})
     assert (await admission_response("authorizer", _managed("DELETE", kind="Pod"), cluster))["allowed"]
     assert not (await admission_response("authorizer", _managed("UPDATE", kind="Pod"), cluster))["allowed"]
 
 
-async def test_protection_needs_a_set_and_can_be_switched_off():
+async def test_protection_requires_a_set_and_can_be_disabled():
     assert (await admission_response("authorizer", _managed("CREATE")))["warnings"] == [
         "parent PodCliqueSet pcs not found for resource: ns/x"
     ]
     orphan = _managed("CREATE", labels={"app.kubernetes.io/part-of": ""})
     assert (await admission_response("authorizer", orphan))["warnings"][0].startswith("missing required label")
     for value, allowed in (("true", True), ("TRUE", False)):
-        pcs = {"metadata": {"annotations": {authorizer.UNPROTECTED: value}}}
+        pcs = {"metadata": {"annotations": {authorizer.DISABLE_PROTECTION_ANNOTATION: value}}}
         assert (await admission_response("authorizer", _managed("UPDATE"), Cluster(pcs=pcs)))["allowed"] == allowed

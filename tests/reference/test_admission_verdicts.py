@@ -37,18 +37,18 @@ def _reply(manifest, settings):
 
 
 @pytest.mark.parametrize("manifest", _of(ON))
-def test_manifests_with_all_features(manifest):
+def test_manifests_get_expected_verdicts_with_all_features(manifest):
     reply = _reply(manifest, apiserver.SETTINGS)
     assert complaint(manifest, reply, WORDS) == "", str(reply)
 
 
 @pytest.mark.parametrize("manifest", [p for p in _of(set()) if p.values[0].lacks])
-def test_manifests_that_are_about_missing_features(manifest):
+def test_manifests_get_expected_verdicts_without_features(manifest):
     reply = _reply(manifest, apiserver.FEATURES_OFF)
     assert complaint(manifest, reply, WORDS) == "", str(reply)
 
 
-def test_there_is_a_manifest_for_each_rule_that_one_request_can_show():
+def test_every_rule_about_single_requests_has_a_manifest():
     listed = {rule for manifest in manifests.load() for rule in manifest.rules}
     expected = {f"VAL-{n:02}" for n in [*range(1, 6), *range(7, 13), *range(14, 23), *range(33, 37), 30, 32, 38]}
     expected |= {f"VAL-{n}" for n in [*range(40, 46), *range(50, 57), *range(58, 69)]}
@@ -60,7 +60,7 @@ def test_there_is_a_manifest_for_each_rule_that_one_request_can_show():
 
 @settings(max_examples=GENERATED)
 @given(st.integers(0, 2**32))
-def test_generated_sets_get_the_verdict_of_the_model(seed):
+def test_generated_sets_get_the_same_verdict_as_from_the_model(seed):
     random = Random(seed)
     base = examples.valid_set(random, FACTS)
     pcs = examples.mutated_set(random, base) if seed % 4 else base

@@ -41,16 +41,18 @@ async def orphan(w: World) -> None:
     w.api.collects = False
     await w.api.delete(("podcliquesets", "ns", "s"))
     await w.soon(lambda: w.api.get("podcliquesets", "s") is None)
-    await strip(w, lambda item: item["metadata"].get("ownerReferences", [{}])[0].get("uid") == pcs["metadata"]["uid"])
+    await remove_controllers(
+        w, lambda item: item["metadata"].get("ownerReferences", [{}])[0].get("uid") == pcs["metadata"]["uid"]
+    )
 
 
-async def strip(w: World, chosen: Callable[[Object], bool]) -> None:
+async def remove_controllers(w: World, chosen: Callable[[Object], bool]) -> None:
     for address, item in list(w.api.objects.items()):
         if address[0] != "podcliquesets" and chosen(item):
             await w.api.patch(address, {"metadata": {"ownerReferences": None}}, "merge", False)
 
 
-async def adopted(w: World, expected: set[str], strategy: str, *, pods: int = 4) -> None:
+async def wait_until_adopted(w: World, expected: set[str], strategy: str, *, pods: int = 4) -> None:
     """Wait until everything has a controller again, and check that the next update ends."""
     await w.until(lambda: w.serving(pods) and w.status().get("availableReplicas") and not uncontrolled(w), "adopted")
     assert uids(w, *KINDS) == expected
@@ -65,7 +67,7 @@ async def test_orphans_of_a_deleted_set_are_adopted(strategy: str):
         before = uids(w, *KINDS)
         await orphan(w)
         await w.create(the_set(strategy=strategy, **SIZES))
-        await adopted(w, before, strategy)
+        await wait_until_adopted(w, before, strategy)
 
 
 async def test_orphans_of_another_template_are_updated():
@@ -77,14 +79,14 @@ async def test_orphans_of_another_template_are_updated():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_what_loses_its_controller_gets_it_back(kind: str):
+async def test_an_object_that_loses_its_controller_is_adopted_again(kind: str):
     async with world(the_set(**SIZES), 4) as w:
         before, uids_of_kind = uids(w, *KINDS), uids(w, kind)
-        await strip(w, lambda item: item["metadata"]["uid"] in uids_of_kind)
-        await adopted(w, before, "Coherent")
+        await remove_controllers(w, lambda item: item["metadata"]["uid"] in uids_of_kind)
+        await wait_until_adopted(w, before, "Coherent")
 
 
-async def test_what_is_restored_from_a_backup_is_adopted():
+async def test_objects_restored_from_a_backup_are_adopted():
     """The objects have new UIDs but refer to the old UIDs of their owners, and their statuses are gone.
 
     The garbage collector, which would delete the objects, lags. The token Secret was not backed up.
@@ -98,19 +100,19 @@ async def test_what_is_restored_from_a_backup_is_adopted():
                 await w.api.restored(kind, item)
         before = uids(w, *KINDS)
         await w.start()
-        await adopted(w, before, "Coherent")
+        await wait_until_adopted(w, before, "Coherent")
 
 
-async def test_the_token_secret_is_not_trusted_but_replaced():
+async def test_the_token_secret_is_replaced_instead_of_adopted():
     async with world(the_set(**SIZES), 4) as w:
         [before] = uids(w, "secrets")
-        await strip(w, lambda item: item["metadata"]["uid"] == before)
+        await remove_controllers(w, lambda item: item["metadata"]["uid"] == before)
         await w.until(lambda: len(uids(w, "secrets")) == 1 and not uncontrolled(w), "created again")
         assert uids(w, "secrets") != {before}
 
 
 @pytest.mark.parametrize("label", [labels.MANAGED_BY, labels.PODCLIQUE, labels.PART_OF])
-async def test_a_pod_that_loses_a_label_gets_it_back(label: str):
+async def test_a_lost_label_of_a_pod_is_restored(label: str):
     async with world(the_set(**SIZES), 4) as w:
         before, tags = uids(w, "pods"), {pod["metadata"]["name"]: pod["metadata"]["labels"] for pod in w.pods()}
         name = sorted(tags)[0]
@@ -139,19 +141,19 @@ def reference(kind: str, name: str, uid: str) -> OwnerReference:
         ("s-0-f", "20", [reference("Deployment", "s", "other")], False),
     ],
 )
-def test_only_what_nothing_living_controls_is_adopted(
+def test_only_objects_without_a_living_controller_are_adopted(
     name: str, created: str, owners: list[OwnerReference], expected: bool
 ) -> None:
     pcs, candidate = (
         PodCliqueSet(metadata=meta("s", "living", "10")),
         PodClique(metadata=meta(name, "x", created, *owners)),
     )
-    assert ownership.abandoned(pcs, "PodCliqueSet", candidate) is expected
+    assert ownership.is_orphan(pcs, "PodCliqueSet", candidate) is expected
 
 
-def test_owners_that_are_no_controllers_stay() -> None:
+def test_owners_that_are_not_controllers_are_kept() -> None:
     other = OwnerReference(api_version="v1", kind="ConfigMap", name="c", uid="u")
     candidate = PodClique(metadata=meta("s-0-f", "x", "05", other))
     controller = {"kind": "PodCliqueSet", "name": "s", "uid": "living", "controller": True}
-    [existing, added] = ownership.adoption(controller, candidate)["metadata"]["ownerReferences"]
+    [existing, added] = ownership.adoption_patch(controller, candidate)["metadata"]["ownerReferences"]
     assert (existing["uid"], added) == ("u", controller)

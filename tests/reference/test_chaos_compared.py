@@ -38,10 +38,10 @@ def normalized(gangs: dict[str, str]) -> dict[str, Any]:
     return normal(Seen(gangs), "ns")  # type: ignore[arg-type]
 
 
-def test_which_pod_of_a_clique_goes_to_which_gang_is_chance() -> None:
+def test_the_gang_of_each_pod_of_a_clique_is_normalized() -> None:
     assert normalized({"s-0-a-2": "one", "s-0-a-0": "two", "s-0-a-1": "two"}) == normalized(RIGHT)
 
 
-def test_how_many_go_where_and_which_hostnames_there_are_is_not() -> None:
+def test_pod_counts_and_hostnames_are_not_normalized() -> None:
     assert normalized({"s-0-a-0": "one", "s-0-a-1": "one", "s-0-a-2": "two"}) != normalized(RIGHT)
     assert normalized({"s-0-a-0": "one", "s-0-a-1": "two", "s-0-a-3": "two"}) != normalized(RIGHT)

@@ -43,44 +43,44 @@ def member(pcs, name) -> PodClique:
 
 
 def test_claims_are_named_after_their_owner_and_its_replica(pcs):
-    assert [c.name for c in claims.of_set(pcs)] == ["llm-all-one", "llm-0-two"]
-    assert [c.name for c in claims.of_group("llm-0-workers", children.group_configs(pcs)[0], 2)] == [
+    assert [c.name for c in claims.set_claims(pcs)] == ["llm-all-one", "llm-0-two"]
+    assert [c.name for c in claims.group_claims("llm-0-workers", children.group_configs(pcs)[0], 2)] == [
         "llm-0-workers-0-gpu",
         "llm-0-workers-1-gpu",
     ]
 
 
-def test_labels_tell_level_and_replica(pcs):
-    [first, second] = claims.of_set(pcs)
+def test_labels_name_the_level_and_the_replica(pcs):
+    [first, second] = claims.set_claims(pcs)
     assert first.labels == {} and second.labels == {labels.REPLICA_INDEX: "0"}
-    [claim] = claims.of_group("llm-0-workers", children.group_configs(pcs)[0], 1)
+    [claim] = claims.group_claims("llm-0-workers", children.group_configs(pcs)[0], 1)
     assert claim.labels == {labels.SCALING_GROUP: "llm-0-workers", labels.SCALING_GROUP_REPLICA_INDEX: "0"}
 
 
 def test_a_pod_beyond_the_replicas_keeps_its_claim(pcs):
     router = clique(standalone(pcs, 0, pcs.spec.template.cliques[0]))
-    planned = claims.of_clique(router, pcs.spec.template.cliques[0], [1, 3])
+    planned = claims.clique_claims(router, pcs.spec.template.cliques[0], [1, 3])
     assert [c.name for c in planned] == [f"llm-0-router-{index}-own" for index in (0, 1, 3)]
 
 
-def test_filters_decide_who_gets_a_claim(pcs):
+def test_filters_decide_which_cliques_get_a_claim(pcs):
     router = clique(standalone(pcs, 0, pcs.spec.template.cliques[0]))
-    assert claims.of_pod(pcs, router)(1) == ["llm-all-one", "llm-0-router-1-own"]
-    assert claims.of_pod(pcs, member(pcs, "llm-0-workers-2-decode"))(0) == [
+    assert claims.pod_claims(pcs, router)(1) == ["llm-all-one", "llm-0-router-1-own"]
+    assert claims.pod_claims(pcs, member(pcs, "llm-0-workers-2-decode"))(0) == [
         "llm-all-one",
         "llm-0-two",
         "llm-0-workers-2-gpu",
     ]
-    assert claims.of_pod(pcs, member(pcs, "llm-0-workers-2-prefill"))(0) == ["llm-all-one", "llm-0-two"]
+    assert claims.pod_claims(pcs, member(pcs, "llm-0-workers-2-prefill"))(0) == ["llm-all-one", "llm-0-two"]
 
 
-def test_a_set_that_shares_nothing_gives_nothing():
+def test_a_set_without_sharing_has_no_claims():
     pcs = disaggregated()
     router = clique(standalone(pcs, 0, pcs.spec.template.cliques[0]))
-    assert claims.of_set(pcs) == [] and claims.of_pod(pcs, router) is None
+    assert claims.set_claims(pcs) == [] and claims.pod_claims(pcs, router) is None
 
 
-def test_a_template_of_the_set_goes_before_one_of_the_cluster(pcs):
+def test_a_template_of_the_set_takes_precedence_over_the_cluster(pcs):
     [entry, _] = pcs.spec.template.resource_sharing
     outside = {"devices": "outside"}
     assert claims.claim_spec(pcs, entry, lambda *_: outside) == outside
@@ -91,12 +91,12 @@ def test_a_template_of_the_set_goes_before_one_of_the_cluster(pcs):
     assert claims.claim_spec(pcs, named, lambda namespace, _: {"from": namespace}) == {"from": "elsewhere"}
 
 
-def test_a_missing_template_is_a_trouble_that_names_it(pcs):
+def test_a_missing_template_is_reported_by_name(pcs):
     with pytest.raises(ReconcileError, match="ResourceClaimTemplate ns/one does not exist"):
         claims.claim_spec(pcs, pcs.spec.template.resource_sharing[0], lambda *_: None)
 
 
-def test_every_container_of_the_template_uses_the_claims_and_groves_own_does_not():
+def test_only_containers_of_the_template_use_the_claims():
     spec = {
         "initContainers": [{"name": "warm"}, {"name": labels.INIT_CONTAINER}],
         "containers": [{"name": "main", "resources": {"limits": {"cpu": "1"}, "claims": [{"name": "old"}]}}],

@@ -52,7 +52,7 @@ COLLIDING = {
     "autoscalers": a_set([clique("x", autoScalingConfig=SCALED), clique("wk")], group("x", "wk", scaleConfig=SCALED)),
     "claims": a_set([clique("x", sharing=SHARED), clique("wk")], group("x", "wk", resourceSharing=SHARED)),
 }
-APART = {
+NOT_COLLIDING = {
     "another member": a_set([clique("wk"), clique("sg-0-other")], group("sg", "wk")),
     "no index": a_set([clique("wk"), clique("sg-00-wk"), clique("sg-a-wk")], group("sg", "wk")),
     "the group has it as its own member": a_set([clique("sg-0-wk"), clique("wk")], group("sg", "wk", "sg-0-wk")),
@@ -66,18 +66,18 @@ APART = {
 
 
 @pytest.mark.parametrize("name", COLLIDING)
-def test_a_set_with_a_collision_is_refused_on_create(name: str) -> None:
+def test_a_set_with_a_collision_is_rejected_on_create(name: str) -> None:
     reply = apiserver.ask(COLLIDING[name])
     assert reply.refused and [error.kind for error in reply.errors] == ["Invalid"], reply
 
 
-@pytest.mark.parametrize("name", APART)
+@pytest.mark.parametrize("name", NOT_COLLIDING)
 def test_a_set_without_a_collision_is_accepted(name: str) -> None:
-    assert apiserver.ask(APART[name]).accepted, apiserver.ask(APART[name])
+    assert apiserver.ask(NOT_COLLIDING[name]).accepted, apiserver.ask(NOT_COLLIDING[name])
 
 
 @pytest.mark.parametrize("name", COLLIDING)
-def test_a_stored_set_with_a_collision_stays_editable(name: str) -> None:
+def test_a_stored_set_with_a_collision_remains_editable(name: str) -> None:
     stored = COLLIDING[name]
     changed = {**stored, "spec": {**stored["spec"], "replicas": 2}}
     reply = apiserver.ask(changed, before=stored)
@@ -93,13 +93,13 @@ def test_a_stored_set_with_a_collision_can_be_deleted(name: str) -> None:
     assert reply.accepted, reply
 
 
-def test_an_update_that_adds_a_collision_is_refused() -> None:
-    stored, changed = APART["one autoscaler"], COLLIDING["autoscalers"]
+def test_an_update_that_adds_a_collision_is_rejected() -> None:
+    stored, changed = NOT_COLLIDING["one autoscaler"], COLLIDING["autoscalers"]
     assert apiserver.ask(changed, before=stored).refused
     assert apiserver.ask(stored, before=changed).accepted
 
 
-class Found(Informer[PodClique]):
+class SingleCliqueInformer(Informer[PodClique]):
     """An informer that knows one clique."""
 
     def __init__(self, clique: PodClique) -> None:
@@ -110,13 +110,13 @@ class Found(Informer[PodClique]):
 
 
 @pytest.mark.parametrize(("controller", "is_child"), [("u-own", True), ("u-other", False), (None, False)])
-def test_what_another_owner_has_is_no_child(controller: str | None, is_child: bool) -> None:
+def test_an_object_of_another_owner_is_not_a_child(controller: str | None, is_child: bool) -> None:
     owners = (
         [OwnerReference("grove.io/v1alpha1", "PodCliqueSet", "s", controller, controller=True)] if controller else []
     )
     existing = PodClique(metadata=ObjectMeta(name="c", namespace="n", owner_references=owners))
     owner = PodClique(metadata=ObjectMeta(name="o", namespace="n", uid="u-own"))
-    child = Cache.child(object.__new__(Cache), Found(existing), owner)
+    child = Cache.child_finder(object.__new__(Cache), SingleCliqueInformer(existing), owner)
     assert (child("c") is not None) == is_child and child("d") is None
 
 
@@ -129,7 +129,7 @@ def test_what_another_owner_has_is_no_child(controller: str | None, is_child: bo
     ],
     ids=["a long name", "many collisions", "many that only look so"],
 )
-def test_a_hostile_set_does_not_hold_the_operator_up(names: list[str], groups: dict[str, list[str]]) -> None:
+def test_a_hostile_set_does_not_slow_down_the_operator(names: list[str], groups: dict[str, list[str]]) -> None:
     spec = {"roleName": "r", "podSpec": {}, "replicas": 1, "minAvailable": 1}
     template = {
         "cliques": [{"name": name, "spec": spec} for name in names],

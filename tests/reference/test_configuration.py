@@ -16,13 +16,13 @@ def load(tmp_path, text):
     return configuration.load(path, own_scheduler="own")
 
 
-def test_an_empty_file_is_the_defaults(tmp_path):
-    assert load(tmp_path, "") == load(tmp_path, "# nothing\n") == configuration.standard("own")
+def test_an_empty_file_yields_the_defaults(tmp_path):
+    assert load(tmp_path, "") == load(tmp_path, "# nothing\n") == configuration.default_configuration("own")
 
 
-def test_our_own_scheduler_is_a_profile_and_the_default(tmp_path):
+def test_the_own_scheduler_is_a_profile_and_the_default(tmp_path):
     scheduler = load(tmp_path, "scheduler: {profiles: [{name: kai-scheduler}]}").scheduler
-    assert set(scheduler.names) == {"kai-scheduler", "own", "default-scheduler"} and scheduler.resolved("") == "own"
+    assert set(scheduler.names) == {"kai-scheduler", "own", "default-scheduler"} and scheduler.resolve("") == "own"
 
 
 @pytest.mark.parametrize(
@@ -50,27 +50,27 @@ def test_our_own_scheduler_is_a_profile_and_the_default(tmp_path):
         ("a: [", "operator.yaml"),
     ],
 )
-def test_a_mistake_is_one_line(tmp_path, text, complaint):
+def test_a_mistake_is_reported_in_one_line(tmp_path, text, complaint):
     with pytest.raises(InvalidConfigurationError, match=complaint) as caught:
         load(tmp_path, text)
     assert "\n" not in str(caught.value)
 
 
-def test_durations_of_an_election_that_is_off_do_not_matter(tmp_path):
+def test_durations_of_a_disabled_election_are_not_checked(tmp_path):
     assert load(tmp_path, "leaderElection: {leaseDuration: 1s, retryPeriod: soon}").leader_election.enabled is False
 
 
-def test_outside_of_a_cluster_somebody_has_to_say_where_the_lease_is(tmp_path):
+def test_the_lease_namespace_is_required_outside_a_cluster(tmp_path):
     settings = configuration.LeaderElection(enabled=True)
     namespace_file = tmp_path / "namespace"
-    assert leadership.namespace_of(settings, namespace_file) == ""
+    assert leadership.lease_namespace(settings, namespace_file) == ""
     namespace_file.write_text("mine\n")
-    assert leadership.namespace_of(settings, namespace_file) == "mine"
+    assert leadership.lease_namespace(settings, namespace_file) == "mine"
     given = configuration.LeaderElection(enabled=True, resource_namespace="given")
-    assert leadership.namespace_of(given, namespace_file) == "given"
+    assert leadership.lease_namespace(given, namespace_file) == "given"
 
 
-def test_a_file_that_is_not_there_ends_the_command(tmp_path):
+def test_a_missing_file_ends_the_command(tmp_path):
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.touch()
     arguments = ["operator", f"--kubeconfig={kubeconfig}", "--health-port=1", f"--config={tmp_path}/none.yaml"]

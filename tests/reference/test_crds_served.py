@@ -27,7 +27,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         control_plane.down()
 
 
-async def test_they_are_taken_without_a_warning_and_are_up_to_date(cluster: Cluster, tmp_path: Path) -> None:
+async def test_the_api_server_accepts_the_crds_without_warnings(cluster: Cluster, tmp_path: Path) -> None:
     async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test-crds") as client:
         fresh = crds.write(crds.definitions(await crds.openapi(client)), tmp_path)
         assert {path.name: path.read_text() for path in fresh} == {

@@ -29,44 +29,44 @@ def placed(plan, name):
     return sum(pod.metadata.name.startswith(f"{name}-") for pod, _ in plan.bindings)
 
 
-def test_a_gang_whose_floors_do_not_fit_binds_nothing():
+def test_a_gang_whose_minimums_do_not_fit_binds_no_pods():
     plan = cycle.plan([gang("a", (2, 2, 4), (1, 1, 4))], Capacity([node("n", 8)], {}))
     assert plan.bindings == []
     assert GPU in str(plan.waiting["a"])
 
 
-def test_a_waiting_gang_holds_no_room_and_nobody_up():
+def test_a_waiting_gang_holds_no_capacity_and_blocks_no_gang():
     plan = cycle.plan([gang("big", (3, 3, 4)), gang("small", (2, 2, 4))], Capacity([node("n", 8)], {}))
     assert placed(plan, "small") == 2 and placed(plan, "big") == 0
 
 
-def test_extras_of_one_group_do_not_take_the_floor_of_another():
+def test_extra_pods_of_a_group_do_not_take_the_minimum_of_another_group():
     plan = cycle.plan([gang("a", (1, 4, 4), (1, 1, 4))], Capacity([node("n", 8)], {}))
     assert sorted(pod.metadata.name for pod, _ in plan.bindings) == ["a-0-0", "a-1-0"]
 
 
-def test_extras_of_one_gang_do_not_take_the_floor_of_another():
+def test_extra_pods_of_a_gang_do_not_take_the_minimum_of_another_gang():
     plan = cycle.plan([gang("a", (1, 9, 4)), gang("b", (1, 1, 4))], Capacity([node("n", 8)], {}))
     assert placed(plan, "a") == 1 and placed(plan, "b") == 1
 
 
-def test_extras_are_placed_where_there_is_room():
+def test_extra_pods_are_placed_if_there_is_capacity():
     plan = cycle.plan([gang("a", (1, 3, 2))], Capacity([node("n", 8)], {}))
     assert placed(plan, "a") == 3
 
 
-def test_a_gang_whose_pods_are_still_gated_is_left_alone_and_no_shortage_is_told():
+def test_a_gang_with_gated_pods_is_not_placed_and_has_no_shortfall():
     plan = cycle.plan([gang("a", (2, 1, 1))], Capacity([node("n", 8)], {}))
     assert plan.bindings == [] and plan.waiting == {}
 
 
-def test_bound_pods_count_to_the_floor():
+def test_bound_pods_count_toward_the_minimum():
     half = gang("a", (2, 1, 1))
     half.groups[0].members = [(gpu_pod("a-0-x", 1), "n")]
     assert placed(cycle.plan([half], Capacity([node("n", 8)], {})), "a") == 1
 
 
-def test_a_lost_pod_does_not_wait_for_one_of_another_group():
+def test_a_lost_pod_does_not_wait_for_a_pod_of_another_group():
     for replaced in (1, 0):  # the pod of the first group fits nowhere (1), or does not exist yet (0)
         half = gang("a", (2, replaced, 8), (1, 1, 1))
         half.groups[0].members = [(gpu_pod("a-0-x", 8), "m")]
@@ -74,25 +74,25 @@ def test_a_lost_pod_does_not_wait_for_one_of_another_group():
         assert [pod.metadata.name for pod, _ in plan.bindings] == ["a-1-0"]
 
 
-def test_lost_pods_of_one_group_come_together():
+def test_lost_pods_of_a_group_are_replaced_together():
     half = gang("a", (3, 2, 4))
     half.groups[0].members = [(gpu_pod("a-0-x", 4), "m")]
     assert cycle.plan([half], Capacity([node("n", 4), node("m", 4)], {"m": {GPU: 4000}})).bindings == []
 
 
-def test_lost_pods_take_no_room_of_a_gang_that_waits():
+def test_lost_pods_take_no_capacity_from_a_waiting_gang():
     half = gang("a", (2, 1, 8), (1, 1, 4))
     half.groups[0].members = [(gpu_pod("a-0-x", 8), "m")]
     plan = cycle.plan([half, gang("b", (1, 1, 4))], Capacity([node("n", 4), node("m", 8)], {"m": {GPU: 8000}}))
     assert placed(plan, "b") == 1 and placed(plan, "a") == 0
 
 
-def test_what_is_used_is_not_free():
+def test_used_capacity_is_not_free():
     capacity = Capacity([node("n", 8)], {"n": {GPU: 6000}})
     assert cycle.plan([gang("a", (1, 1, 4))], capacity).bindings == []
 
 
-def test_taints_selectors_and_affinity_are_kept():
+def test_taints_selectors_and_affinity_are_respected():
     tainted = node("t", 8, taints=[{"key": "pool", "value": "x", "effect": "NoSchedule"}], labels={"zone": "z1"})
     plain = gpu_pod("p", 1)
     tolerant = gpu_pod("p", 1, tolerations=[{"key": "pool", "operator": "Equal", "value": "x"}])
@@ -112,12 +112,12 @@ def test_taints_selectors_and_affinity_are_kept():
     assert not eligibility.eligible(gpu_pod("p", 1, nodeSelector={"zone": "z9"}), here)
 
 
-def test_cordoned_and_unready_nodes_are_left_alone():
+def test_cordoned_and_unready_nodes_are_not_used():
     for bad in (node("n", 8, unschedulable=True), node("n", 8, ready=False)):
         assert not eligibility.eligible(gpu_pod("p", 1), bad)
 
 
-def test_init_containers_count_by_their_peak_and_sidecars_all_the_time():
+def test_init_containers_count_by_their_maximum_and_sidecars_always():
     def cpu(amount, **fields):
         return {"resources": {"requests": {"cpu": amount}}, **fields}
 
@@ -127,7 +127,7 @@ def test_init_containers_count_by_their_peak_and_sidecars_all_the_time():
     assert pod.requests["cpu"] == 3000
 
 
-def test_quantities():
+def test_quantities_are_read_in_thousandths():
     assert [thousandths(q) for q in ("500m", "2", "1Gi", "1e3", "0.5", 3, "1.5k", "100u")] == [
         500,
         2000,
@@ -153,7 +153,7 @@ shapes = st.lists(
 
 @settings(deadline=None)  # a busy machine must not count as a slow scheduler
 @given(shapes, st.lists(st.integers(0, 8), min_size=1, max_size=4))
-def test_whatever_comes_no_gang_is_torn_and_no_node_overfull(gangs, nodes):
+def test_no_gang_is_split_and_no_node_is_overcommitted(gangs, nodes):
     items = [gang(f"g{i}", *groups) for i, groups in enumerate(gangs)]
     pods = {item.name: [list(group.waiting) for group in item.groups] for item in items}
     plan = cycle.plan(items, Capacity([node(f"n{i}", gpus) for i, gpus in enumerate(nodes)], {}))
@@ -170,7 +170,7 @@ def test_whatever_comes_no_gang_is_torn_and_no_node_overfull(gangs, nodes):
         assert whole != (item.name in plan.waiting)
 
 
-def test_a_scaled_gang_follows_a_base_that_took_the_room_of_an_extra_pod():
+def test_a_scaled_gang_follows_a_base_gang_that_took_the_capacity_of_an_extra_pod():
     """The scaled gang is placed in the same cycle, because binding its base gang does not trigger another one."""
     wide, scaled = gang("wide", (1, 2, 4)), gang("scaled", (1, 1, 2))
     base = Gang("base", [Group("base-0", 1, [gpu_pod("base-0-0", 4, nodeSelector={"only": "yes"})])])
@@ -181,7 +181,7 @@ def test_a_scaled_gang_follows_a_base_that_took_the_room_of_an_extra_pod():
     assert {pod.metadata.name: at for pod, at in plan.bindings} == {"wide-0-1": "b", "base-0-0": "a", "scaled-0-0": "c"}
 
 
-def test_a_scaled_gang_that_does_not_fit_beside_such_a_base_says_what_it_lacks():
+def test_a_scaled_gang_that_does_not_fit_next_to_its_base_gang_reports_its_shortfall():
     wide, scaled = gang("wide", (1, 2, 4)), gang("scaled", (1, 1, 8))
     base = Gang("base", [Group("base-0", 1, [gpu_pod("base-0-0", 4, nodeSelector={"only": "yes"})])])
     scaled.base = "base"
@@ -189,7 +189,7 @@ def test_a_scaled_gang_that_does_not_fit_beside_such_a_base_says_what_it_lacks()
     assert GPU in str(plan.waiting["scaled"])
 
 
-def test_gangs_that_no_extra_pod_holds_up_cost_one_look_at_the_extra_pods(monkeypatch):
+def test_gangs_that_no_extra_pod_blocks_cost_a_single_check_of_the_extra_pods(monkeypatch):
     right, released = Capacity.release, []
     monkeypatch.setattr(Capacity, "release", lambda *given: (released.append(given), right(*given)))
     wide = gang("wide", (1, 50, 1))
@@ -199,7 +199,7 @@ def test_gangs_that_no_extra_pod_holds_up_cost_one_look_at_the_extra_pods(monkey
     assert len(released) <= 50
 
 
-def undecided(**other_pods):
+def plan_undecided_cycle(**other_pods):
     """Plan a cycle in which the search for gang `high` may give up: the gang fits, but not with the large pods on the
     fullest nodes."""
     high, low, harmless = gang("high", (1, 1, 3), (2, 2, 2)), gang("low", (1, 1, 1)), gang("harmless", (1, 1, 0))
@@ -212,19 +212,19 @@ def undecided(**other_pods):
     return cycle.plan([low, harmless, high], Capacity(nodes, {}), cycle.OtherPods(**other_pods))
 
 
-def test_a_gang_that_fits_in_one_way_only_is_placed():
-    assert set(undecided().waiting) == {"low"}
+def test_a_gang_that_fits_in_only_one_way_is_placed():
+    assert set(plan_undecided_cycle().waiting) == {"low"}
 
 
-def test_a_search_that_gives_up_keeps_the_room_from_gangs_of_lower_priority(monkeypatch):
+def test_a_search_that_gives_up_reserves_room_against_gangs_of_lower_priority(monkeypatch):
     monkeypatch.setattr(search, "STEPS_PER_GANG", 0)
-    plan = undecided()
+    plan = plan_undecided_cycle()
     assert [pod.metadata.name for pod, _ in plan.bindings] == ["harmless-0-0"] and plan.reserved_for == ["high"]
     assert plan.waiting["high"].kind == "effort" and "high" in str(plan.waiting["low"])
-    assert placed(undecided(overdue_gangs={"high"}), "low") == 1
+    assert placed(plan_undecided_cycle(overdue_gangs={"high"}), "low") == 1
 
 
-def test_a_search_that_gives_up_because_of_filters_keeps_the_room(monkeypatch):
+def test_a_search_that_gives_up_because_of_filters_reserves_room(monkeypatch):
     """The gang fits, but not if the pod that may run anywhere is placed on the fullest node, where the other pod needs
     the same host port."""
     monkeypatch.setattr(search, "STEPS_PER_GANG", 0)

@@ -11,7 +11,7 @@ def paths(pcs):
     return {operation["path"]: operation["value"] for operation in defaults.patch(pcs)}
 
 
-def test_what_is_missing_is_added():
+def test_missing_fields_are_added():
     clique = {
         "name": "a",
         "spec": {
@@ -35,7 +35,7 @@ def test_what_is_missing_is_added():
     }
 
 
-def test_what_is_given_is_kept():
+def test_given_values_are_kept():
     pod = {"containers": [], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0}
     clique = {"name": "a", "spec": {"roleName": "a", "replicas": 1, "minAvailable": 0, "podSpec": pod}}
     template = {
@@ -46,7 +46,7 @@ def test_what_is_given_is_kept():
     assert paths({"spec": {"template": template}}) == {}
 
 
-def test_replicas_of_zero_become_one_before_the_floor_is_taken_from_them():
+def test_zero_replicas_become_one_before_the_minimum_is_derived():
     """Unlike upstream, which keeps 0 (DEF-11)."""
     values = paths({"spec": {"template": {"cliques": [{"name": "a", "spec": {"replicas": 0, "roleName": "a"}}]}}})
     assert values["/spec/template/cliques/0/spec/replicas"] == 1
@@ -54,11 +54,11 @@ def test_replicas_of_zero_become_one_before_the_floor_is_taken_from_them():
 
 
 @pytest.mark.parametrize("wrong", [None, 5, "x", [], {"template": None}, {"template": {"cliques": [None, 3, {}]}}])
-def test_no_object_makes_defaulting_stumble(wrong):
+def test_defaulting_accepts_every_object(wrong):
     assert isinstance(defaults.patch({"spec": wrong}), list)
 
 
-def test_absent_scalars_that_the_schema_demands_become_zero_values():
+def test_absent_required_scalars_get_zero_values():
     """Go writes such fields as empty values (DFT-23)."""
     clique = {"spec": {"autoScalingConfig": {}}}
     values = paths({"spec": {"template": {"cliques": [clique], "resourceSharing": [{}]}}})
@@ -69,5 +69,5 @@ def test_absent_scalars_that_the_schema_demands_become_zero_values():
 
 
 @pytest.mark.parametrize(("given", "stored"), [("90m", "1h30m0s"), ("1h30m0s", None), ("abc", None), (5, None)])
-def test_durations_are_written_as_go_writes_them(given, stored):
+def test_durations_are_written_in_the_notation_of_go(given, stored):
     assert paths({"spec": {"template": {"terminationDelay": given}}}).get("/spec/template/terminationDelay") == stored

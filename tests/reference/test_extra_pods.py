@@ -41,13 +41,13 @@ def test_an_extra_pod_with_a_port_or_a_volume_is_placed(spec: dict[str, object])
     assert bindings.keys() >= {"w-0", "w-1"}
 
 
-def test_a_pod_does_not_give_way_that_others_are_spread_with() -> None:
+def test_an_extra_pod_that_other_pods_are_spread_with_does_not_give_way() -> None:
     later_gang = Gang("late", [group("l", 1, 1, nodeSelector={HOST: "b"})])
     bindings = plan({"a": 8, "b": 1}, Gang("g", [group("w", 2, 3, **SPREAD)]), later_gang)
     assert sorted(bindings.values()) == ["a", "a", "b"] and "l-0" not in bindings
 
 
-def test_a_pod_does_not_give_way_that_another_is_near_to() -> None:
+def test_an_extra_pod_that_another_pod_is_near_to_does_not_give_way() -> None:
     later_gang = Gang("late", [group("l", 1, 1, nodeSelector={HOST: "b"})])
     bindings = plan({"a": 3, "b": 2}, Gang("g", [group("w", 1, 2), group("f", 1, 2, **NEAR)]), later_gang)
     near = {name for pod, name in bindings.items() if pod.startswith("f")}

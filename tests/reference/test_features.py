@@ -8,14 +8,14 @@ import orjson
 import pytest
 
 from kube.errors import ApiError
-from reference_impl.control.features import EARLIER_TOPOLOGIES, Features, unmet, with_form
+from reference_impl.control.features import EARLIER_TOPOLOGIES, Features, missing_api, with_form
 from reference_impl.plan.lines import MAPS, NAMES
 from reference_impl.plan.workload_api.mode import Form, Mode
 
 NOT_FOUND = ApiError(404, "NotFound", "", {}, None)
 
 
-class Answers:
+class CannedClient:
     """A client that returns these responses by the last part of the path; everything else is not found."""
 
     def __init__(self, **answers: object) -> None:
@@ -28,24 +28,25 @@ class Answers:
         return orjson.dumps(answer)
 
 
-async def complaint_about(features: Features, **answers: object) -> str:
-    return await unmet(Answers(**answers), features, NAMES)  # type: ignore[arg-type]
+async def missing_api_message(features: Features, **answers: object) -> str:
+    return await missing_api(CannedClient(**answers), features, NAMES)  # type: ignore[arg-type]
 
 
-async def test_nothing_is_needed_where_nothing_is_switched_on():
-    assert await complaint_about(Features()) == ""
+async def test_nothing_is_required_without_features():
+    assert await missing_api_message(Features()) == ""
 
 
-async def test_a_missing_kind_is_named():
-    assert "computedomains" in await complaint_about(Features(mnnvl=True))
-    assert "clustertopologybindings" in await complaint_about(Features(topology=True))
+async def test_a_missing_kind_is_reported_by_name():
+    assert "computedomains" in await missing_api_message(Features(mnnvl=True))
+    assert "clustertopologybindings" in await missing_api_message(Features(topology=True))
     assert (
-        await complaint_about(Features(topology=True, mnnvl=True), clustertopologybindings={}, computedomains={}) == ""
+        await missing_api_message(Features(topology=True, mnnvl=True), clustertopologybindings={}, computedomains={})
+        == ""
     )
 
 
-async def test_the_crd_of_an_earlier_version_that_is_in_the_way_is_named():
-    complaint = await complaint_about(Features(topology=True), clustertopologies={"metadata": {}})
+async def test_a_conflicting_crd_of_an_earlier_version_is_reported_by_name():
+    complaint = await missing_api_message(Features(topology=True), clustertopologies={"metadata": {}})
     assert EARLIER_TOPOLOGIES in complaint
     assert f"kubectl delete crd {EARLIER_TOPOLOGIES}" in complaint
     assert "kubectl get" in complaint  # the user is to save the objects first
@@ -56,7 +57,7 @@ async def test_the_crd_of_an_earlier_version_that_is_in_the_way_is_named():
 ON = Features(workload_api=Mode())
 
 
-class Versions:
+class VersionedClient:
     """A client of a cluster that serves these resources of scheduling.k8s.io, each as `version/plural`."""
 
     def __init__(self, *served: str) -> None:
@@ -86,28 +87,28 @@ OLD = ("v1alpha2/workloads", "v1alpha2/podgroups")
         (("v1alpha2/workloads",), Form.TREE, "workloads.scheduling.k8s.io (v1beta1)"),
     ],
 )
-async def test_the_form_is_what_the_cluster_can_express(served: tuple[str, ...], form: Form, missing: str):
-    client: Any = Versions(*served)
+async def test_the_form_depends_on_the_served_resources(served: tuple[str, ...], form: Form, missing: str):
+    client: Any = VersionedClient(*served)
     features = await with_form(client, ON)
     assert features.workload_api is not None and features.workload_api.form is form
-    complaint = await unmet(client, features, NAMES)
+    complaint = await missing_api(client, features, NAMES)
     assert (missing in complaint) if missing else complaint == ""
     if missing:
         assert all(gate in complaint for gate in ("GenericWorkload", "TopologyAware", "CompositePodGroup"))
         assert "gangScheduling: false" in complaint and "\n" not in complaint
 
 
-async def test_without_the_api_the_operator_does_not_start():
-    client: Any = Versions()
-    assert "does not serve" in await unmet(client, await with_form(client, ON), NAMES)
+async def test_the_operator_does_not_start_without_the_api():
+    client: Any = VersionedClient()
+    assert "does not serve" in await missing_api(client, await with_form(client, ON), NAMES)
 
 
-async def test_without_gang_scheduling_nothing_is_asked():
-    client: Any = Versions()
-    assert await with_form(client, Features()) == Features() and await unmet(client, Features(), NAMES) == ""
+async def test_nothing_is_requested_without_gang_scheduling():
+    client: Any = VersionedClient()
+    assert await with_form(client, Features()) == Features() and await missing_api(client, Features(), NAMES) == ""
 
 
-async def test_the_line_of_maps_needs_podgangmaps() -> None:
-    complaint = await unmet(Answers(), Features(), MAPS)  # type: ignore[arg-type]
+async def test_the_release_line_maps_requires_podgangmaps() -> None:
+    complaint = await missing_api(CannedClient(), Features(), MAPS)  # type: ignore[arg-type]
     assert "serves no podgangmaps" in complaint and "--contract names" in complaint
-    assert await unmet(Answers(), Features(maps=True), MAPS) == ""  # type: ignore[arg-type]
+    assert await missing_api(CannedClient(), Features(maps=True), MAPS) == ""  # type: ignore[arg-type]

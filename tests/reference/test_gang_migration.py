@@ -10,7 +10,7 @@ import pytest
 
 from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.plan import children, components, gang_migration, kai, labels, names
-from reference_impl.plan.layout import first
+from reference_impl.plan.layout import first_layout
 from reference_impl.plan.lines import MAPS, NAMES, Line, Placement
 from tests.reference.examples import clique, disaggregated, members, pod, standalone
 
@@ -27,7 +27,7 @@ def placed(pcs: PodCliqueSet) -> Placement:
     """Return the gangs on the release line `maps`."""
     cliques = [components.clique(t.name, t.spec.replicas, t.spec.minimum) for t in children.standalone_templates(pcs)]
     groups = [components.group(c.name, c.replicas, c.min_available) for c in children.group_configs(pcs)]
-    layout = first([*cliques, *groups], "g", lambda count: [str(T + number) for number in range(count)])
+    layout = first_layout([*cliques, *groups], "g", lambda count: [str(T + number) for number in range(count)])
     return Placement(MAPS, names.replica("llm", 0), layout)
 
 
@@ -53,7 +53,7 @@ def test_gangs_of_the_other_line_are_known_by_their_names(
     pcs: PodCliqueSet, line: Line, gang: str, foreign: bool
 ) -> None:
     existing: Any = SimpleNamespace(metadata=SimpleNamespace(name=gang, label=lambda key: "0"))
-    assert gang_migration.foreign(line, pcs, [existing]) is foreign
+    assert gang_migration.has_foreign_gangs(line, pcs, [existing]) is foreign
 
 
 def test_pods_and_members_get_the_gang_of_the_layout(pcs: PodCliqueSet) -> None:

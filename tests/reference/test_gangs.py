@@ -12,7 +12,7 @@ from tests.reference.examples import clique, disaggregated, placement, pod, stan
 
 
 def shape(pcs, live=None):
-    return {gang.name: gang.minimums for gang in gangs.planned(pcs, 0, placement(pcs, 0, live), NAMES)}
+    return {gang.name: gang.minimums for gang in gangs.planned_gangs(pcs, 0, placement(pcs, 0, live), NAMES)}
 
 
 def test_replicas_below_min_available_are_in_the_base_gang():
@@ -39,7 +39,7 @@ def test_the_live_scaling_group_says_how_many_replicas_there_are():
 def test_gangs_that_are_known_by_indices_have_the_documented_labels_alone():
     """Exactly the labels of OBJ-201, OBJ-202 and OBJ-214."""
     pcs = disaggregated(group_replicas=2)
-    planned = gangs.planned(pcs, 3, placement(pcs, 3, None), NAMES)
+    planned = gangs.planned_gangs(pcs, 3, placement(pcs, 3, None), NAMES)
     manifests = [gangs.manifest(pcs, gang, "gang") for gang in planned]
     keys = {labels.MANAGED_BY, labels.PART_OF, labels.COMPONENT, labels.SCHEDULER_NAME}
     assert [set(manifest["metadata"]["labels"]) for manifest in manifests] == [keys, keys]
@@ -57,7 +57,7 @@ def test_gangs_that_are_known_by_indices_have_the_documented_labels_alone():
     ],
 )
 def test_the_name_of_a_gang_tells_its_replica(pcs, gang, index):
-    assert names.index_in_gang(pcs, gang) == index
+    assert names.replica_index_in_name(pcs, gang) == index
 
 
 @pytest.fixture
@@ -84,37 +84,40 @@ def test_references_are_the_living_pods_of_the_gang_sorted_by_name(router):
         pod(router, 2, terminating=True),
         pod(router, 3, gang="another"),
     ]
-    groups = gangs.filled(gang_of(router), None, members)
+    groups = gangs.groups_with_references(gang_of(router), None, members)
     assert [ref.name for ref in groups[0].pod_references] == ["llm-0-router-00000", "llm-0-router-00001"]
 
 
 def test_a_gang_is_complete_when_all_replicas_exist_not_just_the_floor(router):
     gang = gang_of(router)
-    one, two = gangs.filled(gang, None, [pod(router, 0)]), gangs.filled(gang, None, [pod(router, 0), pod(router, 1)])
-    assert not gangs.complete(gang, one, lambda _: router, {})
-    assert gangs.complete(gang, two, lambda _: router, {})
-    assert not gangs.complete(gang, two, lambda _: None, {})
+    one, two = (
+        gangs.groups_with_references(gang, None, [pod(router, 0)]),
+        gangs.groups_with_references(gang, None, [pod(router, 0), pod(router, 1)]),
+    )
+    assert not gangs.is_complete(gang, one, lambda _: router, {})
+    assert gangs.is_complete(gang, two, lambda _: router, {})
+    assert not gangs.is_complete(gang, two, lambda _: None, {})
 
 
 def test_a_gang_is_complete_with_its_share_of_a_clique(router):
     router.metadata.labels.pop(labels.PODGANG)
-    gang, one = gang_of(router), gangs.filled(gang_of(router), None, [pod(router, 0, gang="llm-0")])
-    assert gangs.complete(gang, one, lambda _: router, {"llm-0-router": 1})
-    assert not gangs.complete(gang, one, lambda _: router, {"llm-0-router": 2})
+    gang, one = gang_of(router), gangs.groups_with_references(gang_of(router), None, [pod(router, 0, gang="llm-0")])
+    assert gangs.is_complete(gang, one, lambda _: router, {"llm-0-router": 1})
+    assert not gangs.is_complete(gang, one, lambda _: router, {"llm-0-router": 2})
 
 
 def test_a_gang_without_groups_is_never_complete(router):
     gang = gang_of(router)
-    assert not gangs.complete(gang, [], lambda _: router, {})
+    assert not gangs.is_complete(gang, [], lambda _: router, {})
 
 
 def test_a_gate_goes_when_the_initialized_gang_names_the_pod(router):
     first, second = pod(router, 0, gated=True), pod(router, 1, gated=True)
     named = gang_of(router, references=[first.metadata.name])
-    assert gates.removable([first, second], router.metadata.name, named, [], lambda _: 0) == [first]
+    assert gates.pods_to_ungate([first, second], router.metadata.name, named, [], lambda _: 0) == [first]
     early = gang_of(router, initialized=False, references=[first.metadata.name])
-    assert gates.removable([first], router.metadata.name, early, [], lambda _: 0) == []
-    assert gates.removable([first], router.metadata.name, None, [], lambda _: 0) == []
+    assert gates.pods_to_ungate([first], router.metadata.name, early, [], lambda _: 0) == []
+    assert gates.pods_to_ungate([first], router.metadata.name, None, [], lambda _: 0) == []
 
 
 def test_a_pod_waits_until_every_floor_of_the_awaited_gang_is_bound(router):
@@ -123,13 +126,15 @@ def test_a_pod_waits_until_every_floor_of_the_awaited_gang_is_bound(router):
     base = gang_of(router)
     base.spec.podgroups.append(msgspec.structs.replace(base.spec.podgroups[0], name="other", min_replicas=2))
     name = router.metadata.name
-    assert gates.removable([waiting], name, pod_gang, [None], lambda _: 9) == []
-    assert gates.removable([waiting], name, pod_gang, [base], lambda _: 1) == []
-    assert gates.removable([waiting], name, pod_gang, [base], lambda _: 2) == [waiting]
+    assert gates.pods_to_ungate([waiting], name, pod_gang, [None], lambda _: 9) == []
+    assert gates.pods_to_ungate([waiting], name, pod_gang, [base], lambda _: 1) == []
+    assert gates.pods_to_ungate([waiting], name, pod_gang, [base], lambda _: 2) == [waiting]
     base.status.last_scheduled = "2026-01-01T00:00:00Z"
-    assert gates.removable([waiting], name, pod_gang, [base], lambda _: 0) == [waiting]
+    assert gates.pods_to_ungate([waiting], name, pod_gang, [base], lambda _: 0) == [waiting]
 
 
 def test_a_gang_keeps_groves_own_labels_and_mirrors_the_sets():
-    merged = labels.mirrored({"app": "grove"}, {"grove.io/x": "1", "stale": "1"}, {"team": "a", "grove.io/y": "1"})
+    merged = labels.mirrored_metadata(
+        {"app": "grove"}, {"grove.io/x": "1", "stale": "1"}, {"team": "a", "grove.io/y": "1"}
+    )
     assert merged == {"grove.io/x": "1", "team": "a", "app": "grove"}

@@ -31,10 +31,10 @@ def computed(pcs: PodCliqueSet, policy: Policy = STANDARD) -> dict[str, str]:
     template = pcs.spec.template
     return {
         **{
-            clique.name: hashes.known_template(clique, template.priority_class_name, policy).written
+            clique.name: hashes.template_hashes(clique, template.priority_class_name, policy).written
             for clique in template.cliques
         },
-        "": hashes.known_generation(pcs, policy).written,
+        "": hashes.generation_hashes(pcs, policy).written,
     }
 
 
@@ -68,14 +68,14 @@ def test_each_quantity_looks_as_go_prints_it() -> None:
 
 def test_fnv_of_whole_texts_and_of_texts_in_pieces() -> None:
     for text, spelt in hash_vectors.document()["fnv"]:
-        assert fnv.spelt(fnv.advance(fnv.OFFSET, [text])) == spelt
-        assert fnv.spelt(fnv.advance(fnv.OFFSET, list(text))) == spelt
+        assert fnv.encode(fnv.advance(fnv.OFFSET, [text])) == spelt
+        assert fnv.encode(fnv.advance(fnv.OFFSET, list(text))) == spelt
 
 
 def test_a_template_without_anything_has_a_hash() -> None:
     for scheme in SCHEMES.values():
         assert "".join(dump.template(None, None, {}, scheme.library).pieces)
-    assert hashes.known_generation(set_of({"cliques": []})).written == "58bf9fd547f78bb9b47c"
+    assert hashes.generation_hashes(set_of({"cliques": []})).written == "58bf9fd547f78bb9b47c"
 
 
 def test_every_field_of_the_served_pod_spec_is_hashed() -> None:
@@ -115,7 +115,7 @@ def test_a_field_that_came_later_changes_the_hash_where_it_is_set() -> None:
     def generation(**later: object) -> str:
         pcs = set_of(VECTORS["minimal"]["template"])
         pcs.spec.template.cliques[0].spec.pod_spec.update(later)
-        return hashes.known_generation(pcs).written
+        return hashes.generation_hashes(pcs).written
 
     groups = [generation(schedulingGroup={"podGroupName": name}) for name in "ab"]
     assert len({generation(), *groups}) == 3

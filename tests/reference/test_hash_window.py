@@ -27,7 +27,7 @@ def stored(pcs, scheme):
     """Return the generation hash and the template hash of the first clique, as an operator with this scheme writes
     them."""
     policy, template = Policy(scheme), pcs.spec.template.cliques[0]
-    return hashes.known_generation(pcs, policy).written, hashes.known_template(template, None, policy).written
+    return hashes.generation_hashes(pcs, policy).written, hashes.template_hashes(template, None, policy).written
 
 
 def first(pcs, policy=STANDARD):
@@ -41,24 +41,24 @@ def test_a_legacy_hash_of_the_present_template_is_current_and_not_what_is_writte
     pcs.spec.template.clique_startup_type = order
     generation, template = stored(pcs, scheme)
     window = hashes.window(pcs)
-    assert generation in window.generation and window.generation.foreign(generation) == scheme
-    assert template in first(pcs) and first(pcs).foreign(template) == scheme
-    assert window.generation.written == hashes.known_generation(pcs).written != generation
+    assert generation in window.generation and window.generation.foreign_scheme(generation) == scheme
+    assert template in first(pcs) and first(pcs).foreign_scheme(template) == scheme
+    assert window.generation.written == hashes.generation_hashes(pcs).written != generation
 
 
 def test_what_is_written_is_current_and_nothing_to_be_replaced():
     current_hashes = first(workload())
     assert current_hashes.written in current_hashes
-    assert current_hashes.foreign(current_hashes.written) is None
-    assert current_hashes.foreign(None) is None and None not in current_hashes
-    assert current_hashes.foreign("4444") is None and "4444" not in current_hashes
+    assert current_hashes.foreign_scheme(current_hashes.written) is None
+    assert current_hashes.foreign_scheme(None) is None and None not in current_hashes
+    assert current_hashes.foreign_scheme("4444") is None and "4444" not in current_hashes
 
 
 def test_where_both_hashes_are_one_it_is_the_written_one():
     pcs = workload({"containers": [{"name": "main"}]})
     _, template = stored(pcs, SCHEMES["legacy-0.34"])
     assert template == first(pcs).written
-    assert first(pcs).foreign(template) is None
+    assert first(pcs).foreign_scheme(template) is None
 
 
 @pytest.mark.parametrize("scheme", LEGACY, ids=str)
@@ -77,7 +77,7 @@ def test_a_legacy_hash_of_another_order_is_not_current_for_who_has_not_seen_that
     assert template not in first(pcs)
     earlier, window = hashes.window(other), hashes.window(pcs)
     assert template in earlier.templates[pcs.spec.template.cliques[0].name]
-    window.keep(earlier)
+    window.keep_recognizing(earlier)
     assert template in window.templates[pcs.spec.template.cliques[0].name]
 
 
@@ -87,7 +87,7 @@ def test_a_change_that_means_something_forgets_what_was_current_before():
     generation, template = stored(other, SCHEMES["legacy-0.34"])
     earlier, window = hashes.window(other), hashes.window(pcs)
     assert generation in earlier.generation
-    window.keep(earlier)
+    window.keep_recognizing(earlier)
     assert generation not in window.generation
     assert template not in window.templates[pcs.spec.template.cliques[0].name]
 

@@ -26,7 +26,7 @@ SPEC = {
 def digest(spec):
     template = disaggregated().spec.template.cliques[0]
     template.spec.pod_spec = spec
-    return hashes.known_template(template, None).written
+    return hashes.template_hashes(template, None).written
 
 
 @given(st.randoms())
@@ -53,12 +53,12 @@ def test_order_that_means_something_changes_the_hash(path):
 def test_the_order_of_cliques_counts_only_where_they_start_in_order():
     one, other = disaggregated(), disaggregated()
     other.spec.template.cliques.reverse()
-    assert hashes.known_generation(one).written == hashes.known_generation(other).written
+    assert hashes.generation_hashes(one).written == hashes.generation_hashes(other).written
     for pcs in (one, other):
         pcs.spec.template.clique_startup_type = StartupType.IN_ORDER
-    assert hashes.known_generation(one).written != hashes.known_generation(other).written
+    assert hashes.generation_hashes(one).written != hashes.generation_hashes(other).written
 
 
 def test_replicas_do_not_change_the_generation():
     one, other = disaggregated(replicas=1), disaggregated(replicas=5)
-    assert hashes.known_generation(one).written == hashes.known_generation(other).written
+    assert hashes.generation_hashes(one).written == hashes.generation_hashes(other).written

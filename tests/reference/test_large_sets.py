@@ -55,7 +55,7 @@ def test_a_new_spec_is_acted_on_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = operator._sets = Queue()
     operator.cache = SimpleNamespace(groups=())
     monkeypatch.setattr(Operator, "_trigger_turns", lambda *given: None)
-    monkeypatch.setattr("reference_impl.control.operator.only_errors", lambda *given: False)
+    monkeypatch.setattr("reference_impl.control.operator.differs_only_in_errors", lambda *given: False)
     operator._on_set("ADDED", None, pcs(2500))
     operator._on_set("MODIFIED", pcs(2500), pcs(2500, generation=2))
     operator._on_set("MODIFIED", pcs(2500), pcs(2500))

@@ -42,8 +42,8 @@ def free_port() -> int:
 
 async def test_health_readiness_and_metrics_are_served_on_loopback() -> None:
     port, ready, metrics = free_port(), asyncio.Event(), OperatorMetrics()
-    metrics.created("Pod")
-    async with health.serving(port, ready, metrics), aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+    metrics.count_created("Pod")
+    async with health.serve(port, ready, metrics), aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
 
         async def get(path: str) -> tuple[int, str, str]:
             async with session.get(path) as answer:
@@ -63,7 +63,7 @@ async def test_health_readiness_and_metrics_are_served_on_loopback() -> None:
 
 async def test_queues_and_reconciles_are_counted() -> None:
     metrics, queue = OperatorMetrics(), WorkQueue[tuple[str, str]](first_retry=0.001)
-    metrics.controller("podclique", queue, 1)
+    metrics.measure_controller("podclique", queue, 1)
     results: list[Any] = [None, 0.001, ValueError("no"), None]
     finished = asyncio.Event()
 
@@ -77,12 +77,12 @@ async def test_queues_and_reconciles_are_counted() -> None:
 
     queue.add(("ns", "a"))
     queue.add(("ns", "b"))
-    assert value(parsed(metrics.page().decode()), "workqueue_depth", name="podclique") == 2
+    assert value(parsed(metrics.render().decode()), "workqueue_depth", name="podclique") == 2
     working = asyncio.create_task(work(queue, reconcile, 1))
     await finished.wait()
     queue.close()
     await working
-    samples = parsed(metrics.page().decode())
+    samples = parsed(metrics.render().decode())
     for name, count in {"adds": 4, "retries": 1}.items():
         assert value(samples, f"workqueue_{name}_total", name="podclique") == count
     for name in ("workqueue_queue_duration_seconds_count", "workqueue_work_duration_seconds_count"):
@@ -97,15 +97,15 @@ async def test_queues_and_reconciles_are_counted() -> None:
 
 def test_requests_webhooks_and_leadership_are_counted() -> None:
     metrics, leads = OperatorMetrics(), False
-    metrics.leadership("lease", lambda: leads)
+    metrics.report_leadership("lease", lambda: leads)
     for method, status in (("GET", 200), ("GET", 200), ("POST", 0), ("PATCH", 409)):
         metrics._on_answer(method, status)
-    with metrics.webhook("/webhooks/a"):
-        during = parsed(metrics.page().decode())
-    with pytest.raises(ValueError), metrics.webhook("/webhooks/a"):
+    with metrics.measure_webhook("/webhooks/a"):
+        during = parsed(metrics.render().decode())
+    with pytest.raises(ValueError), metrics.measure_webhook("/webhooks/a"):
         raise ValueError
-    metrics.gang_initialized()
-    samples = parsed(metrics.page().decode())
+    metrics.count_initialized_gang()
+    samples = parsed(metrics.render().decode())
     assert value(samples, "rest_client_requests_total", method="GET", code="200") == 2
     assert value(samples, "rest_client_requests_total", method="POST", code="<error>") == 1
     assert value(samples, "rest_client_requests_total", method="PATCH", code="409") == 1
@@ -119,7 +119,7 @@ def test_requests_webhooks_and_leadership_are_counted() -> None:
     assert value(samples, "leader_election_master_status", name="lease") == 0
     assert value(samples, "grove_operator_podgangs_initialized_total") == 1
     leads = True
-    assert value(parsed(metrics.page().decode()), "leader_election_master_status", name="lease") == 1
+    assert value(parsed(metrics.render().decode()), "leader_election_master_status", name="lease") == 1
 
 
 def test_rounds_of_the_scheduler_are_counted() -> None:
@@ -128,7 +128,7 @@ def test_rounds_of_the_scheduler_are_counted() -> None:
     metrics.record_cycle(1, 1, 0.002)
     metrics.successful_bindings.inc(5)
     metrics.failed_bindings.inc()
-    samples = parsed(metrics.page().decode())
+    samples = parsed(metrics.render().decode())
     assert value(samples, "grove_scheduler_gang_attempts_total", result="placed") == 4
     assert value(samples, "grove_scheduler_gang_attempts_total", result="waiting") == 3
     assert value(samples, "grove_scheduler_waiting_gangs") == 1
@@ -158,7 +158,7 @@ async def test_a_log_line_says_what_it_is_about() -> None:
     root.addHandler(keep)
     try:
         queue.add(("ns", "one"))
-        await work(queue, logs.about("podclique", reconcile), 1)
+        await work(queue, logs.with_subject("podclique", reconcile), 1)
         logging.getLogger("a.bystander").warning("about nothing")
     finally:
         root.removeHandler(keep)

@@ -15,7 +15,7 @@ import pytest
 from kube.errors import ApiError
 from kube.objects import Key
 from kube.resource import Resource
-from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet, wire
+from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet, to_json
 from reference_impl.control.cache import Cache
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.metrics import OperatorMetrics
@@ -27,7 +27,7 @@ from reference_impl.plan.hashing.schemes import SCHEMES
 from reference_impl.plan.hashing.window import Policy
 from reference_impl.plan.layout import Entry
 from reference_impl.plan.lines import NAMES
-from reference_impl.plan.maps import Stored
+from reference_impl.plan.maps import StoredMap
 from tests.reference.examples import disaggregated, members
 
 OLD, NEW = Policy(SCHEMES["legacy-0.34"], ()), Policy()
@@ -88,7 +88,7 @@ def the_set() -> PodCliqueSet:
 
 def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
     """Return all objects of a set as an operator with this policy leaves them."""
-    generation = hashes.known_generation(pcs, policy).written
+    generation = hashes.generation_hashes(pcs, policy).written
     objects: Objects = {}
 
     def put(kind: str, document: dict[str, Any], status: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
         objects[kind, document["metadata"]["name"]] = document
         return document
 
-    document = wire(pcs)
+    document = to_json(pcs)
     document["metadata"]["namespace"] = "ns"
     whole = put("PodCliqueSet", document, {"currentGenerationHash": generation, "replicas": 2})
     pcs = msgspec.convert(whole, PodCliqueSet)
@@ -138,7 +138,7 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
     return objects
 
 
-def the_map(pcs: PodCliqueSet, generation: str, policy: Policy) -> Stored:
+def the_map(pcs: PodCliqueSet, generation: str, policy: Policy) -> StoredMap:
     """Return a map with two gangs of the current generation, and one gang of an older generation that has the current
     template of all cliques but one."""
     present = versions.templates(pcs, generation, policy).hashes
@@ -146,7 +146,7 @@ def the_map(pcs: PodCliqueSet, generation: str, policy: Policy) -> Stored:
     old = {**present, first: "of-another-template"}
     of = (("older", 0), (generation, 1), (generation, 2))
     gangs = tuple(Entry(str(number), entry_generation, cliques={first: 1}) for entry_generation, number in of)
-    return Stored(gangs, {generation: present, "older": old})
+    return StoredMap(gangs, {generation: present, "older": old})
 
 
 def _meta(document: dict[str, Any]) -> Any:
@@ -213,12 +213,12 @@ async def test_what_has_foreign_hashes_is_left_alone_until_its_set_has_been_look
     operator = FakeOperator(objects)
     (pcs,) = operator.one("PodCliqueSet")
     parts = [*operator.one("PodClique"), *operator.one("PodCliqueScalingGroup")]
-    assert not any(operator.migration.settled(pcs, part) for part in parts)
+    assert not any(operator.migration.is_migrated(pcs, part) for part in parts)
     assert set(operator.woken) == {pcs.metadata.key}
     await operator.migrate()
     (pcs,) = operator.one("PodCliqueSet")
-    assert all(operator.migration.settled(pcs, part) for part in operator.one("PodClique"))
-    assert all(operator.migration.settled(pcs, part) for part in operator.one("PodCliqueScalingGroup"))
+    assert all(operator.migration.is_migrated(pcs, part) for part in operator.one("PodClique"))
+    assert all(operator.migration.is_migrated(pcs, part) for part in operator.one("PodCliqueScalingGroup"))
 
 
 async def test_a_set_that_is_our_own_costs_nothing() -> None:
@@ -233,7 +233,7 @@ async def test_a_reorder_in_the_middle_of_a_migration_leaves_nothing_unknown() -
     objects = stored(OLD, the_set())
     operator = FakeOperator(objects)
     (pcs,) = operator.one("PodCliqueSet")
-    operator.migration.window(pcs).generation.foreign(pcs.status.current_generation_hash)
+    operator.migration.window(pcs).generation.foreign_scheme(pcs.status.current_generation_hash)
     document = objects["PodCliqueSet", pcs.metadata.name]
     for clique in document["spec"]["template"]["cliques"]:
         clique["spec"]["podSpec"]["containers"].reverse()

@@ -21,13 +21,13 @@ LOST = "1000E"
 
 @pytest.mark.parametrize(("sent", "marshalled"), NOTATIONS)
 def test_a_quantity_is_written_as_upstream_writes_it(sent: object, marshalled: str) -> None:
-    quantity = quantities.of_json(sent)
-    assert quantity is not None and quantities.written(quantity) == (sent if sent == LOST else marshalled)
+    quantity = quantities.parse_json(sent)
+    assert quantity is not None and quantities.format_quantity(quantity) == (sent if sent == LOST else marshalled)
 
 
 @pytest.mark.parametrize("wrong", ["", "abc", "1.5.2", "1e", "1e3.5", "9" * 5000, "1e9999999999", True, None, [], {}])
 def test_what_is_no_quantity_is_left_alone(wrong: object) -> None:
-    assert quantities.of_json(wrong) is None
+    assert quantities.parse_json(wrong) is None
     assert list(notation.patch(a_set(cpu=wrong), None)) == []
 
 

@@ -40,7 +40,7 @@ def test_a_template_is_found_by_its_whole_name():
     """OBJ-125: matching by suffix would find `worker` for `prefill-worker`."""
     pcs = disaggregated()
     pcs.spec.template.cliques[0].name = "fill"
-    assert children.template(pcs, "prefill").name == "prefill"
+    assert children.find_template(pcs, "prefill").name == "prefill"
 
 
 def test_labels_of_the_template_give_way_to_groves():

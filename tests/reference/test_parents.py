@@ -62,7 +62,7 @@ def pod_spec(of: PodCliqueSet, name: str) -> dict[str, Any]:
     gang = clique.metadata.label(labels.PODGANG)
     template = children.clique_template(of, clique)
     assert template is not None
-    waits = startup.waits(of, template, 0, placement.gangs[gang])
+    waits = startup.awaited_cliques(of, template, 0, placement.gangs[gang])
     return dict(pods.PodBuilder(clique, "s", waits, "initc:1").pod(0, gang)["spec"])
 
 

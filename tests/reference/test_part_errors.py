@@ -19,7 +19,7 @@ from reference_impl.api.models import (
     PodCliqueSet,
     PodCliqueStatus,
     ScalingGroupStatus,
-    wire,
+    to_json,
 )
 from reference_impl.control.last_errors import LastErrors, errors_changed
 from reference_impl.control.metrics import OperatorMetrics
@@ -41,13 +41,13 @@ def _router(pcs: PodCliqueSet, index: int, *descriptions: str) -> PodClique:
 
 def test_a_refusal_has_the_same_text_whatever_the_attempt_and_the_replica() -> None:
     texts = [
-        pods.repeatable(QUOTA.format(f"llm-{index}-router-{suffix}", used), f"llm-{index}-router")
+        pods.without_attempt_details(QUOTA.format(f"llm-{index}-router-{suffix}", used), f"llm-{index}-router")
         for index, suffix, used in ((0, "x7k2p", 3), (0, "b9d4q", 4), (1, "zz81m", 4))
     ]
     assert texts[0] == texts[1]
     pcs = disaggregated(replicas=2)
     routers = [_router(pcs, 0, texts[0]), _router(pcs, 1, texts[2])]
-    [error] = part_errors.of_set(pcs, routers)
+    [error] = part_errors.part_errors(pcs, routers)
     reason = 'pods "*-router-*" is forbidden: exceeded quota: few, requested: pods=1, limited: pods=4'
     assert error.description == f"PodClique router: {reason}"
 
@@ -58,13 +58,13 @@ def test_parts_that_leave_count_no_more_and_the_errors_are_bounded() -> None:
     leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
     unknown = _router(pcs, 0, "no")
     unknown.metadata.name = "llm-0-other"
-    assert part_errors.of_set(pcs, [leaving, unknown, _router(pcs, 0)]) == []
+    assert part_errors.part_errors(pcs, [leaving, unknown, _router(pcs, 0)]) == []
     routers = [_router(pcs, 0, f"claim-{number} is missing") for number in range(part_errors.MAX_ERRORS + 5)]
-    assert len(part_errors.of_set(pcs, routers)) == part_errors.MAX_ERRORS
+    assert len(part_errors.part_errors(pcs, routers)) == part_errors.MAX_ERRORS
     manifest = children.scaling_group(pcs, 0, children.group_configs(pcs)[0])
     group = msgspec.convert(manifest, PodCliqueScalingGroup)
     status = ScalingGroupStatus(last_errors=[LastError("ERR_SYNC_PODCLIQUES", "no", "")])
-    [error] = part_errors.of_set(pcs, [msgspec.structs.replace(group, status=status)])
+    [error] = part_errors.part_errors(pcs, [msgspec.structs.replace(group, status=status)])
     assert error.description == "PodCliqueScalingGroup workers: no"
 
 
@@ -79,7 +79,7 @@ class Counting:
     """A client that accepts and counts events and patches of one set."""
 
     def __init__(self, pcs: PodCliqueSet) -> None:
-        self.stored: dict[str, Any] = wire(pcs)
+        self.stored: dict[str, Any] = to_json(pcs)
         self.events: list[str] = []
         self.patches = 0
         self.on_answer: Any = None

@@ -16,8 +16,8 @@ import pytest
 from kube.errors import ApiError
 from kube.resource import Resource
 from kube.workqueue import work
-from reference_impl.api.models import LastError, PodCliqueSetStatus, wire
-from reference_impl.control.last_errors import only_errors
+from reference_impl.api.models import LastError, PodCliqueSetStatus, to_json
+from reference_impl.control.last_errors import differs_only_in_errors
 from reference_impl.control.operator import Operator
 from reference_impl.plan import children, gangs
 from reference_impl.plan.lines import NAMES
@@ -87,9 +87,9 @@ async def _reconcile_clique(client: Refusing, seconds: float) -> None:
     pcs.spec.template.cliques[0].spec.replicas = 8
     [template] = children.standalone_templates(pcs)
     clique = standalone(pcs, 0, template)
-    [gang, *_] = gangs.planned(pcs, 0, placement(pcs), NAMES)
+    [gang, *_] = gangs.planned_gangs(pcs, 0, placement(pcs), NAMES)
     documents = {
-        cache.sets: wire(pcs),
+        cache.sets: to_json(pcs),
         cache.cliques: clique,
         cache.gangs: gangs.manifest(pcs, gang, "gangs", ""),
     }
@@ -130,9 +130,9 @@ def test_an_event_wakes_a_reconciler_unless_only_its_own_complaint_changed() -> 
     meta = msgspec.structs.replace(pcs.metadata, resource_version="2")
     complaint = PodCliqueSetStatus(replicas=1, last_errors=[LastError("ERR_X", "no", "2026-01-01T00:00:00Z")])
     with_error = msgspec.structs.replace(pcs, metadata=meta, status=complaint)
-    assert only_errors(pcs, with_error) and only_errors(with_error, pcs)
-    assert not only_errors(pcs, pcs) and not only_errors(None, with_error)
+    assert differs_only_in_errors(pcs, with_error) and differs_only_in_errors(with_error, pcs)
+    assert not differs_only_in_errors(pcs, pcs) and not differs_only_in_errors(None, with_error)
     counted = msgspec.structs.replace(complaint, replicas=2)
-    assert not only_errors(pcs, msgspec.structs.replace(with_error, status=counted))
+    assert not differs_only_in_errors(pcs, msgspec.structs.replace(with_error, status=counted))
     changed = msgspec.structs.replace(meta, generation=2)
-    assert not only_errors(pcs, msgspec.structs.replace(with_error, metadata=changed))
+    assert not differs_only_in_errors(pcs, msgspec.structs.replace(with_error, metadata=changed))

@@ -69,8 +69,8 @@ def test_an_object_without_owner_is_adopted_but_a_secret_is_not():
         manifest = make(disaggregated())
         current = stored(manifest, kind)
         current.metadata.owner_references = None
-        assert not ownership.owned(manifest, current)
-        assert ownership.adoptable(manifest, current) is adopted
+        assert not ownership.has_expected_controller(manifest, current)
+        assert ownership.is_adoptable(manifest, current) is adopted
 
 
 def test_of_a_secret_only_the_presence_of_a_token_is_kept():
@@ -80,10 +80,10 @@ def test_of_a_secret_only_the_presence_of_a_token_is_kept():
 
 def test_autoscalers_have_the_name_of_what_they_scale():
     pcs = disaggregated()
-    assert list(autoscalers.of_replica(pcs, 0)) == []
+    assert list(autoscalers.replica_autoscalers(pcs, 0)) == []
     pcs.spec.template.cliques[0].spec.auto_scaling_config = AutoScaling(max_replicas=5)
     pcs.spec.template.pod_clique_scaling_groups[0].scale_config = AutoScaling(min_replicas=2, max_replicas=4)
-    clique, group = autoscalers.of_replica(pcs, 1)
+    clique, group = autoscalers.replica_autoscalers(pcs, 1)
     assert clique["metadata"]["name"] == "llm-1-router" and clique["spec"]["minReplicas"] == 2
     assert group["spec"]["scaleTargetRef"]["kind"] == "PodCliqueScalingGroup"
     assert (group["spec"]["minReplicas"], group["spec"]["maxReplicas"]) == (2, 4)
@@ -92,7 +92,7 @@ def test_autoscalers_have_the_name_of_what_they_scale():
 def test_metrics_that_the_server_chose_are_no_drift():
     pcs = disaggregated()
     pcs.spec.template.cliques[0].spec.auto_scaling_config = AutoScaling(max_replicas=5)
-    [manifest] = autoscalers.of_replica(pcs, 0)
+    [manifest] = autoscalers.replica_autoscalers(pcs, 0)
     current = stored(manifest, kubernetes.Autoscaler, spec={**manifest["spec"], "metrics": [{"type": "Resource"}]})
     assert drift.correction(manifest, current) == {}
     current.spec["maxReplicas"] = 9

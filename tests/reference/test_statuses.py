@@ -16,7 +16,7 @@ NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
 @pytest.fixture
 def pcs():
     result = disaggregated()
-    result.status = PodCliqueSetStatus(current_generation_hash=hashes.known_generation(result).written)
+    result.status = PodCliqueSetStatus(current_generation_hash=hashes.generation_hashes(result).written)
     return result
 
 
@@ -68,9 +68,11 @@ def test_a_started_pod_that_is_not_ready_does_not_count(router, pcs):
 
 
 def test_a_condition_moves_its_time_only_with_its_status():
-    first = conditions.put(None, Condition(type="T", status="True", reason="A", last_transition_time=NOW))
-    same = conditions.put(first, Condition(type="T", status="True", reason="B", last_transition_time=LATER))
-    other = conditions.put(first, Condition(type="T", status="False", reason="B", last_transition_time=LATER))
+    first = conditions.with_condition(None, Condition(type="T", status="True", reason="A", last_transition_time=NOW))
+    same = conditions.with_condition(first, Condition(type="T", status="True", reason="B", last_transition_time=LATER))
+    other = conditions.with_condition(
+        first, Condition(type="T", status="False", reason="B", last_transition_time=LATER)
+    )
     assert (same[0].reason, same[0].last_transition_time) == ("B", NOW)
     assert other[0].last_transition_time == LATER
 

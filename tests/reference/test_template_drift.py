@@ -18,27 +18,27 @@ def clique(**changes) -> PodClique:
 
 
 def test_replicas_and_pod_spec_belong_to_others():
-    assert template_drift.clique(TEMPLATE, clique(replicas=7, pod_spec={"containers": []})) == {}
+    assert template_drift.clique_patch(TEMPLATE, clique(replicas=7, pod_spec={"containers": []})) == {}
 
 
 def test_floor_and_role_follow():
-    change = template_drift.clique(TEMPLATE, clique(min_available=1, role_name="x"))
+    change = template_drift.clique_patch(TEMPLATE, clique(min_available=1, role_name="x"))
     assert change == {"spec": {"minAvailable": 2, "roleName": "w"}}
 
 
 def test_autoscaling_follows_whole():
     current = clique(auto_scaling_config=AutoScaling(min_replicas=1, max_replicas=9))
-    assert template_drift.clique(TEMPLATE, current) == {
+    assert template_drift.clique_patch(TEMPLATE, current) == {
         "spec": {"autoScalingConfig": {"minReplicas": None, "maxReplicas": 4}}
     }
     bare = CliqueTemplate(name="w", spec=msgspec.structs.replace(SPEC, auto_scaling_config=None))
-    assert template_drift.clique(bare, current) == {"spec": {"autoScalingConfig": None}}
+    assert template_drift.clique_patch(bare, current) == {"spec": {"autoScalingConfig": None}}
 
 
 def test_floor_and_members_of_a_group_follow():
     config = Config(name="g", clique_names=["a", "b"], replicas=2, min_available=1)
     right = GroupSpec(replicas=5, min_available=1, clique_names=["a", "b"])
-    assert template_drift.group(config, PodCliqueScalingGroup(spec=right)) == {}
+    assert template_drift.group_patch(config, PodCliqueScalingGroup(spec=right)) == {}
     wrong = GroupSpec(replicas=5, min_available=2, clique_names=["b"])
     change = {"spec": {"minAvailable": 1, "cliqueNames": ["a", "b"]}}
-    assert template_drift.group(config, PodCliqueScalingGroup(spec=wrong)) == change
+    assert template_drift.group_patch(config, PodCliqueScalingGroup(spec=wrong)) == change

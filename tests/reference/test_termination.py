@@ -22,7 +22,7 @@ DELAY_SECONDS = 10.0
 
 
 def at(second: float) -> str:
-    return timestamps.text(BORN_AT + second)
+    return timestamps.format_timestamp(BORN_AT + second)
 
 
 class World:
@@ -65,16 +65,18 @@ class World:
             item.status = statuses.clique_status(item, pods, self.pcs, at(second))
         self.group.status = statuses.group_status(self.group, self.pcs, self.cliques.get, at(second))
 
-    def due_in_set(self, second: float) -> termination.Due:
+    def due_in_set(self, second: float) -> termination.DueTerminations:
         cliques = [self.cliques["llm-0-router"]]
         return termination.due_in_set(self.pcs, cliques, [self.group], BORN_AT + second)
 
-    def due_in_group(self, second: float) -> termination.Due:
+    def due_in_group(self, second: float) -> termination.DueTerminations:
         return termination.due_in_group(self.pcs, self.group, self.cliques.get, BORN_AT + second)
 
     def flag(self, second: float) -> None:
         status = self.group.status or ScalingGroupStatus()
-        status.conditions = conditions.put(status.conditions, termination.flag(0, at(second)))
+        status.conditions = conditions.with_condition(
+            status.conditions, termination.terminating_condition(0, at(second))
+        )
         self.group.status = status
 
 
@@ -92,14 +94,14 @@ def world():
 def test_what_never_ran_gives_no_cause(world):
     # Even if its first status comes late (CHG-DF04).
     world.says(30, 0)
-    assert world.due_in_set(1000) == termination.Due() == world.due_in_group(1000)
+    assert world.due_in_set(1000) == termination.DueTerminations() == world.due_in_group(1000)
 
 
 def test_what_ran_and_is_lost_gives_cause_from_its_loss(world):
     world.says(1, 2)
     world.says(20, 0, "llm-0-router")
-    assert world.due_in_set(29.5) == termination.Due({}, 0.5)
-    assert world.due_in_set(30) == termination.Due({0: {"u-llm-0-router-0"}})
+    assert world.due_in_set(29.5) == termination.DueTerminations({}, 0.5)
+    assert world.due_in_set(30) == termination.DueTerminations({0: {"u-llm-0-router-0"}})
     # Later statuses change nothing.
     world.says(25, 0, "llm-0-router")
     assert world.due_in_set(30).causes
@@ -118,13 +120,13 @@ def test_what_is_scaled_to_zero_is_idle_and_gives_no_cause_until_it_has_run_agai
     idle.spec.replicas = 0
     world.says(20, 2)
     assert breach(idle) == "False"
-    assert world.due_in_set(1000) == termination.Due() == world.due_in_group(1000)
+    assert world.due_in_set(1000) == termination.DueTerminations() == world.due_in_group(1000)
     idle.spec.replicas = replicas  # there is no capacity for it now
     waking = ["llm-0-router"] if part == "clique" else list(ALL)
     world.says(30, 0, *waking)
     world.says(31, 0, *waking)
     assert breach(idle) == "True"
-    assert world.due_in_set(1000) == termination.Due()
+    assert world.due_in_set(1000) == termination.DueTerminations()
     world.says(40, 2)
     assert breach(idle) == "False"
     world.says(50, 0, *waking)
@@ -157,7 +159,7 @@ def test_the_delay_counts_as_it_is_now(world):
 def test_a_group_with_enough_others_terminates_the_replica_itself(world):
     world.says(1, 2)
     world.says(20, 0, *FIRST)
-    assert world.due_in_set(100) == termination.Due()
+    assert world.due_in_set(100) == termination.DueTerminations()
     assert world.due_in_group(29).wait == 1
     assert world.due_in_group(30).causes == {0: {f"u-{name}-0" for name in FIRST}}
 
@@ -167,7 +169,7 @@ def test_a_group_that_is_breached_is_the_set_s_business(world):
     world.says(20, 0, *FIRST)
     world.says(22, 0, *SECOND)
     world.says(24, 0, *THIRD)
-    assert world.due_in_group(100) == termination.Due()
+    assert world.due_in_group(100) == termination.DueTerminations()
     assert world.due_in_set(33).wait == 1
     assert world.due_in_set(34).causes == {0: {"u-group"}}
 
@@ -178,7 +180,7 @@ def test_both_levels_count_alike():
     world.says(1, 2, *FIRST, *SECOND)
     world.says(1, 0, *THIRD)
     world.says(20, 0, *SECOND)
-    assert world.due_in_group(100) == termination.Due()
+    assert world.due_in_group(100) == termination.DueTerminations()
     assert world.due_in_set(100).causes == {0: {"u-group"}}
 
 
@@ -192,7 +194,7 @@ def test_a_flagged_group_gives_no_cause_until_it_was_sound_again(world):
         world.group.status.conditions, termination.TERMINATING
     )  # CHG-DF32: a missing status is not a recovery
     world.says(32, 0)
-    assert world.due_in_set(1000) == termination.Due()
+    assert world.due_in_set(1000) == termination.DueTerminations()
     world.says(50, 2)
     assert conditions.find(world.group.status.conditions, termination.TERMINATING) is None
     world.says(60, 0, *ALL)
@@ -203,19 +205,19 @@ def test_what_is_going_or_being_updated_is_left_alone(world):
     world.says(1, 2)
     world.says(20, 0, "llm-0-router", *FIRST)
     world.cliques["llm-0-router"].metadata.deletion_timestamp = at(25)
-    assert world.due_in_set(100) == termination.Due()
+    assert world.due_in_set(100) == termination.DueTerminations()
     status = msgspec.structs.replace(world.group.status, update_progress=GroupUpdateProgress(at(25)))
     world.group.status = status
-    assert world.due_in_group(100) == termination.Due()
+    assert world.due_in_group(100) == termination.DueTerminations()
 
 
 def test_replicas_that_are_too_many_are_nobody_s_business(world):
     world.says(1, 2)
     world.says(20, 0, "llm-0-router", *ALL)
     world.pcs.spec.replicas = 0
-    assert world.due_in_set(100) == termination.Due()
+    assert world.due_in_set(100) == termination.DueTerminations()
 
 
 def test_a_clique_without_conditions_gives_no_cause(world):
     world.cliques["llm-0-router"].status = PodCliqueStatus()
-    assert world.due_in_set(100) == termination.Due()
+    assert world.due_in_set(100) == termination.DueTerminations()

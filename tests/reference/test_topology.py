@@ -35,8 +35,8 @@ def pcs():
 
 
 def plan(pcs, binding=BINDING, enabled=True):
-    constraints = topology.of_set(pcs, enabled, binding)
-    return {gang.name: gang for gang in gangs.planned(pcs, 0, placement(pcs), NAMES, constraints)}
+    constraints = topology.set_topology(pcs, enabled, binding)
+    return {gang.name: gang for gang in gangs.planned_gangs(pcs, 0, placement(pcs), NAMES, constraints)}
 
 
 def packs(constraint):
@@ -67,7 +67,7 @@ def test_without_binding_or_switched_off_nothing_is_constrained(pcs, binding, en
 def test_an_unknown_domain_is_left_out(pcs):
     fewer = ClusterTopologyBinding(spec=TopologyBindingSpec(levels=BINDING.spec.levels[:1]))
     assert plan(pcs, fewer)["llm-0-workers-0"].topology is None
-    condition = topology.condition(pcs, topology.of_set(pcs, True, fewer), "now")
+    condition = topology.condition(pcs, topology.set_topology(pcs, True, fewer), "now")
     assert (condition.status, condition.message) == ("True", "Unavailable topology domains: [host rack]")
 
 
@@ -80,7 +80,7 @@ def test_an_unknown_domain_is_left_out(pcs):
     ],
 )
 def test_the_condition_says_what_became_of_the_constraints(pcs, enabled, binding, status, reason):
-    condition = topology.condition(pcs, topology.of_set(pcs, enabled, binding), "now")
+    condition = topology.condition(pcs, topology.set_topology(pcs, enabled, binding), "now")
     assert (condition.status, condition.reason) == (status, reason)
 
 
@@ -150,11 +150,13 @@ def test_only_containers_with_gpus_get_a_channel():
     plain = standalone(pcs, 0, router, channels=True)["spec"]["podSpec"]
     assert "resourceClaims" not in plain
     config = children.group_configs(pcs)[0]
-    spec = mnnvl.joined({**prefill.spec.pod_spec, "initContainers": [{"name": "i"}]}, pcs, prefill, config, 0)
+    spec = mnnvl.with_group_channel(
+        {**prefill.spec.pod_spec, "initContainers": [{"name": "i"}]}, pcs, prefill, config, 0
+    )
     assert spec["resourceClaims"] == [{"name": "mnnvl-claim", "resourceClaimTemplateName": "llm-0-g"}]
     assert spec["containers"][0]["resources"]["claims"] == [{"name": "mnnvl-claim"}]
     assert spec["initContainers"] == [{"name": "i"}]
-    assert mnnvl.joined(spec, pcs, prefill, config, 0) == spec
+    assert mnnvl.with_group_channel(spec, pcs, prefill, config, 0) == spec
 
 
 def test_no_channels_where_no_domains_are_made():

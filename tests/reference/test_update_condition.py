@@ -12,7 +12,7 @@ from reference_impl.api.models import CliqueUpdateProgress, Condition, PodClique
 from reference_impl.control import update_watch
 from reference_impl.control.update_watch import UpdateWatch
 from reference_impl.plan import update_condition
-from reference_impl.plan.update_condition import deadline, of_component, of_set
+from reference_impl.plan.update_condition import component_condition, progress_deadline, set_condition
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -36,39 +36,45 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_what_does_not_move_is_stuck_until_it_moves(clock: list[float]) -> None:
     watch, item = UpdateWatch(), clique()
-    assert watch.remaining(item, (1, 0), 10) == 10
+    assert watch.seconds_until_stuck(item, (1, 0), 10) == 10
     clock[0] += 4
-    assert watch.remaining(item, (1, 0), 10) == 6
+    assert watch.seconds_until_stuck(item, (1, 0), 10) == 6
     clock[0] += 60
-    assert watch.remaining(item, (1, 0), 10) == 0
-    assert watch.remaining(item, (1, 1), 10) == 10
+    assert watch.seconds_until_stuck(item, (1, 0), 10) == 0
+    assert watch.seconds_until_stuck(item, (1, 1), 10) == 10
 
 
 def test_without_a_deadline_or_an_update_nothing_is_stuck(clock: list[float]) -> None:
     watch = UpdateWatch()
-    assert watch.remaining(clique(), (1,), None) is None
-    assert watch.remaining(clique(running=False), (1,), 10) is None
+    assert watch.seconds_until_stuck(clique(), (1,), None) is None
+    assert watch.seconds_until_stuck(clique(running=False), (1,), 10) is None
 
 
 def test_a_restarted_operator_keeps_what_was_stuck(clock: list[float]) -> None:
-    assert UpdateWatch().remaining(clique(condition_status="Unknown"), (1,), 10) == 0
-    assert UpdateWatch().remaining(clique(condition_status="True"), (1,), 10) == 10
+    assert UpdateWatch().seconds_until_stuck(clique(condition_status="Unknown"), (1,), 10) == 0
+    assert UpdateWatch().seconds_until_stuck(clique(condition_status="True"), (1,), 10) == 10
 
 
 def test_conditions_say_what_goes_on() -> None:
-    assert [of_component(clique(running), stuck, NOW).status for running, stuck in ((False, False), (True, False))] == [
+    assert [
+        component_condition(clique(running), stuck, NOW).status for running, stuck in ((False, False), (True, False))
+    ] == [
         "False",
         "True",
     ]
-    assert of_component(clique(), True, NOW).reason == "ProgressDeadlineExceeded"
+    assert component_condition(clique(), True, NOW).reason == "ProgressDeadlineExceeded"
     parts = [clique(condition_status="True"), clique(condition_status="Unknown")]
-    assert of_set(parts, NOW, in_progress=True).message.startswith("1/2 ")
-    assert of_set(parts, NOW, in_progress=False).status == "False"
-    assert of_set(parts[:1], NOW, in_progress=True).status == "True"
+    assert set_condition(parts, NOW, in_progress=True).message.startswith("1/2 ")
+    assert set_condition(parts, NOW, in_progress=False).status == "False"
+    assert set_condition(parts[:1], NOW, in_progress=True).status == "True"
 
 
 def test_deadlines_are_seconds() -> None:
-    assert (deadline(None), deadline(RollingUpdate()), deadline(RollingUpdate(progress_deadline="1m30s"))) == (
+    assert (
+        progress_deadline(None),
+        progress_deadline(RollingUpdate()),
+        progress_deadline(RollingUpdate(progress_deadline="1m30s")),
+    ) == (
         None,
         None,
         90.0,

@@ -17,7 +17,7 @@ import pytest
 
 from conformance.implementation.certificates import Certificates
 from kube.errors import ApiError
-from reference_impl.runtime.waiting import answered
+from reference_impl.runtime.waiting import retry_until_answered
 from tests.kube.scripted import Answer, Naps, Scripted, refusal
 
 TOO_MANY = ApiError(429, "TooManyRequests", "storage is (re)initializing", {}, 1.0)
@@ -42,7 +42,7 @@ async def test_a_passing_error_is_waited_out_with_one_line(error: Exception, cap
 
     naps = Naps()
     with caplog.at_level(logging.INFO):
-        assert await answered(ask, sleep=naps) == "yes"
+        assert await retry_until_answered(ask, sleep=naps) == "yes"
     assert len(naps.waits) == 2
     assert len(caplog.records) == 1 and "does not answer yet" in caplog.text
     assert naps.waits == [1.0, 1.0] or error is not TOO_MANY
@@ -53,7 +53,7 @@ async def test_a_refusal_for_good_is_raised() -> None:
         raise ApiError(403, "Forbidden", "", {}, None)
 
     with pytest.raises(ApiError, match="403"):
-        await answered(ask, sleep=Naps())
+        await retry_until_answered(ask, sleep=Naps())
 
 
 TOPOLOGY = "topologyAwareScheduling: {enabled: true}\n"

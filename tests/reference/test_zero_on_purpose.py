@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from reference_impl.plan import components
-from reference_impl.plan.lines import derived
+from reference_impl.plan.lines import derived_layout
 
 
 def test_a_base_gang_lacks_what_is_idle_but_not_what_is_scaled_below_its_minimum() -> None:
     idle = [components.clique("a", 0, 1), components.clique("b", 2, 2), components.group("g", 0, 2)]
-    base, *further = derived(idle, "1")
+    base, *further = derived_layout(idle, "1")
     assert (dict(base.cliques), dict(base.groups)) == ({"b": 2}, {})
     assert all(entry.empty for entry in further)
-    below, *_ = derived([components.clique("a", 1, 2), components.group("g", 1, 2)], "1")
+    below, *_ = derived_layout([components.clique("a", 1, 2), components.group("g", 1, 2)], "1")
     assert (dict(below.cliques), dict(below.groups)) == ({"a": 1}, {"g": (0, 1)})
-    assert all(entry.empty for entry in derived([components.clique("a", 0, 1)], "1"))
+    assert all(entry.empty for entry in derived_layout([components.clique("a", 0, 1)], "1"))

@@ -24,14 +24,14 @@ from conformance.suite.outcomes import ledger, ledger_file
 from conformance.suite.session import occupation
 from conformance.suite.session.occupation import OccupationTerms, occupied
 from kube.client import Client
-from kube.leases import Terms
+from kube.leases import LeaseTiming
 from kube.resource import LEASES, NAMESPACES, NODES, PODS
 from tests.cluster.foreign import foreign_cluster
 
 pytestmark = pytest.mark.cluster
 T = TypeVar("T")
 OPTIONS = ("--context", "theirs")
-SHORT_TERMS = Terms(lease=2, deadline=1.5, retry=0.2)
+SHORT_TERMS = LeaseTiming(lease=2, deadline=1.5, retry=0.2)
 
 
 @pytest.fixture(scope="module")

@@ -21,18 +21,18 @@ from conformance.cluster.progress import ProgressReporter, silent
 from conformance.errors import UsageError
 from kube.client import Client
 from kube.errors import ApiError
-from kube.leases import Elector, LeadershipLost, Record, Terms
+from kube.leases import Elector, LeadershipLost, LeaseTiming, Record
 from kube.resource import LEASES
 
 NAMESPACE, NAME = "kube-system", "grove-conformance"
-TERMS = Terms()
+TERMS = LeaseTiming()
 AGENT = "grove-conformance/claim"
 
 
 class ClusterClaim:
     """The claim of one run. `lost` says how the claim was lost; it is empty while this run has the claim."""
 
-    def __init__(self, kubeconfig: Path, run: str, terms: Terms = TERMS) -> None:
+    def __init__(self, kubeconfig: Path, run: str, terms: LeaseTiming = TERMS) -> None:
         self.lost = ""
         self._kubeconfig, self._terms = kubeconfig, terms
         self._identity = f"{run} on {socket.gethostname()}"

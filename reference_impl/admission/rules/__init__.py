@@ -1,1 +1,1 @@
-"""The validation rules, one family per file: pure functions that take models and return field errors."""
+"""The validation rules, one family in each file. They are pure functions that take models and return field errors."""

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from reference_impl.admission.errors import FieldError, duplicate, invalid, required
 from reference_impl.admission.rules import paths
 from reference_impl.admission.rules.syntax import (
+    annotation_errors,
+    duplicates,
     is_variable,
+    label_errors,
     mappings,
-    repeated,
-    wrong_annotations,
-    wrong_labels,
 )
 from reference_impl.api.models import AutoScaling, PodCliqueSet, PodCliqueSpec, PodSpec
 
-POSITIVE = "must be greater than 0"
+MUST_BE_POSITIVE = "must be greater than 0"
 MINIMUM_ABOVE_REPLICAS = "minAvailable must not be greater than replicas"
 
 
@@ -23,13 +23,13 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """Apply the rules for creates and updates."""
     for i, clique in enumerate(pcs.spec.template.cliques):
         path = paths.clique(i)
-        yield from wrong_labels(f"{path}.labels", clique.labels)
-        yield from wrong_annotations(f"{path}.annotations", clique.annotations)
-        yield from _sizes(f"{path}.spec", clique.spec)
-        yield from _variables(f"{path}.spec.podSpec", clique.spec.pod_spec)
+        yield from label_errors(f"{path}.labels", clique.labels)
+        yield from annotation_errors(f"{path}.annotations", clique.annotations)
+        yield from _size_errors(f"{path}.spec", clique.spec)
+        yield from _variable_errors(f"{path}.spec.podSpec", clique.spec.pod_spec)
 
 
-def new_fields(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldError]:
+def reserved_field_violations(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldError]:
     """Reject pod fields that Grove reserves, unless the stored set already has them (VAL-40, VAL-41; DFT-06)."""
     old_specs = {clique.name: clique.spec.pod_spec for clique in old.spec.template.cliques} if old else {}
     for i, clique in enumerate(pcs.spec.template.cliques):
@@ -41,8 +41,8 @@ def new_fields(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldErr
 
 
 def warnings(pcs: PodCliqueSet) -> Iterator[str]:
-    """Warn of a restart policy other than Always: a pod that has ended is replaced nevertheless (VAL-44, DFT-03,
-    OBJ-257)."""
+    """Warn about a restart policy other than Always, because a pod that has ended is replaced nevertheless (VAL-44,
+    DFT-03, OBJ-257)."""
     for i, clique in enumerate(pcs.spec.template.cliques):
         policy = clique.spec.pod_spec.get("restartPolicy")
         if policy not in (None, "", "Always"):
@@ -50,20 +50,20 @@ def warnings(pcs: PodCliqueSet) -> Iterator[str]:
             yield f"{path}: pods run with {policy}; a pod that has ended is replaced by a new one"
 
 
-def _sizes(path: str, spec: PodCliqueSpec) -> Iterator[FieldError]:
+def _size_errors(path: str, spec: PodCliqueSpec) -> Iterator[FieldError]:
     if spec.replicas <= 0:
-        yield invalid(f"{path}.replicas", spec.replicas, POSITIVE)
+        yield invalid(f"{path}.replicas", spec.replicas, MUST_BE_POSITIVE)
     if spec.min_available is None:
         yield required(f"{path}.minAvailable", "field is required")
     elif spec.min_available <= 0:
-        yield invalid(f"{path}.minAvailable", spec.min_available, POSITIVE)
+        yield invalid(f"{path}.minAvailable", spec.min_available, MUST_BE_POSITIVE)
     elif spec.min_available > spec.replicas:
         yield invalid(f"{path}.minAvailable", spec.min_available, MINIMUM_ABOVE_REPLICAS)
     if spec.auto_scaling_config is not None:
-        yield from _autoscaling(f"{path}.autoScalingConfig", spec, spec.auto_scaling_config)
+        yield from _autoscaling_errors(f"{path}.autoScalingConfig", spec, spec.auto_scaling_config)
 
 
-def _autoscaling(path: str, spec: PodCliqueSpec, scale: AutoScaling) -> Iterator[FieldError]:
+def _autoscaling_errors(path: str, spec: PodCliqueSpec, scale: AutoScaling) -> Iterator[FieldError]:
     """Compare the bounds of the autoscaler with `replicas` and `minAvailable` (VAL-34 to VAL-36)."""
     if scale.min_replicas is not None:
         if spec.min_available is not None and scale.min_replicas < spec.min_available:
@@ -76,7 +76,7 @@ def _autoscaling(path: str, spec: PodCliqueSpec, scale: AutoScaling) -> Iterator
         yield invalid(f"{path}.maxReplicas", scale.max_replicas, "must be greater than or equal to replicas")
 
 
-def _variables(path: str, pod: PodSpec) -> Iterator[FieldError]:
+def _variable_errors(path: str, pod: PodSpec) -> Iterator[FieldError]:
     """Validate the names of environment variables, which must be unique within a container (VAL-42, VAL-43)."""
     for field in ("initContainers", "containers"):
         for j, container in mappings(pod.get(field)):
@@ -87,5 +87,5 @@ def _variables(path: str, pod: PodSpec) -> Iterator[FieldError]:
                 names.append(name)
                 if not is_variable(name):
                     yield invalid(f"{env_path}[{k}].name", name, "must be a valid environment variable name")
-            if twice := repeated(names):
-                yield duplicate(env_path, twice)
+            if repeated_names := duplicates(names):
+                yield duplicate(env_path, repeated_names)

@@ -15,7 +15,8 @@ from reference_impl.admission.rules import paths
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, ScalingGroupConfig
 
 MAX_ERRORS = 100
-"""Maximum number of collisions that are reported. For a stored set, up to ten times as many are computed."""
+"""The maximum number of collisions that are reported. For a stored set, up to ten times as many collisions are
+computed."""
 _MAX_NAME_LENGTH = 63
 """Maximum length of a name in characters. Longer names are rejected by another rule, and would be slow to split."""
 _INDEX = re.compile(r"0|[1-9][0-9]*")
@@ -45,7 +46,7 @@ def _collisions(pcs: PodCliqueSet) -> Iterator[FieldError]:
             f"PodCliques of '{member}' in PodCliqueScalingGroup '{group}' have this name" for group, member in colliding
         ]
         if clique.name in by_name:
-            details += _also_colliding(clique, by_name[clique.name])
+            details += _other_collisions(clique, by_name[clique.name])
         yield from (invalid(f"{paths.clique(i)}.name", clique.name, detail) for detail in details)
     yield from _member_collisions(groups)
 
@@ -58,9 +59,9 @@ def _splits(name: str) -> Iterator[tuple[str, str]]:
             yield "-".join(parts[:position]), "-".join(parts[position + 1 :])
 
 
-def _also_colliding(clique: CliqueTemplate, group: ScalingGroupConfig) -> Iterator[str]:
-    """Describe objects besides the PodCliques that collide when a standalone clique and a scaling group have the same
-    name."""
+def _other_collisions(clique: CliqueTemplate, group: ScalingGroupConfig) -> Iterator[str]:
+    """Describe the other objects, besides PodCliques, that collide when a standalone clique and a scaling group have
+    the same name."""
     if clique.spec.auto_scaling_config is not None and group.scale_config is not None:
         yield "a PodCliqueScalingGroup of this name is autoscaled, too; their HorizontalPodAutoscalers have one name"
     clique_shares = {(sharing.name, sharing.scope) for sharing in clique.resource_sharing or ()}
@@ -73,15 +74,15 @@ def _also_colliding(clique: CliqueTemplate, group: ScalingGroupConfig) -> Iterat
 
 def _member_collisions(groups: list[ScalingGroupConfig]) -> Iterator[FieldError]:
     """Yield the collisions between members of two scaling groups, as in `a`-0-`1-b` and `a-0`-1-`b`."""
-    longer: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    groups_by_split: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, group in enumerate(groups):
         for before, after in _splits(group.name):
             for member in group.clique_names:
-                longer[before, after, member].append(number)
+                groups_by_split[before, after, member].append(number)
     for group in groups:
         for member in group.clique_names:
             for rest, other in _splits(member):
-                for number in longer.get((group.name, rest, other), ()):
+                for number in groups_by_split.get((group.name, rest, other), ()):
                     detail = (
                         f"PodCliques of '{member}' in PodCliqueScalingGroup '{group.name}' and of '{other}' in this"
                     )

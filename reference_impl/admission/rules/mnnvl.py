@@ -16,8 +16,8 @@ NOT_ENABLED = (
 )
 
 
-def _places(pcs: PodCliqueSet) -> dict[str, tuple[str, str | None]]:
-    """Return path and value of the annotation by owner. Cliques and groups are identified by name (MNV-04)."""
+def _annotations_by_owner(pcs: PodCliqueSet) -> dict[str, tuple[str, str | None]]:
+    """Return the path and value of the annotation by owner. Cliques and groups are identified by name (MNV-04)."""
 
     def value(annotations: Mapping[str, str] | None) -> str | None:
         return (annotations or {}).get(KEY)
@@ -31,9 +31,9 @@ def _places(pcs: PodCliqueSet) -> dict[str, tuple[str, str | None]]:
     return values_by_owner
 
 
-def on_create(pcs: PodCliqueSet, enabled: bool) -> Iterator[FieldError]:
+def create_violations(pcs: PodCliqueSet, enabled: bool) -> Iterator[FieldError]:
     """Validate the values of the annotation (MNV-01 to MNV-03)."""
-    for path, value in _places(pcs).values():
+    for path, value in _annotations_by_owner(pcs).values():
         if value is None or value == NONE:
             continue
         if not value:
@@ -44,11 +44,11 @@ def on_create(pcs: PodCliqueSet, enabled: bool) -> Iterator[FieldError]:
             yield invalid(path, value, NOT_ENABLED)
 
 
-def on_update(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
-    """Reject changes of the annotation (MNV-04)."""
-    old_places = _places(old)
-    for owner, (path, value) in _places(pcs).items():
-        if owner not in old_places or (old_value := old_places[owner][1]) == value:
+def update_violations(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
+    """Reject changes to the annotation (MNV-04)."""
+    old_annotations = _annotations_by_owner(old)
+    for owner, (path, value) in _annotations_by_owner(pcs).items():
+        if owner not in old_annotations or (old_value := old_annotations[owner][1]) == value:
             continue
         if old_value is None:
             yield forbidden(path, f"annotation {KEY} cannot be added after creation")

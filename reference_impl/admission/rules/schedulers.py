@@ -15,15 +15,15 @@ from reference_impl.runtime.configuration import DEFAULT_SCHEDULER, Scheduler
 PATH = f"{paths.CLIQUES}.spec.podSpec.schedulerName"
 
 
-def names(pcs: PodCliqueSet, settings: Scheduler) -> list[str]:
+def scheduler_names(pcs: PodCliqueSet, settings: Scheduler) -> list[str]:
     """Return the cliques' schedulers in order, without duplicates, with an empty name replaced by the default."""
     requested = [clique.spec.pod_spec.get("schedulerName") for clique in pcs.spec.template.cliques]
-    return list(dict.fromkeys(settings.resolved(name if isinstance(name, str) else "") for name in requested))
+    return list(dict.fromkeys(settings.resolve(name if isinstance(name, str) else "") for name in requested))
 
 
 def violations(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
     """Require that all cliques have the same scheduler and that it is enabled."""
-    schedulers = names(pcs, settings)
+    schedulers = scheduler_names(pcs, settings)
     if len(schedulers) > 1:
         yield invalid(PATH, ", ".join(schedulers), "the schedulerName for all pods have to be the same")
     if schedulers and schedulers[0] not in settings.names:
@@ -31,26 +31,26 @@ def violations(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
         yield invalid(PATH, schedulers[0], f"schedulerName must be an enabled scheduler backend; {detail}")
 
 
-def backend(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
+def backend_violations(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
     """Apply the scheduler's own rules to the whole set (docs/spec/admission.md, section 11)."""
-    schedulers = names(pcs, settings)
+    schedulers = scheduler_names(pcs, settings)
     if not schedulers:
         return
     if schedulers[0] not in settings.names:
         yield invalid("spec", schedulers[0], f'schedulerName "{schedulers[0]}" is not enabled in OperatorConfiguration')
     elif schedulers[0] == kai.SCHEDULER:
-        yield from _queues(pcs)
+        yield from _queue_errors(pcs)
     elif schedulers[0] == DEFAULT_SCHEDULER and settings.gangs_of_kubernetes is not None:
-        yield from _one_class(pcs)
+        yield from _priority_class_errors(pcs)
     elif schedulers[0] in ("volcano", "lpx-scheduler"):
-        yield from _no_topology(pcs, schedulers[0])
+        yield from _topology_errors(pcs, schedulers[0])
 
 
-def changes(pcs: PodCliqueSet, old: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
-    """Reject a change of the priority class for a gang on kube-scheduler. While an update replaces pods one by one, the
-    gang would have pods of two classes, and kube-scheduler would never try to place the new ones (WL37-B06,
+def change_violations(pcs: PodCliqueSet, old: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
+    """Reject a change to the priority class for a gang on kube-scheduler. While an update replaces pods one by one, the
+    gang would have pods of two classes, and kube-scheduler would never try to place the new pods (WL37-B06,
     WL37-B34)."""
-    if settings.gangs_of_kubernetes is None or names(pcs, settings) != [DEFAULT_SCHEDULER]:
+    if settings.gangs_of_kubernetes is None or scheduler_names(pcs, settings) != [DEFAULT_SCHEDULER]:
         return
     old_classes, new_classes = workload_tree.pod_classes(old), workload_tree.pod_classes(pcs)
     for i, clique in enumerate(pcs.spec.template.cliques):
@@ -58,14 +58,14 @@ def changes(pcs: PodCliqueSet, old: PodCliqueSet, settings: Scheduler) -> Iterat
             path = f"{paths.clique(i)}.spec.podSpec.priorityClassName"
             if pcs.spec.template.priority_class_name or old.spec.template.priority_class_name:
                 path = f"{paths.TEMPLATE}.priorityClassName"
-            yield forbidden(path, f"{KEPT}: create the PodCliqueSet again to change it")
+            yield forbidden(path, f"{PRIORITY_CLASS_KEPT}: create the PodCliqueSet again to change it")
             return
 
 
-KEPT = f"the pods of a gang on {DEFAULT_SCHEDULER} keep their priority class"
+PRIORITY_CLASS_KEPT = f"the pods of a gang on {DEFAULT_SCHEDULER} keep their priority class"
 
 
-def _one_class(pcs: PodCliqueSet) -> Iterator[FieldError]:
+def _priority_class_errors(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """Require the same priority class for all pods of a gang on kube-scheduler (WL37-B34, WL37-V13)."""
     priority_classes = workload_tree.pod_classes(pcs)
     if len(set(priority_classes.values())) > 1:
@@ -74,7 +74,7 @@ def _one_class(pcs: PodCliqueSet) -> Iterator[FieldError]:
         yield invalid(f"{paths.CLIQUES}.spec.podSpec.priorityClassName", classes, detail)
 
 
-def _queues(pcs: PodCliqueSet) -> Iterator[FieldError]:
+def _queue_errors(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """Require the same KAI queue for all cliques of a set (SBV-03 to SBV-05)."""
     full_name = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
     set_queue = kai.queue_of(pcs.metadata.labels, pcs.metadata.annotations)
@@ -100,14 +100,14 @@ def _queues(pcs: PodCliqueSet) -> Iterator[FieldError]:
         )
 
 
-def _no_topology(pcs: PodCliqueSet, scheduler: str) -> Iterator[FieldError]:
+def _topology_errors(pcs: PodCliqueSet, scheduler: str) -> Iterator[FieldError]:
     """Reject topology constraints for a scheduler that does not support them (SBV-07, SBV-09)."""
     template = pcs.spec.template
-    places = [("PodCliqueSet", template.topology_constraint)]
-    places += [(f'PodClique "{c.name}"', c.topology_constraint) for c in template.cliques]
+    owners = [("PodCliqueSet", template.topology_constraint)]
+    owners += [(f'PodClique "{c.name}"', c.topology_constraint) for c in template.cliques]
     groups = template.pod_clique_scaling_groups or []
-    places += [(f'PodCliqueScalingGroup "{g.name}"', g.topology_constraint) for g in groups]
-    for place, constraint in places:
+    owners += [(f'PodCliqueScalingGroup "{g.name}"', g.topology_constraint) for g in groups]
+    for owner, constraint in owners:
         if constraint is not None:
-            yield invalid("spec", scheduler, f"{scheduler} does not support topologyConstraint on {place}")
+            yield invalid("spec", scheduler, f"{scheduler} does not support topologyConstraint on {owner}")
             return

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from reference_impl.admission.errors import FieldError, duplicate, invalid, required
 from reference_impl.admission.rules import paths
-from reference_impl.admission.rules.syntax import repeated
+from reference_impl.admission.rules.syntax import duplicates
 from reference_impl.api.models import PodCliqueSet, StartupType
 from reference_impl.plan import durations
 
@@ -24,9 +24,9 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
         if unknown := dict.fromkeys(name for names in parents.values() for name in names if name not in parents):
             detail = "unknown clique names found, all clique dependencies must be defined as cliques"
             yield invalid(f"{paths.CLIQUES}.startsAfter", ",".join(unknown), detail)
-        if rings := cycles(parents):
-            yield invalid(paths.CLIQUES, rings, "clique must not have circular dependencies")
-    yield from _termination_delay(template.termination_delay)
+        if clique_cycles := cycles(parents):
+            yield invalid(paths.CLIQUES, clique_cycles, "clique must not have circular dependencies")
+    yield from _termination_delay_errors(template.termination_delay)
 
 
 def _parent_errors(path: str, clique: str, parents: list[str]) -> Iterator[FieldError]:
@@ -35,33 +35,33 @@ def _parent_errors(path: str, clique: str, parents: list[str]) -> Iterator[Field
             yield required(path, "clique dependency must not be empty")
         elif parent == clique:
             yield invalid(path, parent, "clique dependency cannot refer to itself")
-    if twice := repeated(parents):
-        yield duplicate(path, twice)
+    if repeated_parents := duplicates(parents):
+        yield duplicate(path, repeated_parents)
 
 
 def cycles(parents: Mapping[str, list[str]]) -> list[list[str]]:
     """Return the cycles of two or more cliques that wait for each other at startup, sorted."""
 
-    def above(clique: str) -> set[str]:
+    def ancestors_of(clique: str) -> set[str]:
         visited: set[str] = set()
-        open_ends = [clique]
-        while open_ends:
-            for parent in parents.get(open_ends.pop(), ()):
+        pending_cliques = [clique]
+        while pending_cliques:
+            for parent in parents.get(pending_cliques.pop(), ()):
                 if parent not in visited:
                     visited.add(parent)
-                    open_ends.append(parent)
+                    pending_cliques.append(parent)
         return visited
 
-    ancestors = {clique: above(clique) for clique in parents}
-    rings = {
+    ancestors = {clique: ancestors_of(clique) for clique in parents}
+    cycle_members = {
         tuple(sorted({clique, *(other for other in reachable if clique in ancestors.get(other, ()))}))
         for clique, reachable in ancestors.items()
         if clique in reachable
     }
-    return [list(ring) for ring in sorted(rings) if len(ring) > 1]
+    return [list(cycle) for cycle in sorted(cycle_members) if len(cycle) > 1]
 
 
-def _termination_delay(delay: str | None) -> Iterator[FieldError]:
+def _termination_delay_errors(delay: str | None) -> Iterator[FieldError]:
     path = f"{paths.TEMPLATE}.terminationDelay"
     if delay is None:
         yield required(path, "terminationDelay is required")

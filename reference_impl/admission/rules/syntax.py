@@ -38,8 +38,8 @@ def is_qualified_name(text: str) -> bool:
     return (not slash or is_subdomain(prefix)) and len(name) <= 63 and _NAME_PART.fullmatch(name) is not None
 
 
-def wrong_labels(path: str, labels: Mapping[str, str] | None) -> Iterator[FieldError]:
-    """Validate keys and values of labels (VAL-14)."""
+def label_errors(path: str, labels: Mapping[str, str] | None) -> Iterator[FieldError]:
+    """Validate the keys and values of labels (VAL-14)."""
     for key, value in sorted((labels or {}).items()):
         if not is_qualified_name(key):
             yield invalid(path, key, "is not a valid label key")
@@ -47,8 +47,8 @@ def wrong_labels(path: str, labels: Mapping[str, str] | None) -> Iterator[FieldE
             yield invalid(path, value, f"is not a valid value of the label {key}")
 
 
-def wrong_annotations(path: str, annotations: Mapping[str, str] | None) -> Iterator[FieldError]:
-    """Validate keys and total size of annotations (VAL-15)."""
+def annotation_errors(path: str, annotations: Mapping[str, str] | None) -> Iterator[FieldError]:
+    """Validate the keys and the total size of annotations (VAL-15)."""
     size = 0
     for key, value in sorted((annotations or {}).items()):
         size += len(key.encode(errors="replace")) + len(value.encode(errors="replace"))
@@ -59,12 +59,12 @@ def wrong_annotations(path: str, annotations: Mapping[str, str] | None) -> Itera
 
 
 def mappings(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the objects of a list with their indices; skip anything else."""
+    """Yield the objects of a list with their indices. Skip all other items."""
     for i, item in enumerate(value if isinstance(value, list) else ()):
         if isinstance(item, dict):
             yield i, item
 
 
-def repeated(values: list[str]) -> list[str]:
+def duplicates(values: list[str]) -> list[str]:
     """Return the values that occur more than once, in order of appearance."""
     return [value for value, count in Counter(values).items() if count > 1]

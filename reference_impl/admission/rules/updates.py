@@ -8,7 +8,7 @@ from reference_impl.admission.errors import FieldError, forbidden, immutable, in
 from reference_impl.admission.rules import paths
 from reference_impl.api.models import PodCliqueSet, SetTemplate, StartupType
 
-COMPOSITION = "not allowed to change clique composition"
+COMPOSITION_CHANGED = "not allowed to change clique composition"
 
 
 def violations(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
@@ -21,18 +21,18 @@ def violations(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
         yield immutable(f"{paths.TEMPLATE}.resourceClaimTemplates", claims)
     if (new_template.resource_sharing or []) != (old_template.resource_sharing or []):
         yield immutable(f"{paths.TEMPLATE}.resourceSharing", new_template.resource_sharing)
-    yield from _cliques(new_template, old_template)
-    yield from _groups(new_template, old_template)
+    yield from _clique_errors(new_template, old_template)
+    yield from _group_errors(new_template, old_template)
 
 
-def _cliques(template: SetTemplate, old: SetTemplate) -> Iterator[FieldError]:
+def _clique_errors(template: SetTemplate, old: SetTemplate) -> Iterator[FieldError]:
     if len(template.cliques) != len(old.cliques):
-        yield forbidden(paths.CLIQUES, COMPOSITION)
+        yield forbidden(paths.CLIQUES, COMPOSITION_CHANGED)
     old_by_name = {clique.name: (i, clique) for i, clique in enumerate(old.cliques)}
     ordered = template.clique_startup_type is not StartupType.ANY_ORDER
     for i, clique in enumerate(template.cliques):
         if clique.name not in old_by_name:
-            detail = f"{COMPOSITION}, new clique name '{clique.name}' is not allowed"
+            detail = f"{COMPOSITION_CHANGED}, new clique name '{clique.name}' is not allowed"
             yield forbidden(f"{paths.CLIQUES}.name", detail)
             continue
         old_index, old_clique = old_by_name[clique.name]
@@ -56,7 +56,7 @@ def _cliques(template: SetTemplate, old: SetTemplate) -> Iterator[FieldError]:
             yield immutable(f"{paths.clique(i)}.resourceSharing", clique.resource_sharing)
 
 
-def _groups(template: SetTemplate, old: SetTemplate) -> Iterator[FieldError]:
+def _group_errors(template: SetTemplate, old: SetTemplate) -> Iterator[FieldError]:
     groups, old_groups = template.pod_clique_scaling_groups or [], old.pod_clique_scaling_groups or []
     if len(groups) != len(old_groups):
         yield forbidden(paths.GROUPS, "not allowed to add or remove PodCliqueScalingGroupConfigs")

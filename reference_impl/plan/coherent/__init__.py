@@ -1,1 +1,1 @@
-"""Coherent updates: which gang holds which pods, and which members an update moves next (spec COH-030 to COH-273)."""
+"""Coherent updates: which pods each gang holds, and which members an update moves next (spec COH-030 to COH-273)."""

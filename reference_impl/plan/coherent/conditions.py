@@ -11,24 +11,24 @@ from reference_impl.api.models import Condition, PodCliqueSet, PodGang, PodGangS
 from reference_impl.api.pods import Pod
 from reference_impl.plan import conditions
 from reference_impl.plan.coherent import update
-from reference_impl.plan.gangs import by_clique
+from reference_impl.plan.gangs import pods_by_clique
 
 SCHEDULED = "Scheduled"
 READY = "Ready"
 
 
-def written(gang: PodGang) -> bool:
+def is_operator_written(gang: PodGang) -> bool:
     """Return whether the gang's Scheduled condition was written by the operator, in which case a scheduler must leave
     the conditions alone."""
     scheduled = conditions.find(gang.status.conditions if gang.status else None, SCHEDULED)
     return scheduled is not None and scheduled.reason in (f"PodGang{SCHEDULED}", f"PodGangNot{SCHEDULED}")
 
 
-def writes(pcs: PodCliqueSet, gang: PodGang) -> bool:
+def operator_writes(pcs: PodCliqueSet, gang: PodGang) -> bool:
     """Return whether the operator writes the conditions of a gang. It does so for a set with the strategy Coherent,
     whose updates wait for these conditions, and continues if the set changes its strategy, because no scheduler writes
     them any more."""
-    return update.coherent(pcs) or written(gang)
+    return update.is_coherent(pcs) or is_operator_written(gang)
 
 
 def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
@@ -36,7 +36,7 @@ def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
     requires that many pods that are bound and Ready. The times are never removed: a gang that was once scheduled or
     Ready never holds back other gangs again (COH-Q13)."""
     old = gang.status or PodGangStatus()
-    members, groups = by_clique(pods, gang.metadata.name), gang.spec.podgroups
+    members, groups = pods_by_clique(pods, gang.metadata.name), gang.spec.podgroups
     group_pods = {group.name: members.get(group.name, []) for group in groups}
     scheduled = bool(groups) and all(
         sum(pod.scheduled for pod in group_pods[group.name]) >= group.min_replicas for group in groups
@@ -44,14 +44,14 @@ def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
     ready = scheduled and all(
         sum(pod.scheduled and pod.ready for pod in group_pods[group.name]) >= group.min_replicas for group in groups
     )
-    merged = conditions.put(old.conditions, _condition(SCHEDULED, scheduled, now))
-    merged = conditions.put(merged, _condition(READY, ready, now))
+    merged = conditions.with_condition(old.conditions, _condition(SCHEDULED, scheduled, now))
+    merged = conditions.with_condition(merged, _condition(READY, ready, now))
     return msgspec.structs.replace(
         old,
         phase=old.phase or "Pending",
         conditions=merged,
-        last_scheduled=_dated(old.last_scheduled, old.conditions, SCHEDULED, scheduled, now),
-        last_ready=_dated(old.last_ready, old.conditions, READY, ready, now),
+        last_scheduled=_transition_time(old.last_scheduled, old.conditions, SCHEDULED, scheduled, now),
+        last_ready=_transition_time(old.last_ready, old.conditions, READY, ready, now),
     )
 
 
@@ -66,7 +66,7 @@ def _condition(condition_type: str, holds: bool, now: str) -> Condition:
     )
 
 
-def _dated(
+def _transition_time(
     stored_time: str | None, old: list[Condition] | None, condition_type: str, holds: bool, now: str
 ) -> str | None:
     """Return the time of the latest change to True. A gang that already had the condition before it belonged to a

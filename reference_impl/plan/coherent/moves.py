@@ -1,4 +1,5 @@
-"""Moves a batch of members from their gangs to new gangs, in one write (spec COH-121, COH-122, COH-163, GM-155)."""
+"""The move of a batch of members from their gangs to new gangs, in one write (spec COH-121, COH-122, COH-163,
+GM-155)."""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ from dataclasses import replace
 from reference_impl.plan.coherent.budget import Batch
 from reference_impl.plan.components import Kind
 from reference_impl.plan.epochs import Epochs
-from reference_impl.plan.layout import Entry, Layout, Role, tidy
+from reference_impl.plan.layout import Entry, Layout, Role, tidy_layout
 
 
-def moved(
+def layout_after_move(
     layout: Layout,
     update_entries: Layout,
     batch: Batch,
@@ -27,7 +28,7 @@ def moved(
     anchor `join`, and each scaling group replica gets a separate gang. The entries of an update form a chain in which
     each new entry depends on the newest one before it. `update_entries` are the earlier entries of the update.
     """
-    drained = _drained(layout, batch)
+    drained = _without_batch(layout, batch)
     pods = {
         key.name: len(chosen_slots) for key, chosen_slots in batch.items() if key.kind is Kind.CLIQUE and chosen_slots
     }
@@ -40,17 +41,17 @@ def moved(
     depends_on = tuple(earlier_keys[-1:])
     if opens:
         (key,) = epochs(1)
-        return tidy([*drained, Entry(key, generation, Role.ANCHOR, pods, indices, depends_on)]), (key,)
+        return tidy_layout([*drained, Entry(key, generation, Role.ANCHOR, pods, indices, depends_on)]), (key,)
     if pods:
         assert join is not None, "standalone pods have no gang to join"
-        drained = tuple(_joined(entry, pods) if entry.key == join.key else entry for entry in drained)
+        drained = tuple(_with_joined_pods(entry, pods) if entry.key == join.key else entry for entry in drained)
     if not indices:
-        return tidy(drained), (join.key,) if join is not None else ()
+        return tidy_layout(drained), (join.key,) if join is not None else ()
     (key,) = epochs(1)
-    return tidy([*drained, Entry(key, generation, Role.TAIL, groups=indices, depends_on=depends_on)]), (key,)
+    return tidy_layout([*drained, Entry(key, generation, Role.TAIL, groups=indices, depends_on=depends_on)]), (key,)
 
 
-def _drained(layout: Layout, batch: Batch) -> Layout:
+def _without_batch(layout: Layout, batch: Batch) -> Layout:
     """Return the layout without the members of the batch."""
     entries = list(layout)
     for key, chosen_slots in batch.items():
@@ -67,6 +68,6 @@ def _drained(layout: Layout, batch: Batch) -> Layout:
     return tuple(entries)
 
 
-def _joined(entry: Entry, pods: dict[str, int]) -> Entry:
+def _with_joined_pods(entry: Entry, pods: dict[str, int]) -> Entry:
     counts = Counter(entry.cliques) + Counter(pods)
     return replace(entry, cliques=dict(counts))

@@ -12,8 +12,8 @@ from reference_impl.plan.observed import Observed
 
 
 def own_entries(layout: Layout, generation: str, components: Sequence[Component], observed: Observed) -> Layout:
-    """Return the entries that the current update has created: the entries of its generation that are newer than all
-    other entries.
+    """Return the entries that the current update has created, which are the entries of its generation that are newer
+    than all other entries.
 
     An entry of the same generation that is older than some other entry existed before, because the update reverts to a
     generation that still has members (COH-206). Its members are up to date, but the update does not wait for it, and no
@@ -30,24 +30,25 @@ def own_entries(layout: Layout, generation: str, components: Sequence[Component]
 
 
 def open_anchor(update_entries: Layout) -> Entry | None:
-    """Return the anchor that standalone pods join: the newest anchor that this update has created (COH-038)."""
+    """Return the anchor that standalone pods join, which is the newest anchor that this update has created
+    (COH-038)."""
     return next((entry for entry in reversed(update_entries) if entry.anchor), None)
 
 
-def not_ready(update_entries: Layout, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
+def unready_entries(update_entries: Layout, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
     """Return the entries of this update with gangs that have never been Ready. Only the newest sub-step can have such
-    gangs, since each sub-step waits for the gangs of the one before. The update does not wait for gangs of an abandoned
-    generation (COH-198)."""
+    gangs, since each sub-step waits for the gangs of the previous sub-step. The update does not wait for gangs of an
+    abandoned generation (COH-198)."""
     return tuple(
         entry.key
         for entry in update_entries
-        if entry.key not in observed.been_ready and any(entry.count(component.key) for component in components)
+        if entry.key not in observed.once_ready_entries and any(entry.count(component.key) for component in components)
     )
 
 
-def incomplete(update_entries: Layout, components: Sequence[Component], observed: Observed) -> str | None:
-    """Return why an anchor that other pods have joined is not complete, or None: all its pods of a clique must be Ready
-    (COH-151, COH-226)."""
+def incomplete_reason(update_entries: Layout, components: Sequence[Component], observed: Observed) -> str | None:
+    """Return why an anchor that other pods have joined is not complete, or None if all its pods of each clique are
+    Ready (COH-151, COH-226)."""
     anchor = open_anchor(update_entries)
     if anchor is None:
         return None
@@ -59,12 +60,12 @@ def incomplete(update_entries: Layout, components: Sequence[Component], observed
     return None
 
 
-def in_flight(update_entries: Layout, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
+def in_flight_entries(update_entries: Layout, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
     """Return the entries that the next sub-step waits for. They are derived from the observed state, so that they are
     the same after a restart (COH-069, COH-156)."""
-    if waiting := not_ready(update_entries, components, observed):
+    if waiting := unready_entries(update_entries, components, observed):
         return waiting
     anchor = open_anchor(update_entries)
-    if anchor is not None and incomplete(update_entries, components, observed) is not None:
+    if anchor is not None and incomplete_reason(update_entries, components, observed) is not None:
         return (anchor.key,)
     return ()

@@ -21,15 +21,15 @@ class Slot:
     turn: tuple[int, ...]
     """The order in which slots of the same availability are moved."""
     index: int = -1
-    """The replica index in a scaling group; -1 for a pod."""
+    """The replica index in a scaling group, or -1 for a pod."""
 
 
 def slots(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
     """Return all slots of a component in the order in which an update moves them: unavailable members first.
 
-    The progress of an update is derived from these slots and not stored as a number: an update that continues, reverts
-    or replaces another one finds out here what is left to do. An existing member is judged by its template, and a slot
-    without a member by the generation of its entry.
+    The progress of an update is derived from these slots and not stored as a number. An update that continues, reverts
+    or replaces another update determines from the slots what is left to do. An existing member is judged by its
+    template, and a slot without a member by the generation of its entry.
     """
     all_slots = [
         slot
@@ -47,7 +47,7 @@ def _of_pods(entry: Entry, position: int, key: Key, observed: Observed, generati
     count = entry.count(key)
     pods = observed.pods_in(key.name, entry.key)
     remaining = pods[max(0, len(pods) - count) :]  # the other pods are about to be deleted
-    refilled = observed.refills(entry, key, generation)
+    refilled = observed.recreates(entry, key, generation)
     lost_slots = [Slot(entry.key, refilled, False, (0, position, number)) for number in range(count - len(remaining))]
     return lost_slots + [
         Slot(entry.key, pod.current, pod.ready, (1, position, number))
@@ -59,7 +59,7 @@ def _of_replicas(entry: Entry, key: Key, observed: Observed, generation: str) ->
     result = []
     for index in entry.groups.get(key.name, ()):
         replica = observed.replica(key, index, entry.key)
-        done = observed.refills(entry, key, generation) if replica is None else replica.current
+        done = observed.recreates(entry, key, generation) if replica is None else replica.current
         available = replica is not None and replica.available
         result.append(Slot(entry.key, done, available, (index,), index))
     return result

@@ -35,14 +35,14 @@ class SubStep:
 
 
 def step_count(components: Sequence[Component]) -> int:
-    """Return the number of steps that start with an anchor: at most one if no scaling group is updated (GM-154).
-    Components without members are ignored (COH-229c)."""
+    """Return the number of steps that start with an anchor, which is at most one if no scaling group is updated
+    (GM-154). Components without members are ignored (COH-229c)."""
     nonempty = [component for component in components if component.replicas]
     steps = min((component.replicas // component.minimum for component in nonempty), default=0)
     return steps if groups(nonempty) else min(1, steps)
 
 
-def target(component: Component, steps: int) -> int:
+def members_per_step(component: Component, steps: int) -> int:
     """Return the number of members of a component in each step."""
     return component.minimum + (component.replicas - steps * component.minimum) // steps
 
@@ -50,25 +50,25 @@ def target(component: Component, steps: int) -> int:
 def sub_step(components: Sequence[Component], done: Mapping[Key, int], remaining: Mapping[Key, int]) -> SubStep:
     """Return the next sub-step, given how many members of each component are done and how many remain."""
     steps = step_count(components)
-    targets = {component.key: target(component, steps) for component in components}
+    targets = {component.key: members_per_step(component, steps) for component in components}
     covered = {key: min(done[key], steps * targets[key]) for key in targets}
     step = min(covered[key] // targets[key] for key in targets)
     within = {key: covered[key] - step * targets[key] for key in targets}
     if step == steps:
         return SubStep(SubStepKind.LEFTOVER, {c.key: min(c.budget, remaining[c.key]) for c in components})
     if any(within[component.key] < component.minimum for component in components):
-        return beginning(components, remaining)
+        return first_sub_step(components, remaining)
     missing_counts = {key: max(0, targets[key] - within[key]) for key in targets}
     return SubStep(
         SubStepKind.TAIL, {c.key: min(c.budget, missing_counts[c.key], remaining[c.key]) for c in components}
     )
 
 
-def beginning(components: Sequence[Component], remaining: Mapping[Key, int]) -> SubStep:
+def first_sub_step(components: Sequence[Component], remaining: Mapping[Key, int]) -> SubStep:
     """Return the first sub-step of a step."""
     return SubStep(SubStepKind.ANCHOR, {c.key: min(c.minimum, remaining[c.key]) for c in components})
 
 
-def takes_pods(counts: Mapping[Key, int]) -> bool:
+def moves_pods(counts: Mapping[Key, int]) -> bool:
     """Return whether standalone pods move, which need an anchor to join (COH-038)."""
     return any(number for key, number in counts.items() if key.kind is Kind.CLIQUE)

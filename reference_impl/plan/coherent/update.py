@@ -23,14 +23,14 @@ from reference_impl.plan.components import Key, Kind
 from reference_impl.plan.revisions import Revision
 
 
-def coherent(pcs: PodCliqueSet) -> bool:
+def is_coherent(pcs: PodCliqueSet) -> bool:
     """Return whether the set has the update strategy Coherent."""
     return update_progress.strategy(pcs) == UpdateStrategyType.COHERENT
 
 
-def running(pcs: PodCliqueSet) -> bool:
+def is_running(pcs: PodCliqueSet) -> bool:
     """Return whether a coherent update of the set is in progress."""
-    return coherent(pcs) and update_progress.running(pcs)
+    return is_coherent(pcs) and update_progress.is_running(pcs)
 
 
 def scope_of(progress: SetUpdateProgress | None) -> set[Key]:
@@ -43,12 +43,12 @@ def scope_of(progress: SetUpdateProgress | None) -> set[Key]:
     }
 
 
-def begun(old: SetUpdateProgress | None, scope: Collection[Key], now: str) -> SetUpdateProgress:
+def started_progress(old: SetUpdateProgress | None, scope: Collection[Key], now: str) -> SetUpdateProgress:
     """Return the progress of an update that starts. If it interrupts another update, it keeps that update's start time
     and turn (COH-195). Without a scope it ends at once (COH-113)."""
-    running = old is not None and old.update_ended_at is None
-    started = (old.update_started_at if running and old is not None else None) or now
-    turn = old.currently_updating if running and old is not None and scope else None
+    is_running = old is not None and old.update_ended_at is None
+    started = (old.update_started_at if is_running and old is not None else None) or now
+    turn = old.currently_updating if is_running and old is not None and scope else None
     return SetUpdateProgress(
         update_started_at=started,
         update_ended_at=None if scope else now,
@@ -60,7 +60,7 @@ def begun(old: SetUpdateProgress | None, scope: Collection[Key], now: str) -> Se
     )
 
 
-def advanced(
+def advanced_progress(
     progress: SetUpdateProgress,
     waiting: Sequence[int],
     complete: bool,
@@ -77,7 +77,7 @@ def advanced(
         turn = msgspec.structs.replace(current, in_flight_epochs=list(in_flight) or None, message=message or None)
         return msgspec.structs.replace(progress, currently_updating=[turn])
     if not waiting:
-        return update_progress.ended(
+        return update_progress.ended_progress(
             msgspec.structs.replace(
                 progress,
                 currently_updating=None,
@@ -90,7 +90,7 @@ def advanced(
     return msgspec.structs.replace(progress, currently_updating=[turn])
 
 
-def without_scope(progress: SetUpdateProgress | None) -> SetUpdateProgress | None:
+def progress_without_scope(progress: SetUpdateProgress | None) -> SetUpdateProgress | None:
     """Return the progress without the fields of coherent updates, for an update with another strategy (COH-274)."""
     if progress is None:
         return None
@@ -105,13 +105,13 @@ def without_scope(progress: SetUpdateProgress | None) -> SetUpdateProgress | Non
     )
 
 
-def of_clique(
+def clique_progress(
     pcs: PodCliqueSet, clique: PodClique, target: str, complete: bool, now: str
 ) -> CliqueUpdateProgress | None:
     """Return the progress of a standalone clique whose replica is being updated to the template hash `target`;
     `complete` says whether all its pods have the new version."""
     old = clique.status.update_progress if clique.status else None
-    if not running(pcs) or not update_progress.has_turn(pcs, clique):
+    if not is_running(pcs) or not update_progress.has_turn(pcs, clique):
         return old
     generation = update_progress.generation(pcs)
     if old is None or old.pod_clique_set_generation_hash != generation:
@@ -119,25 +119,27 @@ def of_clique(
             update_started_at=now, pod_clique_set_generation_hash=generation, pod_template_hash=target
         )
     if old.update_ended_at is None and complete:
-        return update_progress.ended(old, now)
+        return update_progress.ended_progress(old, now)
     return old
 
 
-def of_group(pcs: PodCliqueSet, group: PodCliqueScalingGroup, complete: bool, now: str) -> GroupUpdateProgress | None:
+def group_progress(
+    pcs: PodCliqueSet, group: PodCliqueScalingGroup, complete: bool, now: str
+) -> GroupUpdateProgress | None:
     """Return the progress of a scaling group whose replica is being updated; `complete` says whether all its members
     have the new version."""
     old = group.status.update_progress if group.status else None
-    if not running(pcs) or not update_progress.has_turn(pcs, group):
+    if not is_running(pcs) or not update_progress.has_turn(pcs, group):
         return old
     generation = update_progress.generation(pcs)
     if old is None or old.pod_clique_set_generation_hash != generation:
         old = GroupUpdateProgress(update_started_at=now, pod_clique_set_generation_hash=generation)
     if old.update_ended_at is None and complete:
-        return update_progress.ended(old, now)
+        return update_progress.ended_progress(old, now)
     return old
 
 
-def clique_complete(clique: PodClique, pods: Sequence[Pod], counts: Mapping[str, int], target: Revision) -> bool:
+def is_clique_complete(clique: PodClique, pods: Sequence[Pod], counts: Mapping[str, int], target: Revision) -> bool:
     """Return whether a clique has all its pods in the gangs that should hold them, all of the new version, and enough
     of them Ready. `target` is the new version."""
     active = [pod for pod in pods if pod.active]

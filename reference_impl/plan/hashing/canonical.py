@@ -10,34 +10,34 @@ PodSpec = Mapping[str, Any]
 _Key = Callable[[Mapping[str, Any]], Any]
 
 
-def _texts(*names: str) -> _Key:
+def _text_key(*names: str) -> _Key:
     return lambda item: tuple(item.get(name) or "" for name in names)
 
 
-def _port(item: Mapping[str, Any]) -> tuple[int, str]:
+def _port_key(item: Mapping[str, Any]) -> tuple[int, str]:
     return item.get("containerPort") or 0, item.get("protocol") or ""
 
 
-_OF_POD: dict[str, _Key] = {
-    "containers": _texts("name"),
-    "ephemeralContainers": _texts("name"),
-    "volumes": _texts("name"),
-    "imagePullSecrets": _texts("name"),
-    "resourceClaims": _texts("name"),
-    "schedulingGates": _texts("name"),
-    "hostAliases": _texts("ip"),
-    "topologySpreadConstraints": _texts("topologyKey", "whenUnsatisfiable"),
+_POD_LIST_KEYS: dict[str, _Key] = {
+    "containers": _text_key("name"),
+    "ephemeralContainers": _text_key("name"),
+    "volumes": _text_key("name"),
+    "imagePullSecrets": _text_key("name"),
+    "resourceClaims": _text_key("name"),
+    "schedulingGates": _text_key("name"),
+    "hostAliases": _text_key("ip"),
+    "topologySpreadConstraints": _text_key("topologyKey", "whenUnsatisfiable"),
 }
-_OF_CONTAINER: dict[str, _Key] = {
-    "ports": _port,
-    "volumeMounts": _texts("mountPath"),
-    "volumeDevices": _texts("devicePath"),
+_CONTAINER_LIST_KEYS: dict[str, _Key] = {
+    "ports": _port_key,
+    "volumeMounts": _text_key("mountPath"),
+    "volumeDevices": _text_key("devicePath"),
 }
-_OF_RESOURCES: dict[str, _Key] = {"claims": _texts("name")}
-_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+_RESOURCE_LIST_KEYS: dict[str, _Key] = {"claims": _text_key("name")}
+_CONTAINER_FIELDS = ("containers", "initContainers", "ephemeralContainers")
 
 
-def _sorted(holder: Mapping[str, Any], keys: Mapping[str, _Key]) -> dict[str, Any]:
+def _with_sorted_lists(holder: Mapping[str, Any], keys: Mapping[str, _Key]) -> dict[str, Any]:
     """Return a copy in which the keyed lists are sorted. The sort is stable, so items with equal keys keep their order
     (HASH-099)."""
     result = dict(holder)
@@ -48,18 +48,18 @@ def _sorted(holder: Mapping[str, Any], keys: Mapping[str, _Key]) -> dict[str, An
     return result
 
 
-def _container(container: Mapping[str, Any]) -> dict[str, Any]:
-    result = _sorted(container, _OF_CONTAINER)
+def _canonical_container(container: Mapping[str, Any]) -> dict[str, Any]:
+    result = _with_sorted_lists(container, _CONTAINER_LIST_KEYS)
     resources = result.get("resources")
     if isinstance(resources, dict) and resources.get("claims"):
-        result["resources"] = _sorted(resources, _OF_RESOURCES)
+        result["resources"] = _with_sorted_lists(resources, _RESOURCE_LIST_KEYS)
     return result
 
 
-def pod_spec(spec: PodSpec) -> dict[str, Any]:
+def canonical_pod_spec(spec: PodSpec) -> dict[str, Any]:
     """Return the canonical form of a pod spec. The argument is not changed."""
-    result = _sorted(spec, _OF_POD)
-    for name in _CONTAINERS:
+    result = _with_sorted_lists(spec, _POD_LIST_KEYS)
+    for name in _CONTAINER_FIELDS:
         if isinstance(containers := result.get(name), list):
-            result[name] = [_container(container or {}) for container in containers]
+            result[name] = [_canonical_container(container or {}) for container in containers]
     return result

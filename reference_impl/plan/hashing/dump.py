@@ -62,26 +62,26 @@ def template(
     labels: object, annotations: object, spec: Mapping[str, Any], library: str, *, later: bool = False
 ) -> Text:
     """Return the dump of a pod template by one version of the libraries. With `later`, fields of later versions are
-    included if they are set, so that a change to such a field is noticed while its introduction changes no hash."""
+    included if they are set. A change to such a field is therefore noticed, while its introduction changes no hash."""
     text = Text(["(*v1.PodTemplateSpec)"])
     metadata = {"labels": labels, "annotations": annotations}
-    _makers(library, later).struct("v1.PodTemplateSpec").write({"metadata": metadata, "spec": spec}, text)
+    _printer_factory(library, later).struct("v1.PodTemplateSpec").write({"metadata": metadata, "spec": spec}, text)
     return text
 
 
 @cache
-def _makers(library: str, later: bool) -> _Makers:
-    return _Makers(pod_template_types(), library, later)
+def _printer_factory(library: str, later: bool) -> _PrinterFactory:
+    return _PrinterFactory(pod_template_types(), library, later)
 
 
-class _Makers:
+class _PrinterFactory:
     """Builds and keeps the printers for one version of the libraries."""
 
     def __init__(self, types: Types, library: str, later: bool) -> None:
         self._types, self._library = types, library
         self._later = LIBRARIES[LIBRARIES.index(library) + 1 :] if later else ()
         self._printers: dict[str, _Printer] = {}
-        self._used: dict[str, _Printer] = {}
+        self._cached_printers: dict[str, _Printer] = {}
 
     def struct(self, name: str) -> _Printer:
         if name not in self._printers:
@@ -136,9 +136,9 @@ class _Makers:
     def _printer_of(self, target: str) -> _Printer:
         """Return a printer that is built on first use, because structs contain themselves through pointers and
         lists."""
-        if target not in self._used:
-            self._used[target] = self._printer(target)
-        return self._used[target]
+        if target not in self._cached_printers:
+            self._cached_printers[target] = self._printer(target)
+        return self._cached_printers[target]
 
     def _slice(self, element: str) -> _Printer:
         def write(value: Any, text: Text) -> None:

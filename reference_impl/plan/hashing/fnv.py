@@ -15,7 +15,7 @@ OFFSET = 14695981039346656037
 _PRIME = 1099511628211
 _MASK = 2**64 - 1
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_SPELT = str.maketrans({digit: _ALPHABET[ord(digit) % len(_ALPHABET)] for digit in "0123456789"})
+_DIGIT_TABLE = str.maketrans({digit: _ALPHABET[ord(digit) % len(_ALPHABET)] for digit in "0123456789"})
 
 
 @lru_cache(1 << 15)
@@ -42,6 +42,6 @@ def advance(state: int, pieces: Iterable[str]) -> int:
     return state
 
 
-def spelt(state: int) -> str:
+def encode(state: int) -> str:
     """Return the label value for a state."""
-    return str(state).translate(_SPELT)
+    return str(state).translate(_DIGIT_TABLE)

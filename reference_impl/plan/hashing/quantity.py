@@ -1,4 +1,4 @@
-"""The dump of a Kubernetes quantity by Go (spec HASH-060 to HASH-067): the parser's internal representation, which
+"""Go's dump of a Kubernetes quantity (spec HASH-060 to HASH-067). It shows the parser's internal representation, which
 depends on the notation as well as on the amount."""
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ def dump(value: Any) -> str:
     absent one."""
     if value is None:
         return ABSENT
-    return _parsed(value.strip(" ") if isinstance(value, str) else repr(value))
+    return _dump_text(value.strip(" ") if isinstance(value, str) else repr(value))
 
 
 @lru_cache(4096)
-def _parsed(text: str) -> str:
+def _dump_text(text: str) -> str:
     quantity = parse(text)
     if quantity is None:
         return ABSENT
     if text == "0":
         return _dump(0, 0, "<nil>", "0", "DecimalSI")
     if (small := quantity.small) is None:
-        return _slow(quantity)
+        return _dump_decimal(quantity)
     value, scale = small
     cache = text if quantity.keeps_text else ""
     return _dump(-value if quantity.sign == "-" else value, scale, "<nil>", cache, quantity.form)
 
 
-def _slow(quantity: Quantity) -> str:
+def _dump_decimal(quantity: Quantity) -> str:
     """Return the dump with the amount as an arbitrary-precision decimal (HASH-067)."""
     unscaled, scale, form = int(quantity.whole + quantity.fraction), len(quantity.fraction), str(quantity.form)
     if quantity.base == 10:

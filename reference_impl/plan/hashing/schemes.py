@@ -1,5 +1,5 @@
-"""Schemes of template hashes. A scheme is a version of the Kubernetes libraries with the stored or the canonical form
-(docs/spec/hashes.md, sections 1, 2.3 and 4)."""
+"""Schemes of template hashes. A scheme combines a version of the Kubernetes libraries with the stored or the canonical
+form (docs/spec/hashes.md, sections 1, 2.3 and 4)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Template:
 
 
 @dataclass(frozen=True)
-class _Dumped:
+class _TemplateDump:
     """A dump in pieces. `whole` says whether its library version has every field that is set."""
 
     pieces: tuple[str, ...]
@@ -65,36 +65,36 @@ class _Dumped:
 
 
 @lru_cache(2048)
-def _dumped(data: bytes, scheme: Scheme) -> _Dumped:
+def _dump_template(data: bytes, scheme: Scheme) -> _TemplateDump:
     labels, annotations, spec = orjson.loads(data)
     if scheme.canonical:
-        spec = canonical.pod_spec(spec)
+        spec = canonical.canonical_pod_spec(spec)
     text = dump.template(labels, annotations, spec, scheme.library, later=scheme.later)
-    return _Dumped(tuple(text.pieces), not text.foreign)
+    return _TemplateDump(tuple(text.pieces), not text.foreign)
 
 
 @lru_cache(8192)
-def of_template(template: Template, scheme: Scheme) -> str:
+def template_hash(template: Template, scheme: Scheme) -> str:
     """Return the value of `grove.io/pod-template-hash` (HASH-010)."""
-    return fnv.spelt(fnv.advance(fnv.OFFSET, _dumped(template.data, scheme).pieces))
+    return fnv.encode(fnv.advance(fnv.OFFSET, _dump_template(template.data, scheme).pieces))
 
 
-def of_set(templates: Iterable[Template], scheme: Scheme, *, in_order: bool) -> str:
+def generation_hash(templates: Iterable[Template], scheme: Scheme, *, in_order: bool) -> str:
     """Return the value of `status.currentGenerationHash` (HASH-011, HASH-105, HASH-106)."""
     templates = list(templates)
     if scheme.canonical and not in_order:
         templates.sort(key=lambda template: template.name)
     state = fnv.OFFSET
     for template in templates:
-        pieces = _dumped(template.data, scheme).pieces
+        pieces = _dump_template(template.data, scheme).pieces
         if scheme.canonical and in_order:
             head = "(kubernetes.podTemplateSpecHashInput){OrderKey:(string)"
             pieces = (head, template.name, " PodTemplateSpec:", *pieces, "}")
         state = fnv.advance(state, pieces)
-    return fnv.spelt(state)
+    return fnv.encode(state)
 
 
-def knows(template: Template, scheme: Scheme) -> bool:
-    """Return whether a scheme covers every field of a template that is set. A scheme that does not would miss some
-    changes."""
-    return _dumped(template.data, scheme).whole
+def covers(template: Template, scheme: Scheme) -> bool:
+    """Return whether a scheme covers every field of a template that is set. A scheme that does not cover every field
+    would miss some changes."""
+    return _dump_template(template.data, scheme).whole

@@ -1,5 +1,5 @@
 """The compatibility window (spec HASH-145 to HASH-155): which stored hashes count as hashes of the current template,
-whichever scheme they were written in, and which hash replaces them.
+regardless of the scheme in which they were written, and which hash replaces them.
 
 Only hashes of the current template are recognized, never hashes of earlier contents.
 """
@@ -48,9 +48,9 @@ class CurrentHashes:
 
     def __contains__(self, stored: object) -> bool:
         """Return whether a stored hash is a hash of the current content."""
-        return stored == self.written or (isinstance(stored, str) and self.foreign(stored) is not None)
+        return stored == self.written or (isinstance(stored, str) and self.foreign_scheme(stored) is not None)
 
-    def foreign(self, stored: str | None) -> Scheme | None:
+    def foreign_scheme(self, stored: str | None) -> Scheme | None:
         """Return the scheme of a stored hash that is current but not the written one; None for any other hash."""
         if not stored or stored == self.written:
             return None
@@ -58,7 +58,7 @@ class CurrentHashes:
         self.migrating = self.migrating or scheme is not None
         return scheme
 
-    def keep(self, earlier: CurrentHashes) -> None:
+    def keep_recognizing(self, earlier: CurrentHashes) -> None:
         """Keep recognizing the hashes that `earlier` recognized, if only an insignificant order has changed since."""
         if earlier.written == self.written:
             recognised = earlier._recognised | earlier.foreign_hashes
@@ -80,39 +80,40 @@ class Window:
             template_hashes.migrating for template_hashes in self.templates.values()
         )
 
-    def keep(self, earlier: Window) -> None:
+    def keep_recognizing(self, earlier: Window) -> None:
         """Keep recognizing the hashes that an earlier window of the set recognized, so that a reordering in the middle
         of a migration does not cause an update (HASH-156)."""
         if not earlier.migrating:
             return
-        self.generation.keep(earlier.generation)
+        self.generation.keep_recognizing(earlier.generation)
         for name, template_hashes in self.templates.items():
             if name in earlier.templates:
-                template_hashes.keep(earlier.templates[name])
+                template_hashes.keep_recognizing(earlier.templates[name])
 
 
-def of_template(template: Template, policy: Policy) -> CurrentHashes:
+def compute_template_hashes(template: Template, policy: Policy) -> CurrentHashes:
     """Return the hashes of one template."""
     return CurrentHashes(
-        schemes.of_template(template, policy.written),
-        lambda: {schemes.of_template(template, scheme): scheme for scheme in _candidates([template], policy)},
+        schemes.template_hash(template, policy.written),
+        lambda: {schemes.template_hash(template, scheme): scheme for scheme in _candidates([template], policy)},
     )
 
 
-def of_set(templates: Sequence[Template], policy: Policy, *, in_order: bool) -> CurrentHashes:
+def compute_generation_hashes(templates: Sequence[Template], policy: Policy, *, in_order: bool) -> CurrentHashes:
     """Return the generation hashes of a set with these templates."""
 
     def by(scheme: Scheme) -> str:
-        return schemes.of_set(templates, scheme, in_order=in_order)
+        return schemes.generation_hash(templates, scheme, in_order=in_order)
 
     return CurrentHashes(by(policy.written), lambda: {by(scheme): scheme for scheme in _candidates(templates, policy)})
 
 
 def _candidates(templates: Sequence[Template], policy: Policy) -> list[Scheme]:
     """Return the recognized schemes that cover every set field of the templates. The oldest scheme comes last, so that
-    it names a hash that several schemes yield. A scheme that ignores a field would miss changes to that field."""
+    it is reported for a hash that several schemes yield. A scheme that ignores a field would miss changes to that
+    field."""
     return [
         scheme
         for scheme in reversed(policy.recognised)
-        if scheme != policy.written and all(schemes.knows(template, scheme) for template in templates)
+        if scheme != policy.written and all(schemes.covers(template, scheme) for template in templates)
     ]

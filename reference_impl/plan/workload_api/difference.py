@@ -1,4 +1,4 @@
-"""The difference between the desired and the existing objects of a gang: what to create, change and delete, in
+"""The difference between the desired and the existing objects of a gang: the objects to create, change and delete, in
 order."""
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def difference(gang: PodGang, desired: Iterable[Manifest], observed: Observed) -
         if existing is None:
             changes.append(Change(Verb.CREATE, kind, name, manifest))
         elif not controls(gang, existing):
-            _of_an_earlier_gang(gang, kind, existing)
+            _check_owner(gang, kind, existing)
             waits.append(f"{kind} {name}")
         elif existing.metadata.deletion_timestamp is not None:
             # A PodGroup that is being deleted works until its last pod has ended. After that, it is created again
@@ -89,7 +89,7 @@ def controls(gang: PodGang, existing: WorkloadObject) -> bool:
     return ownership.owns(gang, existing)
 
 
-def _of_an_earlier_gang(gang: PodGang, kind: str, existing: WorkloadObject) -> None:
+def _check_owner(gang: PodGang, kind: str, existing: WorkloadObject) -> None:
     """Raise MappingError unless the object belongs to an earlier gang of this name and is about to be garbage
     collected."""
     owner, gang_meta = existing.metadata.controller, gang.metadata
@@ -103,7 +103,7 @@ def _of_an_earlier_gang(gang: PodGang, kind: str, existing: WorkloadObject) -> N
 def _change(manifest: Manifest, existing: WorkloadObject) -> Change | None:
     kind, name, spec = manifest["kind"], manifest["metadata"]["name"], manifest["spec"]
     flat = manifest["apiVersion"] == api.FLAT_WORKLOADS.api_version
-    if changed_field := _differs(spec, existing.spec, policy=kind == "CompositePodGroup", flat=flat):
+    if changed_field := _changed_field(spec, existing.spec, policy=kind == "CompositePodGroup", flat=flat):
         if kind == "PodGroup":  # its name depends on all these fields, so they cannot have been changed
             problem = f"the API server does not keep spec.{changed_field} of PodGroup {name}"
             raise MappingError(f"{problem}: it needs the feature gate TopologyAwareWorkloadScheduling")
@@ -128,9 +128,9 @@ OPTIONAL = ("priorityClassName", "disruptionMode")
 feature gate that gangs do not need (WL-F08)."""
 
 
-def _differs(desired: Mapping[str, Any], existing: Mapping[str, Any], *, policy: bool, flat: bool) -> str | None:
+def _changed_field(desired: Mapping[str, Any], existing: Mapping[str, Any], *, policy: bool, flat: bool) -> str | None:
     """Return the first field that differs and that the API does not permit changing (WL37-V16 to WL37-V18), or None if
-    there is none. With `policy`, the counts of the scheduling policy are among these fields."""
+    there is no such field. With `policy`, the counts of the scheduling policy are among these fields."""
     for name in REFERENCES:
         if desired.get(name) != existing.get(name):
             return name
@@ -146,7 +146,7 @@ def _differs(desired: Mapping[str, Any], existing: Mapping[str, Any], *, policy:
         if len(new) != len(old):
             return templates
         for one, other in zip(new, old, strict=True):
-            if inner := _differs(one, other, policy=False, flat=flat):
+            if inner := _changed_field(one, other, policy=False, flat=flat):
                 return f"{templates}.{inner}"
     return None
 
@@ -157,7 +157,7 @@ def _key(spec: Mapping[str, Any]) -> str | None:
 
 
 def _with_counts(desired: Mapping[str, Any], existing: Mapping[str, Any]) -> Manifest:
-    """Return a template as it exists, defaults included, with the desired counts."""
+    """Return an existing template, including defaults, with the desired counts."""
     merged = {**existing, "schedulingPolicy": desired["schedulingPolicy"]}
     for templates in (TREES, LEAVES):
         if templates in desired:

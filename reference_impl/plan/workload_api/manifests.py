@@ -12,10 +12,10 @@ from reference_impl.plan.workload_api import names
 from reference_impl.plan.workload_api.mode import Form
 from reference_impl.plan.workload_api.tree import Leaf, Tree, TreeNode
 
-WHOLE: Manifest = {"all": {}}
+EVICT_WHOLE_GANG: Manifest = {"all": {}}
 """The disruption mode of the root. A gang is evicted as a whole, because a partial eviction would leave it below its
 minimum (GS-31, WL37-P03, WL37-P06)."""
-FLAT_WHOLE = "PodGroup"
+FLAT_EVICT_WHOLE_GANG = "PodGroup"
 """The same mode on Kubernetes 1.36 (WL-F08)."""
 
 
@@ -34,7 +34,7 @@ def desired(
     `required_groups` limits the `minGroupCount` of all runtime composites; the Workload always shows the intended
     gang."""
     if form is Form.FLAT:
-        return _flat(gang, tree, counts)
+        return _flat_manifests(gang, tree, counts)
     root = tree.root
     manifests = [_workload(gang, tree)]
     for node, parent in ((root, None), *((child, root) for child in root.children)):
@@ -79,15 +79,15 @@ def _workload(gang: PodGang, tree: Tree) -> Manifest:
 def _node(tree: Tree, node: TreeNode, min_group_count: int, *, whole: bool) -> Manifest:
     """Return the fields that a composite and its template have in common. All parts of a tree have the same priority
     class (WL37-V13)."""
-    mode = {"disruptionMode": WHOLE} if whole else {}
-    return {"schedulingPolicy": {"gang": {"minGroupCount": min_group_count}}, **_common(tree, node.key), **mode}
+    mode = {"disruptionMode": EVICT_WHOLE_GANG} if whole else {}
+    return {"schedulingPolicy": {"gang": {"minGroupCount": min_group_count}}, **_common_fields(tree, node.key), **mode}
 
 
 def _leaf(tree: Tree, leaf: Leaf, count: int) -> Manifest:
-    return {"schedulingPolicy": {"gang": {"minCount": count}}, **_common(tree, leaf.key)}
+    return {"schedulingPolicy": {"gang": {"minCount": count}}, **_common_fields(tree, leaf.key)}
 
 
-def _common(tree: Tree, key: str | None) -> Manifest:
+def _common_fields(tree: Tree, key: str | None) -> Manifest:
     fields: Manifest = {}
     if key:
         fields["schedulingConstraints"] = {"topology": [{"key": key}]}
@@ -100,11 +100,11 @@ def _controller(gang: PodGang) -> Manifest:
     return {"apiGroup": SCHEDULER_GROUP, "kind": PODGANGS.kind, "name": gang.metadata.name}
 
 
-def _flat(gang: PodGang, tree: Tree, counts: Mapping[str, int]) -> list[Manifest]:
+def _flat_manifests(gang: PodGang, tree: Tree, counts: Mapping[str, int]) -> list[Manifest]:
     """Return the objects for Kubernetes 1.36 (WL-M04, WL-M06)."""
     [(leaf, _)] = tree.leaves
     template, version = names.template("leaf", leaf.clique), api.FLAT_WORKLOADS.api_version
-    mode = {"disruptionMode": FLAT_WHOLE}
+    mode = {"disruptionMode": FLAT_EVICT_WHOLE_GANG}
     spec = {
         "controllerRef": _controller(gang),
         "podGroupTemplates": [{"name": template, **_leaf(tree, leaf, leaf.minimum), **mode}],

@@ -27,20 +27,20 @@ def digest(*parts: str | None, length: int = 8) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
-def _with(base: str, *parts: str | None) -> str:
+def _with_digest(base: str, *parts: str | None) -> str:
     end = digest(*parts)
     return f"{base[: MAX_NAME - len(end) - 1]}-{end}"
 
 
 def composite(gang: PodGang, node: TreeNode) -> str:
     """Return the name of a node's CompositePodGroup."""
-    return _with(node.name, gang.metadata.uid, node.name)
+    return _with_digest(node.name, gang.metadata.uid, node.name)
 
 
 def leaf(gang: PodGang, tree: Tree, one: Leaf, parent: TreeNode | None) -> str:
     """Return the name of a leaf's PodGroup. `parent` is None in the flat form."""
     parent_name = None if parent is None else composite(gang, parent)
-    return _with(one.clique, gang.metadata.uid, parent_name, one.key, tree.priority_class)
+    return _with_digest(one.clique, gang.metadata.uid, parent_name, one.key, tree.priority_class)
 
 
 def template(kind: str, name: str) -> str:

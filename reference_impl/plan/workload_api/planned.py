@@ -37,10 +37,10 @@ class Planned:
     minimums: Mapping[str, int]
     """The number of pods of each clique that the gang needs, at least 1."""
     groups: Mapping[str, str] = field(default_factory=dict)
-    """The PodGroup that the pods of each clique refer to; empty if the gang cannot be mapped."""
+    """The PodGroup that the pods of each clique refer to, which is empty if the gang cannot be mapped."""
     difference: GangDifference = NOTHING
     refusal: str = ""
-    """The reason why the gang cannot be mapped; empty if it can be mapped."""
+    """The reason why the gang cannot be mapped, or an empty string if it can be mapped."""
 
     @property
     def in_place(self) -> bool:
@@ -71,12 +71,12 @@ def plan(
     """Return the plan for a gang of a set. `pods` holds the pods with the gang's label, `observed` the existing objects
     with its labels or with names that it needs, and `templates` the minimums in its cliques' templates."""
     members = list(pods)
-    minimums = standing.minimums(gang, _earlier(gang, observed), templates)
+    minimums = standing.minimums(gang, _recorded_minimums(gang, observed), templates)
     now = standing.standing(gang, minimums, members)
     try:
         gang_tree = tree.tree(gang, minimums, tree.priority_class(gang, pcs), mode.form)
         groups = manifests.group_names(gang, gang_tree, mode.form)
-        counts = standing.counts(gang, minimums, groups, members)
+        counts = standing.min_counts(gang, minimums, groups, members)
         required = standing.required_groups(now, mode)
         desired = manifests.desired(gang, gang_tree, mode.form, counts, required_groups=required)
         return Planned(now, minimums, groups, differences.difference(gang, desired, observed))
@@ -84,7 +84,7 @@ def plan(
         return Planned(now, minimums, refusal=str(error))
 
 
-def _earlier(gang: PodGang, observed: Observed) -> dict[str, int]:
+def _recorded_minimums(gang: PodGang, observed: Observed) -> dict[str, int]:
     """Return the minimum of each clique as the gang's existing objects show it. The Workload takes precedence over the
     PodGroups, because it shows the intended gang."""
     minimums: dict[str, int] = {}

@@ -26,17 +26,17 @@ class Standing:
     """The state of a gang on which its objects and pods depend."""
 
     started: bool
-    """The minimum has been bound, and some pod of the gang still is. A gang that has lost all its pods starts over and
-    is placed as a whole again."""
+    """Whether the minimum has been bound and at least one pod of the gang is still bound. A gang that has lost all its
+    pods starts over and is placed as a whole again."""
     broken: bool
-    """The gang has started, and a group is below its minimum."""
+    """Whether the gang has started and a group is below its minimum."""
 
 
 def standing(gang: PodGang, least: Mapping[str, int], pods: Iterable[Pod]) -> Standing:
     """Return the state of a gang with these minimums and pods. Whether it has ever been placed is read from its status,
     which the operator writes (WL-H21)."""
     bound = dict.fromkeys(least, 0)
-    for clique, clique_pods in gangs.by_clique(pods, gang.metadata.name).items():
+    for clique, clique_pods in gangs.pods_by_clique(pods, gang.metadata.name).items():
         if clique in bound:
             bound[clique] = sum(pod.scheduled and pod.active for pod in clique_pods)
     has_minimum = bool(bound) and all(bound[clique] >= count for clique, count in least.items())
@@ -46,34 +46,37 @@ def standing(gang: PodGang, least: Mapping[str, int], pods: Iterable[Pod]) -> St
 
 
 def required_groups(now: Standing, mode: Mode) -> int | None:
-    """Return the number of required children of each composite; None for all of them. A gang that has started and lost
-    pods requires only one child. If it required all, a replacement would wait until the sibling groups have their
-    minimum again (WL37-B30, WL37-B41, GS-41)."""
+    """Return the number of required children of each composite, or None if all children are required. A gang that has
+    started and lost pods requires only one child. If it required all, a replacement would wait until the sibling groups
+    have their minimum again (WL37-B30, WL37-B41, GS-41)."""
     return 1 if now.broken and mode.replacements is Replacements.ALONE else None
 
 
-def most_pods(now: Standing, least: int, pods: Iterable[Pod], mode: Mode) -> int | None:
-    """Return the number of pods of a clique that a gang may have now; None for all of them. Before the minimum is
-    bound, pods above it would take capacity from sibling groups (WL37-M06, WL37-M11). Bound pods are never removed."""
+def max_pods(now: Standing, least: int, pods: Iterable[Pod], mode: Mode) -> int | None:
+    """Return the number of pods of a clique that a gang may have now, or None if there is no limit. Before the minimum
+    is bound, pods above it would take capacity from sibling groups (WL37-M06, WL37-M11). Bound pods are never
+    removed."""
     if mode.extras is Extras.INSIDE or now.started:
         return None
     return max(least, sum(pod.scheduled and pod.active for pod in pods))
 
 
-def counts(gang: PodGang, least: Mapping[str, int], groups: Mapping[str, str], pods: Iterable[Pod]) -> dict[str, int]:
+def min_counts(
+    gang: PodGang, least: Mapping[str, int], groups: Mapping[str, str], pods: Iterable[Pod]
+) -> dict[str, int]:
     """Return the `minCount` of each clique's PodGroup: the clique's minimum less the pods that are bound outside the
     PodGroup, such as pods that existed before the back-end or before the current shape of the gang (WL-H19)."""
     outside = dict.fromkeys(least, 0)
-    for clique, clique_pods in gangs.by_clique(pods, gang.metadata.name).items():
+    for clique, clique_pods in gangs.pods_by_clique(pods, gang.metadata.name).items():
         if clique in outside:
             outside[clique] = sum(pod.scheduled and pod.active and pod.group != groups[clique] for pod in clique_pods)
     return {clique: max(1, count - outside[clique]) for clique, count in least.items()}
 
 
-def stale(pods: Iterable[Pod], group: str) -> list[Pod]:
-    """Return the pods to recreate, since the group that they refer to cannot be changed (WL37-V18): pods that wait at
-    Grove's gate without this group, and pods that wait in another group. Bound pods stay, whatever their group
-    (WL-H19)."""
+def stale_pods(pods: Iterable[Pod], group: str) -> list[Pod]:
+    """Return the pods to recreate, since the group that they refer to cannot be changed (WL37-V18). These are the pods
+    that wait at Grove's gate without this group, and the pods that wait in another group. Bound pods stay, regardless
+    of their group (WL-H19)."""
     return [
         pod
         for pod in pods

@@ -15,7 +15,7 @@ permits 4 (WL37-V11)."""
 
 
 class MappingError(Exception):
-    """A gang that this API cannot express; `str()` is the reason."""
+    """This API cannot express a gang. `str()` returns the reason."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class Tree:
 
 
 def tree(gang: PodGang, minimums: Mapping[str, int], priority_class: str | None, form: Form) -> Tree:
-    """Return the tree of a gang with these minimums (number of pods by clique). Raises MappingError."""
+    """Return the tree of a gang with these minimums (number of pods by clique). Raises MappingError if the Workload API
+    cannot express the gang."""
     spec = gang.spec
     if not spec.podgroups:
         raise MappingError("the PodGang has no PodGroups")
@@ -80,27 +81,27 @@ def tree(gang: PodGang, minimums: Mapping[str, int], priority_class: str | None,
                 raise MappingError(f'PodGroup "{name}" is in two topology constraint groups')
             parents[name] = config.name
         leaves = tuple(_leaf(groups[name], minimums) for name in config.pod_group_names)
-        children.append(TreeNode(config.name, required(config.topology_constraint), leaves))
+        children.append(TreeNode(config.name, required_key(config.topology_constraint), leaves))
     ungrouped_leaves = tuple(_leaf(group, minimums) for name, group in groups.items() if name not in parents)
-    root = TreeNode(gang.metadata.name, required(spec.topology_constraint), ungrouped_leaves, tuple(children))
+    root = TreeNode(gang.metadata.name, required_key(spec.topology_constraint), ungrouped_leaves, tuple(children))
     if form is Form.FLAT:
-        return Tree(_flat(root), priority_class)
+        return Tree(_flat_root(root), priority_class)
     for node in (root, *root.children):
-        _within_limits(node)
+        _check_limits(node)
     return Tree(root, priority_class)
 
 
 def _leaf(group: PodGroup, minimums: Mapping[str, int]) -> Leaf:
-    return Leaf(group.name, minimums[group.name], required(group.topology_constraint))
+    return Leaf(group.name, minimums[group.name], required_key(group.topology_constraint))
 
 
-def required(constraint: GangTopology | None) -> str | None:
+def required_key(constraint: GangTopology | None) -> str | None:
     """Return the label key that a constraint requires, or None if it requires none (WL-H06)."""
     pack = constraint.pack_constraint if constraint is not None else None
     return (pack.required or None) if pack is not None else None
 
 
-def prefers(gang: PodGang) -> bool:
+def has_preferred_topology(gang: PodGang) -> bool:
     """Return whether a gang has a preferred topology, which this API cannot express (WL-H12, WL37-G12)."""
     spec = gang.spec
     constraints = [
@@ -111,7 +112,7 @@ def prefers(gang: PodGang) -> bool:
     return any(c is not None and c.pack_constraint is not None and c.pack_constraint.preferred for c in constraints)
 
 
-def _within_limits(node: TreeNode) -> None:
+def _check_limits(node: TreeNode) -> None:
     for kind, entries in (("PodGroups", node.leaves), ("topology constraint groups", node.children)):
         if len(entries) > MAX_ENTRIES:
             raise MappingError(
@@ -119,7 +120,7 @@ def _within_limits(node: TreeNode) -> None:
             )
 
 
-def _flat(root: TreeNode) -> TreeNode:
+def _flat_root(root: TreeNode) -> TreeNode:
     """Return a root with a single leaf that has the narrowest key, because there is no parent that could have another
     key."""
     nodes = [(leaf, node) for node in (root, *root.children) for leaf in node.leaves]
@@ -134,7 +135,7 @@ def _flat(root: TreeNode) -> TreeNode:
 def priority_class(gang: PodGang, pcs: PodCliqueSet | None) -> str | None:
     """Return the priority class of the root and all pods of a gang. kube-scheduler does not try any pod of a gang whose
     priority classes differ (WL37-B34, WL37-V13). A priority class of the set applies to all its pods (OBJ-256). Raises
-    MappingError."""
+    MappingError if the priority classes differ."""
     if gang.spec.priority_class_name:
         return gang.spec.priority_class_name
     classes = pod_classes(pcs) if pcs is not None else {}
@@ -145,6 +146,7 @@ def priority_class(gang: PodGang, pcs: PodCliqueSet | None) -> str | None:
 
 
 def pod_classes(pcs: PodCliqueSet) -> dict[str, str]:
-    """Return the priority class of each clique template's pods; empty for none."""
+    """Return the priority class of each clique template's pods, or an empty string for pods without a priority
+    class."""
     of_set = pcs.spec.template.priority_class_name
     return {c.name: of_set or c.spec.pod_spec.get("priorityClassName") or "" for c in pcs.spec.template.cliques}

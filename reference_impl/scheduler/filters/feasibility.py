@@ -1,4 +1,4 @@
-"""Runs all filters for one pod, in the order of kube-scheduler."""
+"""Evaluation of all filters for one pod, in the order of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ FILTERS: tuple[type[Plugin], ...] = (*NODE_FILTERS, NodePorts, NodeResourcesFit,
 
 
 def feasible_nodes(pod: Pod, state: ClusterState) -> dict[str, str]:
-    """Return an entry for each node name: empty if the pod may be placed on the node, and otherwise the plugin that
-    rejects the node, with its reason."""
+    """Return, by node name, the plugin that rejects the node and its reason, or an empty string if the pod may be
+    placed on the node."""
     if pod.decode_error:
         return dict.fromkeys((node.metadata.name for node in state.nodes), f"Unknown: {pod.decode_error}")
     plugins = [plugin(pod, state) for plugin in FILTERS]
@@ -45,7 +45,7 @@ def feasible_nodes(pod: Pod, state: ClusterState) -> dict[str, str]:
 
 
 def refusal(plugins: Sequence[Plugin], node: Node) -> str:
-    """Return the first plugin that rejects a node, with its reason, or an empty string if none does."""
+    """Return the first plugin that rejects a node and its reason, or an empty string if no plugin rejects it."""
     for plugin in plugins:
         if reason := plugin.refusal(node):
             return f"{type(plugin).__name__}: {reason}"

@@ -1,4 +1,4 @@
-"""Required affinity and anti-affinity between pods."""
+"""The filter for required affinity and anti-affinity between pods."""
 
 from __future__ import annotations
 

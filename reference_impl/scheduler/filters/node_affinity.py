@@ -1,4 +1,4 @@
-"""Node selectors and node affinity."""
+"""The filter for node selectors and node affinity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods that name their node."""
+"""The filter for pods that name their node."""
 
 from __future__ import annotations
 

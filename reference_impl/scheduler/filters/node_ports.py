@@ -1,4 +1,4 @@
-"""Host ports."""
+"""The filter for host ports."""
 
 from __future__ import annotations
 

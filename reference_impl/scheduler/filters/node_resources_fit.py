@@ -1,4 +1,4 @@
-"""Requested resources, and the number of pods on a node."""
+"""The filter for requested resources and for the number of pods on a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cordoned nodes."""
+"""The filter for cordoned nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of volumes of a CSI driver that can be attached to a node."""
+"""The filter for the number of volumes of a CSI driver that can be attached to a node."""
 
 from __future__ import annotations
 

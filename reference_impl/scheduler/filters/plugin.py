@@ -25,8 +25,8 @@ class Plugin(ABC):
 
     @property
     def monotone(self) -> bool:
-        """Whether a node that is rejected stays rejected, however many more pods are placed."""
+        """Whether a rejected node stays rejected when more pods are placed."""
         return True
 
     def update(self, other: Pod, node: Node, delta: int) -> None:  # noqa: B027 -- most filters keep no counts
-        """Update the filter for pods that are placed on a node, or removed from it if `delta` is negative."""
+        """Update the filter for pods that are placed on a node, or are removed from the node if `delta` is negative."""

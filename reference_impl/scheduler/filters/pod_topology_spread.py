@@ -1,4 +1,4 @@
-"""Topology spread constraints that must hold (DoNotSchedule)."""
+"""The filter for topology spread constraints that must hold (DoNotSchedule)."""
 
 from __future__ import annotations
 

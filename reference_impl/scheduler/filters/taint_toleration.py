@@ -1,4 +1,4 @@
-"""Taints and tolerations."""
+"""The filter for taints and tolerations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Nodes on which the volumes of bound claims can be used and volumes for unbound claims can be bound or provisioned."""
+"""The filter for nodes on which the volumes of bound claims can be used and volumes for unbound claims can be bound or
+provisioned."""
 
 from __future__ import annotations
 
@@ -131,7 +132,7 @@ def _find_volume(
     claim: PersistentVolumeClaim, node: Node, volumes: Collection[PersistentVolume], used_volumes: Collection[str]
 ) -> PersistentVolume | None:
     """Return the volume that is reserved for the claim, or else the smallest available volume that suits the claim, or
-    None if there is none."""
+    None if there is no such volume."""
     size, smallest = thousandths(claim.size), None
     for volume in volumes:
         spec, ref = volume.spec, volume.spec.claim_ref

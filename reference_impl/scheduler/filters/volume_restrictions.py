@@ -1,5 +1,5 @@
-"""Volumes that only one pod may use: one pod in the cluster (ReadWriteOncePod) or one pod on a node (some in-tree
-plugins)."""
+"""The filter for volumes that only one pod may use: one pod in the cluster (ReadWriteOncePod) or one pod on a node
+(some in-tree plugins)."""
 
 from __future__ import annotations
 

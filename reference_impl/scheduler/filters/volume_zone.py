@@ -1,4 +1,4 @@
-"""Zones and regions of bound volumes."""
+"""The filter for zones and regions of bound volumes."""
 
 from __future__ import annotations
 

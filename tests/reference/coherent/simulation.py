@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from reference_impl.api.coherent import GangLayout
 from reference_impl.plan import layout as layouts
 from reference_impl.plan.coherent import progress
-from reference_impl.plan.coherent.planner import Advance, Complete, Step, converged, next_step
+from reference_impl.plan.coherent.planner import Advance, Complete, Step, converged_layout, next_step
 from reference_impl.plan.coherent.scope import ReplicaState, scope
 from reference_impl.plan.components import Component, Key, Kind, clique, group
 from reference_impl.plan.epochs import EpochSource
-from reference_impl.plan.fitting import fitted
+from reference_impl.plan.fitting import fitted_layout
 from reference_impl.plan.layout import Entry, EntryGang, Layout
 from reference_impl.plan.observed import Observed, ObservedPod, ObservedReplica
 
@@ -98,7 +98,7 @@ class Replica:
             self.members.setdefault(component.key, [])
         self.templates[self.generation] = dict(self.versions)
         if not self.layout:
-            self.layout = layouts.first(self.components, self.generation, self.epochs)
+            self.layout = layouts.first_layout(self.components, self.generation, self.epochs)
 
     def epochs(self, count: int) -> list[str]:
         self.clock += 1_000
@@ -106,7 +106,7 @@ class Replica:
 
     def fit(self) -> None:
         """Fit the layout to the sizes of the components, as between updates."""
-        self.layout = fitted(self.layout, self.components, self.observed(), self.generation, self.epochs)
+        self.layout = fitted_layout(self.layout, self.components, self.observed(), self.generation, self.epochs)
 
     def component(self, key: Key) -> Component:
         return next(component for component in self.components if component.key == key)
@@ -236,11 +236,11 @@ class Replica:
         """Plan once. If a sub-step starts, carry it out to the point at which its new pods are not Ready yet."""
         step = self.plan()
         if isinstance(step, Advance):
-            self.layout = converged(step.layout, self.in_scope(), self.generation, complete=False)
+            self.layout = converged_layout(step.layout, self.in_scope(), self.generation, complete=False)
             self.applied |= self.versions
             self.act()
         elif isinstance(step, Complete) and self.scope:
-            self.layout = converged(self.layout, self.in_scope(), self.generation, complete=True)
+            self.layout = converged_layout(self.layout, self.in_scope(), self.generation, complete=True)
             self.scope = set()
         return step
 
@@ -260,7 +260,7 @@ class Replica:
             result.append(step)
             scope, observed = self.in_scope(), self.observed()
             update_entries = progress.own_entries(self.layout, self.generation, scope, observed)
-            assert step.in_flight == progress.in_flight(update_entries, scope, observed), (
+            assert step.in_flight == progress.in_flight_entries(update_entries, scope, observed), (
                 "what an update waits for is the same after a restart"
             )
             self.settle()

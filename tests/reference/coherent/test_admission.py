@@ -58,17 +58,17 @@ def errors(pcs: Set, before: Set | None = None) -> list[str]:
         (None, [None, None, None]),
     ],
 )
-def test_default_of_max_unavailable(strategy: str | None, expected: list[int | None]) -> None:
+def test_max_unavailable_is_defaulted(strategy: str | None, expected: list[int | None]) -> None:
     assert budgets(apiserver.stored(coherent_set(strategy))) == expected
 
 
-def test_defaults_keep_what_is_given() -> None:
+def test_defaults_keep_given_values() -> None:
     given = coherent_set(rollingUpdate={"maxUnavailable": 4})
     assert budgets(apiserver.stored(given)) == [4, None, 2]
     assert budgets(apiserver.stored(coherent_set(rollingUpdate={}))) == [3, None, 2]
 
 
-def test_a_write_to_an_older_set_adds_nothing() -> None:
+def test_a_write_to_an_older_set_adds_no_defaults() -> None:
     """Only sets that name the strategy get its fields (COH-278)."""
     for strategy in (None, "RollingRecreate"):
         old = coherent_set(strategy)
@@ -77,7 +77,7 @@ def test_a_write_to_an_older_set_adds_nothing() -> None:
     assert budgets(switched) == [3, None, 2]
 
 
-def test_a_budget_below_the_minimum_is_refused_with_coherent_updates_only() -> None:
+def test_a_budget_below_the_minimum_is_rejected_only_for_coherent_updates() -> None:
     small = {"rollingUpdate": {"maxUnavailable": 2}}
     assert errors(coherent_set("Coherent", **small)) == [
         "spec.template.cliques[0].rollingUpdate.maxUnavailable Invalid"
@@ -89,7 +89,7 @@ def test_a_budget_below_the_minimum_is_refused_with_coherent_updates_only() -> N
 
 
 @pytest.mark.parametrize("strategy", ["Coherent", "RollingRecreate", "OnDelete", None])
-def test_rules_of_every_strategy(strategy: str | None) -> None:
+def test_rules_apply_to_every_strategy(strategy: str | None) -> None:
     member = coherent_set(strategy)
     member["spec"]["template"]["cliques"][1]["rollingUpdate"] = {"maxUnavailable": 1}
     assert errors(member) == ["spec.template.cliques[1].rollingUpdate Forbidden"]
@@ -103,14 +103,14 @@ def test_rules_of_every_strategy(strategy: str | None) -> None:
     assert errors(coherent_set(strategy, rollingUpdate=right)) == []
 
 
-def test_a_defaulted_budget_has_to_be_set_before_a_switch() -> None:
+def test_a_defaulted_budget_must_be_set_before_a_strategy_switch() -> None:
     old = apiserver.stored(coherent_set("RollingRecreate"))
     new = copy.deepcopy(old)
     new["spec"]["updateStrategy"]["type"] = "Coherent"
     assert len(errors(new, old)) == 2
 
 
-def test_names_of_gangs_fit_into_labels() -> None:
+def test_gang_names_fit_into_labels() -> None:
     pcs = coherent_set()
     pcs["metadata"]["name"] = "s" * 41
     assert errors(pcs) == []
@@ -120,7 +120,7 @@ def test_names_of_gangs_fit_into_labels() -> None:
     assert errors(pcs) == []
 
 
-def test_gang_layouts() -> None:
+def test_gang_layout_annotations_are_validated() -> None:
     pcs = coherent_set()
     for layout, accepted in (("PerStep", True), ("SingleAnchor", True), ("Sideways", False)):
         pcs["metadata"]["annotations"] = {"grove.io/coherent-gang-layout": layout}
@@ -180,7 +180,7 @@ async def scaling_response(request: Set, pcs: Set | None) -> Set:
 
 
 @pytest.mark.parametrize(("resource", "name", "sub_resource"), SCALE_REQUESTS)
-async def test_scaling_is_refused_at_every_door(resource: str, name: str, sub_resource: str) -> None:
+async def test_scaling_is_rejected_in_every_way(resource: str, name: str, sub_resource: str) -> None:
     for before, after in ((3, 4), (3, 0), (0, 1)):
         response = await scaling_response(scale(resource, name, before, after, sub_resource), running(coherent_set()))
         assert response["status"]["code"] == 403
@@ -203,7 +203,7 @@ async def test_scaling_is_refused_at_every_door(resource: str, name: str, sub_re
     ids=["no update", "ended", "other strategy", "no strategy", "being deleted", "malformed", "no set"],
 )
 @pytest.mark.parametrize(("resource", "name", "sub_resource"), SCALE_REQUESTS)
-async def test_scaling_is_allowed_otherwise(
+async def test_scaling_is_allowed_without_a_coherent_update(
     resource: str, name: str, sub_resource: str, state: Callable[[], Set | None]
 ) -> None:
     assert (await scaling_response(scale(resource, name, 3, 4, sub_resource), state()))["allowed"]
@@ -215,7 +215,7 @@ async def test_writes_that_change_no_replicas_are_allowed() -> None:
     assert (await scaling_response(unknown, running(coherent_set())))["allowed"]
 
 
-def test_the_replicas_of_the_set_are_blocked() -> None:
+def test_changes_to_the_replicas_of_the_set_are_rejected() -> None:
     old = apiserver.stored(coherent_set())
     new = copy.deepcopy(old)
     new["spec"]["replicas"] = 2
@@ -227,7 +227,7 @@ def test_the_replicas_of_the_set_are_blocked() -> None:
     assert errors(running(new), running(old)) == [], "another change is welcome (COH-195)"
 
 
-def test_the_webhook_covers_every_door() -> None:
+def test_the_webhook_covers_every_way_of_scaling() -> None:
     documents = yaml.safe_load_all((server.Path(server.__file__).parent / "webhooks.yaml").read_text())
     [hook] = [d["webhooks"][0] for d in documents if d["metadata"]["name"] == "scaling-validating-webhook"]
     [rule] = hook["rules"]

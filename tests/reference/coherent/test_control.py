@@ -10,7 +10,7 @@ FPD = {"F": (5, 2), "P": (4, 1), "D": (3, 1)}
 FIRST = ["F5 P0 D0", "P1", "P2", "P3", "D1", "D2"]
 
 
-async def test_first_layout_and_update_of_all_components():
+async def test_all_components_are_deployed_and_updated():
     async with world(the_set(**FPD), 12) as w:
         assert w.gangs() == FIRST
         gangs = w.api.all("podgangs")
@@ -31,7 +31,7 @@ async def test_first_layout_and_update_of_all_components():
         assert "inScopePodCliqueScalingGroups" not in w.progress(), "cleared at the end (GM-153)"
 
 
-async def test_scaling_after_an_update():
+async def test_components_are_scaled_after_an_update():
     async with world(the_set(**FPD), 12) as w:
         await w.change(the_set("v1", **FPD))
         await w.until(w.ended, "updated")
@@ -53,7 +53,7 @@ async def test_scaling_after_an_update():
         assert {len(members) for members in w.pods_by_gang().values()} <= {1, 2, 3}
 
 
-async def test_a_partial_update_leaves_the_rest_alone():
+async def test_a_partial_update_leaves_other_components_unchanged():
     async with world(the_set(**FPD), 12) as w:
         unchanged = w.uids("f") | w.uids("pw")
         await w.change(the_set({"D": "v1"}, **FPD))
@@ -69,7 +69,7 @@ async def test_a_partial_update_leaves_the_rest_alone():
         assert rest <= w.uids() and w.images("s-0-f") == {"x:v1"} and w.mixed() == []
 
 
-async def test_a_change_that_is_taken_back_keeps_what_was_not_touched():
+async def test_a_reverted_change_keeps_untouched_members():
     sizes = {"P": (4, 1)}
     async with world(the_set(**sizes), 4) as w:
         old = w.uids()
@@ -81,7 +81,7 @@ async def test_a_change_that_is_taken_back_keeps_what_was_not_touched():
         assert sorted(part for gang in w.gangs() for part in gang.split()) == ["P0", "P1", "P2", "P3"]
 
 
-async def test_a_version_that_is_never_ready_stops_at_its_first_step_and_can_be_fixed():
+async def test_a_version_that_never_becomes_ready_stops_at_its_first_step_and_can_be_fixed():
     sizes = {"F": (4, 2), "P": (4, 2)}
     async with world(the_set(**sizes), 8) as w:
         await w.change(the_set("v1", broken=True, **sizes))
@@ -94,7 +94,7 @@ async def test_a_version_that_is_never_ready_stops_at_its_first_step_and_can_be_
         assert w.images() == {"x:v2"} and w.gangs() == ["F2 P0 P1", "F2 P2 P3"] and w.mixed() == []
 
 
-async def test_lost_pods_of_the_old_version_do_not_come_back_as_new_ones():
+async def test_lost_pods_of_the_old_version_are_not_recreated_with_the_new_version():
     sizes = {"F": (4, 2), "P": (4, 2)}
     async with world(the_set(**sizes), 8) as w:
         await w.change(the_set("v1", broken=True, **sizes))
@@ -108,7 +108,7 @@ async def test_lost_pods_of_the_old_version_do_not_come_back_as_new_ones():
         assert w.images() == {"x:v2"} and w.serving(8) and w.mixed() == []
 
 
-async def test_replicas_of_the_set_follow_one_after_the_other():
+async def test_replicas_of_the_set_are_updated_one_after_another():
     sizes = {"F": (2, 1), "P": (2, 1)}
     async with world(the_set(replicas=2, **sizes), 8) as w:
         await w.change(the_set("v1", replicas=2, **sizes))
@@ -123,7 +123,7 @@ async def test_replicas_of_the_set_follow_one_after_the_other():
         assert w.gangs(0) == w.gangs(1) == ["F1 P0", "F1 P1"]
 
 
-async def test_sets_that_become_coherent_and_leave_it_again_are_not_restarted():
+async def test_switching_to_coherent_and_back_restarts_no_pods():
     async with world(the_set(strategy="RollingRecreate", F=(3, 1), P=(2, 1), D=(1, 1)), 6) as w:
         assert w.gangs() == ["F3 P0 D0", "P1"]
         old, gang_names = w.uids(), {g["metadata"]["name"] for g in w.api.all("podgangs")}
@@ -146,7 +146,7 @@ async def test_sets_that_become_coherent_and_leave_it_again_are_not_restarted():
         assert w.uids() == old and w.ended()
 
 
-async def test_an_update_that_stops_being_coherent_ends_pod_by_pod():
+async def test_an_update_that_stops_being_coherent_continues_pod_by_pod():
     sizes = {"F": (4, 2), "P": (4, 1)}
     async with world(the_set(**sizes), 8) as w:
         await w.change(the_set("v1", **sizes))
@@ -163,7 +163,7 @@ async def test_an_update_that_stops_being_coherent_ends_pod_by_pod():
         assert w.images() == {"x:v2"} and w.gangs() == ["F2 P0", "P1", "F2 P2", "P3"]
 
 
-async def test_a_deleted_map_is_restored_and_no_pod_is_touched():
+async def test_a_deleted_map_is_restored_without_touching_pods():
     async with world(the_set(**FPD), 12) as w:
         await w.change(the_set("v1", **FPD))
         await w.until(w.ended, "updated")
@@ -178,7 +178,7 @@ async def test_a_deleted_map_is_restored_and_no_pod_is_touched():
         assert w.images() == {"x:v2"} and w.serving(12)
 
 
-async def test_an_operator_that_restarts_at_any_time_continues():
+async def test_an_operator_continues_after_a_restart_at_any_time():
     async with world(the_set(**FPD), 12) as w:
         await w.change(the_set("v1", **FPD))
         for _ in range(8):
@@ -191,7 +191,7 @@ async def test_an_operator_that_restarts_at_any_time_continues():
         assert w.gangs() == ["F2 P0 D0", "P1", "F3 P2 D1", "P3", "D2"]
 
 
-async def test_one_anchor_only():
+async def test_an_update_with_a_single_anchor_completes():
     async with world(the_set(**FPD), 12) as w:
         body = the_set("v1", **FPD)
         body["spec"]["updateStrategy"]["coherent"] = {"gangLayout": "SingleAnchor"}
@@ -200,7 +200,7 @@ async def test_one_anchor_only():
         assert sorted(w.gangs()) == sorted(FIRST) and w.images() == {"x:v1"} and w.mixed() == []
 
 
-async def test_a_terminated_replica_comes_back_in_the_gangs_of_its_map():
+async def test_a_terminated_replica_is_recreated_in_the_gangs_of_its_map():
     sizes = {"F": (2, 2), "P": (2, 1)}
     body = the_set(**sizes)
     body["spec"]["template"]["terminationDelay"] = "1s"
@@ -217,7 +217,7 @@ async def test_a_terminated_replica_comes_back_in_the_gangs_of_its_map():
         assert bound["s-0-p-1-pw"] > max(bound["s-0-f"], bound["s-0-p-0-pw"])
 
 
-async def test_pods_of_a_terminated_replica_that_are_still_there_do_not_count():
+async def test_remaining_pods_of_a_terminated_replica_do_not_count():
     body = the_set(F=(2, 2), P=(2, 1))
     body["spec"]["template"]["terminationDelay"] = "1s"
     async with world(body, 4) as w:
@@ -241,7 +241,7 @@ def first_bound(w: World, old: set[str]) -> dict[str, int]:
     return places
 
 
-async def test_pods_start_after_parents_of_their_own_gang():
+async def test_pods_start_after_the_parents_in_their_own_gang():
     sizes = {"F": (2, 1), "P": (2, 1)}
     body = the_set(**sizes)
     body["spec"]["template"]["cliqueStartupType"] = "CliqueStartupTypeInOrder"
@@ -254,7 +254,7 @@ async def test_pods_start_after_parents_of_their_own_gang():
         assert not any(pod["spec"].get("initContainers") for pod in w.pods("pw"))
 
 
-async def test_the_set_is_scaled_and_deleted():
+async def test_the_set_can_be_scaled_and_deleted():
     sizes = {"F": (2, 1), "P": (2, 1)}
     async with world(the_set(replicas=2, **sizes), 8) as w:
         await w.scale("podcliquesets", "s", 3)

@@ -18,9 +18,9 @@ from tests.reference.coherent.world import World, the_set, world
 SIZES = {"F": (2, 1), "P": (3, 1)}
 
 
-async def test_what_waits_for_an_anchor_starts_without_a_pass_over_its_set(monkeypatch: pytest.MonkeyPatch):
+async def test_pods_that_wait_for_an_anchor_start_without_a_reconcile_of_their_set(monkeypatch: pytest.MonkeyPatch):
     """The pass over a large set comes late (GM-65)."""
-    monkeypatch.setattr(Operator, "_settle", staticmethod(lambda pcs: 3600.0))
+    monkeypatch.setattr(Operator, "_settle_seconds", staticmethod(lambda pcs: 3600.0))
     w = World()
     w._tasks["pods"] = asyncio.create_task(w.api.run_pods())
     await w.start()
@@ -32,7 +32,7 @@ async def test_what_waits_for_an_anchor_starts_without_a_pass_over_its_set(monke
         await w.stop("pods")
 
 
-async def test_a_lost_pod_is_not_refilled_into_a_gang_that_the_map_has_given_up():
+async def test_a_lost_pod_is_not_recreated_in_a_gang_that_the_map_no_longer_assigns():
     """The operator is killed right after it has written the map, and a pod that is to move is lost meanwhile
     (COH-I11)."""
     sizes = {"P": (3, 1)}
@@ -75,7 +75,7 @@ def changed_set(strategy: str, tag: str, *, ready: bool = False) -> dict[str, An
 
 
 @pytest.mark.parametrize(("before", "after"), list(permutations(("Coherent", "RollingRecreate", "OnDelete"), 2)))
-async def test_an_update_goes_on_after_a_switch_of_the_strategy(before: str, after: str):
+async def test_an_update_continues_after_a_strategy_switch(before: str, after: str):
     """The strategy is switched while P waits and nothing else changes.
 
     RollingRecreate then replaces F at once, OnDelete replaces nothing (CHG-OD-01), and a coherent update keeps waiting

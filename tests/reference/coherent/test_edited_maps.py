@@ -15,64 +15,64 @@ Entries = list[dict[str, Any]]
 Edit = Callable[[Entries], None]
 
 
-def of(entries: Entries, group: str, index: int) -> dict[str, Any]:
+def entry_of_replica(entries: Entries, group: str, index: int) -> dict[str, Any]:
     """Return the entry that holds a replica of a scaling group."""
     return next(entry for entry in entries if index in (entry.get("pcsgReplicaIndices") or {}).get(group, ()))
 
 
-def index_in_two_entries(entries: Entries) -> None:
+def put_index_into_two_entries(entries: Entries) -> None:
     entries[-1]["pcsgReplicaIndices"] = {"p": [3]}
 
 
-def index_also_in_the_anchor(entries: Entries) -> None:
-    of(entries, "p", 0)["pcsgReplicaIndices"]["p"] = [0, 3]
+def put_index_into_anchor(entries: Entries) -> None:
+    entry_of_replica(entries, "p", 0)["pcsgReplicaIndices"]["p"] = [0, 3]
 
 
-def pods_moved(entries: Entries) -> None:
+def move_pods(entries: Entries) -> None:
     entries[0]["podCliques"]["f"] -= 1
-    of(entries, "p", 3)["podCliques"] = {"f": 1}
+    entry_of_replica(entries, "p", 3)["podCliques"] = {"f": 1}
 
 
-def pods_added(entries: Entries) -> None:
-    of(entries, "p", 3)["podCliques"] = {"f": 2}
+def add_pods(entries: Entries) -> None:
+    entry_of_replica(entries, "p", 3)["podCliques"] = {"f": 2}
 
 
-def removed(entries: Entries) -> None:
-    entries.remove(of(entries, "p", 3))
+def remove_entry(entries: Entries) -> None:
+    entries.remove(entry_of_replica(entries, "p", 3))
 
 
-def without_anchor(entries: Entries) -> None:
-    entries.remove(of(entries, "p", 0))
+def remove_anchor(entries: Entries) -> None:
+    entries.remove(entry_of_replica(entries, "p", 0))
 
 
-def another_role(entries: Entries) -> None:
-    of(entries, "p", 0)["role"] = "Tail"
+def change_role(entries: Entries) -> None:
+    entry_of_replica(entries, "p", 0)["role"] = "Tail"
 
 
-def dependent_on_nothing(entries: Entries) -> None:
-    of(entries, "p", 3)["dependsOn"] = [""]
+def depend_on_missing_entry(entries: Entries) -> None:
+    entry_of_replica(entries, "p", 3)["dependsOn"] = [""]
 
 
-def emptied(entries: Entries) -> None:
+def empty_all_entries(entries: Entries) -> None:
     entries.clear()
 
 
-def unknown(entries: Entries) -> None:
+def add_unknown_entry(entries: Entries) -> None:
     hash = "podCliqueSetGenerationHash"
     entries.append({"epoch": "9", hash: "x", "role": "Tail", "pcsgReplicaIndices": {"p": [3, 9]}})
 
 
 EDITS = (
-    index_in_two_entries,
-    index_also_in_the_anchor,
-    pods_moved,
-    pods_added,
-    removed,
-    without_anchor,
-    another_role,
-    dependent_on_nothing,
-    emptied,
-    unknown,
+    put_index_into_two_entries,
+    put_index_into_anchor,
+    move_pods,
+    add_pods,
+    remove_entry,
+    remove_anchor,
+    change_role,
+    depend_on_missing_entry,
+    empty_all_entries,
+    add_unknown_entry,
 )
 
 
@@ -89,7 +89,7 @@ async def edit(w: World, change: Edit) -> None:
     await w.api.patch(("podgangmaps", "ns", "s-0"), {"spec": {"entries": entries}}, "merge", False)
 
 
-def held_twice(w: World) -> list[str]:
+def cliques_in_two_gangs(w: World) -> list[str]:
     """Return the cliques of scaling groups that at any time had pods in two gangs."""
     present: dict[str, tuple[str, str]] = {}
     cliques = []
@@ -107,16 +107,16 @@ def held_twice(w: World) -> list[str]:
 
 
 @pytest.mark.parametrize("change", EDITS)
-async def test_an_edited_map_is_put_right(change: Edit):
+async def test_an_edited_map_is_corrected(change: Edit):
     async with world(the_set(**SIZES), 10) as w:
         gangs, old, entries = w.gangs(), w.uids(), w.map()
         await edit(w, change)
         assert w.map() != entries
         await w.until(lambda: w.gangs() == gangs and w.map() == entries, "put right")
-        assert w.uids() == old and held_twice(w) == []
+        assert w.uids() == old and cliques_in_two_gangs(w) == []
 
 
-@pytest.mark.parametrize("change", [index_in_two_entries, index_also_in_the_anchor, removed, unknown])
+@pytest.mark.parametrize("change", [put_index_into_two_entries, put_index_into_anchor, remove_entry, add_unknown_entry])
 async def test_a_map_that_is_edited_during_an_update_is_repaired(change: Edit):
     async with world(the_set(**SIZES), 10) as w:
         await w.change(the_set("v1", broken=True, **SIZES))
@@ -124,9 +124,9 @@ async def test_a_map_that_is_edited_during_an_update_is_repaired(change: Edit):
         old = w.uids()
         await edit(w, change)
         await w.until(lambda: True, "at rest")
-        assert w.uids() == old and held_twice(w) == []
+        assert w.uids() == old and cliques_in_two_gangs(w) == []
         parts = [part for gang in w.gangs() for part in gang.split() if part[0] in "PD"]
         assert sorted(parts) == ["D0", "D1", "P0", "P1", "P2", "P3"]
         await w.change(the_set("v2", **SIZES))
         await w.until(w.ended, "updated")
-        assert w.images() == {"x:v2"} and held_twice(w) == []
+        assert w.images() == {"x:v2"} and cliques_in_two_gangs(w) == []

@@ -30,7 +30,7 @@ def reason(step: Step) -> str:
     return step.reason
 
 
-def test_waits_for_new_gangs_to_be_ready() -> None:
+def test_the_update_waits_until_new_gangs_are_ready() -> None:
     replica = started("F4/2/2 P4/1/1", "FP")
     replica.advance()
     gang = replica.layout[-1].key
@@ -39,7 +39,7 @@ def test_waits_for_new_gangs_to_be_ready() -> None:
     assert isinstance(step, Wait) and step.in_flight == (gang,)
 
 
-def test_a_gang_that_was_ready_once_is_not_awaited_again() -> None:
+def test_a_gang_that_was_once_ready_is_not_awaited_again() -> None:
     """A lost pod of such a gang is replaced in the same gang, and counts as unavailable until then (COH-209)."""
     replica = started("F6/1/2 P6/1/1", "FP", 1)
     lose(replica, "F", "v1", 1)
@@ -48,7 +48,7 @@ def test_a_gang_that_was_ready_once_is_not_awaited_again() -> None:
     assert replica.available(named("F")) == 4
 
 
-def test_waits_for_the_pods_that_join_an_anchor() -> None:
+def test_the_update_waits_for_pods_that_join_an_anchor() -> None:
     replica = started("F20/2/2 P10/3/3 D20/3/4", "FPD", 2)
     replica.advance()
     anchor = next(entry for entry in replica.layout if entry.cliques.get("F") == 6)
@@ -57,7 +57,7 @@ def test_waits_for_the_pods_that_join_an_anchor() -> None:
     assert isinstance(step, Wait) and step.in_flight == (anchor.key,)
 
 
-def test_the_last_sub_step_passes_its_gate_too() -> None:
+def test_the_last_sub_step_also_passes_its_gate() -> None:
     replica = started("F2/1/1", "F", 1)
     replica.advance()
     assert not isinstance(replica.plan(), Complete)
@@ -74,7 +74,7 @@ def test_an_unavailable_member_elsewhere_uses_the_budget() -> None:
     assert replica.available(named("P")) == 6
 
 
-def test_nothing_available_is_taken_below_the_floor() -> None:
+def test_no_available_member_is_taken_below_the_floor() -> None:
     replica = started("F4/2/2 P4/1/1", "FP", 1)
     lose(replica, "F", "v1", 2)
     lose(replica, "P", "v1", 1)
@@ -84,7 +84,7 @@ def test_nothing_available_is_taken_below_the_floor() -> None:
     assert batch(replica.advance()) == "tail P1"
 
 
-def test_a_component_below_its_floor_protects_the_others() -> None:
+def test_a_component_below_its_floor_protects_the_other_components() -> None:
     """F has lost more pods than its maxUnavailable. Until F has recovered, the update takes no replica of P and
     replaces only the pods that F has lost (COH-212)."""
     replica = started("F6/2/2 P6/2/2", "FP", 1)
@@ -96,7 +96,7 @@ def test_a_component_below_its_floor_protects_the_others() -> None:
     assert batch(replica.advance()) == "anchor F2 P2", "F has recovered"
 
 
-def test_a_component_that_does_not_move_protects_the_others_too() -> None:
+def test_a_component_that_does_not_move_also_protects_the_other_components() -> None:
     """F takes no part in this sub-step, but has too few available pods."""
     replica = started("F4/2/2 P9/1/1", "FP", 1)
     lose(replica, "F", "v0", 2)
@@ -106,7 +106,7 @@ def test_a_component_that_does_not_move_protects_the_others_too() -> None:
     assert batch(replica.advance()) == "tail P1"
 
 
-def test_a_lost_old_pod_is_not_replaced_but_moved_first() -> None:
+def test_a_lost_old_pod_is_moved_first_instead_of_being_replaced() -> None:
     replica = started("F6/2/2", "F", 1)
     lose(replica, "F", "v0", 1)
     assert [member.version for member in replica.members[named("F")]].count("v1") == 2
@@ -123,7 +123,7 @@ def test_a_workload_that_never_worked_can_be_updated() -> None:
     assert [batch(step) for step in replica.update()] == ["anchor F2 P2"] * 2
 
 
-def test_a_broken_component_is_repaired_while_the_others_serve() -> None:
+def test_a_broken_component_is_repaired_while_the_other_components_serve() -> None:
     replica = started("F4/2/2 P4/2/2", "FP")
     for member in replica.members[named("F")]:
         member.ready = False
@@ -136,7 +136,7 @@ def test_a_budget_below_the_minimum_is_reported() -> None:
     assert reason(replica.advance()) == "PodClique F: 4 of 4 available, at least 3 have to stay available"
 
 
-def test_a_new_version_does_not_wait_for_the_abandoned_one() -> None:
+def test_a_new_version_does_not_wait_for_the_abandoned_version() -> None:
     replica = started("F4/2/2", "F")
     replica.works = lambda _, version: version != "v1"
     replica.advance()
@@ -159,7 +159,7 @@ def test_a_revert_does_not_wait_for_gangs_of_the_first_deployment() -> None:
     assert table(replica.layout) == "P0 | P1 | P2 | P3"
 
 
-def test_a_revert_awaits_its_own_gangs_only() -> None:
+def test_a_revert_waits_only_for_its_own_gangs() -> None:
     replica = deployed("P4/1/2")
     replica.change("v1", keys("P"))
     replica.advance()
@@ -169,7 +169,7 @@ def test_a_revert_awaits_its_own_gangs_only() -> None:
     assert isinstance(replica.advance(), Advance)
 
 
-def test_pods_join_no_gang_of_another_update() -> None:
+def test_pods_do_not_join_a_gang_of_another_update() -> None:
     """The remainder of a revert needs its own anchor, even if the remainder is all that there is (COH-Q33)."""
     replica = started("F5/2/2 P2/1/1", "FP", 3)
     lost = {"F": "v0", "P": "v0"}

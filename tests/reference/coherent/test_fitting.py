@@ -9,10 +9,10 @@ import pytest
 
 from reference_impl.api.models import PodGang, PodGroup
 from reference_impl.plan import labels
-from reference_impl.plan.adoption import adopted, live_layout, named_members
+from reference_impl.plan.adoption import adopted_layout, live_layout, named_members
 from reference_impl.plan.coherent.planner import Complete
 from reference_impl.plan.coherent.scope import ReplicaState, scope
-from reference_impl.plan.fitting import fits, fitted, violations
+from reference_impl.plan.fitting import fits, fitted_layout, violations
 from reference_impl.plan.layout import Layout, Role
 from reference_impl.plan.observed import Observed, ObservedPod, ObservedReplica
 from tests.reference.coherent.simulation import Replica, batch, components, deployed, keys, named, table
@@ -21,7 +21,7 @@ from tests.reference.examples import disaggregated
 
 def fit(replica: Replica, layout: Layout, live: Layout = ()) -> str:
     assert not fits(layout, replica.components)
-    result = fitted(layout, replica.components, replica.observed(), replica.generation, replica.epochs, live)
+    result = fitted_layout(layout, replica.components, replica.observed(), replica.generation, replica.epochs, live)
     assert fits(result, replica.components)
     return table(result)
 
@@ -31,13 +31,15 @@ def replica() -> Replica:
     return deployed("F5/2/2 P4/1/1 D3/1/1")
 
 
-def test_a_layout_that_fits_is_left_alone(replica: Replica) -> None:
+def test_a_layout_that_fits_is_unchanged(replica: Replica) -> None:
     assert fits(replica.layout, replica.components)
-    refitted = fitted(replica.layout, replica.components, replica.observed(), "v0", replica.epochs, replica.layout)
+    refitted = fitted_layout(
+        replica.layout, replica.components, replica.observed(), "v0", replica.epochs, replica.layout
+    )
     assert refitted == replica.layout
 
 
-def test_violations_are_named(replica: Replica) -> None:
+def test_violations_are_reported_by_name(replica: Replica) -> None:
     anchor, tail, place = replica.layout
     broken = (anchor.with_pods("F", 4), tail.with_indices("P", [2, 3]), place)
     assert violations(broken, replica.components) == [
@@ -46,7 +48,7 @@ def test_violations_are_named(replica: Replica) -> None:
     ]
 
 
-def test_an_index_in_two_entries_stays_where_it_runs(replica: Replica) -> None:
+def test_an_index_in_two_entries_stays_in_the_entry_where_it_runs(replica: Replica) -> None:
     anchor, tail, place = replica.layout
     duplicated = (anchor, tail, place.with_indices("P", [1]))
     assert fit(replica, duplicated) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
@@ -60,7 +62,7 @@ def test_members_return_to_their_entries(replica: Replica) -> None:
     assert fit(replica, stolen, replica.layout) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
 
 
-def test_members_of_unknown_entries_are_scaled_out(replica: Replica) -> None:
+def test_members_of_unknown_entries_join_the_scale_out_entry(replica: Replica) -> None:
     anchor, tail, place = replica.layout
     edited = (anchor, tail.with_indices("P", [1, 3]), place)
     assert fit(replica, edited) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2", "it runs there"
@@ -68,29 +70,29 @@ def test_members_of_unknown_entries_are_scaled_out(replica: Replica) -> None:
     assert fit(replica, edited) == "F5 D0 P0 | P1 | P3 | D1 | D2 | P2"
 
 
-def test_without_an_anchor_the_live_one_returns_or_all_begins_anew(replica: Replica) -> None:
+def test_a_missing_anchor_is_restored_from_live_gangs_or_the_layout_starts_over(replica: Replica) -> None:
     remaining = replica.layout[1:]
-    result = fitted(remaining, replica.components, replica.observed(), "v0", replica.epochs, replica.layout)
+    result = fitted_layout(remaining, replica.components, replica.observed(), "v0", replica.epochs, replica.layout)
     assert result == replica.layout
     assert fit(replica, remaining) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
 
 
-def test_a_dependency_on_an_entry_that_is_not_there_becomes_one_on_the_anchor(replica: Replica) -> None:
+def test_a_dependency_on_a_missing_entry_becomes_a_dependency_on_the_anchor(replica: Replica) -> None:
     anchor, tail, place = replica.layout
     for unknown in ((), ("",), ("17",), (place.key,)):
         edited = (anchor, replace(tail, depends_on=unknown), place)
         assert not fits(edited, replica.components)
-        assert fitted(edited, replica.components, replica.observed(), "v0", replica.epochs) == replica.layout
+        assert fitted_layout(edited, replica.components, replica.observed(), "v0", replica.epochs) == replica.layout
 
 
-def test_a_role_that_somebody_changed_is_that_of_the_live_gangs(replica: Replica) -> None:
+def test_a_changed_role_is_restored_from_the_live_gangs(replica: Replica) -> None:
     anchor, tail, place = replica.layout
     edited = (replace(anchor, role=Role.TAIL), replace(tail, role=Role.ANCHOR), place)
-    result = fitted(edited, replica.components, replica.observed(), "v0", replica.epochs, replica.layout)
+    result = fitted_layout(edited, replica.components, replica.observed(), "v0", replica.epochs, replica.layout)
     assert result == replica.layout
 
 
-def test_a_scale_that_came_just_before_the_update(replica: Replica) -> None:
+def test_scaling_out_before_the_update_adds_places_that_move_first(replica: Replica) -> None:
     """New replicas of a scaling group and new pods get places in entries of the old version, which the update then
     moves first (COH-178)."""
     replica.change("v1", keys("FPD"))
@@ -106,13 +108,13 @@ def test_a_scale_that_came_just_before_the_update(replica: Replica) -> None:
     assert violations(replica.layout, replica.components) == []
 
 
-def test_a_scale_in_that_came_just_before_the_update(replica: Replica) -> None:
+def test_scaling_in_before_the_update_removes_places(replica: Replica) -> None:
     replica.change("v1", keys("FPD"))
     replica.components = components("F2/2/2 P1/1/1 D3/1/1")
     assert fit(replica, replica.layout) == "F2 D0 P0 | D1 | D2"
 
 
-def test_components_that_do_not_exist_leave_the_layout(replica: Replica) -> None:
+def test_unknown_components_are_removed_from_the_layout(replica: Replica) -> None:
     foreign = replace(replica.layout[0], cliques={"F": 5, "Z": 1}, groups={"P": (0,), "D": (0,), "Y": (0,)})
     assert fit(replica, (foreign, *replica.layout[1:])) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
 
@@ -131,13 +133,13 @@ def live_gangs(layout: Layout) -> list[PodGang]:
     return gangs
 
 
-def test_a_map_that_was_deleted_is_read_from_the_gangs(replica: Replica) -> None:
+def test_a_deleted_map_is_restored_from_the_gangs(replica: Replica) -> None:
     replica.change("v1", keys("FPD"))
     for _ in range(3):
         replica.advance()
         replica.settle()
     observed, living = replica.observed(), tuple(entry for entry in replica.layout if not entry.empty)
-    result = adopted(
+    result = adopted_layout(
         live_layout(live_gangs(living)[::-1], observed), replica.components, observed, "v0", replica.epochs
     )
     assert result[-1].role is Role.SCALE_OUT and result[-1].empty, "there is a place for more replicas again"
@@ -148,17 +150,19 @@ def test_a_map_that_was_deleted_is_read_from_the_gangs(replica: Replica) -> None
             assert before.depends_on == after.depends_on, "no entry depends on one of another generation"
 
 
-def test_a_place_for_more_replicas_depends_on_an_anchor_of_its_own_generation(replica: Replica) -> None:
+def test_a_scale_out_entry_depends_on_an_anchor_of_its_own_generation(replica: Replica) -> None:
     replica.change("v1", keys("FPD"))
     replica.advance()
     replica.settle()
     observed, living = replica.observed(), tuple(entry for entry in replica.layout if not entry.empty)
-    result = adopted(live_layout(live_gangs(living), observed), replica.components, observed, "v1", replica.epochs)
+    result = adopted_layout(
+        live_layout(live_gangs(living), observed), replica.components, observed, "v1", replica.epochs
+    )
     anchor = next(entry for entry in result if entry.anchor and entry.generation == "v1")
     assert (result[-1].role, result[-1].depends_on) == (Role.SCALE_OUT, (anchor.key,))
 
 
-def test_a_replica_that_is_being_moved_is_where_the_newest_gang_says(replica: Replica) -> None:
+def test_a_moving_replica_is_placed_where_the_newest_gang_says(replica: Replica) -> None:
     """The old clique of that replica is gone, and the new one does not exist yet."""
     replica.change("v1", keys("P"))
     for _ in range(2):
@@ -169,11 +173,11 @@ def test_a_replica_that_is_being_moved_is_where_the_newest_gang_says(replica: Re
     replica.members[named("P")] = [member for member in replica.members[named("P")] if member.index != moved]
     observed = replica.observed()
     live = live_layout(live_gangs(before), observed, {"P": {moved: before[-1].key, 0: before[-1].key}})
-    result = adopted(live, replica.components, observed, "v1", replica.epochs)
+    result = adopted_layout(live, replica.components, observed, "v1", replica.epochs)
     assert [entry.groups for entry in result if not entry.empty] == [entry.groups for entry in before]
 
 
-def test_gangs_say_by_their_groups_which_replicas_they_hold() -> None:
+def test_gang_groups_determine_which_replicas_a_gang_holds() -> None:
     pcs, gangs = disaggregated(group_replicas=2), []
     for epoch, index in (("10", 0), ("9", 0), ("9", 1)):
         gang = PodGang()
@@ -184,19 +188,19 @@ def test_gangs_say_by_their_groups_which_replicas_they_hold() -> None:
     assert named_members(pcs, 0, gangs) == {"workers": {0: "10", 1: "9"}}, "of two gangs, the newest"
 
 
-def test_live_gangs_with_missing_members_hold_them_all_the_same(replica: Replica) -> None:
+def test_live_gangs_keep_their_missing_members(replica: Replica) -> None:
     replica.members[named("F")].pop()
     replica.members[named("P")].pop()
     observed = replica.observed()
-    result = adopted(
+    result = adopted_layout(
         live_layout(live_gangs(replica.layout), observed), replica.components, observed, "v0", replica.epochs
     )
     assert table(result) == "F5 D0 P0 | P1 | P2 | D1 | D2 | P3"
 
 
-def test_gangs_of_another_contract_say_nothing(replica: Replica) -> None:
+def test_gangs_of_another_release_line_are_ignored(replica: Replica) -> None:
     assert live_layout([PodGang()], replica.observed()) == ()
-    result = adopted((), replica.components, Observed(), "v0", replica.epochs)
+    result = adopted_layout((), replica.components, Observed(), "v0", replica.epochs)
     assert table(result) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
 
 
@@ -204,18 +208,18 @@ def state(replica: Replica) -> list[ReplicaState]:
     return [ReplicaState(replica.layout, replica.observed())]
 
 
-def test_scope_of_a_first_change(replica: Replica) -> None:
+def test_a_first_change_puts_its_component_into_scope(replica: Replica) -> None:
     replica.versions[named("D")] = "v1"
     assert scope(keys("D"), [], state(replica), "v1") == {named("D")}
 
 
-def test_a_change_taken_back_before_anything_moved_has_no_scope(replica: Replica) -> None:
+def test_a_change_reverted_before_any_move_has_no_scope(replica: Replica) -> None:
     replica.change("v1", keys("FP"))
     replica.change("v0", dict.fromkeys(keys("FP"), "v0"))
     assert scope(keys("FP"), keys("FP"), state(replica), "v0") == frozenset()
 
 
-def test_converged_components_leave_the_scope() -> None:
+def test_converged_components_are_removed_from_the_scope() -> None:
     """F and P change, and F has converged when D changes as well: F keeps its gangs and is not moved again
     (COH-197)."""
     replica = deployed("F2/2/2 P3/1/1 D2/1/1")
@@ -238,7 +242,7 @@ def test_a_component_stays_in_scope_if_another_replica_is_not_done(replica: Repl
     assert scope([], keys("F"), both, "v1") == {named("F")}
 
 
-def test_the_gang_of_a_replica_that_is_being_replaced_does_not_count() -> None:
+def test_the_gang_of_a_replica_being_replaced_does_not_count() -> None:
     observed = Observed(
         pods={"F": [ObservedPod("f", "old", True, True)]}, replicas={"P": {0: ObservedReplica("old", True, True)}}
     )

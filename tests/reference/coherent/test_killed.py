@@ -61,7 +61,7 @@ async def scale(played: CrashRun, replicas: int) -> None:
     await played.client.patch(models.SCALING_GROUPS, played.namespace, "s-0-g", body, subresource="scale")
 
 
-def has(view: View, replicas: int) -> bool:
+def has_replicas(view: View, replicas: int) -> bool:
     """Return whether `a` and `g` have this many replicas, all serving, and the map and the statuses agree with them."""
     pcs, clique = view.get("podcliquesets", "s"), view.get("podcliques", "s-0-a")
     group, gang_map = view.get("podcliquescalinggroups", "s-0-g"), view.get("podgangmaps", "s-0")
@@ -89,17 +89,17 @@ def updated(played: CrashRun) -> Done:
             and number(pcs, "status", "observedGeneration") == number(pcs, "metadata", "generation")
             and all(updates.has_ended(part) for part in parts)
             and all(text(part, "status", "currentPodCliqueSetGenerationHash") == generation for part in parts)
-            and has(view, 2)
+            and has_replicas(view, 2)
         )
 
     return is_updated
 
 
-def made_once(played: CrashRun) -> None:
+def check_pods_made_once(played: CrashRun) -> None:
     assert pods_made(played) == (sum(SIZES.values()), 0), f"{played.namespace}: pods made and deleted"
 
 
-def replaced_once(played: CrashRun) -> None:
+def check_pods_replaced_once(played: CrashRun) -> None:
     span = Span(played.history, played.notes["since"], Step.now("end", played.history))
     assert replay.creation_counts(span) == SIZES, f"{played.namespace}: created pods"
     lacking = replay.max_shortfalls(span, SIZES)
@@ -107,10 +107,10 @@ def replaced_once(played: CrashRun) -> None:
     assert {text(pod, "spec", "containers", 0, "image") for pod in played.history.view().list("pods")} == {
         "registry.example/main:second"
     }
-    one_version(played)
+    check_one_version_per_gang(played)
 
 
-def one_version(played: CrashRun) -> None:
+def check_one_version_per_gang(played: CrashRun) -> None:
     """No gang ever has pods of two versions of a clique (COH-I04)."""
     hashes_by_gang: dict[tuple[str, str], set[str]] = {}
     for record in played.history.records("pods"):
@@ -123,15 +123,25 @@ def one_version(played: CrashRun) -> None:
 
 
 STORY = (
-    Chapter("it is made", make, lambda played: lambda view: has(view, 2), judge=made_once),
-    Chapter("it is updated", update, updated, judge=replaced_once),
-    Chapter("it is scaled out", lambda p: scale(p, 3), lambda p: lambda view: has(view, 3), judge=one_version),
-    Chapter("it is scaled in", lambda p: scale(p, 2), lambda p: lambda view: has(view, 2), judge=one_version),
+    Chapter("it is made", make, lambda played: lambda view: has_replicas(view, 2), judge=check_pods_made_once),
+    Chapter("it is updated", update, updated, judge=check_pods_replaced_once),
+    Chapter(
+        "it is scaled out",
+        lambda p: scale(p, 3),
+        lambda p: lambda view: has_replicas(view, 3),
+        judge=check_one_version_per_gang,
+    ),
+    Chapter(
+        "it is scaled in",
+        lambda p: scale(p, 2),
+        lambda p: lambda view: has_replicas(view, 2),
+        judge=check_one_version_per_gang,
+    ),
 )
 MIN_WRITES = {"it is made": 20, "it is updated": 40, "it is scaled out": 10, "it is scaled in": 6}
 """The minimum number of writes per chapter; with fewer writes, the test would have tried nothing."""
 
 
-def test_a_death_of_the_operator_of_a_coherent_set_changes_nothing_in_the_end(bare_cluster: Cluster) -> None:
+def test_killing_the_operator_does_not_change_the_final_state_of_a_coherent_set(bare_cluster: Cluster) -> None:
     writes = asyncio.run(all_deaths(bare_cluster, "coherent-operator", STORY, "operator"))
     assert all(writes[chapter] >= minimum for chapter, minimum in MIN_WRITES.items()), writes

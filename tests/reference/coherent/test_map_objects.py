@@ -12,7 +12,7 @@ from reference_impl.plan.coherent import conditions, versions
 from reference_impl.plan.components import Key, Kind
 from reference_impl.plan.layout import Entry, EntryGang, Role
 from reference_impl.plan.lines import MAPS, NAMES, Placement, epoch_of
-from reference_impl.plan.maps import Stored
+from reference_impl.plan.maps import StoredMap
 from tests.reference.examples import clique, disaggregated, pod
 
 ROUTER, WORKERS = Key(Kind.CLIQUE, "router"), Key(Kind.GROUP, "workers")
@@ -36,7 +36,7 @@ def stored(pcs, contents):
     return msgspec.convert(manifest, PodGangMap)
 
 
-def test_a_map_is_read_as_it_was_written():
+def test_a_written_map_reads_back_unchanged():
     pcs = disaggregated()
     contents = versions.with_layout(None, LAYOUT, versions.templates(pcs, "g1"))
     gang_map = stored(pcs, contents)
@@ -48,8 +48,8 @@ def test_a_map_is_read_as_it_was_written():
     ]
 
 
-def test_the_stored_form_is_that_of_the_contract():
-    [anchor, tail] = maps.manifest(disaggregated(), 0, Stored(LAYOUT))["spec"]["entries"]
+def test_the_stored_form_follows_the_contract():
+    [anchor, tail] = maps.manifest(disaggregated(), 0, StoredMap(LAYOUT))["spec"]["entries"]
     assert anchor == {
         "epoch": E1,
         "podCliqueSetGenerationHash": "g1",
@@ -60,32 +60,32 @@ def test_the_stored_form_is_that_of_the_contract():
     assert (tail["role"], tail["dependsOn"], "podCliques" in tail) == ("Tail", [E1], False)
 
 
-def test_entries_are_read_in_the_order_of_their_epochs_without_what_holds_nothing():
-    gang_map = stored(disaggregated(), Stored(LAYOUT[::-1]))
+def test_entries_are_read_in_epoch_order_without_empty_members():
+    gang_map = stored(disaggregated(), StoredMap(LAYOUT[::-1]))
     gang_map.spec.entries[0].pod_cliques = {"router": 0}
     gang_map.spec.entries[0].pcsg_replica_indices = {"workers": [1, 1], "others": []}
     assert maps.read(gang_map).layout == LAYOUT
 
 
-def test_an_annotation_that_is_no_record_is_ignored():
+def test_an_invalid_annotation_is_ignored():
     pcs = disaggregated()
     for text in ("", "[1]", '{"g1": 2}', "no json"):
-        gang_map = stored(pcs, Stored(LAYOUT))
+        gang_map = stored(pcs, StoredMap(LAYOUT))
         gang_map.metadata.annotations = {maps.TEMPLATES: text}
-        assert maps.read(gang_map) == Stored(LAYOUT)
+        assert maps.read(gang_map) == StoredMap(LAYOUT)
 
 
-def test_the_version_of_members_follows_from_the_record_not_from_the_generation():
+def test_the_record_and_not_the_generation_determines_the_version_of_members():
     first = versions.with_layout(None, LAYOUT, versions.templates(disaggregated(), "g1"))
     pcs = changed("y")
     present = versions.templates(pcs, "g2")
-    assert versions.outdated(pcs, first, present) == {ROUTER}
-    assert versions.same(pcs, first, present) == {WORKERS: frozenset({"g1"})}
+    assert versions.outdated_components(pcs, first, present) == {ROUTER}
+    assert versions.current_generations(pcs, first, present) == {WORKERS: frozenset({"g1"})}
     reverted = versions.templates(disaggregated(), "g3")
-    assert versions.outdated(disaggregated(), first, reverted) == set()
+    assert versions.outdated_components(disaggregated(), first, reverted) == set()
 
 
-def test_pods_are_created_only_where_their_version_is_that_of_the_entry():
+def test_pods_are_created_only_in_entries_of_their_version():
     old, pcs = versions.templates(disaggregated(), "g1"), changed("y")
     present = versions.templates(pcs, "g2")
     moved = Entry(E3, "g2", Role.ANCHOR, {"router": 1})
@@ -93,7 +93,7 @@ def test_pods_are_created_only_where_their_version_is_that_of_the_entry():
     before, after = old.hashes["router"], present.hashes["router"]
     assert before != after
     fitting = [
-        versions.fits(contents, entry, "router", template_hash, present)
+        versions.may_create_pods(contents, entry, "router", template_hash, present)
         for entry in (ANCHOR, moved)
         for template_hash in (before, after)
     ]
@@ -112,13 +112,13 @@ def placement(*entries):
 
 def gang_of(name, *entries):
     pcs = disaggregated()
-    [planned] = [gang for gang in gangs.planned(pcs, 0, placement(*entries), MAPS) if gang.name == name]
+    [planned] = [gang for gang in gangs.planned_gangs(pcs, 0, placement(*entries), MAPS) if gang.name == name]
     manifest = gangs.manifest(pcs, planned, "gang")
     manifest["metadata"] |= {"uid": "u-gang", "resourceVersion": "1"}
     return msgspec.convert(manifest, PodGang)
 
 
-def test_gangs_of_a_map_have_their_names_labels_and_minimums():
+def test_gangs_of_a_map_have_expected_names_labels_and_minimums():
     anchor, tail = gang_of(FIRST), gang_of(SECOND)
     tags = (labels.EPOCH, labels.GANG_ROLE, labels.GENERATION_HASH, labels.REPLICA_INDEX)
     assert [anchor.metadata.label(tag) for tag in tags] == [E1, "Anchor", "g1", "0"]
@@ -131,7 +131,7 @@ def test_gangs_of_a_map_have_their_names_labels_and_minimums():
     assert [g.name for g in tail.spec.podgroups] == ["llm-0-workers-1-prefill", "llm-0-workers-1-decode"]
 
 
-def test_a_gang_needs_no_more_of_a_clique_than_its_part():
+def test_a_gang_needs_at_most_its_part_of_a_clique():
     """The oldest anchor needs the whole minimum only while no other gang has pods of the clique.
 
     Otherwise a pod of the update would wait for that anchor if the set's strategy is switched meanwhile.
@@ -142,7 +142,7 @@ def test_a_gang_needs_no_more_of_a_clique_than_its_part():
     newer = Entry(E3, "g1", Role.ANCHOR, {"router": 2}, depends_on=(E1,))
 
     def minimums(*entries: Entry) -> list[int]:
-        return [gang.minimums["llm-0-router"] for gang in gangs.planned(pcs, 0, placement(*entries), MAPS)]
+        return [gang.minimums["llm-0-router"] for gang in gangs.planned_gangs(pcs, 0, placement(*entries), MAPS)]
 
     assert minimums(part, newer) == [1, 2]
     assert minimums(part) == [3]
@@ -161,28 +161,28 @@ def test_a_gang_waits_for_all_gangs_of_the_entries_that_it_depends_on():
     assert gang_placement.dependents("unknown") == []
 
 
-def test_a_gang_waits_for_no_other_generation_and_for_good_for_what_does_not_exist():
+def test_a_gang_waits_for_missing_entries_but_not_for_other_generations():
     old = Entry(E1, "g0", Role.ANCHOR, {"router": 2}, {"workers": (0,)})
     assert placement(old, TAIL).awaited(SECOND) == []
     assert placement(TAIL).awaited(SECOND) == [E1]
 
 
-def test_a_replica_in_two_gangs_is_in_none_until_the_layout_is_repaired():
+def test_a_replica_in_two_gangs_counts_as_unassigned_until_the_layout_is_repaired():
     duplicated = Entry(E3, "g1", Role.SCALE_OUT, {}, {"workers": (1,)}, (E1,))
     assert placement(*LAYOUT, duplicated).gang_of("workers", 1) is None
     assert placement().gang_of("workers", 1) == SECOND and placement().gang_of("workers", 9) is None
 
 
 @pytest.mark.parametrize("line", lines.LINES.values(), ids=lines.LINES)
-def test_lines_tell_their_own_gangs_from_those_of_the_other(line):
+def test_release_lines_distinguish_their_own_gangs(line):
     line_gangs = Placement(line, "llm-0", LAYOUT).gangs
     (other,) = {NAMES, MAPS} - {line}
-    assert all(line.knows("llm-0", name) and not other.knows("llm-0", name) for name in line_gangs)
-    assert not line.knows("llm-0", "")
+    assert all(line.knows_gang("llm-0", name) and not other.knows("llm-0", name) for name in line_gangs)
+    assert not line.knows_gang("llm-0", "")
 
 
 @pytest.mark.parametrize("name", ["s", "a-name-with-30-characters-in-it", "n" * 45])
-def test_names_of_gangs_are_values_of_labels(name):
+def test_gang_names_are_valid_label_values(name):
     replica = f"{name}-12"
     for gang in (EntryGang(ANCHOR), EntryGang(TAIL, "prefill-and-decode", 1)):
         gang_name = MAPS.gang_name(replica, LAYOUT, gang)
@@ -195,10 +195,10 @@ def router_pods(count, gang=FIRST, start=0, **options):
     return [pod(router, index, gang=gang, **options) for index in range(start, start + count)]
 
 
-def test_scheduled_and_ready_are_dated_when_they_first_hold():
+def test_scheduled_and_ready_record_when_they_became_true():
     bound, ready = router_pods(2, node="n"), router_pods(2, node="n", ready=True)
     gang = gang_of(FIRST, Entry(E1, "g1", Role.ANCHOR, {"router": 2}))
-    assert not conditions.written(gang)
+    assert not conditions.is_operator_written(gang)
     at = [
         conditions.status(gang, gang_pods, now)
         for gang_pods, now in ((router_pods(2), "1"), (bound, "2"), (ready, "3"))
@@ -210,12 +210,12 @@ def test_scheduled_and_ready_are_dated_when_they_first_hold():
         {"Scheduled": "PodGangScheduled", "Ready": "PodGangReady"},
     ]
     gang.status = at[2]
-    assert conditions.written(gang)
+    assert conditions.is_operator_written(gang)
     lost = conditions.status(gang, bound, "4")
     assert (lost.last_scheduled, lost.last_ready) == ("3", "3")
 
 
-def test_a_gang_that_was_scheduled_before_is_dated():
+def test_a_gang_that_was_already_scheduled_gets_a_time():
     gang, ready = gang_of(FIRST, Entry(E1, "g1", Role.ANCHOR, {"router": 2})), router_pods(2, node="n", ready=True)
     first_status = conditions.status(gang, ready, "1")
     gang.status = msgspec.structs.replace(first_status, last_scheduled=None, last_ready=None)
@@ -234,21 +234,21 @@ def test_pods_follow_their_gangs():
     assert pods.difference({FIRST: 4}, current, target, lambda gang: False).missing == []
 
 
-def test_pods_of_gangs_that_are_no_more_are_deleted():
+def test_pods_of_removed_gangs_are_deleted():
     assert len(pods.difference({}, router_pods(2), "", lambda gang: True).surplus) == 2
 
 
-def test_a_replica_of_a_group_that_moves_is_deleted_before_it_is_recreated():
+def test_a_moved_group_replica_is_deleted_before_it_is_recreated():
     pcs = disaggregated()
     scaled = children.scaling_group(pcs, 0, pcs.spec.template.pod_clique_scaling_groups[0])
     scaled["metadata"] |= {"uid": "u-group", "resourceVersion": "1"}
     group, [config] = msgspec.convert(scaled, PodCliqueScalingGroup), children.group_configs(pcs)
 
     def desired_cliques(*entries):
-        return desired.of_group(pcs, group, config, range(2), placement(*entries), MAPS).cliques
+        return desired.desired_members(pcs, group, config, range(2), placement(*entries), MAPS).cliques
 
     def in_place(current, *entries):
-        return members.in_place(placement(*entries), "workers", range(2), current, group)
+        return members.replicas_in_place(placement(*entries), "workers", range(2), current, group)
 
     present = {name: clique(manifest) for name, manifest in desired_cliques(*LAYOUT).items()}
     assert not any(c.metadata.label(labels.BASE_PODGANG) for c in present.values())
@@ -266,12 +266,12 @@ def test_a_replica_of_a_group_that_moves_is_deleted_before_it_is_recreated():
     assert desired_cliques(ANCHOR).keys() == set(of_0), "a replica that no gang holds yet waits"
 
 
-def test_pods_wait_for_parents_in_their_own_gang_only():
+def test_pods_wait_only_for_parents_in_their_own_gang():
     pcs = disaggregated()
     pcs.spec.template.clique_startup_type = StartupType.IN_ORDER
     router, prefill, decode = pcs.spec.template.cliques
     placed_gangs = placement().gangs
-    assert startup.waits(pcs, prefill, 0, placed_gangs[FIRST]) == {"llm-0-router": 1}
-    assert startup.waits(pcs, decode, 0, placed_gangs[SECOND]) == {"llm-0-workers-1-prefill": 2}
-    assert startup.waits(pcs, prefill, 0, placed_gangs[SECOND]) == {}
-    assert startup.waits(pcs, router, 0, placed_gangs[FIRST]) == {}
+    assert startup.awaited_cliques(pcs, prefill, 0, placed_gangs[FIRST]) == {"llm-0-router": 1}
+    assert startup.awaited_cliques(pcs, decode, 0, placed_gangs[SECOND]) == {"llm-0-workers-1-prefill": 2}
+    assert startup.awaited_cliques(pcs, prefill, 0, placed_gangs[SECOND]) == {}
+    assert startup.awaited_cliques(pcs, router, 0, placed_gangs[FIRST]) == {}

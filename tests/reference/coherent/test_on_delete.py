@@ -11,7 +11,7 @@ SIZES = {"F": (4, 2), "P": (3, 1), "D": (2, 1)}
 
 
 @pytest.mark.parametrize("first", ["OnDelete", "Coherent"])
-async def test_the_next_change_replaces_pods_that_on_delete_has_left(first: str):
+async def test_the_next_change_replaces_pods_that_on_delete_left(first: str):
     async with world(the_set(strategy=first, **SIZES), 9) as w:
         if first != "OnDelete":
             await w.change(the_set(strategy="OnDelete", **SIZES))
@@ -27,7 +27,7 @@ async def test_the_next_change_replaces_pods_that_on_delete_has_left(first: str)
         assert w.mixed() == []
 
 
-async def test_pods_that_on_delete_has_replaced_are_not_replaced_again():
+async def test_pods_replaced_under_on_delete_are_not_replaced_again():
     async with world(the_set(strategy="OnDelete", **SIZES), 9) as w:
         changed = the_set("v1", strategy="OnDelete", **SIZES)
         await w.change(changed)
@@ -43,7 +43,7 @@ async def test_pods_that_on_delete_has_replaced_are_not_replaced_again():
         assert unchanged <= w.uids() and w.images("dw") == {"x:v2"}
 
 
-async def test_an_update_that_on_delete_has_ended_is_completed_by_the_next_one():
+async def test_the_next_update_completes_an_update_that_on_delete_ended():
     async with world(the_set(**SIZES), 9) as w:
         await w.change(the_set({"F": "v1", "P": "v1"}, broken=True, **SIZES))
         await w.until(lambda: w.images("s-0-f") == {"x:v0", "x:v1"}, "stopped")
@@ -54,7 +54,7 @@ async def test_an_update_that_on_delete_has_ended_is_completed_by_the_next_one()
         assert (w.images("s-0-f"), w.images("pw"), w.images("dw")) == ({"x:v1"}, {"x:v1"}, {"x:v2"})
 
 
-async def test_lost_pods_that_on_delete_has_left_are_recreated():
+async def test_lost_pods_that_on_delete_left_are_recreated():
     async with world(the_set(strategy="OnDelete", **SIZES), 9) as w:
         await w.change(the_set("v1", strategy="OnDelete", **SIZES))
         await w.until(w.ended, "changed with OnDelete")

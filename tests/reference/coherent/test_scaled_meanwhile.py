@@ -12,7 +12,7 @@ SIZES = {"F": (4, 2), "P": (4, 1)}
 
 @pytest.mark.parametrize("replica", [0, 1])
 @pytest.mark.parametrize("size", [2, 5])
-async def test_a_group_that_is_scaled_during_an_update(replica: int, size: int):
+async def test_a_group_can_be_scaled_during_an_update(replica: int, size: int):
     async with world(the_set(replicas=2, **SIZES), 16) as w:
         await w.change(the_set("v1", replicas=2, **SIZES))
         await w.soon(lambda: "x:v1" in w.images("s-0-p"))
@@ -25,7 +25,7 @@ async def test_a_group_that_is_scaled_during_an_update(replica: int, size: int):
 
 @pytest.mark.parametrize("replica", [0, 1])
 @pytest.mark.parametrize("size", [2, 6])
-async def test_a_clique_that_is_scaled_during_an_update(replica: int, size: int):
+async def test_a_clique_can_be_scaled_during_an_update(replica: int, size: int):
     async with world(the_set(replicas=2, **SIZES), 16) as w:
         await w.change(the_set("v1", replicas=2, **SIZES))
         await w.soon(lambda: "x:v1" in w.images("s-0-f"))

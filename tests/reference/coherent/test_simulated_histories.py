@@ -16,9 +16,9 @@ from reference_impl.api.coherent import GangLayout
 from reference_impl.plan.coherent.planner import Advance, Complete, Step
 from reference_impl.plan.coherent.steps import step_count
 from reference_impl.plan.components import Key, Kind
-from reference_impl.plan.epochs import order
+from reference_impl.plan.epochs import sort_key
 from reference_impl.plan.fitting import violations
-from reference_impl.plan.layout import first
+from reference_impl.plan.layout import first_layout
 from tests.reference.coherent.simulation import Member, Replica, components, entry_of_index, find, gangs, named
 
 BROKEN = "x"
@@ -88,7 +88,7 @@ class History:
         assert violations(replica.layout, replica.components) == []
         for entry in replica.layout:
             if entry.key not in self.epochs:
-                assert all(order(entry.key) > order(earlier) for earlier in self.epochs), "epochs follow creation"
+                assert all(sort_key(entry.key) > sort_key(earlier) for earlier in self.epochs), "epochs follow creation"
                 self.epochs.append(entry.key)
             assert set(entry.depends_on) <= {other.key for other in replica.layout} - {entry.key}
             assert entry.anchor or entry.depends_on
@@ -186,7 +186,7 @@ def play(text: str, layout: GangLayout, actions: list[tuple[str, Any]]) -> Histo
 
 @settings(max_examples=400)
 @given(sets(), st.sampled_from(GangLayout), st.lists(ACTIONS, max_size=20))
-def test_any_history_keeps_the_invariants_and_ends(
+def test_every_history_keeps_the_invariants_and_ends(
     text: str, layout: GangLayout, actions: list[tuple[str, Any]]
 ) -> None:
     history = play(text, layout, actions)
@@ -198,13 +198,13 @@ def test_any_history_keeps_the_invariants_and_ends(
 
 @settings(max_examples=200)
 @given(sets(), st.sampled_from(GangLayout), st.data())
-def test_without_failures_one_version_always_serves(text: str, layout: GangLayout, data: st.DataObject) -> None:
+def test_one_version_always_serves_without_failures(text: str, layout: GangLayout, data: st.DataObject) -> None:
     """In an update of two or more steps, `minAvailable` members of each component are always available in one common
     version (COH-I02)."""
     replica = begun(text, layout)
     changed = data.draw(st.sets(st.sampled_from(sorted(replica.versions)), min_size=1))
     replica.retarget(dict.fromkeys(changed, "1"))
-    scope, first_layout = replica.in_scope(), replica.layout
+    scope, initial_layout = replica.in_scope(), replica.layout
     steps = step_count(scope)
     for _ in range(1000):
         step = replica.advance()
@@ -221,9 +221,9 @@ def test_without_failures_one_version_always_serves(text: str, layout: GangLayou
         ]
         assert serves or steps == 1
         replica.settle()
-    old = {entry.key for entry in first_layout}
+    old = {entry.key for entry in initial_layout}
     anchors = [entry for entry in replica.layout if entry.anchor and entry.key not in old]
     assert len(anchors) == (1 if layout is GangLayout.SINGLE_ANCHOR else steps)
     if layout is GangLayout.SINGLE_ANCHOR and len(changed) == len(replica.components):
-        new = first(replica.components, replica.generation, replica.epochs)
+        new = first_layout(replica.components, replica.generation, replica.epochs)
         assert sorted(gangs(replica.layout)) == sorted(gangs(new)), "the layout of a first deployment (COH-R01)"

@@ -22,7 +22,7 @@ def generations(w: World) -> list[str]:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_an_update_leaves_no_old_pods_to_the_collector(strategy: str):
+async def test_an_update_deletes_old_pods_itself(strategy: str):
     async with world(the_set(strategy=strategy, **SIZES), 5) as w:
         w.api.collects = False
         await w.change(the_set("v1", strategy=strategy, **SIZES))
@@ -32,7 +32,7 @@ async def test_an_update_leaves_no_old_pods_to_the_collector(strategy: str):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_a_deleted_group_takes_its_pods_with_it(strategy: str):
+async def test_the_pods_of_a_deleted_group_are_deleted(strategy: str):
     async with world(the_set(strategy=strategy, **SIZES), 5) as w:
         w.api.collects = False
         old = w.uids("pw")
@@ -42,7 +42,7 @@ async def test_a_deleted_group_takes_its_pods_with_it(strategy: str):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_a_replica_that_is_scaled_away_takes_its_pods_with_it(strategy: str):
+async def test_the_pods_of_a_removed_replica_are_deleted(strategy: str):
     async with world(the_set(strategy=strategy, replicas=2, **SIZES), 10) as w:
         w.api.collects = False
         await w.change(the_set(strategy=strategy, **SIZES))
@@ -53,7 +53,7 @@ async def test_a_replica_that_is_scaled_away_takes_its_pods_with_it(strategy: st
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_a_set_of_the_same_name_gets_no_pods_beside_those_of_the_deleted_one(strategy: str):
+async def test_a_recreated_set_gets_no_pods_alongside_those_of_the_deleted_set(strategy: str):
     async with world(the_set(strategy=strategy, **SIZES), 5) as w:
         w.api.collects = False
         old = w.uids()
@@ -67,7 +67,7 @@ async def test_a_set_of_the_same_name_gets_no_pods_beside_those_of_the_deleted_o
         assert generations(w) == []
 
 
-async def test_pods_that_hang_do_not_hold_back_their_clique(monkeypatch: pytest.MonkeyPatch):
+async def test_pods_stuck_in_termination_do_not_block_their_clique(monkeypatch: pytest.MonkeyPatch):
     """A pod on a dead node stays terminating, which counts as gone (CHG-DEL-20)."""
     monkeypatch.setattr("tests.reference.coherent.small_api.LEAVING_SECONDS", 3600.0)
     async with world(the_set(strategy="RollingRecreate", P=(1, 1)), 1) as w:
@@ -77,7 +77,7 @@ async def test_pods_that_hang_do_not_hold_back_their_clique(monkeypatch: pytest.
         assert len(w.api.all("pods")) == 2 and generations(w) == []
 
 
-async def test_pods_that_are_to_be_orphans_stay():
+async def test_pods_that_will_be_orphaned_are_kept():
     async with world(the_set(strategy="RollingRecreate", **SIZES), 5) as w:
         address, [pod] = ("podcliques", "ns", "s-0-p-2-pw"), w.pods("s-0-p-2-pw")
         clique = w.api.objects[address]
@@ -95,7 +95,7 @@ async def test_pods_that_are_to_be_orphans_stay():
         assert w.api.objects[pod_key]["metadata"]["uid"] == pod["metadata"]["uid"]
 
 
-async def test_a_gang_goes_with_its_last_pod():
+async def test_a_gang_is_deleted_after_its_last_pod():
     """Even if the operator is killed in between, no pod is left without its gang (COH-163)."""
     async with world(the_set(**SIZES), 5) as w:
         before = len(w.api.history)

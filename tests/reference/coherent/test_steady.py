@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reference_impl.plan.coherent.planner import Complete
-from reference_impl.plan.epochs import EpochSource, order
+from reference_impl.plan.epochs import EpochSource, sort_key
 from reference_impl.plan.fitting import fits
 from reference_impl.plan.layout import Role
 from tests.reference.coherent.simulation import Replica, components, deployed, keys, table
@@ -35,11 +35,11 @@ def test_replicas_that_scaling_adds_join_the_entry_for_them() -> None:
 
 
 @pytest.mark.parametrize(("pods", "expected"), [(7, "F7 P0 | P1"), (1, "F1 P0 | P1"), (0, "P0 | P1")])
-def test_pods_of_a_clique_follow_in_the_only_anchor(pods: int, expected: str) -> None:
+def test_scaling_a_clique_changes_the_pods_in_the_only_anchor(pods: int, expected: str) -> None:
     assert scaled(deployed("F4/1 P2/1"), f"F{pods}/1 P2/1") == expected
 
 
-def test_a_set_of_groups_alone_that_was_scaled_to_nothing_begins_anew() -> None:
+def test_a_set_of_groups_scaled_to_zero_starts_over() -> None:
     replica = deployed("P3/1")
     old = {entry.key for entry in replica.layout}
     assert scaled(replica, "P0/1") == "" and replica.layout == ()
@@ -48,7 +48,7 @@ def test_a_set_of_groups_alone_that_was_scaled_to_nothing_begins_anew() -> None:
     assert all(entry.depends_on == (replica.layout[0].key,) for entry in replica.layout[1:])
 
 
-def test_the_place_for_scale_out_depends_on_the_oldest_anchor_that_is_left() -> None:
+def test_the_scale_out_entry_depends_on_the_oldest_remaining_anchor() -> None:
     """The update removes the anchor on which that place depended (GM-155)."""
     replica = deployed("F2/1/1 P2/1/1")
     replica.change("v1", keys("FP"))
@@ -71,4 +71,4 @@ def test_epochs_grow_even_if_the_clock_steps_back() -> None:
 
 
 def test_epochs_are_ordered_by_number() -> None:
-    assert sorted(["10", "9", "x"], key=order) == ["x", "9", "10"]
+    assert sorted(["10", "9", "x"], key=sort_key) == ["x", "9", "10"]

@@ -16,7 +16,7 @@ SIZES = {"F": (2, 1), "P": (3, 1)}
 STRATEGIES = ("Coherent", "RollingRecreate", "OnDelete")
 
 
-def new(w: World) -> int:
+def count_new_pods(w: World) -> int:
     """Return the number of pods that have the new version."""
     return sum(pod["spec"]["containers"][0]["image"] == "x:v1" for pod in w.pods())
 
@@ -28,12 +28,12 @@ async def begin(w: World, strategy: str, pods: int) -> None:
         await w.until(lambda: "updateEndedAt" in w.progress(), "begun")
         for pod in w.pods()[:pods]:
             await w.api.delete(("pods", "ns", pod["metadata"]["name"]))
-    await w.soon(lambda: new(w) >= pods)
+    await w.soon(lambda: count_new_pods(w) >= pods)
 
 
 @pytest.mark.parametrize("pods", [1, 3])
 @pytest.mark.parametrize(("before", "after"), list(permutations(STRATEGIES, 2)))
-async def test_an_update_ends_after_a_switch_of_the_strategy(before: str, after: str, pods: int):
+async def test_an_update_ends_after_a_strategy_switch(before: str, after: str, pods: int):
     """The set is created with the first strategy.
 
     OnDelete ends the update as it is (CHG-RU-06), and a switch does not replace the pods that OnDelete has left
@@ -54,7 +54,7 @@ async def test_an_update_ends_after_a_switch_of_the_strategy(before: str, after:
             await w.until(lambda: w.ended() and w.images() == {"x:v2"}, "the next update has ended")
 
 
-async def test_conditions_of_gangs_follow_their_pods_after_a_switch_from_coherent():
+async def test_gang_conditions_follow_their_pods_after_a_switch_from_coherent():
     """The scheduler leaves these conditions to the operator, which has started to write them (COH-086)."""
     async with world(the_set(**SIZES), 5) as w:
         await w.change(the_set(strategy="RollingRecreate", **SIZES))
@@ -72,7 +72,7 @@ async def test_conditions_of_gangs_follow_their_pods_after_a_switch_from_coheren
 
 
 @pytest.mark.parametrize("pods", [1, 2, 3])
-def test_members_leave_gangs_in_which_another_strategy_has_replaced_some(pods: int):
+def test_members_leave_gangs_in_which_another_strategy_has_replaced_members(pods: int):
     """All entries already have the current generation; all replicas of P and some pods of F have the current template.
     The remaining pods of F must not be replaced within the anchor that holds them."""
     replica = deployed("F4/1 P3/2")

@@ -18,7 +18,7 @@ def trace(replica: Replica) -> list[tuple[str, str]]:
     return result
 
 
-def test_t1_all_components() -> None:
+def test_t1_all_components_are_updated() -> None:
     replica = deployed("F5/2/2 P4/1/1 D3/1/1")
     assert table(replica.layout) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
     replica.change("v1", keys("FPD"))
@@ -31,7 +31,7 @@ def test_t1_all_components() -> None:
     ]
 
 
-def test_t2_scaling_groups_only() -> None:
+def test_t2_only_scaling_groups_are_updated() -> None:
     replica = deployed("F5/2/2 P4/1/1 D3/1/1")
     replica.change("v1", keys("PD"))
     assert [layout for layout, _ in trace(replica)] == [
@@ -46,7 +46,7 @@ def test_t2_scaling_groups_only() -> None:
     assert replica.layout[0].cliques == {"F": 6}, "new pods join the gang that holds the clique (COH-189)"
 
 
-def test_t3_standalone_cliques_only() -> None:
+def test_t3_only_standalone_cliques_are_updated() -> None:
     replica = deployed("F5/2/2 P4/1/1 D3/1/1")
     replica.change("v1", keys("F"))
     rest = " | P1@v1 | P2@v1 | P3@v1 | D1@v1 | D2@v1"
@@ -57,7 +57,7 @@ def test_t3_standalone_cliques_only() -> None:
     ], "one anchor, which takes the others in (GM-154); what holds nothing in scope is of the new generation (GM-160)"
 
 
-def test_t4_floors_and_absorption() -> None:
+def test_t4_floors_hold_and_the_last_step_absorbs_the_remainder() -> None:
     replica = deployed("F20/2/2 P10/3/3 D20/3/4")
     assert len(gangs(replica.layout)) == 25
     replica.change("v1", keys("FPD"))
@@ -74,7 +74,7 @@ def test_t4_floors_and_absorption() -> None:
     assert [entry.groups["D"] for entry in anchors] == [(0, 1, 2), (6, 7, 8), (12, 13, 14)]
 
 
-def test_t5_restart_in_the_middle() -> None:
+def test_t5_a_restart_in_the_middle_moves_nothing_else() -> None:
     """The operator restarts between the write of the layout and the creation of the gang: nothing else moves
     (COH-221)."""
     replica = deployed("F2/1/1 P2/1/1")
@@ -91,7 +91,7 @@ def test_t5_restart_in_the_middle() -> None:
     assert [layout for layout, _ in trace(replica)] == ["F1 P0@v1 | F1 P1@v1"]
 
 
-def test_t6_broken_version_is_fixed() -> None:
+def test_t6_a_broken_version_is_fixed() -> None:
     replica = deployed("F4/2/2 P4/2/2")
     replica.works = lambda _, version: version != "v1"
     replica.change("v1", keys("FP"))
@@ -107,7 +107,7 @@ def test_t6_broken_version_is_fixed() -> None:
     ]
 
 
-def test_t7_revert() -> None:
+def test_t7_an_update_is_reverted() -> None:
     replica = deployed("F2/1/1 P4/1/1")
     replica.change("v1", keys("P"))
     for _ in range(2):
@@ -128,7 +128,7 @@ def scaled(replica: Replica, text: str) -> str:
     return table(replica.layout)
 
 
-def test_t8_scale_after_an_update() -> None:
+def test_t8_components_are_scaled_after_an_update() -> None:
     replica = deployed("F5/2/2 P4/1/1 D3/1/1")
     replica.change("v1", keys("FPD"))
     replica.update()

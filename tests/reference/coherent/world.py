@@ -11,7 +11,7 @@ from reference_impl.api.models import PodGangMap
 from reference_impl.control.features import Features
 from reference_impl.control.operator import Operator
 from reference_impl.plan import labels
-from reference_impl.plan.epochs import order
+from reference_impl.plan.epochs import sort_key
 from tests.reference.coherent.small_api import NEVER_READY, SmallApi, SmallClient
 
 PATIENCE_SECONDS = 120.0
@@ -186,7 +186,7 @@ class World:
 def shape(gang_map: dict[str, Any] | PodGangMap) -> Shape:
     entries = gang_map["spec"]["entries"]  # type: ignore[index]
     result = []
-    for entry in sorted(entries, key=lambda entry: order(entry["epoch"])):
+    for entry in sorted(entries, key=lambda entry: sort_key(entry["epoch"])):
         parts = [f"{name.upper()}{count}" for name, count in sorted((entry.get("podCliques") or {}).items())]
         groups = sorted((entry.get("pcsgReplicaIndices") or {}).items(), reverse=True)
         parts += [f"{name.upper()}{index}" for name, indices in groups for index in indices]

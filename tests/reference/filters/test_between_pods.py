@@ -29,22 +29,22 @@ def listening(port, ip="", protocol="TCP", **fields):
         (listening(80, "10.0.0.1", at="a", name="q"), False),
     ],
 )
-def test_host_ports(other, free):
+def test_pods_with_the_same_host_port_do_not_share_a_node(other, free):
     assert feasible(listening(80), cluster(NODES[:1], other)) == ("a" if free else "")
 
 
-def test_host_ports_of_other_addresses():
+def test_host_ports_of_different_addresses_do_not_conflict():
     state = cluster(NODES[:1], listening(80, "10.0.0.1", at="a", name="q"))
     assert feasible(listening(80, "10.0.0.2"), state) == "a"
     assert reasons(listening(80, "10.0.0.1"), state).startswith("NodePorts: ")
     assert feasible(listening(80, "0.0.0.0"), state) == ""
 
 
-def near(*terms):
+def affinity_to(*terms):
     return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
 
 
-def apart(*terms):
+def anti_affinity_to(*terms):
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
 
 
@@ -59,49 +59,49 @@ SPACES = [{"metadata": {"name": "ns"}}, {"metadata": {"name": "other", "labels":
 @pytest.mark.parametrize(
     ("affinity", "expected"),
     [
-        (near(term()), "a b"),
-        (near(term(HOST)), "a"),
-        (near(term(), term(HOST)), "a"),
-        (near(term(app="y")), ""),
-        (near({"topologyKey": ZONE}), ""),
-        (near({"topologyKey": ZONE, "labelSelector": {}}), "a b"),
-        (near(term(namespaces=["other"])), "c"),
-        (near(term(namespaceSelector={})), "a b c"),
-        (near(term(namespaceSelector={"matchLabels": {"team": "t"}})), "c"),
-        (near(term(matchLabelKeys=["v"])), "a b"),
-        (near(term(mismatchLabelKeys=["v"])), ""),
-        (apart(term()), "c d"),
-        (apart(term(HOST)), "b c d"),
-        (apart(term(namespaceSelector={})), "d"),
-        (apart(term(app="y"), term(namespaces=["other"])), "a b d"),
+        (affinity_to(term()), "a b"),
+        (affinity_to(term(HOST)), "a"),
+        (affinity_to(term(), term(HOST)), "a"),
+        (affinity_to(term(app="y")), ""),
+        (affinity_to({"topologyKey": ZONE}), ""),
+        (affinity_to({"topologyKey": ZONE, "labelSelector": {}}), "a b"),
+        (affinity_to(term(namespaces=["other"])), "c"),
+        (affinity_to(term(namespaceSelector={})), "a b c"),
+        (affinity_to(term(namespaceSelector={"matchLabels": {"team": "t"}})), "c"),
+        (affinity_to(term(matchLabelKeys=["v"])), "a b"),
+        (affinity_to(term(mismatchLabelKeys=["v"])), ""),
+        (anti_affinity_to(term()), "c d"),
+        (anti_affinity_to(term(HOST)), "b c d"),
+        (anti_affinity_to(term(namespaceSelector={})), "d"),
+        (anti_affinity_to(term(app="y"), term(namespaces=["other"])), "a b d"),
     ],
 )
-def test_affinity_and_anti_affinity(affinity, expected):
+def test_affinity_and_anti_affinity_select_nodes(affinity, expected):
     existing = pod("q", "a", {**X, "v": "1"}), pod("r", "c", X, namespace="other")
     state = cluster(NODES, *existing, namespaces=SPACES)
     assert feasible(pod(labels={"v": "1"}, affinity=affinity), state) == expected
 
 
-def test_terminating_pods_still_keep_others_away_and_terminated_ones_do_not():
-    terms = apart(term(HOST))
+def test_terminating_pods_still_repel_other_pods_and_terminated_pods_do_not():
+    terms = anti_affinity_to(term(HOST))
     assert feasible(pod(affinity=terms), cluster(NODES[:2], pod("q", "a", X, metadata=DELETED))) == "b"
     assert feasible(pod(affinity=terms), cluster(NODES[:2], pod("q", "a", X, status={"phase": "Failed"}))) == "a b"
 
 
-def test_the_anti_affinity_of_pods_that_run_already():
-    state = cluster(NODES, pod("q", "a", affinity=apart(term())))
+def test_the_anti_affinity_of_running_pods_applies_to_new_pods():
+    state = cluster(NODES, pod("q", "a", affinity=anti_affinity_to(term())))
     assert feasible(pod(labels=X), state) == "c d"
     assert feasible(pod(labels={"app": "y"}), state) == "a b c d"
     assert feasible(pod(labels=X, namespace="other"), state) == "a b c d"
     assert "existing pods anti-affinity" in reasons(pod(labels=X), state)
 
 
-def test_the_first_pod_of_a_series_with_affinity_to_itself():
-    first = pod(labels=X, affinity=near(term()))
+def test_the_first_pod_of_a_series_with_affinity_to_itself_can_be_placed():
+    first = pod(labels=X, affinity=affinity_to(term()))
     assert feasible(first, cluster(NODES)) == "a b c"  # not where the topology key is missing
     assert feasible(first, cluster(NODES, pod("q", "c", X))) == "c"
     assert feasible(first, cluster(NODES, pod("q", "d", X))) == "a b c"
-    assert feasible(pod(affinity=near(term())), cluster(NODES)) == ""
+    assert feasible(pod(affinity=affinity_to(term())), cluster(NODES)) == ""
 
 
 def spread(skew=1, key=ZONE, **fields):
@@ -133,13 +133,13 @@ TAINTED = node("e", "z3", taints=[{"key": "k", "effect": "NoSchedule"}])
         (["a", "a"], {"constraints": spread(labelSelector=None)}, "a b c"),
     ],
 )
-def test_topology_spread(existing, fields, expected):
+def test_topology_spread_constraints_select_nodes(existing, fields, expected):
     state = cluster(NODES, *(pod(f"q{i}", at, {**X, "v": "1"}) for i, at in enumerate(existing)))
     fields = {"labels": X, **fields}
     assert feasible(pod(topologySpreadConstraints=fields.pop("constraints"), **fields), state) == expected
 
 
-def test_spread_counts_tainted_domains_unless_told_otherwise():
+def test_spread_counts_tainted_domains_by_default():
     state = cluster([*NODES, TAINTED], pod("q", "a", X), pod("r", "c", X))
     assert feasible(pod(labels=X, topologySpreadConstraints=spread()), state) == ""
     assert feasible(pod(labels=X, topologySpreadConstraints=spread(nodeTaintsPolicy="Honor")), state) == "a b c"

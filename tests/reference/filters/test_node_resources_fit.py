@@ -30,7 +30,7 @@ def cpu(amount, **fields):
         ({"containers": [cpu("1")], "resources": {"requests": {"nvidia.com/gpu": "1"}}}, 1000),
     ],
 )
-def test_requests_of_a_pod(spec, amount):
+def test_the_requests_of_a_pod_are_summed(spec, amount):
     assert pod(**spec).requests["cpu"] == amount
     assert "nvidia.com/gpu" not in pod(**spec).requests
 
@@ -50,13 +50,13 @@ def running(spec, used, allocated, reason=""):
         (running("4", "2", "3", "Infeasible"), 3000),
     ],
 )
-def test_a_pod_that_is_resized_holds_the_largest_of_desired_allocated_and_used(resized, amount):
+def test_a_resized_pod_holds_the_largest_of_desired_allocated_and_used_resources(resized, amount):
     assert resized.usage["cpu"] == amount
     assert resized.requests["cpu"] != 3000
 
 
 @pytest.mark.parametrize(("reason", "before", "amount"), [("", 6000, 5000), ("Infeasible", 4000, 3000)])
-def test_containers_that_are_resized_count_together_from_kubernetes_1_37_on(reason, before, amount):
+def test_resized_containers_are_summed_from_kubernetes_1_37_on(reason, before, amount):
     """One container grows from 1 CPU to 3, and one shrinks from 2 to 1. A third container has no status, and does not
     count if the resize is infeasible."""
     statuses = [
@@ -72,7 +72,7 @@ def test_containers_that_are_resized_count_together_from_kubernetes_1_37_on(reas
     assert msgspec.convert(msgspec.to_builtins(resized), pod_type((1, 37))).usage["cpu"] == amount
 
 
-def test_pod_level_resources_that_are_resized():
+def test_resized_pod_level_resources_are_counted():
     status = {"resources": {"requests": {"cpu": "5"}}, "allocatedResources": {"cpu": "4"}}
     assert pod(resources={"requests": {"cpu": "2"}}, status=status).usage["cpu"] == 5000
 
@@ -90,7 +90,7 @@ def test_pod_level_resources_that_are_resized():
         ({"memory": "17179869184001m"}, "NodeResourcesFit: Insufficient memory"),
     ],
 )
-def test_resources_of_a_node(amounts, expected):
+def test_a_pod_must_fit_the_allocatable_resources_of_a_node(amounts, expected):
     state = cluster([node("a", status={"ephemeral-storage": "1Gi", "hugepages-2Mi": "4Mi"})])
     subject = pod(containers=requests(**amounts))
     assert (feasible(subject, state) or reasons(subject, state)) == expected
@@ -110,6 +110,6 @@ def test_pods_hold_resources_until_they_have_terminated(other, fits):
     assert (feasible(pod(containers=requests(cpu="8")), state) == "a") is fits
 
 
-def test_the_number_of_pods():
+def test_a_node_limits_the_number_of_pods():
     state = cluster([node("a", status={"pods": "1"})], pod("q", "a"))
     assert reasons(pod(), state) == "NodeResourcesFit: Too many pods"

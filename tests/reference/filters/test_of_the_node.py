@@ -41,7 +41,7 @@ def field(operator, value):
         ({"affinity": required({**field("In", "a"), **label(ZONE, "In", "z2")})}, ""),
     ],
 )
-def test_names_labels_and_fields(spec, expected):
+def test_names_labels_and_fields_select_nodes(spec, expected):
     assert feasible(pod(**spec), cluster(NODES)) == expected
 
 
@@ -66,12 +66,12 @@ def taint(value="", effect="NoSchedule"):
         ([taint("x")], {"key": "k", "operator": "Gt", "value": "4"}, False),
     ],
 )
-def test_taints(taints, toleration, tolerated):
+def test_taints_repel_pods_without_tolerations(taints, toleration, tolerated):
     state = cluster([node("a", taints=taints)])
     assert (feasible(pod(tolerations=[toleration] if toleration else []), state) == "a") is tolerated
 
 
-def test_a_cordon_is_tolerated_as_its_taint():
+def test_tolerating_its_taint_tolerates_a_cordon():
     state = cluster([node("a", unschedulable=True)])
     assert reasons(pod(), state) == "NodeUnschedulable: node was unschedulable"
     assert feasible(pod(tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]), state) == "a"

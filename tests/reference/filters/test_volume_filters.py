@@ -52,7 +52,7 @@ LATER = {
         ({"claims": [claim()]}, "didn't find available persistent volumes"),
     ],
 )
-def test_claims_that_keep_a_pod_from_every_node(objects, reason):
+def test_some_claims_keep_a_pod_from_every_node(objects, reason):
     state = cluster(NODES, **{**LATER, **objects})
     assert feasible(using("c"), state) == "" and reason in reasons(using("c"), state)
 
@@ -76,7 +76,7 @@ def test_claims_that_keep_a_pod_from_every_node(objects, reason):
         ([claim(volume="v")], [volume(labels={"failure-domain.beta.kubernetes.io/zone": "z2"})], "b"),
     ],
 )
-def test_where_volumes_can_be_used_or_had(claims, volumes, expected):
+def test_volumes_limit_the_nodes_of_a_pod(claims, volumes, expected):
     assert feasible(using("c"), cluster(NODES, claims=claims, volumes=volumes, **LATER)) == expected
 
 
@@ -87,7 +87,7 @@ def test_two_claims_of_a_pod_need_two_volumes():
     assert feasible(using("c", "d"), cluster(NODES, claims=claims, volumes=both, **LATER)) == "a"
 
 
-def test_allowed_topologies_and_storage_capacity():
+def test_allowed_topologies_and_storage_capacity_limit_nodes():
     classes = [storage_class(provisioner="x", zone="z2")]
     assert feasible(using("c"), cluster(NODES, claims=[claim()], storage_classes=classes)) == "b"
     drivers = [{"metadata": {"name": "x"}, "spec": {"storageCapacity": True}}]
@@ -109,7 +109,7 @@ def test_ephemeral_claims_belong_to_their_pod():
 
 
 @pytest.mark.parametrize(("modes", "expected"), [(["ReadWriteOncePod"], ""), (["ReadWriteMany"], "a b")])
-def test_a_claim_for_one_pod_of_the_cluster(modes, expected):
+def test_a_read_write_once_pod_claim_is_used_by_one_pod_in_the_cluster(modes, expected):
     objects = {"claims": [claim(volume="v", modes=modes)], "volumes": [volume()]}
     state = cluster(NODES, using("c", name="q", at="a"), **objects)
     assert feasible(using("c"), state) == expected
@@ -138,7 +138,7 @@ def disk(**source):
         ({"rbd": {"monitors": ["m"], "image": "i"}}, {"rbd": {"monitors": ["n"], "image": "i"}}, True),
     ],
 )
-def test_disks_for_one_pod_of_a_node(one, other, shared):
+def test_some_disks_are_used_by_one_pod_per_node(one, other, shared):
     state = cluster(NODES, pod("q", "a", volumes=[{"name": "d", **other}]))
     assert feasible(disk(**one), state) == ("a b" if shared else "b")
 
@@ -148,7 +148,7 @@ def attached(count):
     return {"csi_nodes": [{"metadata": {"name": "a"}, "spec": {"drivers": drivers}}]}
 
 
-def test_volumes_that_can_be_attached():
+def test_a_node_limits_the_number_of_attached_volumes():
     csi = [volume(name, csi={"driver": "x", "volumeHandle": name}) for name in "vw"]
     objects = {"claims": [claim("c", volume="v"), claim("d", volume="w")], "volumes": csi, **attached(1)}
     other = using("c", name="q", at="a")
@@ -160,7 +160,7 @@ def test_volumes_that_can_be_attached():
     assert feasible(using("d"), cluster(NODES, attachments=[attachment], **objects)) == "b"
 
 
-def test_volumes_that_are_yet_to_be_provisioned_count():
+def test_volumes_yet_to_be_provisioned_are_counted():
     objects = {"claims": [claim("c", storage_class="made"), claim("d", storage_class="made")], **attached(1), **LATER}
     assert feasible(using("c", "d"), cluster(NODES, **objects)) == "b"
     assert feasible(using("c"), cluster(NODES, **objects)) == "a b"

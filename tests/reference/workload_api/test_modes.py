@@ -74,7 +74,7 @@ def pcs(*classes: str, of_set: str = "", scheduler: str = "default-scheduler") -
 )
 def test_pods_of_several_priorities_are_refused(of: PodCliqueSet, settings: Scheduler, refused: bool):
     enabled = msgspec.structs.replace(settings, profiles=(*settings.profiles, Profile("own")))
-    errors = [str(error) for error in schedulers.backend(of, enabled)]
+    errors = [str(error) for error in schedulers.backend_violations(of, enabled)]
     assert bool(errors) == refused
     if refused:
         assert "priorityClassName" in errors[0] and "one priority class" in errors[0] and "c0: a" in errors[0]
@@ -93,5 +93,5 @@ def test_pods_of_several_priorities_are_refused(of: PodCliqueSet, settings: Sche
     ],
 )
 def test_the_priority_of_a_gang_cannot_be_changed(new: PodCliqueSet, old: PodCliqueSet, settings: Scheduler, path: str):
-    errors = list(schedulers.changes(new, old, settings))
+    errors = list(schedulers.change_violations(new, old, settings))
     assert [error.path for error in errors] == ([path] if path else [])

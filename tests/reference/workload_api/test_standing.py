@@ -68,7 +68,7 @@ def test_pods_that_do_not_run_or_belong_to_others_do_not_count():
 def test_pods_above_the_minimum_come_when_the_gang_is_placed(
     now: Standing, mode: Mode, existing: int, limit: int | None
 ):
-    assert standing.most_pods(now, 2, pods(existing, 0), mode) == limit
+    assert standing.max_pods(now, 2, pods(existing, 0), mode) == limit
 
 
 # -- lost pods (WL37-B30, WL37-B41) ------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def test_pods_outside_of_a_group_lower_what_the_group_needs():
     of = gang(group("p", 3))
     [group_name] = planned(of).groups.values()
     counts = {
-        tuple(sorted(groups)): standing.counts(
+        tuple(sorted(groups)): standing.min_counts(
             of, {"p": 3}, {"p": group_name}, [pod("p", on="n", of=g) for g in groups]
         )
         for groups in ([], [""], ["", "old"], [group_name, group_name, group_name], ["", "", "", ""])
@@ -141,7 +141,7 @@ def test_waiting_pods_in_another_group_are_created_anew():
         "bound": pod("p", on="n", of="old"),
         "bound without": pod("p", on="n"),
     }
-    stale = standing.stale(waiting.values(), "g")
+    stale = standing.stale_pods(waiting.values(), "g")
     assert [name for name, candidate in waiting.items() if any(candidate is other for other in stale)] == [
         "other",
         "other gated",
