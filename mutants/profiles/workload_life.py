@@ -27,7 +27,7 @@ from reference_impl.plan.workload_api.standing import Standing
 
 wrong = WRONG.add
 OPERATOR = "test_operator"
-REFUSED = f"{OPERATOR}:test_a_gang_that_cannot_be_mapped_says_so_and_its_pods_keep_their_gates"
+REFUSED = f"{OPERATOR}:test_a_gang_that_cannot_be_mapped_reports_this_and_its_pods_keep_their_gates"
 LOST = "test_standing:test_all_children_are_required_until_a_placed_gang_loses_pods"
 
 
@@ -73,7 +73,7 @@ def _preferred_silent() -> None:
 @wrong(
     "wl-conditions-unwritten",
     "never writes Scheduled and Ready of gangs on kube-scheduler",
-    f"{OPERATOR}:test_the_minimum_waits_alone_and_the_other_pods_follow",
+    f"{OPERATOR}:test_the_minimum_is_created_first_and_the_other_pods_follow",
 )
 def _conditions_unwritten() -> None:
     async def write_conditions(self: GangReconciler, gang: PodGang, members: list[Pod]) -> None:
@@ -85,7 +85,7 @@ def _conditions_unwritten() -> None:
 @wrong(
     "wl-pods-deleted-with-groups",
     "deletes the pods of a gang when one of its objects is deleted",
-    f"{OPERATOR}:test_objects_that_somebody_deletes_are_created_again",
+    f"{OPERATOR}:test_deleted_objects_are_recreated",
 )
 def _pods_deleted_with_groups() -> None:
     original = WorkloadBackend._on_object
@@ -106,7 +106,7 @@ def _pods_deleted_with_groups() -> None:
 @wrong(
     "wl-extras-in-no-group",
     "creates pods above the minimum without a PodGroup",
-    f"{OPERATOR}:test_the_minimum_waits_alone_and_the_other_pods_follow",
+    f"{OPERATOR}:test_the_minimum_is_created_first_and_the_other_pods_follow",
 )
 def _extras_in_no_group() -> None:
     original = GangPlans.with_pod_group
@@ -133,7 +133,7 @@ def _pods_without_group() -> None:
 @wrong(
     "wl-all-pods-in-one-group",
     "creates all pods of a gang in the PodGroup of its first clique",
-    f"{OPERATOR}:test_the_minimum_waits_alone_and_the_other_pods_follow",
+    f"{OPERATOR}:test_the_minimum_is_created_first_and_the_other_pods_follow",
 )
 def _all_pods_in_one_group() -> None:
     original = GangPlans.with_pod_group
@@ -154,7 +154,7 @@ def _all_pods_in_one_group() -> None:
 wrong(
     "wl-extras-inside",
     "creates pods above the minimum together with the others",
-    "test_standing:test_pods_above_the_minimum_come_when_the_gang_is_placed#0",
+    "test_standing:test_pods_above_the_minimum_are_created_when_the_gang_is_placed#0",
 )(extras_at_once)
 wrong("wl-lost-pods-wait", "lets a lost pod wait until all groups of its gang have their minimum", LOST)(
     lost_pods_together
@@ -164,7 +164,7 @@ wrong("wl-lost-pods-wait", "lets a lost pod wait until all groups of its gang ha
 @wrong(
     "wl-extras-never",
     "never creates pods above the minimum",
-    "test_standing:test_pods_above_the_minimum_come_when_the_gang_is_placed#3",
+    "test_standing:test_pods_above_the_minimum_are_created_when_the_gang_is_placed#3",
 )
 def _extras_never() -> None:
     replace(standing, "max_pods", lambda now, least, pods, mode: least)
@@ -178,7 +178,7 @@ def _optional_from_the_start() -> None:
 @wrong(
     "wl-loss-of-all-forgotten",
     "places the pods of a gang that has lost everything one by one",
-    "test_standing:test_where_a_gang_stands#9",
+    "test_standing:test_the_state_of_a_gang_is_derived#9",
 )
 def _loss_of_all_forgotten() -> None:
     original = standing.standing
@@ -205,7 +205,7 @@ def _never(verb: Verb) -> None:
 @wrong(
     "wl-minimum-never-patched",
     "leaves minCount as it was when the minimum of a group changes",
-    "test_difference:test_a_changed_minimum_is_patched_in_template_and_group",
+    "test_difference:test_a_changed_minimum_is_patched_in_the_template_and_the_group",
 )
 def _minimum_never_patched() -> None:
     _never(Verb.PATCH)
@@ -214,7 +214,7 @@ def _minimum_never_patched() -> None:
 @wrong(
     "wl-shape-never-rebuilt",
     "leaves objects that the API cannot change as they are",
-    "test_difference:test_a_group_that_joins_rebuilds_what_the_api_cannot_change",
+    "test_difference:test_an_additional_group_recreates_objects_that_the_api_cannot_change",
 )
 def _shape_never_rebuilt() -> None:
     _never(Verb.REPLACE)
@@ -223,7 +223,7 @@ def _shape_never_rebuilt() -> None:
 @wrong(
     "wl-deleted-not-repaired",
     "does not create again what somebody has deleted",
-    f"{OPERATOR}:test_objects_that_somebody_deletes_are_created_again",
+    f"{OPERATOR}:test_deleted_objects_are_recreated",
 )
 def _deleted_not_repaired() -> None:
     def on_object(self: WorkloadBackend, kind: str, old: Any, item: Any) -> None:
@@ -235,7 +235,7 @@ def _deleted_not_repaired() -> None:
 @wrong(
     "wl-foreign-objects-taken",
     "takes objects of others that have a name that it needs for its own",
-    "test_difference:test_a_name_that_somebody_else_holds_is_a_refusal",
+    "test_difference:test_a_name_of_another_owner_is_an_error",
 )
 def _foreign_objects_taken() -> None:
     replace(difference, "controls", lambda gang, current: True)
@@ -244,7 +244,7 @@ def _foreign_objects_taken() -> None:
 @wrong(
     "wl-surplus-kept",
     "keeps the PodGroups of an earlier shape of a gang",
-    "test_difference:test_surplus_objects_do_not_keep_a_gang_from_being_in_place",
+    "test_difference:test_surplus_objects_do_not_matter_for_a_gang_in_place",
 )
 def _surplus_kept() -> None:
     original = difference.difference

@@ -21,7 +21,7 @@ from reference_impl.plan.workload_api.tree import MappingError, Tree, TreeNode
 
 wrong = WRONG.add
 TREE = "test_tree:test_a_gang_becomes_a_root_with_a_node_for_each_replica_and_a_leaf_for_each_clique"
-RUNTIME = "test_tree:test_the_runtime_groups_are_those_of_the_templates"
+RUNTIME = "test_tree:test_the_runtime_groups_match_the_templates"
 OWNED = "test_tree:test_objects_are_owned_by_the_gang_and_have_its_labels"
 
 
@@ -75,7 +75,7 @@ def _key_of_cliques_lost() -> None:
 @wrong(
     "wl-preferred-enforced",
     "requires preferred topology",
-    "test_tree:test_groups_without_members_and_preferred_keys_become_nothing",
+    "test_tree:test_groups_without_members_and_preferred_keys_are_omitted",
 )
 def _preferred_enforced() -> None:
     def required(constraint: GangTopology | None) -> str | None:
@@ -98,7 +98,7 @@ def _priority_of_leaves_only() -> None:
 @wrong(
     "wl-priorities-mixed",
     "maps gangs whose pods differ in priority",
-    "test_tree:test_pods_of_different_classes_are_refused#0",
+    "test_tree:test_pods_of_different_priority_classes_are_rejected#0",
 )
 def _priorities_mixed() -> None:
     def priority_class(gang: PodGang, pcs: PodCliqueSet | None) -> str | None:
@@ -111,7 +111,7 @@ def _priorities_mixed() -> None:
 @wrong(
     "wl-surplus-cut",
     "maps the first eight entries of each list, and drops the others silently",
-    "test_tree:test_what_is_beyond_the_limits_is_refused_as_a_whole#0",
+    "test_tree:test_a_gang_beyond_the_limits_is_rejected_as_a_whole#0",
 )
 def _surplus_cut() -> None:
     def within_limits(node: TreeNode) -> None:
@@ -144,7 +144,7 @@ def _objects_unlabelled() -> None:
 @wrong(
     "wl-names-reused",
     "uses the groups of a former gang for one that is created again under its name",
-    "test_tree:test_a_gang_that_is_created_again_shares_no_group_with_the_former_one",
+    "test_tree:test_a_recreated_gang_shares_no_group_with_the_former_gang",
 )
 def _names_reused() -> None:
     def controls(gang: PodGang, current: WorkloadObject) -> bool:
@@ -211,7 +211,7 @@ def _released_minimum_refused() -> None:
 @wrong(
     "wl-scaled-gangs-plain",
     "makes nothing of scaled gangs",
-    "test_operator:test_a_scaling_group_that_shrinks_and_grows_needs_no_name_again",
+    "test_operator:test_a_scaling_group_that_shrinks_and_grows_reuses_no_names",
 )
 def _scaled_gangs_plain() -> None:
     original = GangPlans.serves

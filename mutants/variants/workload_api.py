@@ -24,7 +24,7 @@ from reference_impl.plan.workload_api.planned import Planned
 from reference_impl.plan.workload_api.tree import MAX_ENTRIES, Leaf, Tree, TreeNode, has_preferred_topology
 
 permitted = PERMITTED.add
-WAITS = "test_operator:test_the_minimum_waits_alone_and_the_other_pods_follow"
+WAITS = "test_operator:test_the_minimum_is_created_first_and_the_other_pods_follow"
 TREE = "test_tree:test_a_gang_becomes_a_root_with_a_node_for_each_replica_and_a_leaf_for_each_clique"
 
 
@@ -72,7 +72,7 @@ def _workload_named_apart() -> None:
 permitted(
     "wl-extras-at-once",
     "creates pods above the minimum at once, as the text has it",
-    "test_standing:test_pods_above_the_minimum_come_when_the_gang_is_placed#0",
+    "test_standing:test_pods_above_the_minimum_are_created_when_the_gang_is_placed#0",
 )(extras_at_once)
 permitted(
     "wl-lost-pods-together",

@@ -1,8 +1,8 @@
-"""`make bench`: measures what requests cost, on a dedicated control plane.
+"""`make bench`: measures the cost of requests, on a dedicated control plane.
 
-The table in docs/design.md, section "Client and serialization", comes from here.
+The table in docs/design.md, section "Client and serialization", contains the results.
 
-The figure is the CPU time of the API server rather than elapsed time, because CPU is what a laptop runs out of first.
+The figure is the CPU time of the API server rather than elapsed time, because CPU is the scarcest resource of a laptop.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kube.resource import CRDS, PODS
 from reference_impl.api import crds, models
 from reference_impl.api.pods import Pod
 
-COUNT, IN_FLIGHT = 600, 16
+REQUEST_COUNT, IN_FLIGHT = 600, 16
 GATE = "bench/gate"
 Make = Callable[[int], Awaitable[bytes]]
 
@@ -68,7 +68,7 @@ class Environment:
         return float(times.user + times.system)
 
     async def measure(self, name: str, make: Make) -> list[Any]:
-        """Make COUNT requests, print their cost and return the responses."""
+        """Make REQUEST_COUNT requests, print their cost and return the responses."""
         limit = asyncio.Semaphore(IN_FLIGHT)
 
         async def send(number: int) -> bytes:
@@ -76,8 +76,8 @@ class Environment:
                 return await make(number)
 
         start, cpu = time.monotonic(), self._cpu()
-        answers = await asyncio.gather(*(send(number) for number in range(COUNT)))
-        milliseconds, rate = 1000 * (self._cpu() - cpu) / COUNT, COUNT / (time.monotonic() - start)
+        answers = await asyncio.gather(*(send(number) for number in range(REQUEST_COUNT)))
+        milliseconds, rate = 1000 * (self._cpu() - cpu) / REQUEST_COUNT, REQUEST_COUNT / (time.monotonic() - start)
         print(f"{name:45}{milliseconds:6.2f} ms CPU of the API server each{rate:7.0f}/s", flush=True)
         return [orjson.loads(answer) for answer in answers]
 
@@ -94,7 +94,7 @@ class Environment:
                 lambda i, p=patch, c=content_type: client.patch(PODS, "default", f"p{i}", p, content_type=c),
             )
             await self.measure(
-                "delete pod", lambda i: client.request("DELETE", PODS.path("default", f"p{i}"), body=NOW)
+                "delete pod", lambda i: client.request("DELETE", PODS.path("default", f"p{i}"), body=DELETE_AT_ONCE)
             )
         await self.measure("create PodClique", lambda i: client.create(cliques, clique(i)))
         await self.measure(
@@ -129,7 +129,7 @@ class Environment:
         )
 
     async def reads(self, cluster: Cluster) -> None:
-        """List the same pods with both clients; only the decoding differs."""
+        """List the same pods with both clients, which differ only in the decoding."""
         await self.measure("create pod", lambda i: self._client.create(PODS, pod(i)))
         decode = msgspec.json.Decoder(_List).decode
         cpu = time.process_time()
@@ -139,7 +139,7 @@ class Environment:
         cpu = time.process_time()
         listed_count = len(api.list_namespaced_pod("default").items)
         seconds = time.process_time() - cpu
-        assert count == listed_count == COUNT
+        assert count == listed_count == REQUEST_COUNT
         print(f"list {count} pods: {seconds_here * 1000:.0f} ms of our CPU; official client {seconds * 1000:.0f} ms")
 
 
@@ -147,7 +147,7 @@ class _List(msgspec.Struct):
     items: list[Pod]
 
 
-NOW = {"gracePeriodSeconds": 0}
+DELETE_AT_ONCE = {"gracePeriodSeconds": 0}
 
 
 async def _served(client: Client) -> None:

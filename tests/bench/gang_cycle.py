@@ -1,10 +1,11 @@
-"""Measures one cycle of the reference's gang scheduler when nearly all gangs already run. Needs no cluster.
+"""Measures one cycle of the reference's gang scheduler when nearly all gangs are running. The benchmark needs no
+cluster.
 
     .venv/bin/python tests/bench/gang_cycle.py
 
-A cycle inspects all gangs and pods, so this is its cost while more gangs arrive. Prints CPU milliseconds for 500 to
-10,000 gangs of two pods, 20 of which wait, and the exponent of the growth. The exit code is 1 if the exponent is above
-LIMIT_EXPONENT, or if cycles take a larger share of a core than LIMIT_SHARE.
+A cycle inspects all gangs and pods, so this is its cost while more gangs arrive. The benchmark prints CPU milliseconds
+for 500 to 10,000 gangs of two pods, 20 of which wait, and the exponent of the growth. The exit code is 1 if the
+exponent is above MAX_EXPONENT, or if cycles take a larger share of a core than MAX_SHARE.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.scheduler import SETTLE_PER_GANG, SETTLE_SECONDS
 
 SIZES, WAITING, REPEATS, PODS, PODS_ON_A_NODE = (500, 1000, 2500, 5000, 10000), 20, 3, 2, 10
-LIMIT_EXPONENT, LIMIT_SHARE = 1.4, 0.6
+MAX_EXPONENT, MAX_SHARE = 1.4, 0.6
 SPACE, SCHEDULER, TIME = "scale", "gangs", "2026-01-01T00:00:00Z"
 INITIALIZED = {"type": "Initialized", "status": "True", "reason": "Ready", "lastTransitionTime": TIME}
 
@@ -45,15 +46,15 @@ def podgang(gang: int, pods: list[model.Pod]) -> PodGang:
     return msgspec.convert({**document, "status": {"conditions": [INITIALIZED]}}, PodGang)
 
 
-def fleet(count: int) -> list[model.Node]:
+def create_nodes(count: int) -> list[model.Node]:
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     manifests = nodes.manifests("tiny", count)
     return [msgspec.convert({**node, "status": {**node["status"], **ready}}, model.Node) for node in manifests]
 
 
-def seconds(gangs: int) -> float:
+def measure_cycle(gangs: int) -> float:
     """Return the CPU seconds of the fastest of REPEATS cycles."""
-    hosts = fleet(-(-gangs * PODS // PODS_ON_A_NODE))
+    hosts = create_nodes(-(-gangs * PODS // PODS_ON_A_NODE))
     names = [host.metadata.name for host in hosts]
     pods = {
         gang: [
@@ -77,8 +78,8 @@ def seconds(gangs: int) -> float:
 
 
 def main() -> int:
-    """Print the figures; return the exit code."""
-    results = {gangs: seconds(gangs) for gangs in SIZES}
+    """Print the figures, and return the exit code."""
+    results = {gangs: measure_cycle(gangs) for gangs in SIZES}
     shares = {
         gangs: duration / (duration + max(SETTLE_SECONDS, SETTLE_PER_GANG * gangs))
         for gangs, duration in results.items()
@@ -90,7 +91,7 @@ def main() -> int:
     logs = [math.log(gangs) for gangs in results], [math.log(duration) for duration in results.values()]
     exponent = statistics.linear_regression(*logs).slope
     sys.stdout.write(f"grows with gangs^{exponent:.2f}\n")
-    return int(exponent > LIMIT_EXPONENT or max(shares.values()) > LIMIT_SHARE)
+    return int(exponent > MAX_EXPONENT or max(shares.values()) > MAX_SHARE)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,11 @@ NODES = (100, 400)
 GANGS = (100, 400, 1600)
 SEED = 1
 ROUNDS = 3
-"""Cycles for each size. The fastest counts, because other work on the machine slows a cycle down."""
+"""The number of cycles for each size. The fastest cycle counts, because other work on the machine slows cycles down."""
 
 
 def scene(nodes: int, gangs: int, *, preemption: bool) -> Scene:
-    """Return a scene with this number of waiting gangs; without preemption, all gangs have the same priority."""
+    """Return a scene with this number of waiting gangs. Without preemption, all gangs have the same priority."""
     generated = fragmented.scene(SEED, nodes, 12 * gangs)  # a gang has ten pods on average
     waiting = [gang for gang in generated.gangs if gang.name.startswith("waiting")]
     assert len(waiting) >= gangs

@@ -1,10 +1,10 @@
-"""Measures how long the reference scheduler plans: gangs of mixed shapes on gb200-nvl72 nodes, in one cycle, without a
-cluster.
+"""Measures the planning time of the reference scheduler for gangs of mixed shapes on gb200-nvl72 nodes, in one cycle,
+without a cluster.
 
     .venv/bin/python tests/bench/gang_placement.py
 
-Prints CPU seconds for 100 to 1,000 gangs, on 1,000 nodes and on as many nodes as gangs, and the exponents of their
-growth. The exit code is 1 if 1,000 gangs take more than LIMIT_SECONDS or an exponent is above LIMIT_EXPONENT.
+The benchmark prints CPU seconds for 100 to 1,000 gangs, on 1,000 nodes and on as many nodes as gangs, and the exponents
+of their growth. The exit code is 1 if 1,000 gangs take more than MAX_SECONDS or an exponent is above MAX_EXPONENT.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reference_impl.scheduler import gang as gangs
 from reference_impl.scheduler.capacity import Capacity
 
 PROFILE, SIZES, REPEATS = "gb200-nvl72", (100, 200, 500, 1000), 3
-LIMIT_SECONDS, LIMIT_EXPONENT = 10.0, 1.3
+MAX_SECONDS, MAX_EXPONENT = 10.0, 1.3
 LEVELS = (nodes.ZONE, nodes.BLOCK, nodes.RACK, nodes.HOSTNAME)
 
 Groups = list[tuple[str, int, int, dict[str, str]]]
@@ -50,17 +50,17 @@ SHAPES: list[tuple[Groups, dict[str, Any]]] = [
 ]
 WEIGHTS = [6, 3, 4, 3, 3, 2, 3, 1, 2]
 """Weights of the shapes. With as many gangs as nodes, the gangs request about as many GPUs as there are, so some gangs
-have to wait."""
+must wait."""
 
 
-def fleet(count: int) -> list[model.Node]:
+def create_nodes(count: int) -> list[model.Node]:
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     manifests = nodes.manifests(PROFILE, count)
     return [msgspec.convert({**node, "status": {**node["status"], **ready}}, model.Node) for node in manifests]
 
 
 def workload(count: int, seed: int = 1) -> list[gangs.Gang]:
-    """Return gangs of random shapes; every ninth gang is followed by a scaled gang that depends on it."""
+    """Return gangs of random shapes. Every ninth gang is followed by a scaled gang that depends on it."""
     random = Random(seed)
     result: list[gangs.Gang] = []
     while len(result) < count:
@@ -92,7 +92,7 @@ def measure(gang_count: int, node_count: int) -> tuple[float, cycle.Plan]:
     informer caches."""
     best, plan = math.inf, cycle.Plan()
     for _ in range(REPEATS):
-        nodes, waiting = fleet(node_count), workload(gang_count)
+        nodes, waiting = create_nodes(node_count), workload(gang_count)
         gc.collect()
         start = time.process_time()
         plan = cycle.plan(waiting, Capacity(nodes, {}))
@@ -114,10 +114,10 @@ def main() -> int:
             print(f"{count:6}{nodes_for(count):7}{times[count]:7.2f} s{len(plan.bindings):12}{waiting:15}  {reasons}")
         exponent = math.log(times[SIZES[-1]] / times[SIZES[0]]) / math.log(SIZES[-1] / SIZES[0])
         print(f"{label}: exponent {exponent:.2f}\n")
-        if times[SIZES[-1]] > LIMIT_SECONDS:
-            wrong.append(f"{label}: {times[SIZES[-1]]:.1f} s for {SIZES[-1]} gangs, the limit is {LIMIT_SECONDS:g} s")
-        if exponent > LIMIT_EXPONENT:
-            wrong.append(f"{label}: exponent {exponent:.2f}, the limit is {LIMIT_EXPONENT}")
+        if times[SIZES[-1]] > MAX_SECONDS:
+            wrong.append(f"{label}: {times[SIZES[-1]]:.1f} s for {SIZES[-1]} gangs, the limit is {MAX_SECONDS:g} s")
+        if exponent > MAX_EXPONENT:
+            wrong.append(f"{label}: exponent {exponent:.2f}, the limit is {MAX_EXPONENT}")
     for line in wrong:
         print(line, file=sys.stderr)
     return bool(wrong)

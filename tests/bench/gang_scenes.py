@@ -1,9 +1,10 @@
-"""Checks the hard rules of the gang scheduler on large scenes: mixed nodes, partly occupied, and gangs that all differ
-in sizes, requests, domains and priorities. Needs no cluster.
+"""Checks the hard rules of the gang scheduler on large scenes, which have partly occupied nodes of different kinds, and
+gangs that all differ in sizes, requests, domains and priorities. The check needs no cluster.
 
     .venv/bin/python -m tests.bench.gang_scenes 0 2000
 
-judges the scenes of these seeds, one cycle each. The exit code is 1 if a scene breaks a rule or a search gives up.
+This command judges the scenes of these seeds, one cycle each. The exit code is 1 if a scene breaks a rule or a search
+gives up.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from tests.scheduling import inversions
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the breaches of a range of seeds; return the exit code."""
+    """Print the breaches of a range of seeds, and return the exit code."""
     seeds, count = range(*map(int, arguments)), 0
     for seed in seeds:
-        for breach in inversions.judged(seed):
+        for breach in inversions.judge_seed(seed):
             count += 1
             print(f"seed {seed}: {breach}", flush=True)
     print(f"{len(seeds)} scenes, {count} breaches")

@@ -1,8 +1,8 @@
 """`python -m tests.bench.run_costs [OPTION]… -- run …`: the CPU seconds of a run, by program.
 
-The table in docs/design.md, section "Costs of a run", comes from here. Each run has its own state folder, and every
-process of the run has that folder in its environment. CPU time after the last check of a process, that is, in its last
-half second, is not counted.
+The table in docs/design.md, section "Costs of a run", contains the results. Each run has its own state folder, and
+every process of the run has that folder in its environment. CPU time after the last check of a process, that is, in its
+last half second, is not counted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PYTHON = {
     "grove-conformance run": "the command",
     "grove_conformance.start": "owner watch and startup order",
 }
-"""Names of programs, by a text in the arguments of a Python process."""
+"""The names of programs, by a text in the arguments of a Python process."""
 
 
 def program(arguments: list[str]) -> str:
@@ -44,10 +44,10 @@ class Costs:
     def __init__(self, state: str) -> None:
         self._state = state
         self._programs: dict[psutil.Process, str] = {}
-        """Program of each known process; empty if the process does not belong to the run."""
+        """The program of each known process, or an empty string if the process does not belong to the run."""
         self._seconds: dict[psutil.Process, float] = {}
 
-    def look(self) -> None:
+    def record(self) -> None:
         """Record the CPU time of each process of the run."""
         for process in psutil.process_iter():
             with suppress(psutil.Error, IndexError):
@@ -77,7 +77,7 @@ def main() -> int:
         command = [str(Path(sys.executable).with_name("grove-conformance")), *options.arguments]
         run = subprocess.Popen(command, env=os.environ | {STATE: state})
         while run.poll() is None:
-            costs.look()
+            costs.record()
             time.sleep(CHECK_INTERVAL)
     sums = costs.by_program()
     total = sum(seconds for _, seconds in sums)

@@ -84,7 +84,7 @@ def test_counted_progress_is_detected(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_gaps_between_indices_are_detected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A scale-in that removes the oldest gangs first leaves gaps between the indices (COH-D05)."""
-    monkeypatch.setattr(simulation, "fitted", scaling.fitted_with_gaps)
+    monkeypatch.setattr(simulation, "fitted_layout", scaling.fitted_with_gaps)
     history, commands = find_smallest_history(tmp_path)
     assert {type(action) for action in history.actions} == {Scale} and len(history.actions) <= 2, history
     assert "kubectl scale podcliquescalinggroups/s-0-" in commands
@@ -140,7 +140,7 @@ async def test_former_failures_do_not_return(name: str) -> None:
 async def test_planted_defects_are_detected_in_memory(has_defects: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if has_defects:
         monkeypatch.setattr(planner, "slots", planning.progress_by_count)
-        monkeypatch.setattr(control, "fitted", scaling.fitted_with_gaps)
+        monkeypatch.setattr(control, "fitted_layout", scaling.fitted_with_gaps)
         monkeypatch.setattr(control, "fits", scaling.fits_by_count)
     assert [bool(errors) for errors in await run_histories([COUNTED_PROGRESS, INDEX_GAPS])] == [
         has_defects,

@@ -1,4 +1,4 @@
-"""Fixture of these tests: every test must leave the event loop without tasks."""
+"""A fixture that checks that every test leaves the event loop without tasks."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class LeapingLoop(asyncio.SelectorEventLoop):
-    """Its clock jumps to the next timer whenever no callback is ready. For code without I/O."""
+    """An event loop for code without I/O, whose clock jumps to the next timer whenever no callback is ready."""
 
     def __init__(self) -> None:
         self._seconds = 0.0

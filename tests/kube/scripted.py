@@ -1,7 +1,7 @@
-"""A loopback HTTP server that gives our client scripted bytes, one response per request, in order.
+"""A loopback HTTP server that sends scripted bytes to our client, one response for each request, in order.
 
 The server knows nothing about Kubernetes and sends only what a test scripts. Requests beyond the script hang until the
-test ends. Everything is driven by events; nothing here waits for time to pass.
+test ends. The server is driven by events and never waits for time to pass.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kube.objects import Envelope, envelope
 from kube.reflector import Reflector
 from kube.resource import PODS
 
-LIMIT = 8.0
-"""Seconds after which a test that waits for something has failed."""
+TIMEOUT_SECONDS = 8.0
+"""The time, in seconds, after which a waiting test fails."""
 
 
 def pod(name: str, version: int | str, uid: str | None = None, **metadata: Any) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def error(code: int, reason: str = "", message: str = "no") -> bytes:
 
 
 @dataclass
-class Answer:
+class ScriptedResponse:
     """A complete response."""
 
     body: bytes = b""
@@ -58,20 +58,22 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def page(*items: dict[str, Any], version: int | str, continue_token: str = "") -> Answer:
-    """Return one page of a list; `continue_token` is the token of the next page."""
+def page(*items: dict[str, Any], version: int | str, continue_token: str = "") -> ScriptedResponse:
+    """Return one page of a list. `continue_token` is the token of the next page."""
     meta = {"resourceVersion": str(version)} | ({"continue": continue_token} if continue_token else {})
-    return Answer(orjson.dumps({"kind": "PodList", "metadata": meta, "items": list(items)}))
+    return ScriptedResponse(orjson.dumps({"kind": "PodList", "metadata": meta, "items": list(items)}))
 
 
-def refusal(code: int, reason: str = "", **headers: str) -> Answer:
-    return Answer(status(code, reason), code, {name.replace("_", "-"): value for name, value in headers.items()})
+def refusal(code: int, reason: str = "", **headers: str) -> ScriptedResponse:
+    return ScriptedResponse(
+        status(code, reason), code, {name.replace("_", "-"): value for name, value in headers.items()}
+    )
 
 
 @dataclass
 class Stream:
     """A watch whose pieces are sent one by one. Afterwards it is closed, cut off in the middle of the response, or held
-    open. A piece that is an asyncio.Event is not sent but waited for."""
+    open. For a piece that is an asyncio.Event, the server waits instead of sending."""
 
     pieces: Sequence[bytes | asyncio.Event] = ()
     then: str = "close"
@@ -86,10 +88,10 @@ def held_open(*pieces: bytes) -> Stream:
     return Stream(pieces, "hold")
 
 
-class Scripted:
+class ScriptedServer:
     """The server side of one test: the requests so far, and ways to wait for the next request."""
 
-    def __init__(self, script: Iterable[Answer | Stream]) -> None:
+    def __init__(self, script: Iterable[ScriptedResponse | Stream]) -> None:
         self._script = list(script)
         self._changed = asyncio.Condition()
         self._finished = asyncio.Event()
@@ -113,9 +115,9 @@ class Scripted:
     def watched_from(self) -> list[str]:
         return [query["resourceVersion"] for query in self.queries if "watch" in query]
 
-    async def until(self, condition: Callable[[Scripted], bool]) -> None:
+    async def until(self, condition: Callable[[ScriptedServer], bool]) -> None:
         """Wait until the condition holds."""
-        async with asyncio.timeout(LIMIT), self._changed:
+        async with asyncio.timeout(TIMEOUT_SECONDS), self._changed:
             await self._changed.wait_for(lambda: condition(self))
 
     async def until_asked(self, count: int) -> None:
@@ -140,8 +142,8 @@ class Scripted:
         finally:
             self.open -= 1
 
-    async def _answer(self, request: web.Request, answer: Answer | Stream) -> web.StreamResponse:
-        if isinstance(answer, Answer):
+    async def _answer(self, request: web.Request, answer: ScriptedResponse | Stream) -> web.StreamResponse:
+        if isinstance(answer, ScriptedResponse):
             return web.Response(body=answer.body, status=answer.code, headers=answer.headers)
         response = web.StreamResponse()
         await response.prepare(request)
@@ -155,7 +157,7 @@ class Scripted:
         return response
 
     @asynccontextmanager
-    async def serve(self, ssl_context: Any = None) -> AsyncIterator[Scripted]:
+    async def serve(self, ssl_context: Any = None) -> AsyncIterator[ScriptedServer]:
         application = web.Application(client_max_size=2**26)
         application.router.add_route("*", "/{path:.*}", self.handle)
         runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
@@ -172,9 +174,9 @@ class Scripted:
 
 
 @asynccontextmanager
-async def serving(*script: Answer | Stream, **options: Any) -> AsyncIterator[tuple[Scripted, Client]]:
+async def serving(*script: ScriptedResponse | Stream, **options: Any) -> AsyncIterator[tuple[ScriptedServer, Client]]:
     """Yield a scripted server and a client connected to it. `options` are passed to the client."""
-    server = Scripted(script)
+    server = ScriptedServer(script)
     async with (
         server.serve(),
         Client(Connection(server.address, None, lambda: None), user_agent="test", **options) as client,
@@ -182,7 +184,7 @@ async def serving(*script: Answer | Stream, **options: Any) -> AsyncIterator[tup
         yield server, client
 
 
-class Diary:
+class RecordingSink:
     """A sink that records its calls."""
 
     def __init__(self) -> None:
@@ -215,13 +217,13 @@ class Diary:
         task.add_done_callback(self._tasks.discard)
 
     async def until(self, count: int) -> list[tuple[str, str]]:
-        """Return the entries as soon as there are `count` of them."""
-        async with asyncio.timeout(LIMIT), self._changed:
+        """Return the entries as soon as there are `count` entries."""
+        async with asyncio.timeout(TIMEOUT_SECONDS), self._changed:
             await self._changed.wait_for(lambda: len(self.entries) >= count)
         return self.entries
 
 
-class Naps:
+class RecordedSleep:
     """A stand-in for `asyncio.sleep` that records the delays without waiting."""
 
     def __init__(self) -> None:
@@ -247,10 +249,10 @@ async def running(work: Any) -> AsyncIterator[asyncio.Task[None]]:
 
 @asynccontextmanager
 async def reflecting(
-    *script: Answer | Stream, decode: Callable[[Any], Any] = envelope, **options: Any
-) -> AsyncIterator[tuple[Scripted, Diary, Naps]]:
+    *script: ScriptedResponse | Stream, decode: Callable[[Any], Any] = envelope, **options: Any
+) -> AsyncIterator[tuple[ScriptedServer, RecordingSink, RecordedSleep]]:
     """Run a reflector of pods against the script, with a diary as its sink."""
-    diary, naps = Diary(), Naps()
+    diary, naps = RecordingSink(), RecordedSleep()
     async with serving(*script) as (server, client):
         reflector = Reflector(client, PODS, decode, diary, sleep=naps, **options)
         async with running(reflector.run()):

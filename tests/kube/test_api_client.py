@@ -82,7 +82,7 @@ CALLS: dict[str, tuple[Callable[[Client], Awaitable[Any]], tuple[str, str, str, 
 
 
 @pytest.mark.parametrize(("call", "expected"), CALLS.values(), ids=CALLS)
-async def test_what_is_sent(
+async def test_each_call_sends_the_expected_request(
     call: Callable[[Client], Awaitable[Any]], expected: tuple[str, str, str, dict[str, Any]]
 ) -> None:
     async with serving(Answer(b'{"answer":1}')) as (server, client):
@@ -102,7 +102,7 @@ async def test_what_is_sent(
     assert request.headers["Accept-Encoding"] == "identity"
 
 
-async def test_what_is_read() -> None:
+async def test_responses_are_returned() -> None:
     async with serving(Answer(b'{"a":1}'), page(A, version=5)) as (server, client):
         assert await client.get(PODS, "ns", "a", "status") == b'{"a":1}'
         assert await client.list(PODS, selector="app in (x, y)") == [A]
@@ -110,7 +110,7 @@ async def test_what_is_read() -> None:
     assert server.queries[1] == {"labelSelector": "app in (x, y)"}
 
 
-async def test_what_is_gone_is_none_to_get_and_no_error_to_delete() -> None:
+async def test_a_missing_object_is_none_for_get_and_no_error_for_delete() -> None:
     missing = refusal(404, "NotFound")
     async with serving(missing, missing, missing) as (_, client):
         assert await client.get_or_none(PODS, "ns", "a") is None
@@ -119,7 +119,7 @@ async def test_what_is_gone_is_none_to_get_and_no_error_to_delete() -> None:
             await client.get(PODS, "ns", "a")
 
 
-async def test_other_refusals_are_errors() -> None:
+async def test_other_error_responses_are_raised() -> None:
     async with serving(refusal(403, "Forbidden"), refusal(409, "Conflict"), Answer(b"no", 503)) as (_, client):
         with pytest.raises(ApiError, match="403"):
             await client.get_or_none(PODS, "ns", "a")
@@ -130,7 +130,7 @@ async def test_other_refusals_are_errors() -> None:
             await client.create(PODS, A)
 
 
-async def test_an_exchange_gives_refusals_and_warnings_too() -> None:
+async def test_an_exchange_also_returns_error_responses_and_warnings() -> None:
     warned = Answer(b"{}", headers={"Warning": '299 - "mind the gap"'})
     async with serving(warned, refusal(403, "Forbidden", Retry_After="3")) as (_, client):
         answer = await client.exchange("GET", NS)
@@ -139,7 +139,7 @@ async def test_an_exchange_gives_refusals_and_warnings_too() -> None:
         assert refused.status == 403 and refused.error().retry_after == 3
 
 
-async def test_a_refused_stream_is_an_error_with_its_body() -> None:
+async def test_a_rejected_stream_is_raised_with_its_body() -> None:
     async with serving(refusal(429, "TooManyRequests", Retry_After="9")) as (_, client):
         with pytest.raises(ApiError, match="TooManyRequests") as caught:
             async with client.stream("/x", {}):
@@ -147,7 +147,7 @@ async def test_a_refused_stream_is_an_error_with_its_body() -> None:
     assert caught.value.retry_after == 9.0
 
 
-async def test_requests_in_flight_are_bounded_and_streams_do_not_count() -> None:
+async def test_requests_in_flight_are_limited_and_streams_do_not_count() -> None:
     async with serving(*[held_open()] * 5, in_flight=3) as (server, client), asyncio.TaskGroup() as group:
         async with client.stream("/watch", {}), client.stream("/watch", {}):
             tasks = [group.create_task(client.request("GET", f"/{n}")) for n in range(20)]
@@ -161,7 +161,7 @@ async def test_requests_in_flight_are_bounded_and_streams_do_not_count() -> None
             task.cancel()
 
 
-async def test_waiting_for_a_turn_is_counted_and_not_part_of_the_time_out() -> None:
+async def test_queueing_time_is_measured_and_excluded_from_the_timeout() -> None:
     async with serving(*[held_open()] * 4, in_flight=1, timeout=0.1) as (server, client):
         results = await asyncio.gather(*(client.request("GET", "/x") for _ in range(4)), return_exceptions=True)
         assert [type(result) for result in results] == [TimeoutError] * 4
@@ -170,14 +170,14 @@ async def test_waiting_for_a_turn_is_counted_and_not_part_of_the_time_out() -> N
         assert client.seconds_queued == pytest.approx(0.1 + 0.2 + 0.3, abs=0.3)
 
 
-async def test_a_request_that_gets_no_answer_times_out() -> None:
+async def test_a_request_without_a_response_times_out() -> None:
     assert inspect.signature(Client).parameters["timeout"].default == 60.0
     async with serving(timeout=0.05) as (_, client):
         with pytest.raises(TimeoutError):
             await client.get(PODS, "ns", "a")
 
 
-async def test_a_stream_has_no_time_out() -> None:
+async def test_a_stream_has_no_timeout() -> None:
     later = asyncio.Event()
     async with (
         serving(watch(b"one", later, b"two"), held_open(), timeout=0.05) as (_, client),
@@ -191,7 +191,7 @@ async def test_a_stream_has_no_time_out() -> None:
         assert await stream.readany() == b"two"
 
 
-async def test_a_token_is_asked_for_at_each_request() -> None:
+async def test_a_token_is_requested_for_each_request() -> None:
     tokens = iter(["Bearer one", "Bearer two", "Bearer three"])
     async with (
         serving(Answer(b"{}"), Answer(b"{}"), watch()) as (server, _),
@@ -208,13 +208,13 @@ async def test_a_token_is_asked_for_at_each_request() -> None:
     ]
 
 
-async def test_a_client_that_was_not_opened_says_how_to_use_it() -> None:
+async def test_a_client_that_is_not_open_explains_how_to_use_it() -> None:
     client = Client(Connection("http://127.0.0.1:1", None, lambda: None), user_agent="test")
     with pytest.raises(AssertionError, match="async with"):
         await client.request("GET", "/x")
 
 
-async def test_nobody_at_the_other_end_is_a_client_error() -> None:
+async def test_an_unreachable_server_is_a_client_error() -> None:
     async with serving() as (server, _):
         address = server.address
     async with Client(Connection(address, None, lambda: None), user_agent="test") as client:
@@ -222,7 +222,7 @@ async def test_nobody_at_the_other_end_is_a_client_error() -> None:
             await client.request("GET", "/x")
 
 
-async def test_what_may_not_be_written_is_not_sent() -> None:
+async def test_a_forbidden_write_is_not_sent() -> None:
     def refuse() -> None:
         raise PermissionError("not now")
 
@@ -237,7 +237,7 @@ async def test_what_may_not_be_written_is_not_sent() -> None:
     assert [request.method for request in server.requests] == ["GET", "POST"]
 
 
-async def test_answers_are_told_also_those_that_never_came() -> None:
+async def test_responses_are_reported_even_if_they_never_arrive() -> None:
     answers: list[tuple[str, int]] = []
     async with serving(Answer(b"{}"), refusal(404), watch(), held_open(), timeout=0.05) as (_, client):
         client.on_answer = lambda method, status: answers.append((method, status))

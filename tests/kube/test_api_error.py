@@ -27,7 +27,7 @@ def test_a_status_object_is_read() -> None:
         (500, "Conflict", None),
     ],
 )
-def test_the_sort_of_a_refusal(code: int, reason: str, true: str | None) -> None:
+def test_error_responses_are_classified(code: int, reason: str, true: str | None) -> None:
     error = ApiError.of(code, status(code, reason), None)
     sorts = ("not_found", "already_exists", "conflict")
     assert [sort for sort in sorts if getattr(error, sort)] == ([true] if true else [])
@@ -48,7 +48,7 @@ def test_the_sort_of_a_refusal(code: int, reason: str, true: str | None) -> None
         (b'{"kind":"Status","code":"x","details":[1]}', ""),
     ],
 )
-def test_a_body_that_is_no_status_or_a_poor_one_is_no_crash(body: bytes, message: str) -> None:
+def test_an_invalid_status_body_does_not_cause_a_crash(body: bytes, message: str) -> None:
     error = ApiError.of(502, body, None)
     assert (error.status, error.reason, error.message, error.details) == (502, "", message, {})
     assert str(error) == (f"502: {message}" if message else "502")
@@ -68,16 +68,16 @@ def test_a_body_that_is_no_status_or_a_poor_one_is_no_crash(body: bytes, message
         ("Wed", None),
     ],
 )
-def test_retry_after_is_whole_seconds_or_nothing(header: str | None, seconds: float | None) -> None:
+def test_retry_after_is_whole_seconds_or_none(header: str | None, seconds: float | None) -> None:
     assert ApiError.of(429, b"", header).retry_after == seconds
 
 
-def test_retry_after_may_stand_in_the_status_only() -> None:
+def test_retry_after_may_be_given_only_in_the_status() -> None:
     body = status(429, "TooManyRequests", details={"retryAfterSeconds": 5})
     assert ApiError.of(429, body, None).retry_after == 5.0
     assert ApiError.of(429, body, "2").retry_after == 2.0
 
 
-def test_the_code_of_an_error_event_is_that_of_its_status() -> None:
+def test_the_code_of_an_error_event_comes_from_its_status() -> None:
     assert ApiError.of(0, status(410, "Expired"), None).status == 410
     assert ApiError.of(0, b"{}", None).status == 0

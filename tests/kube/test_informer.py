@@ -45,7 +45,7 @@ INDICES = {"owner": by_owner, "label": by_label, "node": by_node}
 decode = typed_decoder(Pod)
 
 
-def read(item: dict[str, Any]) -> Pod:
+def decode_pod(item: dict[str, Any]) -> Pod:
     return decode(orjson.dumps(item))
 
 
@@ -57,10 +57,10 @@ def informer() -> Informer[Pod]:
     return cache
 
 
-async def test_catching_up_takes_in_what_the_watch_has_not_delivered_yet() -> None:
+async def test_catching_up_stores_changes_that_the_watch_has_not_delivered() -> None:
     first_page = page(pod("a", 1), pod("b", 2), version=2)
     now = page(pod("a", 5), pod("c", 3, "uid-other"), pod("d", 6), version=7)
-    # The watch is at version 4: it has delivered the creation and deletion of the first c, but no later event.
+    # The watch is at version 4. It has delivered the creation and deletion of the first c, but no later event.
     stream = held_open(event("ADDED", pod("c", 3)), event("DELETED", pod("c", 4)))
     async with serving(first_page, stream, now) as (_, client):
         cache, diary = Informer(client, PODS, decode), Diary()
@@ -75,7 +75,7 @@ async def test_catching_up_takes_in_what_the_watch_has_not_delivered_yet() -> No
             }
 
 
-class Book:
+class CheckingHandler:
     """A handler that keeps a copy of the collection from its calls, and checks that each call makes sense."""
 
     def __init__(self) -> None:
@@ -100,20 +100,20 @@ class Book:
 
 
 @pytest.fixture
-def book() -> Book:
-    return Book()
+def book() -> CheckingHandler:
+    return CheckingHandler()
 
 
-def fed(book: Book, *events: tuple[str, dict[str, Any]]) -> Informer[Pod]:
+def informer_with_events(book: CheckingHandler, *events: tuple[str, dict[str, Any]]) -> Informer[Pod]:
     cache = informer()
     cache.add_handler(book)
     for kind, item in events:
-        cache.on_event(kind, read(item))
+        cache.on_event(kind, decode_pod(item))
     return cache
 
 
-def test_the_same_name_with_a_new_uid_is_a_deletion_and_an_addition(book: Book) -> None:
-    cache = fed(book, ("ADDED", pod("a", 1)), ("MODIFIED", pod("a", 5, uid="second")))
+def test_the_same_name_with_a_new_uid_is_a_deletion_and_an_addition(book: CheckingHandler) -> None:
+    cache = informer_with_events(book, ("ADDED", pod("a", 1)), ("MODIFIED", pod("a", 5, uid="second")))
     assert book.calls == [("ADDED", "uid-a@1"), ("DELETED", "uid-a@1"), ("ADDED", "second@5")]
     current = cache.get("ns", "a")
     assert current is not None
@@ -128,84 +128,86 @@ def test_the_same_name_with_a_new_uid_is_a_deletion_and_an_addition(book: Book) 
         ("ADDED", pod("a", 10)),
         ("ADDED", pod("a", 3, uid="first")),
         ("DELETED", pod("a", 4, uid="first")),
-        # The pod left the selector and matched it again; the cache knows about its return from the response to our own
+        # The pod stopped matching the selector and matched it again. The cache knows this from the response to our own
         # write.
         ("DELETED", pod("a", 9)),
     ],
 )
-def test_what_is_older_than_what_is_known_is_ignored(book: Book, stale_event: tuple[str, dict[str, Any]]) -> None:
-    cache = fed(book, ("ADDED", pod("a", 10)), stale_event)
+def test_states_older_than_the_stored_state_are_ignored(
+    book: CheckingHandler, stale_event: tuple[str, dict[str, Any]]
+) -> None:
+    cache = informer_with_events(book, ("ADDED", pod("a", 10)), stale_event)
     assert book.calls == [("ADDED", "uid-a@10")]
     assert len(cache) == 1
 
 
-def test_versions_compare_as_numbers(book: Book) -> None:
-    fed(book, ("ADDED", pod("a", 9)), ("MODIFIED", pod("a", 10)), ("MODIFIED", pod("a", 9)))
+def test_versions_compare_as_numbers(book: CheckingHandler) -> None:
+    informer_with_events(book, ("ADDED", pod("a", 9)), ("MODIFIED", pod("a", 10)), ("MODIFIED", pod("a", 9)))
     assert book.calls == [("ADDED", "uid-a@9"), ("MODIFIED", "uid-a@10")]
 
 
-def test_the_end_of_an_unseen_successor_ends_the_old_object(book: Book) -> None:
-    cache = fed(book, ("ADDED", pod("a", 1)), ("DELETED", pod("a", 6, uid="second")))
+def test_the_deletion_of_an_unseen_successor_removes_the_old_object(book: CheckingHandler) -> None:
+    cache = informer_with_events(book, ("ADDED", pod("a", 1)), ("DELETED", pod("a", 6, uid="second")))
     assert book.calls == [("ADDED", "uid-a@1"), ("DELETED", "uid-a@1")]
     assert len(cache) == 0
 
 
-def test_the_end_of_an_unknown_object_is_nothing(book: Book) -> None:
-    fed(book, ("DELETED", pod("a", 6)))
+def test_the_deletion_of_an_unknown_object_is_ignored(book: CheckingHandler) -> None:
+    informer_with_events(book, ("DELETED", pod("a", 6)))
     assert book.calls == []
 
 
 def test_an_index_survives_an_object_that_was_changed_in_place() -> None:
     cache = informer()
-    cache.on_event("ADDED", read({**pod("a", 1), "spec": {"nodeName": "n"}}))
+    cache.on_event("ADDED", decode_pod({**pod("a", 1), "spec": {"nodeName": "n"}}))
     shared = cache.get("ns", "a")
     assert shared is not None
     shared.spec.node_name = "other"
-    cache.on_event("MODIFIED", read({**pod("a", 2), "spec": {"nodeName": "m"}}))
+    cache.on_event("MODIFIED", decode_pod({**pod("a", 2), "spec": {"nodeName": "m"}}))
     assert [cache.indexed("node", node) for node in ("n", "other")] == [[], []]
     assert len(cache.indexed("node", "m")) == 1
 
 
-def test_our_own_write_shows_at_once_and_is_told_once(book: Book) -> None:
-    cache = fed(book)
+def test_our_own_write_is_visible_at_once_and_reported_once(book: CheckingHandler) -> None:
+    cache = informer_with_events(book)
     cache._reflector._advance_version("5")
-    cache.observe(read(pod("a", 8)))
+    cache.observe(decode_pod(pod("a", 8)))
     assert book.calls == [("ADDED", "uid-a@8")]
-    # A list that was already under way does not contain the pod yet.
+    # A list that had already started does not contain the pod yet.
     cache._reflector._advance_version("7")
     cache.on_list([])
-    cache.on_event("ADDED", read(pod("a", 8)))
+    cache.on_event("ADDED", decode_pod(pod("a", 8)))
     assert book.calls == [("ADDED", "uid-a@8")]
     cache._reflector._advance_version("9")
     cache.on_list([])
     assert book.calls == [("ADDED", "uid-a@8"), ("DELETED", "uid-a@8")]
 
 
-def test_an_answer_that_comes_after_the_end_of_its_object_brings_nothing_back(book: Book) -> None:
-    cache = fed(book, ("ADDED", pod("a", 6)), ("DELETED", pod("a", 7)))
+def test_a_response_after_the_deletion_of_its_object_restores_nothing(book: CheckingHandler) -> None:
+    cache = informer_with_events(book, ("ADDED", pod("a", 6)), ("DELETED", pod("a", 7)))
     cache._reflector._advance_version("7")
-    cache.observe(read(pod("a", 6)))
+    cache.observe(decode_pod(pod("a", 6)))
     assert book.calls == [("ADDED", "uid-a@6"), ("DELETED", "uid-a@7")]
 
 
-def test_our_deletion_shows_at_once_and_stays_shown(book: Book) -> None:
-    cache = fed(book, ("ADDED", {**pod("a", 1), "spec": {"nodeName": "n"}}))
-    cache.observe_deletion(read(pod("a", 1, uid="another")))
+def test_our_own_deletion_is_visible_at_once_and_stays_visible(book: CheckingHandler) -> None:
+    cache = informer_with_events(book, ("ADDED", {**pod("a", 1), "spec": {"nodeName": "n"}}))
+    cache.observe_deletion(decode_pod(pod("a", 1, uid="another")))
     assert len(cache.indexed("node", "n")) == 1
-    cache.observe_deletion(read(pod("a", 1)))
+    cache.observe_deletion(decode_pod(pod("a", 1)))
     assert cache.indexed("node", "n") == []
-    cache.on_event("MODIFIED", read(pod("a", 2)))  # a state older than our deletion, delivered late
+    cache.on_event("MODIFIED", decode_pod(pod("a", 2)))  # a state older than our deletion, delivered late
     current = cache.get("ns", "a")
     assert current is not None
     assert current.metadata.deletion_timestamp is not None
-    cache.on_event("DELETED", read(pod("a", 3)))
-    cache.on_event("ADDED", read(pod("a", 4, uid="second")))
+    cache.on_event("DELETED", decode_pod(pod("a", 3)))
+    cache.on_event("ADDED", decode_pod(pod("a", 4, uid="second")))
     current = cache.get("ns", "a")
     assert current is not None
     assert current.metadata.deletion_timestamp is None
 
 
-async def test_handlers_have_heard_the_list_before_synced_returns() -> None:
+async def test_handlers_have_processed_the_list_before_the_informer_is_synced() -> None:
     diary = Diary()
     async with serving(page(pod("a", 1), version=5), held_open(event("MODIFIED", pod("a", 6)))) as (_, client):
         cache = Informer(client, PODS, decode)
@@ -217,7 +219,7 @@ async def test_handlers_have_heard_the_list_before_synced_returns() -> None:
             assert [item.metadata.resource_version for item in cache] == ["6"]
 
 
-async def test_each_object_that_comes_over_the_wire_is_decoded_once() -> None:
+async def test_each_received_object_is_decoded_once() -> None:
     decoded = []
 
     def counting(raw: msgspec.Raw | bytes) -> Pod:
@@ -238,7 +240,7 @@ async def test_each_object_that_comes_over_the_wire_is_decoded_once() -> None:
     assert decoded == ["1", "6"]
 
 
-def test_the_controller_is_the_owner_that_says_so() -> None:
+def test_the_controller_is_the_owner_marked_as_controller() -> None:
     owners = [OwnerReference(uid="other"), OwnerReference(uid="boss", controller=True)]
     assert ObjectMeta(owner_references=owners).controller is owners[1]
     assert ObjectMeta(owner_references=owners[:1]).controller is None
@@ -273,7 +275,7 @@ STEPS = st.lists(
 
 @dataclass
 class World:
-    """A naive collection: the log of all events, and how many of them the cache can know."""
+    """A naive collection: the log of all events, and the number of events that the cache can know."""
 
     log: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     now: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -308,8 +310,8 @@ class World:
 
     def expected(self, *, answers: bool = True) -> dict[str, dict[str, Any]]:
         """Return the objects that the cache must show after it has processed all known events in the order in which
-        they happened. With `answers=False`, responses to our own writes are left out: the result is the collection at
-        the version of the last delivery."""
+        they happened. With `answers=False`, responses to our own writes are left out, so the result is the collection
+        at the version of the last delivery."""
         state: dict[str, dict[str, Any]] = {}
         for number, (kind, item) in enumerate(self.log):
             if number < self.delivered or (answers and number in self.answered):
@@ -322,7 +324,7 @@ class World:
 
 
 def step(world: World, cache: Informer[Pod], action: tuple[Any, ...]) -> None:
-    """Take one step in the world and in the cache; this function acts as the cache's reflector."""
+    """Take one step in the world and in the cache. This function acts as the cache's reflector."""
     match action:
         case ("write", name, state):
             world.write(name, state)
@@ -335,30 +337,30 @@ def step(world: World, cache: Informer[Pod], action: tuple[Any, ...]) -> None:
             world.leave_and_return(name, state)
         case ("deliver", count):
             for kind, item in world.log[world.delivered : world.delivered + count]:
-                cache.on_event(kind, read(item))
+                cache.on_event(kind, decode_pod(item))
                 cache._reflector._advance_version(item["metadata"]["resourceVersion"])
                 world.delivered += 1
         case ("list", behind):
             # The list can be older than our own writes, which the cache knows from their responses.
             world.delivered = max(world.delivered, len(world.log) - behind)
             cache._reflector._advance_version(str(world.delivered + 1))
-            cache.on_list([read(item) for item in world.expected(answers=False).values()])
+            cache.on_list([decode_pod(item) for item in world.expected(answers=False).values()])
         case ("replay", number) if number < world.delivered:
             kind, item = world.log[number]
             # A watch never reports an object again after its deletion.
             if item["metadata"]["name"] in world.expected():
-                cache.on_event(kind, read(item))
+                cache.on_event(kind, decode_pod(item))
         case ("answer", number) if number < len(world.log) and world.log[number][0] != "DELETED":
             world.answered.add(number)
-            cache.observe(read(world.log[number][1]))
+            cache.observe(decode_pod(world.log[number][1]))
         case ("our deletion", name) if name in world.expected():
-            cache.observe_deletion(read(world.expected()[name]))
+            cache.observe_deletion(decode_pod(world.expected()[name]))
 
 
 @settings(max_examples=400, deadline=None)
 @given(STEPS)
-def test_the_cache_shows_all_that_it_heard_in_order(steps: list[tuple[Any, ...]]) -> None:
-    world, cache, book = World(), informer(), Book()
+def test_the_cache_reflects_all_events_in_order(steps: list[tuple[Any, ...]]) -> None:
+    world, cache, book = World(), informer(), CheckingHandler()
     cache.add_handler(book)
     for action in steps:
         before = len(book.calls)

@@ -29,7 +29,7 @@ def _name(text: str) -> x509.Name:
 
 
 @dataclass
-class Pair:
+class CertificatePair:
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
@@ -44,8 +44,8 @@ class Pair:
         )
 
 
-def make(name: str, authority: Pair | None, *alternatives: x509.GeneralName) -> Pair:
-    """Return a certificate that is signed by `authority`, or that is itself an authority if there is none."""
+def issue_certificate(name: str, authority: CertificatePair | None, *alternatives: x509.GeneralName) -> CertificatePair:
+    """Return a certificate that is signed by `authority`, or the certificate of a new authority if there is none."""
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.datetime.now(datetime.UTC)
     builder = (
@@ -60,28 +60,30 @@ def make(name: str, authority: Pair | None, *alternatives: x509.GeneralName) -> 
     )
     if alternatives:
         builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-    return Pair(builder.sign(authority.key if authority else key, hashes.SHA256()), key)
+    return CertificatePair(builder.sign(authority.key if authority else key, hashes.SHA256()), key)
 
 
 @dataclass
 class Authority:
-    ca: Pair
-    server: Pair
-    user: Pair
+    ca: CertificatePair
+    server: CertificatePair
+    user: CertificatePair
 
 
 @pytest.fixture(scope="module")
 def tls() -> Authority:
-    ca = make("test authority", None)
+    ca = issue_certificate("test authority", None)
     loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    return Authority(ca, make("server", ca, loopback), make("somebody", ca))
+    return Authority(ca, issue_certificate("server", ca, loopback), issue_certificate("somebody", ca))
 
 
-def server_context(tls: Authority, folder: Path, pair: Pair, *, ask: bool = True) -> ssl.SSLContext:
+def server_context(
+    tls: Authority, folder: Path, pair: CertificatePair, *, require_certificate: bool = True
+) -> ssl.SSLContext:
     (folder / "server.pem").write_bytes(pair.pem + pair.key_pem)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=tls.ca.pem.decode())
     context.load_cert_chain(folder / "server.pem")
-    context.verify_mode = ssl.CERT_REQUIRED if ask else ssl.CERT_NONE
+    context.verify_mode = ssl.CERT_REQUIRED if require_certificate else ssl.CERT_NONE
     # With TLS 1.3, a missing client certificate is not noticed before the first read.
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     return context
@@ -120,60 +122,62 @@ def by_file(tls: Authority, folder: Path) -> tuple[dict[str, Any], dict[str, Any
     return {"certificate-authority": "ca.pem"}, {"client-certificate": "user.pem", "client-key": "user.key"}
 
 
-async def ask(server: Scripted, folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> bytes:
+async def send_request(server: Scripted, folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> bytes:
     path = kubeconfig(folder, {"server": server.address, **cluster}, user)
     async with Client.from_kubeconfig(path, user_agent="test") as client:
         return await client.request("GET", "/version")
 
 
 @pytest.mark.parametrize("form", [by_value, by_file])
-async def test_a_client_certificate_is_shown_and_the_server_is_checked(
+async def test_a_client_certificate_is_presented_and_the_server_is_verified(
     tls: Authority, tmp_path: Path, form: Callable[..., tuple[dict[str, Any], dict[str, Any]]]
 ) -> None:
     cluster, user = form(tls, tmp_path)
     server = Scripted([Answer(b"hello"), Answer(b"never")])
     async with server.serve(server_context(tls, tmp_path, tls.server)):
-        assert await ask(server, tmp_path, cluster, user) == b"hello"
+        assert await send_request(server, tmp_path, cluster, user) == b"hello"
         transport = server.requests[0].transport
         assert transport is None or "somebody" in str(transport.get_extra_info("peercert"))
         # The server refuses the same request without the certificate.
         with pytest.raises((aiohttp.ClientError, OSError)):
-            await ask(server, tmp_path, cluster, {})
+            await send_request(server, tmp_path, cluster, {})
     assert len(server.requests) == 1
 
 
-async def test_a_server_of_another_authority_is_refused_unless_told_otherwise(tls: Authority, tmp_path: Path) -> None:
+async def test_a_server_of_another_authority_is_rejected_unless_verification_is_disabled(
+    tls: Authority, tmp_path: Path
+) -> None:
     _, user = by_value(tls, tmp_path)
-    other = {"certificate-authority-data": inline(make("another", None).pem)}
+    other = {"certificate-authority-data": inline(issue_certificate("another", None).pem)}
     server = Scripted([Answer(b"hello")])
     async with server.serve(server_context(tls, tmp_path, tls.server)):
         with pytest.raises(aiohttp.ClientConnectorCertificateError):
-            await ask(server, tmp_path, other, user)
-        assert await ask(server, tmp_path, {"insecure-skip-tls-verify": True}, user) == b"hello"
+            await send_request(server, tmp_path, other, user)
+        assert await send_request(server, tmp_path, {"insecure-skip-tls-verify": True}, user) == b"hello"
 
 
-async def test_the_name_in_the_certificate_may_be_another_one(tls: Authority, tmp_path: Path) -> None:
-    named = make("server", tls.ca, x509.DNSName("kubernetes.test"))
+async def test_the_name_in_the_certificate_may_differ(tls: Authority, tmp_path: Path) -> None:
+    named = issue_certificate("server", tls.ca, x509.DNSName("kubernetes.test"))
     cluster, user = by_value(tls, tmp_path)
     server = Scripted([Answer(b"hello")])
     async with server.serve(server_context(tls, tmp_path, named)):
         with pytest.raises(aiohttp.ClientConnectorCertificateError):
-            await ask(server, tmp_path, cluster, user)
-        assert await ask(server, tmp_path, {**cluster, "tls-server-name": "kubernetes.test"}, user) == b"hello"
+            await send_request(server, tmp_path, cluster, user)
+        assert await send_request(server, tmp_path, {**cluster, "tls-server-name": "kubernetes.test"}, user) == b"hello"
 
 
 async def test_a_token_is_sent(tls: Authority, tmp_path: Path) -> None:
     cluster, _ = by_value(tls, tmp_path)
     server = Scripted([Answer(b"hello")])
-    async with server.serve(server_context(tls, tmp_path, tls.server, ask=False)):
-        await ask(server, tmp_path, cluster, {"token": "secret"})
+    async with server.serve(server_context(tls, tmp_path, tls.server, require_certificate=False)):
+        await send_request(server, tmp_path, cluster, {"token": "secret"})
     assert server.requests[0].headers["Authorization"] == "Bearer secret"
 
 
-async def test_plain_http_needs_nothing(tmp_path: Path) -> None:
+async def test_plain_http_needs_no_credentials(tmp_path: Path) -> None:
     server = Scripted([Answer(b"hello")])
     async with server.serve():
-        assert await ask(server, tmp_path, {}, {}) == b"hello"
+        assert await send_request(server, tmp_path, {}, {}) == b"hello"
     assert load(tmp_path / "kubeconfig").tls is None
 
 
@@ -183,20 +187,20 @@ def _config_exception() -> type[Exception]:
     return ConfigException
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_by_name(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere: no such kubeconfig file"):
         load(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "kind: Config\n", "kind: [unclosed", "\x00"])
-def test_a_file_that_is_no_kubeconfig_says_so_and_where(tmp_path: Path, text: str) -> None:
+def test_an_invalid_kubeconfig_is_reported_with_its_path(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(text)
     with pytest.raises(_config_exception(), match=str(path)):
         load(path)
 
 
-def test_a_certificate_that_is_none_says_so_and_where(tmp_path: Path) -> None:
+def test_an_invalid_certificate_is_reported_with_its_path(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, {"server": "https://127.0.0.1:1", "certificate-authority-data": inline(b"no")}, {})
     with pytest.raises(_config_exception(), match=str(path)):
         load(path)

@@ -1,5 +1,5 @@
-"""Tests of leader election: when a process may take the lease, when it has to stop leading, and how clocks matter. They
-run in a `leaping` loop."""
+"""Tests of leader election: when a process may acquire the lease, when it must stop leading, and how clocks matter. The
+tests run in a `leaping` loop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TERMS = LeaseTiming(lease=15, deadline=10, retry=2)
 HELD = Record("other", 15, "2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.000000Z", 3)
 
 
-class Leases:
+class FakeLeaseServer:
     """One Lease as an API server stores it. `fault` is called before each request; an exception that it raises is the
     response."""
 
@@ -43,7 +43,7 @@ class Leases:
         self.fault: Callable[[str], None] = lambda verb: None
         self.hang = False
         self.slow = 0.0
-        """Seconds between a write and its response."""
+        """The time, in seconds, between a write and its response."""
         if record is not None:
             self._store({"metadata": {"namespace": "ns", "name": "l"}, "spec": {**record.spec(), "strategy": "own"}})
 
@@ -90,7 +90,7 @@ class Leases:
         return answer
 
 
-def elector(leases: Leases, identity: str = "me", terms: LeaseTiming = TERMS) -> Elector:
+def elector(leases: FakeLeaseServer, identity: str = "me", terms: LeaseTiming = TERMS) -> Elector:
     return Elector(leases, "ns", "l", identity=identity, terms=terms)  # type: ignore[arg-type]
 
 
@@ -101,7 +101,7 @@ def clock() -> float:
 # -- the decisions ---------------------------------------------------------------------------------------------------
 
 
-def test_a_lease_runs_out_by_the_local_clock_since_its_record_was_first_seen() -> None:
+def test_a_lease_expires_by_the_local_clock_after_its_record_was_first_seen() -> None:
     observation = observe(None, HELD, 100)
     assert observe(observation, HELD, 110) is observation
     assert not can_acquire(observation, "me", TERMS, 114.9) and can_acquire(observation, "me", TERMS, 115)
@@ -109,7 +109,7 @@ def test_a_lease_runs_out_by_the_local_clock_since_its_record_was_first_seen() -
     assert renewed.first_seen == 110, "what the other's clock says does not matter, only that it has written"
 
 
-def test_the_records_duration_counts_not_ours() -> None:
+def test_the_duration_in_the_record_applies_instead_of_ours() -> None:
     assert can_acquire(Observation(Record("other", 3), 0), "me", TERMS, 3)
     assert not can_acquire(Observation(Record("other", 60), 0), "me", TERMS, 59)
     assert not can_acquire(Observation(Record("other", 0), 0), "me", TERMS, 14) and can_acquire(
@@ -117,13 +117,13 @@ def test_the_records_duration_counts_not_ours() -> None:
     )
 
 
-def test_a_lease_without_holder_and_ones_own_are_free() -> None:
+def test_a_lease_without_a_holder_and_our_own_lease_can_be_acquired() -> None:
     assert can_acquire(Observation(Record(""), 0), "me", TERMS, 0) and can_acquire(
         Observation(Record("me", 15), 0), "me", TERMS, 0
     )
 
 
-def test_claims() -> None:
+def test_claims_keep_or_change_the_holder() -> None:
     assert claim(None, "me", TERMS, "t") == Record("me", 15, "t", "t", 0)
     assert claim(HELD, "me", TERMS, "t") == Record("me", 15, "t", "t", 4)
     assert claim(Record("me", 15, "a", "b", 4), "me", TERMS, "t") == Record("me", 15, "a", "t", 4)
@@ -132,16 +132,16 @@ def test_claims() -> None:
 
 
 @pytest.mark.parametrize("lease", [{}, {"spec": None}, {"spec": {"holderIdentity": None, "leaseTransitions": None}}])
-def test_a_lease_without_anything_in_it_is_nobodys(lease: dict[str, Any]) -> None:
+def test_an_empty_lease_has_no_holder(lease: dict[str, Any]) -> None:
     assert Record.of(lease) == Record()
 
 
 # -- acting on them --------------------------------------------------------------------------------------------------
 
 
-def test_who_comes_first_makes_the_lease_and_keeps_it() -> None:
+def test_the_first_candidate_creates_the_lease_and_keeps_it() -> None:
     async def scenario() -> None:
-        leases = Leases()
+        leases = FakeLeaseServer()
         candidate = elector(leases)
         assert not candidate.leads
         await candidate.acquire()
@@ -157,16 +157,16 @@ def test_who_comes_first_makes_the_lease_and_keeps_it() -> None:
     leap(scenario())
 
 
-def test_a_dead_leader_is_followed_within_its_lease_and_a_live_one_never() -> None:
+def test_a_dead_leader_is_replaced_after_its_lease_and_a_live_leader_never() -> None:
     async def scenario() -> None:
-        leases = Leases()
+        leases = FakeLeaseServer()
         first, second = elector(leases, "first"), elector(leases, "second")
         await first.acquire()
         hold_task = asyncio.create_task(first.hold())
         acquire_task = asyncio.create_task(second.acquire())
         await asyncio.sleep(300)
         assert not acquire_task.done() and not second.leads
-        hold_task.cancel()  # as with SIGKILL: nothing is released
+        hold_task.cancel()  # as with SIGKILL, nothing is released
         died_at = clock()
         await acquire_task
         # The other candidate sees the last renewal at its next check, and finds it expired at the first check after
@@ -179,9 +179,9 @@ def test_a_dead_leader_is_followed_within_its_lease_and_a_live_one_never() -> No
     leap(scenario())
 
 
-def test_a_release_empties_the_lease_for_the_next_one_and_keeps_what_others_wrote() -> None:
+def test_a_release_clears_the_holder_and_keeps_other_fields() -> None:
     async def scenario() -> None:
-        leases = Leases(Record("", 1))
+        leases = FakeLeaseServer(Record("", 1))
         candidate = elector(leases)
         await candidate.acquire()
         started_at = clock()
@@ -198,9 +198,9 @@ def test_a_release_empties_the_lease_for_the_next_one_and_keeps_what_others_wrot
     leap(scenario())
 
 
-def test_a_lease_is_released_after_a_renewal_whose_answer_was_not_awaited() -> None:
+def test_a_lease_is_released_after_a_renewal_without_a_response() -> None:
     async def scenario() -> None:
-        leases = Leases()
+        leases = FakeLeaseServer()
         candidate = elector(leases)
         await candidate.acquire()
         hold_task = asyncio.create_task(candidate.hold())
@@ -214,9 +214,9 @@ def test_a_lease_is_released_after_a_renewal_whose_answer_was_not_awaited() -> N
     leap(scenario())
 
 
-def test_a_lease_is_released_although_a_cancelled_renewal_is_still_done() -> None:
+def test_a_lease_is_released_although_a_cancelled_renewal_is_still_written() -> None:
     async def scenario() -> None:
-        leases = Leases()
+        leases = FakeLeaseServer()
         candidate = elector(leases)
         await candidate.acquire()
         late_records = [Record("me", 15, renewed="later")]
@@ -227,9 +227,9 @@ def test_a_lease_is_released_although_a_cancelled_renewal_is_still_done() -> Non
     leap(scenario())
 
 
-def test_a_lease_that_somebody_else_has_is_left_alone() -> None:
+def test_a_lease_of_another_holder_is_not_released() -> None:
     async def scenario() -> None:
-        leases = Leases()
+        leases = FakeLeaseServer()
         candidate = elector(leases)
         await candidate.acquire()
         leases.write(HELD)
@@ -239,18 +239,18 @@ def test_a_lease_that_somebody_else_has_is_left_alone() -> None:
     leap(scenario())
 
 
-def test_who_never_led_releases_nothing() -> None:
+def test_a_candidate_that_never_led_releases_nothing() -> None:
     async def scenario() -> None:
-        leases = Leases(HELD)
+        leases = FakeLeaseServer(HELD)
         await elector(leases).release()
         assert leases.record == HELD and not leases.requests
 
     leap(scenario())
 
 
-def test_a_leader_that_cannot_renew_goes_before_anybody_may_follow() -> None:
+def test_a_leader_that_cannot_renew_stops_before_another_may_lead() -> None:
     async def scenario() -> None:
-        leases = Leases()
+        leases = FakeLeaseServer()
         candidate = elector(leases)
         await candidate.acquire()
         started_at = clock()
@@ -267,9 +267,9 @@ def test_a_leader_that_cannot_renew_goes_before_anybody_may_follow() -> None:
     leap(scenario())
 
 
-def test_an_api_server_that_says_nothing_is_no_excuse() -> None:
+def test_a_leader_also_stops_if_the_api_server_does_not_respond() -> None:
     async def scenario() -> None:
-        leases = Leases()
+        leases = FakeLeaseServer()
         candidate = elector(leases)
         await candidate.acquire()
         started_at, leases.hang = clock(), True
@@ -280,9 +280,9 @@ def test_an_api_server_that_says_nothing_is_no_excuse() -> None:
     leap(scenario())
 
 
-def test_a_passing_trouble_is_no_end() -> None:
+def test_a_leader_survives_temporary_errors() -> None:
     async def scenario() -> None:
-        leases = Leases()
+        leases = FakeLeaseServer()
         candidate = elector(leases)
         await candidate.acquire()
         troubles = iter([True, True, True])
@@ -300,9 +300,9 @@ def test_a_passing_trouble_is_no_end() -> None:
     leap(scenario())
 
 
-def test_a_leader_whose_lease_somebody_has_taken_goes_at_once() -> None:
+def test_a_leader_whose_lease_was_taken_stops_at_once() -> None:
     async def scenario() -> None:
-        leases = Leases()
+        leases = FakeLeaseServer()
         candidate = elector(leases)
         await candidate.acquire()
         leases.write(HELD)
@@ -315,9 +315,9 @@ def test_a_leader_whose_lease_somebody_has_taken_goes_at_once() -> None:
     leap(scenario())
 
 
-def test_a_touch_by_somebody_else_costs_one_more_look() -> None:
+def test_a_change_by_another_client_costs_one_more_read() -> None:
     async def scenario() -> None:
-        leases = Leases()
+        leases = FakeLeaseServer()
         candidate = elector(leases)
         await candidate.acquire()
         leases.write(leases.record)
@@ -333,9 +333,9 @@ def test_a_touch_by_somebody_else_costs_one_more_look() -> None:
     leap(scenario())
 
 
-def test_two_that_come_at_once_do_not_both_lead() -> None:
+def test_two_simultaneous_candidates_do_not_both_lead() -> None:
     async def scenario() -> None:
-        leases = Leases()
+        leases = FakeLeaseServer()
         both = elector(leases, "a"), elector(leases, "b")
         tasks = [asyncio.create_task(one.acquire()) for one in both]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -347,9 +347,9 @@ def test_two_that_come_at_once_do_not_both_lead() -> None:
     leap(scenario())
 
 
-def test_a_process_that_slept_too_long_must_not_write() -> None:
+def test_a_process_that_was_suspended_too_long_must_not_write() -> None:
     async def scenario() -> None:
-        leases = Leases()
+        leases = FakeLeaseServer()
         candidate = elector(leases)
         await candidate.acquire()
         candidate.check()

@@ -1,4 +1,5 @@
-"""Tests that an object nested too deeply for any decoder is recorded without its deepest levels, and stops nothing."""
+"""Tests that an object nested too deeply for any decoder is recorded without its deepest levels, and does not stop the
+recording."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def test_a_deep_secret_is_recorded_without_its_data(levels: int) -> None:
     assert record.object["metadata"]["name"] == "a" and redaction.record(record.raw) == record.raw
 
 
-def test_the_log_has_one_line_for_each_place(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_has_one_line_for_each_source(caplog: pytest.LogCaptureFixture) -> None:
     nesting._warn_once.cache_clear()
     for _ in range(3):
         nesting.limit_depth(deep("a", 1_200), "/api/v1/pods")
@@ -94,7 +95,7 @@ def test_audit_logs_with_bodies_are_read(tmp_path: Path) -> None:
     assert [write.target[3] for write in audit_bodies.writes(log, "ns")] == ["a"]
 
 
-def test_shallow_text_is_returned_as_it_is() -> None:
+def test_shallow_text_is_returned_unchanged() -> None:
     wide = orjson.dumps([{"a": "{[" * 500, "b": '\\"', "c": [[]]}] * 100)
     assert nesting.limit_depth(wide, "here") is wide
     assert nesting.limit_depth(deep("a", nesting.MAX_DEPTH - 4), "here").count(b"f:a") == nesting.MAX_DEPTH - 4
@@ -103,7 +104,7 @@ def test_shallow_text_is_returned_as_it_is() -> None:
 @pytest.mark.parametrize(
     "text", [b"[" * 1_000_000, b"{}]" * 400_000, b'"' + b"{" * 1_000_000, b'\\"[' * 400_000], ids=len
 )
-def test_text_that_is_no_json_is_passed_on_soon(text: bytes) -> None:
+def test_invalid_json_is_returned_quickly(text: bytes) -> None:
     started_at = time.process_time()
     with pytest.raises(msgspec.DecodeError):
         msgspec.json.decode(nesting.limit_depth(text, "here"))
@@ -117,7 +118,7 @@ JSON = st.recursive(
 
 
 @given(JSON, st.integers(1, 400))
-def test_what_is_not_deep_stays_whatever_is_beside(value: Any, levels: int) -> None:
+def test_shallow_values_are_kept_alongside_deep_values(value: Any, levels: int) -> None:
     raw = orjson.dumps([value, "HERE", value]).replace(b'"HERE"', b"[" * levels + b"]" * levels, 1)
     parsed = orjson.loads(nesting.limit_depth(raw, "here"))
     if b'"HERE"' not in raw:

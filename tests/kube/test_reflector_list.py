@@ -33,7 +33,7 @@ class Pod(msgspec.Struct):
     metadata: ObjectMeta
 
 
-async def test_pages_are_one_list_and_the_watch_starts_at_its_version() -> None:
+async def test_pages_form_one_list_and_the_watch_starts_at_its_version() -> None:
     pages = (
         page(pod("a", 1), version=7, continue_token="t1"),
         page(pod("b", 2), version=7, continue_token="t2"),
@@ -45,7 +45,7 @@ async def test_pages_are_one_list_and_the_watch_starts_at_its_version() -> None:
     assert diary.entries == [("LIST", "a b")]
     first, second, third, watched = server.queries
     selectors = {"labelSelector": "app=x", "fieldSelector": "spec.nodeName=n"}
-    # Without resourceVersion, because the list must return the latest state, not a cached one.
+    # The request has no resourceVersion, because the list must return the latest state instead of a cached state.
     assert first == {"limit": first["limit"], **selectors}
     assert int(first["limit"]) > 0
     assert second == {**first, "continue": "t1"}
@@ -56,7 +56,7 @@ async def test_pages_are_one_list_and_the_watch_starts_at_its_version() -> None:
     assert naps.waits == []
 
 
-async def test_an_expired_continue_token_restarts_the_list_without_telling_half_of_it() -> None:
+async def test_an_expired_continue_token_restarts_the_list_without_reporting_a_part() -> None:
     script = (
         page(pod("a", 1), version=7, continue_token="t1"),
         refusal(410, "Expired"),
@@ -80,7 +80,7 @@ EXPIRED: dict[str, Answer | Stream] = {
 
 
 @pytest.mark.parametrize("expired", EXPIRED.values(), ids=EXPIRED)
-async def test_an_expired_version_lists_again_and_each_difference_is_told_once(expired: Answer | Stream) -> None:
+async def test_after_an_expired_version_each_difference_is_reported_once(expired: Answer | Stream) -> None:
     before = (pod("same", 1), pod("changed", 2), pod("left", 3), pod("remade", 4))
     after = (pod("same", 1), pod("changed", 12), pod("remade", 13, uid="second"), pod("new", 14))
     script = (page(*before, version=5), expired, page(*after, version=15), held_open(event("MODIFIED", pod("new", 16))))
@@ -106,7 +106,7 @@ async def test_an_expired_version_lists_again_and_each_difference_is_told_once(e
 
 
 @pytest.mark.parametrize("expired", EXPIRED.values(), ids=EXPIRED)
-async def test_the_first_expired_version_lists_at_once_however_long_the_back_off(expired: Answer | Stream) -> None:
+async def test_the_first_expired_version_lists_at_once_regardless_of_the_back_off(expired: Answer | Stream) -> None:
     silent = [watch()] * 6  # each watch ends without an event, so the back-off grows
     one_event = watch(event("ADDED", pod("b", 6)))
     script = (
@@ -127,7 +127,7 @@ async def test_the_first_expired_version_lists_at_once_however_long_the_back_off
     assert len(naps.waits) == 6 + 1
 
 
-async def test_a_server_that_always_says_gone_is_asked_less_and_less() -> None:
+async def test_a_server_that_always_responds_gone_is_queried_less_often() -> None:
     script = [page(version=5), refusal(410, "Gone")] * 12
     async with reflecting(*script) as (server, _, naps):
         await server.until_asked(25)
@@ -135,7 +135,7 @@ async def test_a_server_that_always_says_gone_is_asked_less_and_less() -> None:
     assert len(naps.waits) >= 11
 
 
-async def test_an_object_that_does_not_fit_its_type_counts_as_absent_and_blocks_nobody(
+async def test_an_undecodable_object_counts_as_absent_and_blocks_no_other_object(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Strict(msgspec.Struct):
@@ -169,14 +169,14 @@ async def test_an_object_that_does_not_fit_its_type_counts_as_absent_and_blocks_
 
 
 @pytest.mark.parametrize("broken", [b"{", b"", b'{"metadata":{},"items":[{"metadata":{"name":"\xff"}}]}'])
-async def test_a_broken_list_is_asked_for_again(broken: bytes) -> None:
+async def test_a_broken_list_is_requested_again(broken: bytes) -> None:
     async with reflecting(Answer(broken), page(pod("a", 1), version=5), held_open()) as (server, diary, naps):
         await server.until_asked(3)
     assert diary.entries == [("LIST", "a")]
     assert len(naps.waits) == 1
 
 
-class Failing:
+class FailingSink:
     """A sink with a bug. The reflector would retry the same exception if it came from the network."""
 
     def __init__(self, error: Exception) -> None:
@@ -192,9 +192,9 @@ class Failing:
 
 @pytest.mark.parametrize("cause", [KeyError("x"), OSError("disk full"), msgspec.ValidationError("x")], ids=repr)
 @pytest.mark.parametrize("items", [[pod("a", 1)], []], ids=["in the list", "in an event"])
-async def test_an_error_in_a_handler_ends_the_reflector_loudly(cause: Exception, items: list[Any]) -> None:
+async def test_an_error_in_a_handler_ends_the_reflector(cause: Exception, items: list[Any]) -> None:
     async with serving(page(*items, version=5), held_open(event("ADDED", pod("b", 6)))) as (_, client):
-        reflector = Reflector(client, PODS, typed_decoder(Pod), Failing(cause), sleep=Naps())
+        reflector = Reflector(client, PODS, typed_decoder(Pod), FailingSink(cause), sleep=Naps())
         with pytest.raises(SinkFailed, match="pods: handling") as caught:
             await reflector.run()
     assert caught.value.__cause__ is cause

@@ -26,7 +26,7 @@ from scripted import (
 from kube.reflector import INACTIVITY_SECONDS, Backoff, LineCutter
 
 
-async def test_a_bookmark_moves_the_version_and_is_no_event() -> None:
+async def test_a_bookmark_advances_the_version_and_is_not_an_event() -> None:
     script = (page(version=5), watch(event("ADDED", pod("a", 6)), bookmark(90)), watch(bookmark(95)), held_open())
     async with reflecting(*script) as (server, diary, naps):
         await server.until_asked(4)
@@ -35,13 +35,13 @@ async def test_a_bookmark_moves_the_version_and_is_no_event() -> None:
     assert naps.waits == []
 
 
-async def test_a_bookmark_without_a_version_moves_nothing() -> None:
+async def test_a_bookmark_without_a_version_is_ignored() -> None:
     async with reflecting(page(version=5), watch(bookmark("")), held_open()) as (server, _, _naps):
         await server.until_asked(3)
     assert server.watched_from == ["5", "5"]
 
 
-async def test_a_watch_that_ends_goes_on_where_it_ended_without_a_list() -> None:
+async def test_a_watch_that_ends_is_resumed_without_a_list() -> None:
     script = (page(version=5), watch(event("ADDED", pod("a", 6))), watch(event("MODIFIED", pod("a", 7))), held_open())
     async with reflecting(*script) as (server, diary, naps):
         await server.until_asked(4)
@@ -51,7 +51,7 @@ async def test_a_watch_that_ends_goes_on_where_it_ended_without_a_list() -> None
     assert naps.waits == []
 
 
-async def test_a_silent_connection_is_cut_and_resumed() -> None:
+async def test_a_silent_connection_is_closed_and_resumed() -> None:
     script = (page(version=5), held_open(event("ADDED", pod("a", 6))), held_open(event("MODIFIED", pod("a", 7))))
     async with reflecting(*script, inactivity=0.3) as (server, diary, _):
         await diary.until(3)
@@ -61,7 +61,7 @@ async def test_a_silent_connection_is_cut_and_resumed() -> None:
     assert diary.entries == [("LIST", ""), ("ADDED", "a@6"), ("MODIFIED", "a@7")]
 
 
-async def test_a_connection_that_is_silent_from_the_start_is_cut_too() -> None:
+async def test_a_connection_that_is_silent_from_the_start_is_also_closed() -> None:
     script = (page(version=5), held_open(), held_open(event("ADDED", pod("a", 6))))
     async with reflecting(*script, inactivity=0.3) as (server, diary, _):
         await diary.until(2)
@@ -91,7 +91,7 @@ async def test_bytes_keep_a_watch_alive(monkeypatch: pytest.MonkeyPatch) -> None
     assert watch_deadlines[-1] > watch_deadlines[0]
 
 
-def test_the_allowed_silence_is_longer_than_a_bookmark_takes() -> None:
+def test_the_inactivity_limit_exceeds_the_bookmark_interval() -> None:
     assert INACTIVITY_SECONDS > 60
 
 
@@ -129,7 +129,7 @@ BAD: dict[str, Answer | Stream] = {
 
 @pytest.mark.usefixtures("no_jitter")
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-async def test_back_off_grows_until_something_good_comes(bad: Answer | Stream) -> None:
+async def test_back_off_grows_until_a_valid_event_arrives(bad: Answer | Stream) -> None:
     # A list may come in between; it does not prove that watches work again.
     script = [page(version=5), bad, bad, page(version=5), bad, watch(bookmark(6)), bad, held_open()]
     if bad is BAD["no JSON"] or bad is BAD["refused as an event"]:
@@ -147,7 +147,7 @@ async def test_back_off_grows_until_something_good_comes(bad: Answer | Stream) -
 
 
 @pytest.mark.usefixtures("no_jitter")
-async def test_retry_after_is_honoured_on_a_list_and_on_a_watch() -> None:
+async def test_retry_after_is_honored_on_a_list_and_on_a_watch() -> None:
     script = (
         refusal(429, "TooManyRequests", Retry_After="7"),
         page(version=5),
@@ -181,7 +181,7 @@ async def test_a_stream_that_stays_broken_is_resumed_once_and_then_listed() -> N
 WIDE = pod("größe-日本-🌳", 6)
 
 
-async def test_a_line_may_come_in_any_pieces_even_inside_a_character() -> None:
+async def test_a_line_may_be_split_anywhere_even_inside_a_character() -> None:
     line = orjson.dumps({"type": "ADDED", "object": WIDE}) + b"\n"
     assert len(line.decode()) < len(line)
     pieces = [line[i : i + 1] for i in range(len(line))]
@@ -203,7 +203,7 @@ async def test_a_line_of_five_megabytes_loses_no_byte() -> None:
     assert diary.entries[2] == ("ADDED", "b@7")
 
 
-async def test_empty_lines_are_nothing() -> None:
+async def test_empty_lines_are_ignored() -> None:
     pieces = (b"\n\n", event("ADDED", pod("a", 6)), b"\r\n  \n", event("ADDED", pod("b", 7)))
     async with reflecting(page(version=5), held_open(*pieces)) as (server, diary, naps):
         assert (await diary.until(3))[1:] == [("ADDED", "a@6"), ("ADDED", "b@7")]
@@ -240,7 +240,7 @@ async def test_a_broken_end_of_a_stream_loses_nothing(broken: bytes, end: str) -
 
 @settings(deadline=None)
 @given(st.lists(st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"")), max_size=8), st.data())
-def test_the_line_cutter_gives_the_lines_however_they_are_cut(lines: list[bytes], data: st.DataObject) -> None:
+def test_the_line_cutter_yields_the_lines_regardless_of_the_chunks(lines: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(line + b"\n" for line in lines) + b"rest"
     borders = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
     cutter, complete = LineCutter(), []

@@ -25,18 +25,18 @@ GANGS = Resource("scheduler.grove.io", "v1alpha1", "podgangs", "PodGang")
         (GANGS, ("ns", "g", "status"), "/apis/scheduler.grove.io/v1alpha1/namespaces/ns/podgangs/g/status"),
     ],
 )
-def test_paths(resource: Resource, place: tuple[str, ...], path: str) -> None:
+def test_resources_have_the_expected_paths(resource: Resource, place: tuple[str, ...], path: str) -> None:
     assert resource.path(*place) == path
 
 
 @pytest.mark.parametrize(
     ("resource", "place"), [(PODS, ("ns", "")), (PODS, (None, "a")), (PODS, ("", "a")), (NODES, (None, ""))]
 )
-def test_a_path_never_means_more_than_the_object_asked_for(resource: Resource, place: tuple[str, ...]) -> None:
+def test_a_path_never_addresses_more_than_the_requested_object(resource: Resource, place: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="no path for name"):
         resource.path(*place)
 
 
-def test_names() -> None:
+def test_resources_have_the_expected_names() -> None:
     assert (GANGS.api_version, PODS.api_version) == ("scheduler.grove.io/v1alpha1", "v1")
     assert (str(GANGS), str(PODS)) == ("podgangs.scheduler.grove.io", "pods")

@@ -1,4 +1,5 @@
-"""Tests of the work queue: no duplicates, one worker per key, delays and back-off. They run in a `leaping` loop."""
+"""Tests of the work queue: no duplicates, one worker for each key, delays and back-off. The tests run in a `leaping`
+loop."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def test_a_key_added_often_is_handed_out_once() -> None:
+def test_a_key_that_is_added_repeatedly_is_handed_out_once() -> None:
     async def scenario() -> None:
         queue = WorkQueue[str]()
         for key in ("a", "b", "a", "a"):
@@ -30,7 +31,7 @@ def test_a_key_added_often_is_handed_out_once() -> None:
     leap(scenario())
 
 
-def test_a_key_added_while_it_is_worked_on_comes_again_only_after_that() -> None:
+def test_a_key_added_while_it_is_processed_is_handed_out_again_afterwards() -> None:
     async def scenario() -> None:
         queue = WorkQueue[str]()
         queue.add("a")
@@ -47,7 +48,7 @@ def test_a_key_added_while_it_is_worked_on_comes_again_only_after_that() -> None
     leap(scenario())
 
 
-def test_a_closed_queue_hands_out_nothing_and_its_workers_end_after_what_is_under_way() -> None:
+def test_a_closed_queue_hands_out_no_keys_and_its_workers_finish_their_work() -> None:
     async def scenario() -> None:
         queue = WorkQueue[str](settle=1)
         started_keys, finished_keys = [], []
@@ -122,7 +123,7 @@ def test_a_meter_measures_each_key() -> None:
     leap(scenario())
 
 
-def test_a_meter_that_is_set_late_measures_what_follows() -> None:
+def test_a_meter_that_is_set_later_measures_from_then_on() -> None:
     async def scenario() -> None:
         queue = WorkQueue[str]()
         queue.add("a")
@@ -132,7 +133,7 @@ def test_a_meter_that_is_set_late_measures_what_follows() -> None:
     leap(scenario())
 
 
-def test_done_for_a_key_that_nobody_works_on_is_an_error() -> None:
+def test_done_for_a_key_without_a_worker_is_an_error() -> None:
     async def scenario() -> None:
         queue = WorkQueue[str]()
         queue.add("a")
@@ -146,7 +147,7 @@ def test_done_for_a_key_that_nobody_works_on_is_an_error() -> None:
     leap(scenario())
 
 
-def test_a_burst_of_events_costs_one_pass_after_the_settle_time() -> None:
+def test_a_burst_of_events_costs_one_reconcile_after_the_settle_time() -> None:
     async def scenario() -> None:
         queue = WorkQueue[str](settle=0.5)
         for _ in range(4):
@@ -154,14 +155,14 @@ def test_a_burst_of_events_costs_one_pass_after_the_settle_time() -> None:
             await asyncio.sleep(0.1)
         assert len(queue) == 0
         assert await queue.take() == "a"
-        # Counted from the first event, so that a steady trickle of events cannot postpone a key forever.
+        # The time is counted from the first event, so that a steady stream of events cannot postpone a key forever.
         assert now() == pytest.approx(0.5)
         assert len(queue) == 0
 
     leap(scenario())
 
 
-def test_of_several_delays_the_earliest_holds() -> None:
+def test_the_earliest_of_several_delays_applies() -> None:
     async def scenario() -> None:
         queue = WorkQueue[str]()
         for seconds in (5.0, 2.0, 9.0):
@@ -175,7 +176,7 @@ def test_of_several_delays_the_earliest_holds() -> None:
     leap(scenario())
 
 
-def test_retries_come_later_and_later_until_forgotten() -> None:
+def test_retry_delays_grow_until_the_key_is_forgotten() -> None:
     async def scenario() -> None:
         queue = WorkQueue[str](first_retry=1.0, retry_cap=10.0)
         waits = []
@@ -200,7 +201,7 @@ def test_retries_come_later_and_later_until_forgotten() -> None:
 
 
 @pytest.mark.parametrize("settle", [0.0, 0.01])
-def test_several_workers_are_never_on_one_key_and_no_addition_is_lost(settle: float) -> None:
+def test_no_key_has_two_workers_and_no_addition_is_lost(settle: float) -> None:
     async def scenario() -> None:
         queue = WorkQueue[int](settle=settle)
         busy: set[int] = set()
@@ -233,7 +234,7 @@ def test_several_workers_are_never_on_one_key_and_no_addition_is_lost(settle: fl
     leap(scenario())
 
 
-def test_work_repeats_after_the_time_asked_for_and_retries_what_raises(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_is_repeated_after_the_requested_delay_and_retried_after_errors(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> list[tuple[str, float]]:
         queue = WorkQueue[str](first_retry=1.0)
         passes: list[tuple[str, float]] = []
@@ -259,7 +260,7 @@ def test_work_repeats_after_the_time_asked_for_and_retries_what_raises(caplog: p
     assert "a: pass 1" in caplog.text
 
 
-def test_a_worker_that_is_cancelled_on_its_call_leaves_the_key_to_another() -> None:
+def test_a_worker_cancelled_after_its_wake_up_leaves_the_key_to_another_worker() -> None:
     async def scenario() -> None:
         queue = WorkQueue[str]()
         first, second = (asyncio.create_task(queue.take()) for _ in range(2))
@@ -273,7 +274,7 @@ def test_a_worker_that_is_cancelled_on_its_call_leaves_the_key_to_another() -> N
     leap(scenario())
 
 
-def test_a_cancelled_worker_gives_its_key_back() -> None:
+def test_a_cancelled_worker_returns_its_key() -> None:
     async def scenario() -> None:
         queue = WorkQueue[str]()
 
@@ -335,7 +336,7 @@ class Model:
                 self.put(key)
 
 
-async def play(queue: WorkQueue[str], model: Model, action: tuple[Any, ...]) -> None:
+async def apply_action(queue: WorkQueue[str], model: Model, action: tuple[Any, ...]) -> None:
     match action:
         case ("add", key):
             queue.add(key)
@@ -351,7 +352,7 @@ async def play(queue: WorkQueue[str], model: Model, action: tuple[Any, ...]) -> 
             queue.forget(key)
             model.failures.pop(key, None)
         case ("take",) if model.ready:
-            # Keys that become due at the same moment come in any order.
+            # Keys that become due at the same moment are handed out in any order.
             key = await queue.take()
             model.ready.remove(key)
             model.working.add(key)
@@ -370,20 +371,20 @@ async def play(queue: WorkQueue[str], model: Model, action: tuple[Any, ...]) -> 
 
 @settings(max_examples=300, deadline=None)
 @given(STEPS, st.sampled_from([0, 3]))
-def test_the_queue_does_what_a_naive_one_does(steps: list[tuple[Any, ...]], settle: int) -> None:
+def test_the_queue_behaves_like_the_naive_model(steps: list[tuple[Any, ...]], settle: int) -> None:
     async def scenario() -> None:
         queue, model = WorkQueue[str](settle=settle, first_retry=1.0, retry_cap=8.0), Model(settle)
         for action in steps:
-            await play(queue, model, action)
+            await apply_action(queue, model, action)
             # Timers that are due now (with a delay of 0) run in the next iteration of the loop.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             model.run(0)
             assert len(queue) == len(model.ready)
-        # Finally all remaining keys are handed out, each once.
-        await play(queue, model, ("pass", 30))
+        # Finally, each remaining key is handed out once.
+        await apply_action(queue, model, ("pass", 30))
         for key in sorted(model.working):
-            await play(queue, model, ("done", key))
+            await apply_action(queue, model, ("done", key))
         keys = [await queue.take() for _ in range(len(queue))]
         assert sorted(keys) == sorted(model.ready)
         assert len(set(keys)) == len(keys)
@@ -391,7 +392,7 @@ def test_the_queue_does_what_a_naive_one_does(steps: list[tuple[Any, ...]], sett
     leap(scenario())
 
 
-def test_a_mistake_in_the_code_is_logged_with_its_place(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_programming_error_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         queue = WorkQueue[str]()
 

@@ -1,7 +1,7 @@
-"""The recorded responses of kube-scheduler: one line per scene with its seed, its digest, and each pod's feasible
+"""The recorded responses of kube-scheduler: one line for each scene with its seed, its digest, and each pod's feasible
 nodes.
 
-Node `n3` is written as 3; `-` means that no node is feasible.
+Node `n3` is written as `3`, and `-` means that no node is feasible.
 """
 
 from __future__ import annotations

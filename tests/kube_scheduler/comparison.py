@@ -1,4 +1,4 @@
-"""Compare the reference's filters with the filter results of kube-scheduler."""
+"""The comparison of the reference's filters with the filter results of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIELDS: dict[str, tuple[str, Any]] = {
     "persistentvolumeclaims": ("claims", storage.PersistentVolumeClaim),
     "volumeattachments": ("attachments", storage.VolumeAttachment),
 }
-"""Resource → the field of the reference's ClusterState, and the type of its objects. The type of pods depends on the
+"""The field of the reference's ClusterState and the type of the objects, by resource. The type of pods depends on the
 Kubernetes version."""
 
 
@@ -54,7 +54,7 @@ class Difference:
 
     @property
     def size(self) -> int:
-        """The amount of text that a reader has to inspect; the pod counts ten times."""
+        """The amount of text that a reader must inspect, in which the pod counts ten times."""
         return len(str(self.pod)) * 10 + len(str(self.scene.objects))
 
     def __str__(self) -> str:
@@ -75,7 +75,8 @@ class Difference:
 
 
 def verdicts(scene: Scene, kubernetes: str) -> list[dict[str, str]]:
-    """Return the reference's verdict on each candidate: node name → reason for rejection, empty for a feasible node."""
+    """Return the reference's verdict on each candidate: the reason for rejection by node name, which is empty for a
+    feasible node."""
     major, minor, *_ = map(int, kubernetes.split("."))
     kinds = {**FIELDS, "pods": ("pods", pod_type((major, minor)))}
     decoded: dict[str, Any] = {
@@ -107,8 +108,8 @@ def compare(
 
 
 def report(differences: Sequence[Difference]) -> str:
-    """Return the number of differences of each kind, and the smallest difference of each kind; empty without
-    differences."""
+    """Return the number of differences of each kind and the smallest difference of each kind, or an empty string
+    without differences."""
     counts = Counter(difference.kind for difference in differences)
     smallest = {d.kind: d for d in sorted(differences, key=lambda d: d.size, reverse=True)}
     return "\n".join([*(f"{n} × {kind}" for kind, n in counts.items()), *map(str, smallest.values())])

@@ -37,7 +37,7 @@ class Draw:
         return [rest.pop(self.number(0, len(rest) - 1)) for _ in range(min(len(rest), self.number(minimum, maximum)))]
 
     def weighted(self, options: Mapping[T, float]) -> T:
-        """Choose a key; the values are the weights."""
+        """Choose a key. The values are the weights."""
         place = self._random.random() * sum(options.values())
         for option, weight in options.items():
             place -= weight

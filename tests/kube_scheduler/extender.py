@@ -1,4 +1,4 @@
-"""A scheduler extender that learns which nodes have passed all filters, and prevents every pod from being bound."""
+"""A scheduler extender that records which nodes have passed all filters, and prevents every pod from being bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask the real kube-scheduler which nodes pass its filters.
+"""Queries to the real kube-scheduler about the nodes that pass its filters.
 
 Its control plane consists only of etcd and the API server, because controllers would bind volumes and remove taints.
 """
@@ -33,12 +33,12 @@ from tests.kube_scheduler.watched import Pod, WatchedPods
 
 CONFIGURATION = Template(Path(__file__).with_name("configuration.yaml").read_text(encoding="utf-8"))
 GATES = "TaintTolerationComparisonOperators=true"
-"""Lets tolerations compare numbers; the gate is off by default in Kubernetes 1.36."""
+"""The feature gate that lets tolerations compare numbers. It is off by default in Kubernetes 1.36."""
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False)
 ALL_NAMESPACES = (*nodes.NAMESPACES, NAMESPACE)
 LIMIT_SECONDS = 120.0
-"""Seconds within which the scheduler must have tried a scene's pods."""
+"""The time, in seconds, within which the scheduler must have tried a scene's pods."""
 DELETE_OPTIONS = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
@@ -112,7 +112,7 @@ class Scheduler:
         if resource == NAMESPACES:
             body["metadata"] = {**metadata, "labels": {"team": None, "stage": None, **metadata["labels"]}}
             answer = await self._client.patch(resource, *place, body)
-        elif plural == "nodes":  # admission taints new nodes; only the node lifecycle controller would untaint them
+        elif plural == "nodes":  # admission taints new nodes, and only the node lifecycle controller would untaint them
             await self._client.create(resource, body)
             taints = {"spec": {"taints": manifest["spec"].get("taints")}}
             answer = await self._client.patch(resource, *place, taints)
@@ -138,7 +138,7 @@ class Scheduler:
 
 @asynccontextmanager
 async def scheduler(kubernetes: str = "") -> AsyncIterator[Scheduler]:
-    """Start a control plane with kube-scheduler; both stop when the block ends."""
+    """Start a control plane with kube-scheduler. Both stop when the block ends."""
     settings = ClusterSettings(scheduler=False, audit=False, kubernetes=kubernetes, features=Requested(gates=(GATES,)))
     cluster = await asyncio.to_thread(Cluster.up, f"filters-{os.getpid()}", settings=settings)
     try:

@@ -17,7 +17,7 @@ SCENES_PER_SEED = 100_000
 
 
 async def play(seed: int, pods: int, kubernetes: str, *, write: bool) -> int:
-    """Run scenes that have at least `pods` candidates in total; return 1 if there was a difference."""
+    """Run scenes that have at least `pods` candidates in total. Return 1 if there was a difference."""
     extents: Counter[str] = Counter()
     differences: list[Difference] = []
     async with scheduler(kubernetes) as running_scheduler:

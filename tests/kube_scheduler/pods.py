@@ -10,12 +10,12 @@ from tests.kube_scheduler.storage import DELETED
 
 IMAGE = "example.com/image"
 RUNTIME_CLASS, OVERHEAD = "overhead", {"cpu": "250m", "memory": "120Mi"}
-"""The cluster's only RuntimeClass, and what its pods need in addition to their containers' requests."""
+"""The cluster's only RuntimeClass, and the resources that its pods need in addition to their containers' requests."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 LABELS: dict[str, tuple[float, Sequence[str]]] = WEIGHTS["pod labels"]
 TOPOLOGIES: dict[str, float] = WEIGHTS["topologies"]
 ORDER = [*WEIGHTS["candidates"], "resized"]
-"""The order in which parts of a pod are drawn: later parts take earlier ones into account."""
+"""The order in which parts of a pod are drawn. Later parts take earlier parts into account."""
 
 
 class PodDraw:
@@ -32,7 +32,7 @@ class PodDraw:
         self.metadata: Manifest = {"name": name, "namespace": namespace, "labels": self.labels}
 
     def candidate(self) -> Manifest:
-        """Draw a pod that is to be placed."""
+        """Draw a pod that will be placed."""
         self._parts(WEIGHTS["candidates"], self.draw.weighted({1: 3, 2: 4, 3: 2}))
         if self.draw.chance(0.45):
             self.spec.setdefault("tolerations", []).append({"operator": "Exists"})
@@ -157,7 +157,7 @@ class PodDraw:
             self.spec.setdefault("initContainers", []).append(container)
 
     def pod_level(self) -> None:
-        """Request resources for the pod as a whole, at least what its containers request."""
+        """Request resources for the pod as a whole, with at least the amounts that its containers request."""
         for container in (*self.spec["containers"], *self.spec.get("initContainers", ())):
             self._request(container, cpu=self.draw.one(("0", "100m")), memory="16Mi")
         amounts = {"cpu": self.draw.one(("1", "2", "3")), "memory": self.draw.one(("1Gi", "3Gi"))}
@@ -167,8 +167,7 @@ class PodDraw:
         self.spec |= {"runtimeClassName": RUNTIME_CLASS, "overhead": OVERHEAD}
 
     def resized(self) -> None:
-        """Put the pod into the middle of a resize, so that its allocated resources differ from the requests of its
-        spec."""
+        """Put the pod into a pending resize, so that its allocated resources differ from the requests of its spec."""
         draw = self.draw
         self.requests()
         current = {"cpu": draw.one(("100m", "1", "2")), "memory": draw.one(("64Mi", "2Gi"))}
@@ -190,7 +189,7 @@ class PodDraw:
         self._affinity("podAffinity")[REQUIRED] = self._pod_terms()
 
     def own_kind(self) -> None:
-        """Require pods with the same label as this pod: the first such pod may go anywhere."""
+        """Require pods with the same label as this pod. The first such pod may be placed anywhere."""
         self.labels["app"] = self.draw.one(("web", "first"))
         selector = {"matchLabels": {"app": self.labels["app"]}}
         term = {"topologyKey": self.draw.weighted(TOPOLOGIES), "labelSelector": selector}

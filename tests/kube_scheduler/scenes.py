@@ -37,7 +37,7 @@ RESOURCES = {
 
 @dataclass(frozen=True)
 class Scene:
-    """The objects of a scene by plural resource name, and the pods that are to be placed."""
+    """The objects of a scene by plural resource name, and the pods to place."""
 
     seed: int
     objects: Mapping[str, Sequence[Manifest]]
@@ -45,12 +45,12 @@ class Scene:
 
     @property
     def nodes(self) -> list[str]:
-        """Names of the nodes."""
+        """The names of the nodes."""
         return [node["metadata"]["name"] for node in self.objects["nodes"]]
 
     @property
     def digest(self) -> str:
-        """Digest of everything that is sent to the API server."""
+        """The digest of all objects that are sent to the API server."""
         text = orjson.dumps([self.objects, self.candidates], option=orjson.OPT_SORT_KEYS)
         return hashlib.sha256(text).hexdigest()[:12]
 

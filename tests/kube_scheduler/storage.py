@@ -21,12 +21,12 @@ class StorageDraw:
     """The storage objects of a scene by plural resource name, while they are drawn."""
 
     def __init__(self, draw: Draw, node_names: Sequence[str], *, attached: bool) -> None:
-        """`attached`: use drivers that also count disks of in-tree plugins, and add attachments that belong to no
-        pod."""
+        """If `attached` is true, use drivers that also count disks of in-tree plugins, and add attachments that belong
+        to no pod."""
         self.draw, self._node_names, self._drivers = draw, node_names, SUCCESSORS if attached else DRIVERS
         self.objects: dict[str, list[Manifest]] = defaultdict(list)
         self.claims: dict[str, list[str]] = defaultdict(list)
-        """Namespace → names of its claims."""
+        """The names of the claims, by namespace."""
         self.objects["storageclasses"] += self._classes()
         self.objects["csinodes"] += [self._csi_node(name) for name in node_names if draw.chance(0.7)]
         if draw.chance(0.35):
@@ -104,7 +104,7 @@ class StorageDraw:
     def _free_volume(self, number: int) -> Manifest:
         draw = self.draw
         phase = draw.weighted({"Available": 8, "Released": 1, "Bound": 1})
-        size = f"{number + 1}Gi"  # sizes differ: of volumes that fit equally well, kube-scheduler may take either
+        size = f"{number + 1}Gi"  # sizes differ, or kube-scheduler might choose either
         volume = self._volume(f"free-{number}", size, "free", phase)
         spec = volume["spec"]
         spec["storageClassName"] = draw.weighted({"local": 4, "late": 1})

@@ -38,8 +38,8 @@ def _merge(term: Manifest, labels: dict[str, str]) -> None:
 
 
 def difference(expected: Any, observed: Any, path: str = "") -> str:
-    """Return the path at which an object lacks an expected value, or an empty string if it has all. Additional fields
-    are ignored."""
+    """Return the path at which an object lacks an expected value, or an empty string if it has all expected values.
+    Additional fields are ignored."""
     parts = []
     if isinstance(expected, dict) and isinstance(observed, dict):
         parts = [difference(value, observed.get(key), f"{path}.{key}") for key, value in expected.items()]

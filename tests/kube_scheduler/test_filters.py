@@ -1,5 +1,4 @@
-"""Tests that the reference's filters agree with kube-scheduler: with recorded responses, and with a scene that runs
-now."""
+"""Tests that the reference's filters agree with kube-scheduler, both with recorded responses and with a live scene."""
 
 from __future__ import annotations
 
@@ -25,11 +24,11 @@ from tests.kube_scheduler.stored import difference
 
 RECORDINGS = sorted(FOLDER.glob("*.txt"))
 SCENE_STEP = 1 if THOROUGH else 5
-"""One out of this many recorded scenes is compared."""
+"""The interval of the recorded scenes that are compared."""
 CONSTRAINT = pod_topology_spread._Constraint
 DEFECTS: dict[str, tuple[Any, str, Any]] = {
-    # All filters except NodeName, because kube-scheduler does not try pods whose spec already names a node, and
-    # DynamicResources, whose answers are recorded apart (tests/reference/devices).
+    # NodeName is not among them, because kube-scheduler does not try pods whose spec names a node, and DynamicResources
+    # is not, because its responses are recorded separately (tests/reference/devices).
     **{
         filter_class.__name__: (filter_class, "refusal", lambda *_: "")
         for filter_class in FILTERS
@@ -55,20 +54,20 @@ def differences(path: Path, share: int) -> Iterator[Difference]:
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
-def test_the_filters_agree_with_recorded_answers(path: Path) -> None:
+def test_the_filters_agree_with_recorded_responses(path: Path) -> None:
     observed = list(differences(path, SCENE_STEP))
     assert not observed, "\n" + report(observed)
 
 
 @pytest.mark.parametrize("defect", DEFECTS)
-def test_the_recorded_answers_show_a_defect(defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recorded_responses_reveal_a_defect(defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*DEFECTS[defect], raising=True)
     first = next(differences(RECORDINGS[0], 1))
     place = f"pod {first.pod['metadata']['name']}, node {first.node}: expected "
     assert place + ("feasible" if first.feasible else "not feasible, observed feasible") in report([first])
 
 
-def test_what_the_api_server_stores_otherwise_is_shown() -> None:
+def test_a_differently_stored_object_is_reported() -> None:
     assert not difference({"spec": {"ports": [1]}, "labels": {}}, {"spec": {"ports": [1], "hostIP": ""}})
     assert difference({"spec": {"ports": [1, 2]}}, {"spec": {"ports": [1, 3]}}) == (
         ".spec.ports[1]: 2 expected, 3 observed"

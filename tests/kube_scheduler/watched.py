@@ -1,4 +1,4 @@
-"""The pods of a cluster, and what kube-scheduler reports about them."""
+"""The pods of a cluster, and the reports of kube-scheduler about them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Pod(msgspec.Struct):
 
     @property
     def scheduled(self) -> Condition:
-        """The condition PodScheduled; an empty condition if the pod has none."""
+        """The condition PodScheduled, or an empty condition if the pod has none."""
         return next(
             (condition for condition in self.status.conditions if condition.type == "PodScheduled"), Condition()
         )

@@ -1,4 +1,4 @@
-"""A miniature API server, which takes a set or a binding from the request to the verdict (spec ADM-04) with the
+"""A miniature API server that processes a set or a binding from the request to the verdict (spec ADM-04) with the
 reference's CRDs and hooks. It does not evaluate CEL."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _validator(kind: str) -> jsonschema.Draft202012Validator:
 
 
 def stored(obj: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return an object as it is stored after defaulting, whether created or in place of `before`."""
+    """Return an object as it is stored after defaulting, when it is created or replaces `before`."""
     return _defaulted(obj, before)
 
 

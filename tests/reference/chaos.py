@@ -1,9 +1,9 @@
-"""Test driver that kills an operator or a scheduler after its k-th write and starts it again.
+"""A test driver that kills an operator or a scheduler after its k-th write and restarts it.
 
 A *life* is a namespace in which a story runs: a set is created and changed. In each chapter of the story, the victim
 (the operator or the gang scheduler) dies at its k-th write of that chapter; the chapter must end as it does when no
-process dies. Lives are independent of each other, and several run at a time: each has its own operator and scheduler,
-which run in this process and see only its namespace.
+process dies. Lives are independent of each other, and several lives run at a time. Each life has its own operator and
+scheduler, which run in this process and see only its namespace.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ FLEET = {"dgx-h100": 2, "tiny": 1}
 """Nodes by profile. Every life uses all of them, because its scheduler does not see the pods of other lives."""
 KINDS = ("podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "podgangmaps", "services", "pods")
 PART, PARTS = map(int, os.environ.get("CHAOS", "1/1").split("/"))
-"""Which share of all deaths is tested: part i of n. `make test` runs one part of 48, and `make test CHAOS=1/1` runs all
-deaths."""
+"""The share of all deaths that is tested: part i of n. `make test` runs one part of 48, and `make test CHAOS=1/1` runs
+all deaths."""
 FEATURES = Features(maps=True)
 LIVES = 8
 """The number of lives that run at the same time."""
@@ -74,7 +74,7 @@ RANDOM_FIELDS = frozenset(
 namespace."""
 
 GANG_TIME = re.compile(r"(?<![0-9])[0-9]{19}(?![0-9])")
-"""An epoch, on its own or in the name of a gang."""
+"""An epoch, either alone or in the name of a gang."""
 
 Role = Literal["operator", "gang-scheduler"]
 Done = Callable[[View], bool | Unmet]
@@ -85,7 +85,7 @@ class Chapter:
     """An action of a user and the predicate for its completion.
 
     `ended` is called after `act` and returns the predicate. `killed` says whether the victim dies in this chapter.
-    `judge` asserts what else must hold at the end.
+    `judge` asserts what must also hold at the end.
     """
 
     name: str
@@ -111,7 +111,7 @@ class CrashRun:
     line: Line = MAPS
     """The release line that the next operator to be started follows."""
     armed: int = 0
-    """The write at which the next victim to be started dies; 0 for never."""
+    """The number of the write at which the next started victim dies, or 0 if it never dies."""
 
     def __post_init__(self) -> None:
         self.history = History(self.testbed.recorder, self.namespace)
@@ -139,7 +139,7 @@ class CrashRun:
         self.tasks[role] = asyncio.create_task(run())
 
     async def replace_operator(self, line: Line) -> None:
-        """Stop the operator, and let a version of this release line take over."""
+        """Stop the operator, and start an operator of this release line that takes over."""
         await death(self.tasks.pop("operator"))
         self.line = line
         self.start("operator")
@@ -149,7 +149,7 @@ class CrashRun:
             await death(task)
 
     async def play_chapter(self, chapter: Chapter, right: dict[str, dict[str, Any]]) -> int:
-        """Run a chapter; return how often the victim wrote until it died or the chapter ended."""
+        """Run a chapter. Return the victim's number of writes until it died or the chapter ended."""
         self.armed = self.k if chapter.killed else 0
         mortal = self.clients[self.victim]
         mortal.writes, mortal.k = 0, self.armed
@@ -183,8 +183,8 @@ class CrashRun:
         self.start(self.victim)
 
     async def _ended(self, chapter: Chapter, done: Done, right: dict[str, Any] | None) -> dict[str, Any]:
-        """Wait for the final state and return it: the known one or, if there is none yet, the state in which nothing
-        changes any more."""
+        """Wait for the final state and return it. This is the known state or, if there is none yet, the state in which
+        nothing changes any more."""
         if right is None:
             await asyncio.to_thread(self.history.wait, self._about(chapter.name), done, WAIT_SECONDS)
             await asyncio.to_thread(self.history.quiet, REST_SECONDS, WAIT_SECONDS, resources=KINDS)
@@ -213,7 +213,7 @@ class Testbed:
 async def play(
     testbed: Testbed, story: Sequence[Chapter], victim: Role, k: int, right: dict[str, Any]
 ) -> dict[str, int]:
-    """Run one life; return the victim's number of writes in each chapter."""
+    """Run one life. Return the victim's number of writes in each chapter."""
     played = CrashRun(testbed, f"{testbed.name}-{k}", victim, k)
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": played.namespace}}
     await testbed.client.create(NAMESPACES, body)
@@ -228,7 +228,7 @@ async def play(
 async def all_deaths(
     cluster: Cluster, name: str, story: Sequence[Chapter], victim: Role, lives: int = LIVES
 ) -> dict[str, int]:
-    """Run a story without a death, then with a death at each write of each chapter; return the numbers of writes.
+    """Run a story without a death, and then with a death at each write of each chapter. Return the numbers of writes.
 
     `name` is the prefix of the namespaces' names; up to `lives` lives run at the same time.
     """
@@ -282,8 +282,8 @@ def pods_made(played: CrashRun) -> tuple[int, int]:
 
 
 def normal(view: View, namespace: str) -> dict[str, Any]:
-    """Return the parts of the state that are the same in every life: all except random names, times, UIDs and
-    versions."""
+    """Return the parts of the state that are the same in every life, which are all parts except random names, times,
+    UIDs and versions."""
     pods = _numbered(view.list("pods"))
     named_by_time = [*(gang["metadata"]["name"] for gang in view.list("podgangs")), *map(str, view.list("podgangmaps"))]
     times = sorted({time for text in named_by_time for time in GANG_TIME.findall(text)})
@@ -314,10 +314,10 @@ def normal(view: View, namespace: str) -> dict[str, Any]:
 
 
 def _numbered(documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Map the name and the hostname of each pod to the hostname that the pod would have if a clique's pods were
-    numbered in the order of their gangs.
+    """Return, by name and hostname of each pod, the hostname that the pod would have if a clique's pods were numbered
+    in the order of their gangs.
 
-    Which pod goes to which gang depends on the pods' ages, and creation timestamps have a resolution of one second.
+    The gang of each pod depends on the pods' ages, and creation timestamps have a resolution of one second.
     """
     entries = [(label(pod, labels.CLIQUE), label(pod, labels.GANG), pod["spec"]["hostname"], pod) for pod in documents]
     in_order = sorted(entries, key=lambda item: item[:3])

@@ -1,4 +1,4 @@
-"""Handmade sets, cliques, pods and nodes for the tests of the reference."""
+"""Example sets, cliques, pods and nodes for the tests of the reference."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def disaggregated(replicas: int = 1, group_replicas: int = 3, min_available: int
 
 def placement(pcs: PodCliqueSet, index: int = 0, live: int | None = None) -> Placement:
     """Return the gangs of a replica on the release line `names`. `live` is the number of replicas of its scaling
-    groups; by default that of the template."""
+    groups, which defaults to that of the template."""
     cliques = [components.clique(t.name, t.spec.replicas, t.spec.minimum) for t in children.standalone_templates(pcs)]
     groups = [
         components.group(config.name, config.replicas if live is None else live, config.min_available)

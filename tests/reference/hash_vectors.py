@@ -1,7 +1,7 @@
 """Recorded hashes of upstream's operators, from `fixtures/hashes/vectors.json`.
 
-Each list has one value for each version of the Kubernetes libraries; `legacy` values are what releases write,
-`canonical` values what upstream's PR 566 wrote.
+Each list has one value for each version of the Kubernetes libraries. Releases write the `legacy` values, and upstream's
+PR 566 wrote the `canonical` values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def vectors() -> list[dict[str, Any]]:
 
 
 def expected(vector: dict[str, Any]) -> dict[tuple[str, str, str], str]:
-    """Return the hashes of a vector by library, form and clique; the generation hash has an empty clique name."""
+    """Return the hashes of a vector by library, form and clique. The generation hash has an empty clique name."""
     every = {**vector["cliques"], "": vector["generation"]}
     return {
         (library, form, name): hashes[form][number]

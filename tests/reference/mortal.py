@@ -21,9 +21,9 @@ _EVERYWHERE = frozenset(
 
 
 class Mortal(Client):
-    """A client whose process dies with its `k`-th write (counted from 1); with `k` = 0 it never dies.
+    """A client whose process dies with its `k`-th write (counted from 1). With `k` = 0, it never dies.
 
-    The process never receives the response to that write: the write has happened, but the process does not know it.
+    The process never receives the response to that write. The write has happened, but the process does not know this.
     With a `namespace`, the client sees no other namespace, so that many operators and schedulers can run on one
     cluster, each in its own namespace.
     """
@@ -55,7 +55,7 @@ class Mortal(Client):
 
 
 async def death(task: asyncio.Task[None]) -> None:
-    """Abort the work in progress; nothing that the process knew survives."""
+    """Abort the work in progress, so that nothing that the process knew survives."""
     task.cancel()
     with suppress(asyncio.CancelledError, BaseExceptionGroup):
         await task

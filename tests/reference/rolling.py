@@ -1,4 +1,4 @@
-"""A miniature cluster for updates: the planners of all levels take their steps in turn, and their decisions are carried
+"""A miniature cluster for updates. The planners of all levels take their steps in turn, and their decisions are carried
 out at once. It has no API server, no events, and no time other than a count of seconds."""
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Rolling:
         for name in names_of_pods:
             self.pods[name].status.conditions = []
 
-    # -- what there is -------------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------------------
 
     def of(self, clique: str) -> list[Pod]:
         """Return the pods of a clique by index."""
@@ -91,7 +91,7 @@ class Rolling:
     # -- time ----------------------------------------------------------------------------------------------------
 
     def settle(self, passes: int = 200) -> None:
-        """Let time pass until nothing changes any more."""
+        """Advance time until nothing changes any more."""
         for _ in range(passes):
             before = self.picture()
             self.tick()
@@ -103,7 +103,7 @@ class Rolling:
         return msgspec.json.encode([self.pcs.status, self.cliques, self.groups, self.pods])
 
     def tick(self) -> None:
-        """Advance by one second: each controller makes one pass, and pods that are at least a second old and not held
+        """Advance by one second. Each controller reconciles once, and pods that are at least a second old and not held
         become Ready."""
         self.second += 1
         now = timestamps.format_timestamp(1_800_000_000 + self.second)

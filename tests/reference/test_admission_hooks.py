@@ -95,7 +95,7 @@ async def test_a_set_with_arbitrary_values_gets_a_verdict(seed, wrong):
 
 
 def _spoilt(random, pcs, wrong):
-    """Return a copy in which one value is replaced by `wrong`."""
+    """Return a copy in which one value is replaced with `wrong`."""
     changed = copy.deepcopy(pcs)
     places = []
 
@@ -139,7 +139,7 @@ def test_field_errors_are_formatted_like_those_of_kubernetes():
     assert aggregate([forbidden("e", "no")]) == "e: Forbidden: no"
 
 
-# -- changes of metadata (DFT-05) --------------------------------------------------------------------------------------
+# -- changes to metadata (DFT-05) --------------------------------------------------------------------------------------
 
 
 def _old_set():

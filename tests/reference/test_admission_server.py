@@ -1,5 +1,5 @@
-"""Tests that the webhook server limits what it reads to what the API server can send, and limits its time by the size
-of the review."""
+"""Tests that the webhook server reads at most as much as the API server can send, and takes time in proportion to the
+size of the review."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def unverified() -> ssl.SSLContext:
 
 
 async def posted(tmp_path: Path, data: Any) -> tuple[int, bytes]:
-    """Return status and body of the response to a review."""
+    """Return the status and body of the response to a review."""
     async with (
         asyncio.timeout(TIMEOUT_SECONDS),
         server(tmp_path) as port,

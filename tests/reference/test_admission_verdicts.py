@@ -1,5 +1,5 @@
 """Tests of the reference's verdicts without an API server, on the suite's manifests and on generated sets, which the
-suite's model judges as well."""
+suite's model also judges."""
 
 from __future__ import annotations
 

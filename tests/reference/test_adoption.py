@@ -35,7 +35,8 @@ def uncontrolled(w: World) -> list[str]:
 
 
 async def orphan(w: World) -> None:
-    """Delete the set as `kubectl delete --cascade=orphan` does: the objects that it controls lose their controller."""
+    """Delete the set as `kubectl delete --cascade=orphan` does, so that the objects that it controls lose their
+    controller."""
     pcs = w.api.get("podcliquesets", "s")
     assert pcs is not None
     w.api.collects = False
@@ -53,7 +54,7 @@ async def remove_controllers(w: World, chosen: Callable[[Object], bool]) -> None
 
 
 async def wait_until_adopted(w: World, expected: set[str], strategy: str, *, pods: int = 4) -> None:
-    """Wait until everything has a controller again, and check that the next update ends."""
+    """Wait until all objects have a controller again, and check that the next update ends."""
     await w.until(lambda: w.serving(pods) and w.status().get("availableReplicas") and not uncontrolled(w), "adopted")
     assert uids(w, *KINDS) == expected
     assert w.status().get("lastErrors") is None

@@ -1,4 +1,4 @@
-"""The log of changed nodes. Needs no cluster."""
+"""Tests of the log of changed nodes."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_a_stored_set_with_a_collision_remains_editable(name: str) -> None:
 
 @pytest.mark.parametrize("name", COLLIDING)
 def test_a_stored_set_with_a_collision_can_be_deleted(name: str) -> None:
-    """The operator removes its finalizer by an update; a rejection would keep the set forever."""
+    """The operator removes its finalizer by an update, so a rejection would keep the set forever."""
     metadata = {**COLLIDING[name]["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
     stored = {**COLLIDING[name], "metadata": {**metadata, "finalizers": [SET_FINALIZER]}}
     reply = apiserver.ask({**stored, "metadata": {**metadata, "finalizers": []}}, before=stored)
@@ -100,7 +100,7 @@ def test_an_update_that_adds_a_collision_is_rejected() -> None:
 
 
 class SingleCliqueInformer(Informer[PodClique]):
-    """An informer that knows one clique."""
+    """An informer that contains one clique."""
 
     def __init__(self, clique: PodClique) -> None:
         self._clique = clique

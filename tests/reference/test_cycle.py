@@ -171,7 +171,7 @@ def test_no_gang_is_split_and_no_node_is_overcommitted(gangs, nodes):
 
 
 def test_a_scaled_gang_follows_a_base_gang_that_took_the_capacity_of_an_extra_pod():
-    """The scaled gang is placed in the same cycle, because binding its base gang does not trigger another one."""
+    """The scaled gang is placed in the same cycle, because binding its base gang does not trigger another cycle."""
     wide, scaled = gang("wide", (1, 2, 4)), gang("scaled", (1, 1, 2))
     base = Gang("base", [Group("base-0", 1, [gpu_pod("base-0-0", 4, nodeSelector={"only": "yes"})])])
     scaled.base = "base"
@@ -200,8 +200,8 @@ def test_gangs_that_no_extra_pod_blocks_cost_a_single_check_of_the_extra_pods(mo
 
 
 def plan_undecided_cycle(**other_pods):
-    """Plan a cycle in which the search for gang `high` may give up: the gang fits, but not with the large pods on the
-    fullest nodes."""
+    """Plan a cycle in which the search for gang `high` may give up, because the gang fits, but not with the large pods
+    on the fullest nodes."""
     high, low, harmless = gang("high", (1, 1, 3), (2, 2, 2)), gang("low", (1, 1, 1)), gang("harmless", (1, 1, 0))
     high.priority = 1
     harmless.groups[0].waiting = [gpu_pod("harmless-0-0", 0, nodeSelector={"only": "cpu"})]

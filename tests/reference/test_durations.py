@@ -1,4 +1,4 @@
-"""Tests that durations are read and written as Go does."""
+"""Tests that durations are read and written as in Go."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def group(name: str, minimum: int, pods: int, app: str = "", **spec: object) -> 
 
 
 def plan(nodes: dict[str, int], *gangs: Gang) -> dict[str, str]:
-    """Return pod → node. `nodes` maps names to numbers of GPUs; each node is its own zone."""
+    """Return the node of each pod. `nodes` maps names to numbers of GPUs. Each node is a separate zone."""
     hosts = [node(name, gpus, labels={ZONE: f"z-{name}", HOST: name}) for name, gpus in nodes.items()]
     return {pod.metadata.name: name for pod, name in cycle.plan(gangs, Capacity(hosts, {})).bindings}
 

@@ -1,4 +1,4 @@
-"""Tests of an operator's error messages about a cluster that lacks what the operator needs."""
+"""Tests of an operator's error messages about a cluster that lacks a required API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_FOUND = ApiError(404, "NotFound", "", {}, None)
 
 
 class CannedClient:
-    """A client that returns these responses by the last part of the path; everything else is not found."""
+    """A client that returns these responses by the last part of the path, and otherwise NotFound."""
 
     def __init__(self, **answers: object) -> None:
         self._answers = answers

@@ -29,7 +29,7 @@ def disruption(item):
     return condition and (condition.status, condition.reason)
 
 
-def test_a_gang_that_is_evicted_says_so_until_it_is_placed_again():
+def test_an_evicted_gang_reports_its_eviction_until_it_is_placed_again():
     running = after(ITEM, 1)
     assert disruption(running) is None
     victim = after(running, 1, preemptor="ns/high")
@@ -42,11 +42,11 @@ def test_a_gang_that_is_evicted_says_so_until_it_is_placed_again():
 @pytest.mark.parametrize(
     ("racks", "expected"), [({"n0": "a", "n1": "a"}, 1.0), ({"n0": "a", "n1": "b"}, 0.5), ({"n0": "a"}, 0.5)]
 )
-def test_the_score_is_one_by_the_domains_that_are_used(racks, expected):
+def test_the_score_is_the_reciprocal_of_the_number_of_used_domains(racks, expected):
     item = gang(2)
     item.scopes = (ConstraintScope((0,), "", "rack"),)
     assert score(item, lambda key, node: racks.get(node, node)) == expected
 
 
-def test_a_gang_without_preferences_could_not_be_placed_better():
+def test_a_gang_without_preferences_has_the_best_score():
     assert score(gang(1), lambda key, node: node) == 1.0 and score(gang(0), lambda key, node: node) is None

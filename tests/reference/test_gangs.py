@@ -28,7 +28,7 @@ def test_replicas_below_min_available_are_in_the_base_gang():
     }
 
 
-def test_the_live_scaling_group_says_how_many_replicas_there_are():
+def test_the_live_scaling_group_determines_the_number_of_replicas():
     assert set(shape(disaggregated(group_replicas=1), live=3)) == {
         "llm-0",
         "llm-0-workers-0",
@@ -36,7 +36,7 @@ def test_the_live_scaling_group_says_how_many_replicas_there_are():
     }
 
 
-def test_gangs_that_are_known_by_indices_have_the_documented_labels_alone():
+def test_gangs_identified_by_indices_have_only_the_documented_labels():
     """Exactly the labels of OBJ-201, OBJ-202 and OBJ-214."""
     pcs = disaggregated(group_replicas=2)
     planned = gangs.planned_gangs(pcs, 3, placement(pcs, 3, None), NAMES)
@@ -56,7 +56,7 @@ def test_gangs_that_are_known_by_indices_have_the_documented_labels_alone():
         ("llm", "llm", ""),
     ],
 )
-def test_the_name_of_a_gang_tells_its_replica(pcs, gang, index):
+def test_the_name_of_a_gang_contains_its_replica_index(pcs, gang, index):
     assert names.replica_index_in_name(pcs, gang) == index
 
 
@@ -77,7 +77,7 @@ def gang_of(router, *, initialized=True, references=()):
     return gang
 
 
-def test_references_are_the_living_pods_of_the_gang_sorted_by_name(router):
+def test_references_name_the_living_pods_of_the_gang_sorted_by_name(router):
     members = [
         pod(router, 1),
         pod(router, 0),
@@ -88,7 +88,7 @@ def test_references_are_the_living_pods_of_the_gang_sorted_by_name(router):
     assert [ref.name for ref in groups[0].pod_references] == ["llm-0-router-00000", "llm-0-router-00001"]
 
 
-def test_a_gang_is_complete_when_all_replicas_exist_not_just_the_floor(router):
+def test_a_gang_is_complete_when_all_replicas_exist_and_not_only_the_minimum(router):
     gang = gang_of(router)
     one, two = (
         gangs.groups_with_references(gang, None, [pod(router, 0)]),
@@ -111,7 +111,7 @@ def test_a_gang_without_groups_is_never_complete(router):
     assert not gangs.is_complete(gang, [], lambda _: router, {})
 
 
-def test_a_gate_goes_when_the_initialized_gang_names_the_pod(router):
+def test_a_gate_is_removed_when_the_initialized_gang_names_the_pod(router):
     first, second = pod(router, 0, gated=True), pod(router, 1, gated=True)
     named = gang_of(router, references=[first.metadata.name])
     assert gates.pods_to_ungate([first, second], router.metadata.name, named, [], lambda _: 0) == [first]
@@ -120,7 +120,7 @@ def test_a_gate_goes_when_the_initialized_gang_names_the_pod(router):
     assert gates.pods_to_ungate([first], router.metadata.name, None, [], lambda _: 0) == []
 
 
-def test_a_pod_waits_until_every_floor_of_the_awaited_gang_is_bound(router):
+def test_a_pod_waits_until_all_minimums_of_the_awaited_gang_are_bound(router):
     waiting = pod(router, 0, gated=True)
     pod_gang = gang_of(router, references=[waiting.metadata.name])
     base = gang_of(router)
@@ -133,7 +133,7 @@ def test_a_pod_waits_until_every_floor_of_the_awaited_gang_is_bound(router):
     assert gates.pods_to_ungate([waiting], name, pod_gang, [base], lambda _: 0) == [waiting]
 
 
-def test_a_gang_keeps_groves_own_labels_and_mirrors_the_sets():
+def test_a_gang_keeps_grove_labels_and_mirrors_labels_of_the_set():
     merged = labels.mirrored_metadata(
         {"app": "grove"}, {"grove.io/x": "1", "stale": "1"}, {"team": "a", "grove.io/y": "1"}
     )

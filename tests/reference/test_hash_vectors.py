@@ -51,7 +51,7 @@ def test_every_recorded_hash_is_reproduced(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", VECTORS)
-def test_what_is_written_is_the_canonical_hash_of_the_pinned_library(name: str) -> None:
+def test_the_written_hash_is_the_canonical_hash_of_the_pinned_library(name: str) -> None:
     pcs = set_of(VECTORS[name]["template"])
     recorded = {
         c: v
@@ -61,25 +61,25 @@ def test_what_is_written_is_the_canonical_hash_of_the_pinned_library(name: str) 
     assert (computed(pcs) == recorded) is (name not in NEWER)
 
 
-def test_each_quantity_looks_as_go_prints_it() -> None:
+def test_each_quantity_is_dumped_as_go_prints_it() -> None:
     for entry in hash_vectors.document()["quantities"]:
         assert quantity.dump(entry["json"]) == entry.get("dump", quantity.ABSENT), entry
 
 
-def test_fnv_of_whole_texts_and_of_texts_in_pieces() -> None:
+def test_fnv_hashes_whole_texts_and_texts_in_pieces() -> None:
     for text, spelt in hash_vectors.document()["fnv"]:
         assert fnv.encode(fnv.advance(fnv.OFFSET, [text])) == spelt
         assert fnv.encode(fnv.advance(fnv.OFFSET, list(text))) == spelt
 
 
-def test_a_template_without_anything_has_a_hash() -> None:
+def test_an_empty_template_has_a_hash() -> None:
     for scheme in SCHEMES.values():
         assert "".join(dump.template(None, None, {}, scheme.library).pieces)
     assert hashes.generation_hashes(set_of({"cliques": []})).written == "58bf9fd547f78bb9b47c"
 
 
 def test_every_field_of_the_served_pod_spec_is_hashed() -> None:
-    """A change to a field that none of our library versions knows would go unnoticed."""
+    """A change to a field that none of our library versions has would go unnoticed."""
     crd = yaml.safe_load((crds.FOLDER / "podcliquesets.grove.io.yaml").read_text())
     served = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     for step in ("spec", "template", "cliques", "", "spec", "podSpec"):
@@ -111,7 +111,7 @@ def _unknown(schema: dict[str, Any], struct: str, path: str):
             yield from _unknown(inner, target, f"{path}.{name}")
 
 
-def test_a_field_that_came_later_changes_the_hash_where_it_is_set() -> None:
+def test_a_newer_field_changes_the_hash_if_it_is_set() -> None:
     def generation(**later: object) -> str:
         pcs = set_of(VECTORS["minimal"]["template"])
         pcs.spec.template.cliques[0].spec.pod_spec.update(later)

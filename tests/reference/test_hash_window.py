@@ -36,7 +36,7 @@ def first(pcs, policy=STANDARD):
 
 @pytest.mark.parametrize("scheme", LEGACY, ids=str)
 @pytest.mark.parametrize("order", StartupType)
-def test_a_legacy_hash_of_the_present_template_is_current_and_not_what_is_written(scheme, order):
+def test_a_legacy_hash_of_the_current_template_is_current_but_is_not_written(scheme, order):
     pcs = workload()
     pcs.spec.template.clique_startup_type = order
     generation, template = stored(pcs, scheme)
@@ -46,7 +46,7 @@ def test_a_legacy_hash_of_the_present_template_is_current_and_not_what_is_writte
     assert window.generation.written == hashes.generation_hashes(pcs).written != generation
 
 
-def test_what_is_written_is_current_and_nothing_to_be_replaced():
+def test_the_written_hash_is_current_and_is_not_replaced():
     current_hashes = first(workload())
     assert current_hashes.written in current_hashes
     assert current_hashes.foreign_scheme(current_hashes.written) is None
@@ -54,7 +54,7 @@ def test_what_is_written_is_current_and_nothing_to_be_replaced():
     assert current_hashes.foreign_scheme("4444") is None and "4444" not in current_hashes
 
 
-def test_where_both_hashes_are_one_it_is_the_written_one():
+def test_equal_hashes_count_as_the_written_hash():
     pcs = workload({"containers": [{"name": "main"}]})
     _, template = stored(pcs, SCHEMES["legacy-0.34"])
     assert template == first(pcs).written
@@ -70,7 +70,7 @@ def test_a_hash_of_another_template_is_not_current(scheme):
     assert template not in first(pcs)
 
 
-def test_a_legacy_hash_of_another_order_is_not_current_for_who_has_not_seen_that_order():
+def test_a_legacy_hash_of_an_unseen_order_is_not_current():
     pcs, other = workload(), workload()
     other.spec.template.cliques[0].spec.pod_spec["containers"].reverse()
     _, template = stored(other, SCHEMES["legacy-0.34"])
@@ -81,7 +81,7 @@ def test_a_legacy_hash_of_another_order_is_not_current_for_who_has_not_seen_that
     assert template in window.templates[pcs.spec.template.cliques[0].name]
 
 
-def test_a_change_that_means_something_forgets_what_was_current_before():
+def test_a_meaningful_change_forgets_earlier_hashes():
     pcs, other = workload(), workload()
     other.spec.template.cliques[0].spec.pod_spec["containers"][0]["image"] = "other"
     generation, template = stored(other, SCHEMES["legacy-0.34"])
@@ -92,8 +92,8 @@ def test_a_change_that_means_something_forgets_what_was_current_before():
     assert template not in window.templates[pcs.spec.template.cliques[0].name]
 
 
-def test_a_library_that_does_not_know_a_field_says_nothing_of_its_template():
-    """Its hash would be the same before and after a change to only that field."""
+def test_schemes_that_lack_a_set_field_are_ignored():
+    """Such a scheme yields the same hash before and after a change to only that field."""
     pcs = workload({**UNSORTED, "schedulingGroup": {"podGroupName": "a"}})
     for name in ("legacy-0.34", "legacy-0.35", "canonical-0.35"):
         _, template = stored(pcs, SCHEMES[name])
@@ -102,7 +102,7 @@ def test_a_library_that_does_not_know_a_field_says_nothing_of_its_template():
     assert template in first(pcs)
 
 
-def test_the_old_version_knows_only_its_own_hashes():
+def test_an_earlier_version_recognizes_only_its_own_hashes():
     policy = Policy(SCHEMES["legacy-0.34"], ())
     pcs = workload()
     generation, template = stored(pcs, CANONICAL)

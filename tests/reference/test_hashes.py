@@ -30,7 +30,7 @@ def digest(spec):
 
 
 @given(st.randoms())
-def test_lists_that_are_keyed_by_a_name_have_no_order(random):
+def test_the_order_of_keyed_lists_does_not_change_the_hash(random):
     shuffled = copy.deepcopy(SPEC)
     for items in (shuffled["containers"], shuffled["volumes"]):
         random.shuffle(items)
@@ -41,7 +41,7 @@ def test_lists_that_are_keyed_by_a_name_have_no_order(random):
 
 
 @pytest.mark.parametrize("path", [("initContainers",), ("tolerations",), ("containers", 0, "env")])
-def test_order_that_means_something_changes_the_hash(path):
+def test_a_significant_order_changes_the_hash(path):
     changed = copy.deepcopy(SPEC)
     holder = changed
     for step in path:
@@ -50,7 +50,7 @@ def test_order_that_means_something_changes_the_hash(path):
     assert digest(changed) != digest(SPEC)
 
 
-def test_the_order_of_cliques_counts_only_where_they_start_in_order():
+def test_the_order_of_cliques_matters_only_for_the_startup_order():
     one, other = disaggregated(), disaggregated()
     other.spec.template.cliques.reverse()
     assert hashes.generation_hashes(one).written == hashes.generation_hashes(other).written

@@ -1,4 +1,5 @@
-"""Tests of the back-end for KAI: what it writes, both alone and with the operator on an in-memory API server."""
+"""Tests of the back-end for KAI and of the objects that it writes, both alone and with the operator on an in-memory API
+server."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from reference_impl.runtime import configuration
 from tests.reference.coherent.small_api import SmallApi, SmallClient
 
 KAI = kai.SCHEDULER
-PATIENCE = 120.0
+TIMEOUT_SECONDS = 120.0
 
 
 def packed(**keys: str) -> dict[str, Any]:
@@ -104,11 +105,11 @@ def test_a_constraint_without_a_topology_cannot_be_translated():
         (pcs(None, None, {"labels": {kai.QUEUE: "c"}}, {"annotations": {kai.QUEUE: "c"}}, {}), "c"),
     ],
 )
-def test_the_queue_is_that_of_the_set_or_of_its_cliques(pod_clique_set: PodCliqueSet, queue: str):
+def test_the_queue_comes_from_the_set_or_its_cliques(pod_clique_set: PodCliqueSet, queue: str):
     assert kai.queue(gang(), pod_clique_set) == queue
 
 
-def test_without_one_queue_a_gang_cannot_be_translated():
+def test_a_gang_without_a_unique_queue_cannot_be_translated():
     with pytest.raises(kai.KaiMappingError, match="no KAI queue is configured on PodCliqueSet ns/s"):
         kai.queue(gang(), pcs(None, None, {}))
     with pytest.raises(kai.KaiMappingError, match=r"conflicting KAI queues .*: \[c d\]"):
@@ -118,7 +119,7 @@ def test_without_one_queue_a_gang_cannot_be_translated():
     assert kai.queue(gang(notes={kai.QUEUE: "own"}), None) == "own"
 
 
-def test_a_correction_keeps_what_others_wrote():
+def test_a_correction_keeps_fields_of_other_clients():
     desired = kai.pod_group(gang(group("a", 2)), "q")
     current = msgspec.convert({"metadata": desired["metadata"], "spec": dict(desired["spec"])}, KaiPodGroup)
     current.spec |= {"queue": "other", "markUnschedulable": True, "schedulingBackoff": 1, "topologyConstraint": {}}
@@ -129,7 +130,7 @@ def test_a_correction_keeps_what_others_wrote():
     assert kai.correction(desired, current) == {"spec": {"topologyConstraint": None}}
 
 
-def test_a_binding_with_a_topology_of_its_own_gets_none():
+def test_no_topology_is_created_for_a_binding_with_an_external_topology():
     spec: dict[str, Any] = {"levels": [{"domain": "rack", "key": "r"}, {"domain": "host", "key": "h"}]}
     binding = msgspec.convert({"metadata": {"name": "fleet", "uid": "1"}, "spec": spec}, ClusterTopologyBinding)
     topology = kai.topology(binding)
@@ -139,7 +140,7 @@ def test_a_binding_with_a_topology_of_its_own_gets_none():
     assert kai.topology(binding) is None
 
 
-def test_the_configuration_switches_it_on(tmp_path: Any):
+def test_the_configuration_enables_the_back_end(tmp_path: Any):
     def load(text: str) -> configuration.Configuration:
         (tmp_path / "c.yaml").write_text(text)
         return configuration.load(tmp_path / "c.yaml", own_scheduler="own")
@@ -180,7 +181,7 @@ class Cluster:
 
     async def until(self, predicate: Callable[[], Any]) -> None:
         loop = asyncio.get_running_loop()
-        end = loop.time() + PATIENCE
+        end = loop.time() + TIMEOUT_SECONDS
         while not predicate():
             assert loop.time() < end, self.api.writes[-5:]
             await asyncio.sleep(0.02)
@@ -234,7 +235,7 @@ async def test_gangs_and_pods_of_a_set_are_written_for_kai():
         await cluster.until(lambda: not cluster.api.all("podgroups"))
 
 
-async def test_without_a_queue_there_is_an_event_and_no_pod_group():
+async def test_a_gang_without_a_queue_gets_an_event_and_no_pod_group():
     cluster = Cluster()
     async with cluster.running():
         await cluster.api.create("podcliquesets", "ns", workload())
@@ -242,7 +243,7 @@ async def test_without_a_queue_there_is_an_event_and_no_pod_group():
     assert not cluster.api.all("podgroups")
 
 
-async def test_gangs_that_others_create_are_served_too():
+async def test_gangs_created_by_other_clients_are_also_served():
     cluster = Cluster()
     meta = {"name": "g", "labels": {labels.SCHEDULER_NAME: KAI, kai.QUEUE: "q"}}
     pod = {"name": "a", "labels": {labels.PODGANG: "g", labels.PODCLIQUE: "g-w"}}
@@ -278,7 +279,7 @@ async def test_a_topology_follows_its_binding():
         await cluster.until(lambda: levels() == [])
 
 
-async def test_nothing_is_written_unless_it_is_asked_for():
+async def test_nothing_is_written_while_the_back_end_is_disabled():
     cluster = Cluster()
     async with cluster.running(on=False):
         await cluster.api.create("podcliquesets", "ns", workload(labels={kai.QUEUE: "q"}))
@@ -288,7 +289,7 @@ async def test_nothing_is_written_unless_it_is_asked_for():
     assert kai.SKIP_PODGROUPER not in ((cluster.api.get("podgangs", "s-0") or {})["metadata"].get("annotations") or {})
 
 
-async def test_a_binding_tells_whether_topologies_have_its_levels():
+async def test_the_status_of_a_binding_reports_whether_topologies_have_its_levels():
     cluster = Cluster()
     levels = [{"domain": "rack", "key": "r"}]
     named = [{"schedulerName": KAI, "topologyReference": "theirs"}]

@@ -14,7 +14,7 @@ GANG = "space/gang"
 WAITING = Plan(waiting={GANG: Shortfall("effort")}, reserved_for=[GANG])
 
 
-def test_room_is_kept_for_a_time_and_another_cycle_follows() -> None:
+def test_room_is_reserved_for_a_limited_time_before_another_cycle() -> None:
     async def overdue() -> set[str]:
         gangs = GangScheduler(Mock(), name="gangs")
         gangs._record_reservations(WAITING)
@@ -28,7 +28,7 @@ def test_room_is_kept_for_a_time_and_another_cycle_follows() -> None:
     assert leap(overdue()) == {GANG}
 
 
-def test_a_gang_that_waits_no_longer_is_forgotten() -> None:
+def test_a_gang_that_no_longer_waits_is_forgotten() -> None:
     async def gangs_with_room() -> dict[str, float]:
         gangs = GangScheduler(Mock(), name="gangs")
         gangs._record_reservations(WAITING)

@@ -1,6 +1,6 @@
-"""Tests that a killed process is harmless: the operator or the gang scheduler is killed after each of its writes in
-turn and started again, and a set that is created, scaled out, scaled in, terminated or preempted still ends in its
-usual state."""
+"""Tests that killing a process is harmless. The operator or the gang scheduler is killed after each of its writes in
+turn and restarted, and a set that is created, scaled out, scaled in, terminated or preempted still ends in its usual
+state."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ PODS_OF_A_SET = 2
 many GPUs."""
 
 
-def complete(manifest: Mapping[str, Any], played: CrashRun, **template: Any) -> dict[str, Any]:
-    """Add the values that the defaulting webhook would add; these clusters do not have it."""
+def with_defaults(manifest: Mapping[str, Any], played: CrashRun, **template: Any) -> dict[str, Any]:
+    """Add the values that the defaulting webhook would add, because these clusters do not have the webhook."""
     spec = {**manifest["spec"]["template"], "headlessServiceConfig": {"publishNotReadyAddresses": True}, **template}
     metadata = {**manifest["metadata"], "namespace": played.namespace}
     return {**manifest, "metadata": metadata, "spec": {**manifest["spec"], "template": spec}}
@@ -56,19 +56,19 @@ async def make(played: CrashRun) -> None:
     for clique, parent in zip(cliques[1:], cliques, strict=False):
         clique["spec"]["startsAfter"] = [parent["name"]]
     fields = {"terminationDelay": "4h0m0s", "cliqueStartupType": "CliqueStartupTypeExplicit"}
-    await played.client.create(models.PODCLIQUESETS, complete(manifest, played, **fields))
+    await played.client.create(models.PODCLIQUESETS, with_defaults(manifest, played, **fields))
 
 
-def deployed(view: View) -> bool:
+def is_deployed(view: View) -> bool:
     available = number(view.get("podcliquesets", "s"), "status", "availableReplicas") == 1
     return available and sum(map(pods.is_ready, view.list("pods"))) == CREATED_PODS
 
 
-def nothing_was_made_twice(played: CrashRun) -> None:
+def check_nothing_made_twice(played: CrashRun) -> None:
     assert pods_made(played) == (CREATED_PODS, 0), f"{played.namespace}: pods made and deleted"
 
 
-MAKING = (Chapter("it is made", make, lambda played: deployed, judge=nothing_was_made_twice),)
+MAKING = (Chapter("it is made", make, lambda played: is_deployed, judge=check_nothing_made_twice),)
 
 
 # -- a set is changed -------------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ async def make_small(played: CrashRun) -> None:
     }
     manifest = workloads.load("kept", {"setName": "s", "delay": "1s", **small})
     fields = {"cliqueStartupType": "CliqueStartupTypeAnyOrder"}
-    await played.client.create(models.PODCLIQUESETS, complete(manifest, played, **fields))
+    await played.client.create(models.PODCLIQUESETS, with_defaults(manifest, played, **fields))
 
 
 async def scale(played: CrashRun, replicas: int) -> None:
@@ -118,20 +118,20 @@ def settled(replicas: int) -> Done:
     return is_settled
 
 
-def anew(played: CrashRun) -> Done:
+def is_recreated(played: CrashRun) -> Done:
     before = played.notes["before"]
     renewed = incarnations.are_recreated("podcliques", before, before)
     return lambda view: bool(renewed(view)) and settled(1)(view)
 
 
-def terminated_at_most_twice(played: CrashRun) -> None:
-    """At most one termination more than without the death (CHG-GT-27)."""
+def check_terminated_at_most_twice(played: CrashRun) -> None:
+    """Check that there is at most one more termination than without the death (CHG-GT-27)."""
     assert max(incarnations.counts(played.history, "podcliques").values()) - played.notes["made"] <= 2, played.namespace
 
 
 CHANGES = (
     Chapter("it is made", make_small, lambda played: settled(1), killed=False),
-    Chapter("it is terminated", crash, anew, judge=terminated_at_most_twice),
+    Chapter("it is terminated", crash, is_recreated, judge=check_terminated_at_most_twice),
     Chapter("it is scaled out", lambda played: scale(played, 2), lambda played: settled(2)),
     Chapter("it is scaled in", lambda played: scale(played, 1), lambda played: settled(1)),
 )
@@ -160,7 +160,7 @@ async def make_pair(played: CrashRun, priority: str) -> None:
         "metadata": {"name": priority},
         "spec": {"replicas": 1, "template": template},
     }
-    await played.client.create(models.PODCLIQUESETS, complete(manifest, played))
+    await played.client.create(models.PODCLIQUESETS, with_defaults(manifest, played))
 
 
 def gang(view: View, pcs: str) -> Mapping[str, Any] | None:
@@ -168,11 +168,11 @@ def gang(view: View, pcs: str) -> Mapping[str, Any] | None:
     return next((candidate for candidate in view.list("podgangs") if label(candidate, labels.PART_OF) == pcs), None)
 
 
-def stands(view: View) -> bool:
+def is_placed(view: View) -> bool:
     return text(gang(view, "low"), "status", "phase") == "Running"
 
 
-def preempted(view: View) -> bool:
+def is_preempted(view: View) -> bool:
     """Return whether the gang of higher priority is placed as a whole, and the other gang waits as a whole and reports
     why."""
     low_gang = gang(view, "low")
@@ -183,8 +183,8 @@ def preempted(view: View) -> bool:
 
 
 PREEMPTION = (
-    Chapter("the lower one runs", lambda played: make_pair(played, "low"), lambda played: stands, killed=False),
-    Chapter("the higher one takes its place", lambda played: make_pair(played, "high"), lambda played: preempted),
+    Chapter("the lower one runs", lambda played: make_pair(played, "low"), lambda played: is_placed, killed=False),
+    Chapter("the higher one takes its place", lambda played: make_pair(played, "high"), lambda played: is_preempted),
 )
 
 
@@ -202,9 +202,9 @@ PREEMPTION = (
         ("preempted-scheduler", PREEMPTION, "gang-scheduler", [2 * PODS_OF_A_SET]),
     ],
 )
-def test_a_death_changes_nothing_in_the_end(
+def test_killing_a_process_does_not_change_the_final_state(
     bare_cluster: Cluster, name: str, story: Sequence[Chapter], victim: Role, least: Sequence[int]
 ) -> None:
     writes = asyncio.run(all_deaths(bare_cluster, name, story, victim))
-    # Otherwise nothing was tested.
+    # With fewer writes, nothing was tested.
     assert all(count >= lowest for count, lowest in zip(writes.values(), least, strict=True)), writes

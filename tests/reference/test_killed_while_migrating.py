@@ -1,8 +1,9 @@
-"""Tests that an operator can be killed while it migrates the hashes that an earlier version has left: the next operator
-continues where the first one stopped, and no pod is ever touched. It dies after each of its writes (`CHAOS=i/n`: some).
+"""Tests that an operator can be killed while it migrates the hashes that an earlier version has left. The next operator
+continues where the first operator stopped, and no pod is ever touched. The operator dies after each of its writes, or
+after some of them with `CHAOS=i/n`.
 
-On the way back, an operator that knows all other hashes writes those of the earlier version: a downgrade that is
-prepared in this way restarts nothing either.
+On the way back, an operator that recognizes all other hashes writes the hashes of the earlier version. A downgrade that
+is prepared in this way also restarts no pods.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         control_plane.down()
 
 
-def the_set() -> dict[str, Any]:
+def build_set() -> dict[str, Any]:
     """Return a set with three replicas of a standalone clique and a scaling group, with all defaults filled in."""
     cliques = [template(name, takeover.pod_spec()) for name in ("z-solo", *takeover.MEMBERS)]
     group = {"name": "g", "cliqueNames": list(takeover.MEMBERS), "replicas": 1, "minAvailable": 1}
@@ -117,7 +118,8 @@ def written_by(view: View, way: HashScheme) -> list[str]:
 
 
 async def all_deaths(cluster: Cluster) -> int:
-    """Let the operator die at each write of a migration; return the first write at which it did not die."""
+    """Let the operator die at each write of a migration, and return the number of the first write at which it did not
+    die."""
     recorder = Recorder(cluster.kubeconfig, "killed-while-migrating")
     recorder.start()
     history = History(recorder, NAMESPACE)
@@ -137,7 +139,7 @@ async def all_deaths(cluster: Cluster) -> int:
             await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in manifests])
             scheduler = asyncio.create_task(GangScheduler(client, name=SCHEDULER).run())
             await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-            await client.create(models.PODCLIQUESETS, the_set())
+            await client.create(models.PODCLIQUESETS, build_set())
             task, _ = start(cluster.kubeconfig, OLD)
             await until(legacy, "the earlier version has made the set")
             await death(task)
@@ -157,7 +159,7 @@ async def all_deaths(cluster: Cluster) -> int:
                 if task.done():
                     await task
                     raise AssertionError(f"death {k}: the operator has ended")
-                # How often a status is written depends on timing, so there may be fewer than k writes this time.
+                # The number of status writes depends on timing, so there may be fewer than k writes this time.
                 deaths[k] = died.done()
                 died.cancel()
                 await death(task)
@@ -179,6 +181,6 @@ async def all_deaths(cluster: Cluster) -> int:
         recorder.stop()
 
 
-def test_a_death_in_the_middle_of_a_migration_restarts_nothing(cluster: Cluster) -> None:
+def test_killing_the_operator_during_a_migration_restarts_no_pods(cluster: Cluster) -> None:
     assert NEW.written == CANONICAL
     assert asyncio.run(all_deaths(cluster)) > 25

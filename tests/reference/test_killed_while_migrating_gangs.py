@@ -1,6 +1,6 @@
-"""Tests that an operator can be killed while it assigns an earlier version's pods to the gangs of PodGangMaps. It is
-killed after each of its writes in turn and started again. The result is the same as without a death, and no pod is
-touched (GM-84). See also test_killed_at_any_write.py."""
+"""Tests that an operator can be killed while it assigns an earlier version's pods to the gangs of PodGangMaps. The
+operator is killed after each of its writes in turn and restarted. The result is the same as without a death, and no pod
+is touched (GM-84). See also test_killed_at_any_write.py."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from reference_impl.api import models
 from reference_impl.plan import gang_migration
 from reference_impl.plan.lines import MAPS, NAMES
 from tests.reference.chaos import Chapter, CrashRun, Done, all_deaths, pods_made
-from tests.reference.test_killed_at_any_write import complete
+from tests.reference.test_killed_at_any_write import with_defaults
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 LIVES = 3
-"""Fewer lives at a time than in other tests: these sets are larger, and slow lives reveal nothing more."""
+"""The number of lives that run at the same time. It is smaller than in other tests, because these sets are larger and
+slow lives reveal nothing more."""
 OLD, NEW = "an earlier version has made it", "a version with maps takes over"
 
 
-def of_size(replicas: int, pod_count: int, groups: int, members: int, live: Sequence[int]) -> Sequence[Chapter]:
+def story_of_size(replicas: int, pod_count: int, groups: int, members: int, live: Sequence[int]) -> Sequence[Chapter]:
     """Return the story of a set of this size.
 
     `live` holds, for each replica of the set, the number of replicas that its scaling group has at the take-over,
-    whatever the template says.
+    regardless of the template.
     """
     pods = sum(pod_count + live_count * (1 + members) for live_count in live)
 
@@ -42,7 +43,7 @@ def of_size(replicas: int, pod_count: int, groups: int, members: int, live: Sequ
         sizes = {"replicas": replicas, "alone": pod_count, "groups": groups, "members": members}
         minimums = {"aloneMinAvailable": 1, "groupsMinAvailable": 1, "membersMinAvailable": 1}
         manifest = workloads.load("kept", {"setName": "s", **sizes, **minimums})
-        manifest = complete(manifest, played, cliqueStartupType="CliqueStartupTypeAnyOrder")
+        manifest = with_defaults(manifest, played, cliqueStartupType="CliqueStartupTypeAnyOrder")
         await played.client.create(models.PODCLIQUESETS, manifest)
         await asyncio.to_thread(played.history.wait, "its groups exist", lambda view: _groups(view) == replicas, 60)
         for index, live_count in enumerate(live):
@@ -99,8 +100,8 @@ def migrated(played: CrashRun) -> Done:
         pytest.param("scaled", (3, 6, 3, 2, (5, 2, 4)), 110, marks=pytest.mark.thorough),
     ],
 )
-def test_a_death_in_the_middle_of_a_migration_restarts_nothing(
+def test_killing_the_operator_during_a_migration_restarts_no_pods(
     bare_cluster: Cluster, name: str, size: tuple[int, int, int, int, Sequence[int]], least: int
 ) -> None:
-    writes = asyncio.run(all_deaths(bare_cluster, name, of_size(*size), "operator", LIVES))
+    writes = asyncio.run(all_deaths(bare_cluster, name, story_of_size(*size), "operator", LIVES))
     assert writes[NEW] >= least

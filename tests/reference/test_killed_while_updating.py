@@ -1,5 +1,5 @@
-"""Tests that an operator can be killed during an update. It is killed after each of the update's writes and started
-again. The update ends as usual, no pod is replaced twice, and never more than one pod is missing at a time. See also
+"""Tests that an operator can be killed during an update. It is killed after each of the update's writes and restarted.
+The update ends as usual, no pod is replaced twice, and never more than one pod is missing at a time. See also
 test_killed_at_any_write.py."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conformance.suite.scenes.scene import Step
 from conformance.testing import predicates, replay
 from reference_impl.api import models
 from tests.reference.chaos import Chapter, CrashRun, Done, all_deaths
-from tests.reference.test_killed_at_any_write import complete
+from tests.reference.test_killed_at_any_write import with_defaults
 
 pytestmark = [pytest.mark.cluster, pytest.mark.thorough, pytest.mark.timeout(600)]
 
@@ -40,7 +40,7 @@ def the_set(played: CrashRun, tag: str) -> dict[str, Any]:
     for clique in manifest["spec"]["template"]["cliques"]:
         if clique["name"] != "c":
             clique["spec"]["podSpec"]["containers"][0]["image"] = f"registry.example/main:{tag}"
-    return complete(manifest, played, cliqueStartupType="CliqueStartupTypeAnyOrder")
+    return with_defaults(manifest, played, cliqueStartupType="CliqueStartupTypeAnyOrder")
 
 
 async def make(played: CrashRun) -> None:
@@ -80,7 +80,7 @@ def ended(played: CrashRun) -> Done:
     return is_ended
 
 
-def replaced_once(played: CrashRun) -> None:
+def check_pods_replaced_once(played: CrashRun) -> None:
     view = played.history.view()
     span = Span(played.history, played.notes["since"], Step.now("end", played.history))
     assert replay.creation_counts(span) == SIZES, f"{played.namespace}: created pods"
@@ -100,10 +100,10 @@ def replaced_once(played: CrashRun) -> None:
 
 STORY = (
     Chapter("it is made", make, lambda played: deployed, killed=False),
-    Chapter("it is updated", update, ended, judge=replaced_once),
+    Chapter("it is updated", update, ended, judge=check_pods_replaced_once),
 )
 
 
-def test_a_death_during_an_update_changes_nothing_in_the_end(bare_cluster: Cluster) -> None:
+def test_killing_the_operator_during_an_update_does_not_change_the_final_state(bare_cluster: Cluster) -> None:
     writes = asyncio.run(all_deaths(bare_cluster, "updated-operator", STORY, "operator"))
     assert writes["it is updated"] >= 25, writes  # otherwise nothing was tested

@@ -1,5 +1,5 @@
-"""Tests of sets with many replicas: passes over them do not take all of the operator's time, and report their
-progress."""
+"""Tests of sets with many replicas. Reconciling them does not take all of the operator's time, and each reconcile
+reports its progress."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pcs(replicas: int, generation: int = 1, *, coherent: bool = False) -> Any:
 
 
 @pytest.mark.parametrize(("replicas", "seconds"), [(1, 0.2), (500, 0.2), (2500, 1.0), (5000, 2.0)])
-def test_a_set_settles_longer_the_more_replicas_it_has(replicas: int, seconds: float) -> None:
+def test_the_settle_time_grows_with_the_replicas_of_a_set(replicas: int, seconds: float) -> None:
     operator: Any = Operator.__new__(Operator)
     queue = operator._sets = Queue()
     operator.cache = SimpleNamespace(sets=SimpleNamespace(get=lambda *key: pcs(replicas)))
@@ -50,7 +50,7 @@ def test_a_set_settles_longer_the_more_replicas_it_has(replicas: int, seconds: f
     assert queue.delays == [seconds]
 
 
-def test_a_new_spec_is_acted_on_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_spec_is_reconciled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     operator: Any = Operator.__new__(Operator)
     queue = operator._sets = Queue()
     operator.cache = SimpleNamespace(groups=())
@@ -63,7 +63,7 @@ def test_a_new_spec_is_acted_on_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("gangs", "seconds"), [(1, 0.02), (200, 0.02), (5000, 0.5)])
-def test_scheduling_cycles_are_further_apart_the_more_gangs_there_are(gangs: int, seconds: float) -> None:
+def test_the_interval_of_scheduling_cycles_grows_with_the_number_of_gangs(gangs: int, seconds: float) -> None:
     times: list[float] = []
 
     async def scenario() -> None:
@@ -88,12 +88,12 @@ def test_scheduling_cycles_are_further_apart_the_more_gangs_there_are(gangs: int
 Statuses = list[tuple[Any, bool]]
 
 
-def reconciler_with(statuses: Statuses, looked: asyncio.Semaphore, cached: Any) -> Any:
+def reconciler_with(statuses: Statuses, cache_reads: asyncio.Semaphore, cached: Any) -> Any:
     """Return a reconciler whose cache contains one set. It signals each read of the cache, and records the statuses
     that it writes."""
 
     def get(*key: str) -> Any:
-        looked.release()
+        cache_reads.release()
         return cached
 
     async def write_status(pcs: Any, generation: Any, *, observed: bool) -> None:
@@ -105,32 +105,32 @@ def reconciler_with(statuses: Statuses, looked: asyncio.Semaphore, cached: Any) 
     return reconciler
 
 
-def statuses_of_pass(looks: int, cached: Any) -> Statuses:
-    """Return the statuses that are written in a pass that lasts for `looks` reads of the cache."""
+def statuses_of_reconcile(read_count: int, cached: Any) -> Statuses:
+    """Return the statuses that are written in a reconcile that lasts for `read_count` reads of the cache."""
     statuses: Statuses = []
 
     async def long_pass() -> None:
-        looked = asyncio.Semaphore(0)
-        async with reconciler_with(statuses, looked, cached)._status_updates(pcs(2500), None):
-            for _ in range(looks):
-                await looked.acquire()
+        cache_reads = asyncio.Semaphore(0)
+        async with reconciler_with(statuses, cache_reads, cached)._status_updates(pcs(2500), None):
+            for _ in range(read_count):
+                await cache_reads.acquire()
 
     asyncio.run(asyncio.wait_for(long_pass(), 30))
     return statuses
 
 
-def test_a_long_pass_tells_the_status_and_that_it_is_not_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_reconcile_reports_the_status_and_that_it_is_unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(podcliqueset, "STATUS_SECONDS", 0.001)
     now = pcs(2500)
-    statuses = statuses_of_pass(3, now)
+    statuses = statuses_of_reconcile(3, now)
     assert len(statuses) >= 2 and all(of is now and not observed for of, observed in statuses)
 
 
 @pytest.mark.parametrize("cached", [pcs(2500, generation=2), None, pcs(2500, coherent=True)])
-def test_a_pass_tells_nothing_of_what_it_does_not_know(cached: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_reconcile_reports_nothing_about_unknown_progress(cached: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(podcliqueset, "STATUS_SECONDS", 0.001)
-    assert statuses_of_pass(3, cached) == []
+    assert statuses_of_reconcile(3, cached) == []
 
 
-def test_a_short_pass_writes_the_status_once_at_its_end() -> None:
-    assert statuses_of_pass(0, pcs(2500)) == []
+def test_a_short_reconcile_writes_the_status_once_at_its_end() -> None:
+    assert statuses_of_reconcile(0, pcs(2500)) == []

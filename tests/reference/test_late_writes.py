@@ -1,5 +1,5 @@
-"""Tests of writes that come too late: a write of a dead process must not hit an object that was recreated under the
-same name, and nothing is created in a namespace that is being deleted."""
+"""Tests of writes that arrive too late. A write of a dead process must not affect an object that was recreated under
+the same name, and nothing is created in a namespace that is being deleted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reference_impl.control.writer import Writer
 from reference_impl.plan.labels import CLIQUE_FINALIZER
 
 
-class Listening:
+class PatchRecordingClient:
     """A client that only records the patches that it is asked to send."""
 
     def __init__(self) -> None:
@@ -27,8 +27,8 @@ class Listening:
         return b'{"metadata": {"name": "c", "namespace": "n", "uid": "1", "resourceVersion": "8"}}'
 
 
-def test_a_finalizer_is_taken_from_that_very_object_only() -> None:
-    client: Any = Listening()
+def test_a_finalizer_is_removed_only_from_the_object_with_the_same_uid() -> None:
+    client: Any = PatchRecordingClient()
     metadata = {"name": "c", "namespace": "n", "uid": "1", "resourceVersion": "7"}
     metadata |= {"finalizers": ["other", CLIQUE_FINALIZER]}
     spec = {"roleName": "r", "replicas": 1, "podSpec": {}}
@@ -45,7 +45,7 @@ def test_a_finalizer_is_taken_from_that_very_object_only() -> None:
     ]
 
 
-class Refusing:
+class RefusedClient:
     """A client whose API server refuses to create objects because their namespace is being deleted."""
 
     def __init__(self) -> None:
@@ -57,8 +57,8 @@ class Refusing:
         raise ApiError(403, "Forbidden", "the namespace is being terminated", details, None)
 
 
-def test_nothing_more_is_created_in_a_namespace_that_is_being_deleted() -> None:
-    client: Any = Refusing()
+def test_no_more_objects_are_created_in_a_namespace_that_is_being_deleted() -> None:
+    client: Any = RefusedClient()
     writer = Writer(client, OperatorMetrics())
     cache = Informer(client, models.PODCLIQUES, lambda raw: None)
 
@@ -66,9 +66,9 @@ def test_nothing_more_is_created_in_a_namespace_that_is_being_deleted() -> None:
         references = [{"uid": owner, "controller": True}]
         await writer.create(cache, {"metadata": {"name": name, "namespace": "n", "ownerReferences": references}})
 
-    async def all_of_them() -> None:
+    async def create_all() -> None:
         for name, owner in (("a", "1"), ("b", "1"), ("c", "2"), ("d", "1")):
             await create(name, owner)
 
-    asyncio.run(all_of_them())
+    asyncio.run(create_all())
     assert client.created == ["a", "c"]

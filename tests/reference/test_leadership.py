@@ -1,5 +1,5 @@
-"""Tests of operators as separate processes on a real control plane: they are killed, suspended and stopped; their
-metrics and logs are checked."""
+"""Tests of operators as separate processes on a real control plane. The operators are killed, suspended and stopped,
+and their metrics and logs are checked."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def processes(cluster: Cluster, tmp_path: Path) -> Iterator[Processes]:
     started.end()
 
 
-def the_set() -> dict[str, Any]:
+def build_set() -> dict[str, Any]:
     sizes = {"routers": 2, "workers": 3, "prefills": 2, "decodes": 2, "prefillGpus": 1, "decodeGpus": 1}
     manifest = dict(workloads.load("disaggregated", {"setName": "s", **sizes}))
     manifest["metadata"] = {**manifest["metadata"], "namespace": NAMESPACE}
@@ -126,7 +126,7 @@ def the_set() -> dict[str, Any]:
     return manifest
 
 
-def act(cluster: Cluster, action: Callable[[Client], Any]) -> None:
+def run_with_client(cluster: Cluster, action: Callable[[Client], Any]) -> None:
     async def run() -> None:
         async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test") as client:
             await action(client)
@@ -145,7 +145,7 @@ def holder(view: View) -> str:
     return ((view.get("leases", LEASE) or {}).get("spec") or {}).get("holderIdentity") or ""
 
 
-def led_by_another(than: str) -> Callable[[View], str | None]:
+def has_other_leader(than: str) -> Callable[[View], str | None]:
     return lambda view: ((leader := holder(view)) != than and leader) or None
 
 
@@ -163,18 +163,20 @@ def pods_created_and_deleted(history: History) -> tuple[int, int]:
     return sum(record.kind == ADDED for record in records), len(deleted)
 
 
-def test_whatever_becomes_of_the_leader_one_follows(cluster: Cluster, history: History, processes: Processes) -> None:
-    act(cluster, make_room)
+def test_another_operator_takes_over_whenever_the_leader_fails(
+    cluster: Cluster, history: History, processes: Processes
+) -> None:
+    run_with_client(cluster, make_room)
     processes.start(0, "scheduler")
     one = processes.operator(1)
-    first = history.wait("one leads", led_by_another(""), 30)
+    first = history.wait("one leads", has_other_leader(""), 30)
     two = processes.operator(2)
-    act(cluster, lambda client: client.create(models.PODCLIQUESETS, the_set()))
+    run_with_client(cluster, lambda client: client.create(models.PODCLIQUESETS, build_set()))
 
     # Kill the leader in the middle of its work.
     history.wait("a pod is there", lambda view: bool(view.list("pods")), 30)
     one.kill()
-    second = history.wait("two leads", led_by_another(first), LEASE_SECONDS + 10)
+    second = history.wait("two leads", has_other_leader(first), LEASE_SECONDS + 10)
     history.wait("the set is available", available, 60)
     history.wait("every pod is bound", all_bound, 60)
     assert pods_created_and_deleted(history) == (PODS, 0)
@@ -187,17 +189,17 @@ def test_whatever_becomes_of_the_leader_one_follows(cluster: Cluster, history: H
     assert scheduler["grove_scheduler_bindings_total['bound']"] == PODS
     assert scheduler["grove_scheduler_waiting_gangs"] == 0
 
-    # Suspend the leader for longer than its lease: it must not write when it resumes, and must exit.
+    # Suspend the leader for longer than its lease. It must not write when it resumes, and must exit.
     one = processes.operator(1)
     assert processes.metrics(1)[f"leader_election_master_status['{LEASE}']"] == 0
     os.kill(two.pid, signal.SIGSTOP)
-    third = history.wait("one leads again", led_by_another(second), LEASE_SECONDS + 10)
+    third = history.wait("one leads again", has_other_leader(second), LEASE_SECONDS + 10)
     os.kill(two.pid, signal.SIGCONT)
     assert two.wait().code == 1
     assert json.loads(two.log.read_text().splitlines()[-1])["msg"].startswith("stopping: leadership lost: lease")
     assert holder(history.view()) == third
 
-    # Stop the leader: afterwards no process holds the lease.
+    # Stop the leader. Afterwards, no process holds the lease.
     assert one.stop(10).code == 0
     assert history.wait("nobody leads", lambda view: holder(view) == "" or None, 10)
     assert pods_created_and_deleted(history) == (PODS, 0)

@@ -1,4 +1,4 @@
-"""Tests of a binding whose response is lost: the capacity stays reserved until the scheduler knows whether the pod is
+"""Tests of a binding whose response is lost. The capacity stays reserved until the scheduler knows whether the pod is
 bound."""
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def stored(node_name: str = "") -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"nodeName": node_name}}
 
 
-def tried(api: Api) -> GangScheduler:
-    """Return a scheduler that has tried to bind pod `a` to node `n`, three seconds later."""
+def scheduler_after_binding(api: Api) -> GangScheduler:
+    """Return a scheduler that tried to bind pod `a` to node `n` three seconds ago."""
 
     async def scenario() -> GangScheduler:
         scheduler = GangScheduler(api, name="gangs")  # type: ignore[arg-type]
@@ -66,30 +66,30 @@ LOST_RESPONSES = [aiohttp.ServerDisconnectedError(), TimeoutError(), ApiError(50
 
 
 @pytest.mark.parametrize("failure", LOST_RESPONSES, ids=repr)
-def test_the_capacity_stays_reserved_as_long_as_nobody_knows(failure: Exception) -> None:
-    scheduler = tried(Api(failure, *[ConnectionRefusedError()] * 9))
+def test_the_capacity_stays_reserved_while_the_binding_is_unknown(failure: Exception) -> None:
+    scheduler = scheduler_after_binding(Api(failure, *[ConnectionRefusedError()] * 9))
     assert scheduler._assumed_nodes == {"u-a": "n"}
 
 
 @pytest.mark.parametrize("failure", LOST_RESPONSES, ids=repr)
 def test_the_capacity_is_free_when_the_pod_is_not_bound(failure: Exception) -> None:
     api = Api(failure, ConnectionRefusedError(), stored())
-    scheduler = tried(api)
+    scheduler = scheduler_after_binding(api)
     assert (scheduler._assumed_nodes, scheduler._changed.is_set(), api.reads) == ({}, True, 2)
 
 
-def test_a_pod_that_is_bound_is_known_as_bound() -> None:
+def test_a_bound_pod_is_recorded_as_bound() -> None:
     api = Api(TimeoutError(), stored("n"))
-    scheduler = tried(api)
+    scheduler = scheduler_after_binding(api)
     cached = scheduler._pods.get(NAMESPACE, "a")
     assert cached is not None and cached.spec.node_name == "n"
     assert (scheduler._assumed_nodes, api.reads) == ({}, 1)
 
 
 def test_the_capacity_is_free_when_the_pod_is_gone() -> None:
-    assert tried(Api(TimeoutError(), None))._assumed_nodes == {}
+    assert scheduler_after_binding(Api(TimeoutError(), None))._assumed_nodes == {}
 
 
-def test_a_refused_binding_frees_the_capacity_at_once() -> None:
+def test_a_rejected_binding_frees_the_capacity_at_once() -> None:
     api = Api(ApiError(409, "Conflict", "", {}, None))
-    assert (tried(api)._assumed_nodes, api.reads) == ({}, 0)
+    assert (scheduler_after_binding(api)._assumed_nodes, api.reads) == ({}, 0)

@@ -20,7 +20,7 @@ from reference_impl.scheduler.metrics import SchedulerMetrics
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def parsed(page: str) -> Samples:
+def parse_samples(page: str) -> Samples:
     """Return every sample of a metrics page, as read by the library's own parser."""
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
@@ -55,7 +55,7 @@ async def test_health_readiness_and_metrics_are_served_on_loopback() -> None:
         assert (await get("/readyz"))[0] == 200
         status, page, kind = await get("/metrics")
     assert (status, kind) == (200, "text/plain")
-    samples = parsed(page)
+    samples = parse_samples(page)
     assert value(samples, "grove_operator_objects_created_total", kind="Pod") == 1
     assert ("process_cpu_seconds_total", frozenset()) in samples
     assert not [name for name, _ in samples if name.endswith("_created")], "no second series for each counter"
@@ -77,12 +77,12 @@ async def test_queues_and_reconciles_are_counted() -> None:
 
     queue.add(("ns", "a"))
     queue.add(("ns", "b"))
-    assert value(parsed(metrics.render().decode()), "workqueue_depth", name="podclique") == 2
+    assert value(parse_samples(metrics.render().decode()), "workqueue_depth", name="podclique") == 2
     working = asyncio.create_task(work(queue, reconcile, 1))
     await finished.wait()
     queue.close()
     await working
-    samples = parsed(metrics.render().decode())
+    samples = parse_samples(metrics.render().decode())
     for name, count in {"adds": 4, "retries": 1}.items():
         assert value(samples, f"workqueue_{name}_total", name="podclique") == count
     for name in ("workqueue_queue_duration_seconds_count", "workqueue_work_duration_seconds_count"):
@@ -101,11 +101,11 @@ def test_requests_webhooks_and_leadership_are_counted() -> None:
     for method, status in (("GET", 200), ("GET", 200), ("POST", 0), ("PATCH", 409)):
         metrics._on_answer(method, status)
     with metrics.measure_webhook("/webhooks/a"):
-        during = parsed(metrics.render().decode())
+        during = parse_samples(metrics.render().decode())
     with pytest.raises(ValueError), metrics.measure_webhook("/webhooks/a"):
         raise ValueError
     metrics.count_initialized_gang()
-    samples = parsed(metrics.render().decode())
+    samples = parse_samples(metrics.render().decode())
     assert value(samples, "rest_client_requests_total", method="GET", code="200") == 2
     assert value(samples, "rest_client_requests_total", method="POST", code="<error>") == 1
     assert value(samples, "rest_client_requests_total", method="PATCH", code="409") == 1
@@ -119,16 +119,16 @@ def test_requests_webhooks_and_leadership_are_counted() -> None:
     assert value(samples, "leader_election_master_status", name="lease") == 0
     assert value(samples, "grove_operator_podgangs_initialized_total") == 1
     leads = True
-    assert value(parsed(metrics.render().decode()), "leader_election_master_status", name="lease") == 1
+    assert value(parse_samples(metrics.render().decode()), "leader_election_master_status", name="lease") == 1
 
 
-def test_rounds_of_the_scheduler_are_counted() -> None:
+def test_scheduling_cycles_are_counted() -> None:
     metrics = SchedulerMetrics()
     metrics.record_cycle(3, 2, 0.02)
     metrics.record_cycle(1, 1, 0.002)
     metrics.successful_bindings.inc(5)
     metrics.failed_bindings.inc()
-    samples = parsed(metrics.render().decode())
+    samples = parse_samples(metrics.render().decode())
     assert value(samples, "grove_scheduler_gang_attempts_total", result="placed") == 4
     assert value(samples, "grove_scheduler_gang_attempts_total", result="waiting") == 3
     assert value(samples, "grove_scheduler_waiting_gangs") == 1
@@ -137,22 +137,22 @@ def test_rounds_of_the_scheduler_are_counted() -> None:
     assert value(samples, "grove_scheduler_bindings_total", result="error") == 1
 
 
-async def test_a_log_line_says_what_it_is_about() -> None:
+async def test_a_log_line_names_its_subject() -> None:
     lines: list[dict[str, str]] = []
 
-    class Keep(logging.Handler):
+    class RecordingHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             lines.append(json.loads(logs.JsonFormatter().format(record)))
 
-    queue, keep = WorkQueue[tuple[str, str]](first_retry=1000), Keep()
+    queue, keep = WorkQueue[tuple[str, str]](first_retry=1000), RecordingHandler()
     root = logging.getLogger()
 
     async def reconcile(key: tuple[str, str]) -> None:
-        await asyncio.gather(say(key[1]), say(key[1]))
+        await asyncio.gather(log_subject(key[1]), log_subject(key[1]))
         queue.close()
         raise ValueError("cannot go on")
 
-    async def say(name: str) -> None:
+    async def log_subject(name: str) -> None:
         logging.getLogger("a.writer").warning("writing for %s", name)
 
     root.addHandler(keep)

@@ -1,5 +1,5 @@
-"""Tests of the statuses that a migration writes: each current hash of another scheme becomes ours, and nothing else
-changes."""
+"""Tests of the statuses that a migration writes. Each current hash of another scheme is replaced with our hash, and
+nothing else changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STORED = [("legacy-generation", "our-generation"), ("our-generation", "our-gener
 
 
 @pytest.mark.parametrize(("stored", "expected"), STORED)
-def test_of_a_set(stored, expected):
+def test_the_status_of_a_set_is_rewritten(stored, expected):
     progress = SetUpdateProgress(update_started_at="2026-01-01T00:00:00Z")
     status = PodCliqueSetStatus(current_generation_hash=stored, replicas=3, update_progress=progress)
     migrated = migration.set_status(WINDOW, status)
@@ -40,7 +40,7 @@ def test_of_a_set(stored, expected):
 
 
 @pytest.mark.parametrize(("stored", "expected"), STORED)
-def test_of_a_group(stored, expected):
+def test_the_status_of_a_group_is_rewritten(stored, expected):
     progress = GroupUpdateProgress(update_started_at="now", pod_clique_set_generation_hash=stored or "")
     status = ScalingGroupStatus(current_pod_clique_set_generation_hash=stored, update_progress=progress)
     migrated = migration.group_status(WINDOW, status)
@@ -48,7 +48,7 @@ def test_of_a_group(stored, expected):
     assert migrated.update_progress == msgspec.structs.replace(progress, pod_clique_set_generation_hash=expected or "")
 
 
-def test_of_a_clique_in_the_middle_of_an_update():
+def test_the_status_of_a_clique_is_rewritten_during_an_update():
     progress = CliqueUpdateProgress(
         update_started_at="now",
         pod_clique_set_generation_hash="legacy-generation",
@@ -66,7 +66,7 @@ def test_of_a_clique_in_the_middle_of_an_update():
 
 
 @pytest.mark.parametrize(("template", "expected"), [("legacy", "ours"), ("ours", "ours"), ("old", "old"), (None, None)])
-def test_of_a_clique_at_rest(template, expected):
+def test_the_status_of_a_clique_at_rest_is_rewritten(template, expected):
     status = PodCliqueStatus(
         current_pod_template_hash=template, current_pod_clique_set_generation_hash="legacy-generation"
     )
@@ -76,7 +76,7 @@ def test_of_a_clique_at_rest(template, expected):
     assert migrated.update_progress is None
 
 
-def test_what_is_ours_is_left_as_it_is():
+def test_hashes_in_our_scheme_are_unchanged():
     status = PodCliqueStatus(
         current_pod_template_hash="ours", current_pod_clique_set_generation_hash="our-generation", ready_replicas=2
     )

@@ -1,5 +1,5 @@
-"""Tests of a migration of hashes, write by write, on an in-memory API server: the next operator completes a migration
-that was interrupted, and only hashes are written."""
+"""Tests of each write of a hash migration on an in-memory API server. The next operator completes an interrupted
+migration, and only hashes are written."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Memory:
         self.events: list[dict[str, Any]] = []
 
     async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **options: Any) -> bytes:
-        await asyncio.sleep(0)  # other clients may write meanwhile
+        await asyncio.sleep(0)  # other clients may write in the meantime
         current = self.objects[resource.kind, name]
         metadata, version = body.pop("metadata", {}), current["metadata"]["resourceVersion"]
         if metadata.pop("resourceVersion", version) != version:
@@ -79,7 +79,7 @@ def _merge(target: dict[str, Any], patch: dict[str, Any]) -> None:
             target[key] = value
 
 
-def the_set() -> PodCliqueSet:
+def build_set() -> PodCliqueSet:
     pcs = disaggregated(replicas=2)
     for clique in pcs.spec.template.cliques:
         clique.spec.pod_spec = copy.deepcopy(UNSORTED)
@@ -114,7 +114,7 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
             of = msgspec.convert(group, PodCliqueScalingGroup)
             manifests += members(pcs, of, policy=policy)
     for index in range(2):
-        put("PodGangMap", maps.manifest(pcs, index, the_map(pcs, generation, policy)))
+        put("PodGangMap", maps.manifest(pcs, index, build_map(pcs, generation, policy)))
         tags = {labels.GENERATION_HASH: generation, labels.PART_OF: pcs.metadata.name}
         metadata = {"name": f"{pcs.metadata.name}-{index}-1", "namespace": "ns", "labels": tags}
         owners = [children.set_reference(pcs)]
@@ -138,7 +138,7 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
     return objects
 
 
-def the_map(pcs: PodCliqueSet, generation: str, policy: Policy) -> StoredMap:
+def build_map(pcs: PodCliqueSet, generation: str, policy: Policy) -> StoredMap:
     """Return a map with two gangs of the current generation, and one gang of an older generation that has the current
     template of all cliques but one."""
     present = versions.templates(pcs, generation, policy).hashes
@@ -184,8 +184,8 @@ def without_versions(objects: Objects) -> Objects:
     return plain
 
 
-async def test_every_hash_becomes_ours_and_nothing_else_is_written() -> None:
-    old, expected = stored(OLD, the_set()), stored(NEW, the_set())
+async def test_every_hash_is_rewritten_and_nothing_else() -> None:
+    old, expected = stored(OLD, build_set()), stored(NEW, build_set())
     assert without_versions(old) != without_versions(expected)
     operator = FakeOperator(old)
     await operator.migrate()
@@ -195,21 +195,21 @@ async def test_every_hash_becomes_ours_and_nothing_else_is_written() -> None:
     assert "0.34" in event["note"]
 
 
-async def test_a_migration_that_is_cut_short_anywhere_is_ended_by_the_next_operator() -> None:
-    expected = without_versions(stored(NEW, the_set()))
-    whole = FakeOperator(stored(OLD, the_set()))
+async def test_the_next_operator_completes_an_interrupted_migration() -> None:
+    expected = without_versions(stored(NEW, build_set()))
+    whole = FakeOperator(stored(OLD, build_set()))
     await whole.migrate()
     assert whole.client.writes > 20
     for k in range(1, whole.client.writes + 1):
-        objects = stored(OLD, the_set())
+        objects = stored(OLD, build_set())
         with pytest.raises((Death, ExceptionGroup)):
             await FakeOperator(objects, k).migrate()
         await FakeOperator(objects).migrate()
         assert without_versions(objects) == expected, f"death at write {k}"
 
 
-async def test_what_has_foreign_hashes_is_left_alone_until_its_set_has_been_looked_at() -> None:
-    objects = stored(OLD, the_set())
+async def test_objects_with_foreign_hashes_wait_until_their_set_is_migrated() -> None:
+    objects = stored(OLD, build_set())
     operator = FakeOperator(objects)
     (pcs,) = operator.one("PodCliqueSet")
     parts = [*operator.one("PodClique"), *operator.one("PodCliqueScalingGroup")]
@@ -221,16 +221,16 @@ async def test_what_has_foreign_hashes_is_left_alone_until_its_set_has_been_look
     assert all(operator.migration.is_migrated(pcs, part) for part in operator.one("PodCliqueScalingGroup"))
 
 
-async def test_a_set_that_is_our_own_costs_nothing() -> None:
-    objects = stored(NEW, the_set())
+async def test_migrating_a_set_with_our_own_hashes_writes_nothing() -> None:
+    objects = stored(NEW, build_set())
     operator = FakeOperator(objects)
     await operator.migrate()
     assert (operator.client.writes, operator.client.events) == (0, [])
 
 
-async def test_a_reorder_in_the_middle_of_a_migration_leaves_nothing_unknown() -> None:
-    """HASH-156: the operator that has started the migration still recognizes the remaining hashes of the old order."""
-    objects = stored(OLD, the_set())
+async def test_a_reordering_during_a_migration_leaves_no_unknown_hashes() -> None:
+    """The operator that has started the migration still recognizes the remaining hashes of the old order (HASH-156)."""
+    objects = stored(OLD, build_set())
     operator = FakeOperator(objects)
     (pcs,) = operator.one("PodCliqueSet")
     operator.migration.window(pcs).generation.foreign_scheme(pcs.status.current_generation_hash)
@@ -247,8 +247,8 @@ async def test_a_reorder_in_the_middle_of_a_migration_leaves_nothing_unknown() -
     assert {pod["metadata"]["labels"][labels.TEMPLATE_HASH] for pod in pods} <= written_hashes
 
 
-async def test_a_conflict_ends_the_pass_and_the_next_one_goes_on() -> None:
-    objects = stored(OLD, the_set())
+async def test_a_conflict_ends_the_reconcile_and_the_next_reconcile_continues() -> None:
+    objects = stored(OLD, build_set())
     operator = FakeOperator(objects)
     for document in objects.values():
         document["metadata"]["resourceVersion"] = str(int(document["metadata"]["resourceVersion"]) + 500)
@@ -257,4 +257,4 @@ async def test_a_conflict_ends_the_pass_and_the_next_one_goes_on() -> None:
     await asyncio.sleep(0)
     second_operator = FakeOperator(objects)
     await second_operator.migrate()
-    assert without_versions(objects) == without_versions(stored(NEW, the_set()))
+    assert without_versions(objects) == without_versions(stored(NEW, build_set()))

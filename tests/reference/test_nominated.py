@@ -1,4 +1,4 @@
-"""Tests of pods that are placed while nominated pods wait for their victims: a placement must not depend on nominated
+"""Tests of pods that are placed while nominated pods wait for their victims. A placement must not depend on nominated
 pods, which may never be bound."""
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ BECAUSE_OF_NOMINATED = {
 
 
 @pytest.mark.parametrize("pods", BECAUSE_OF_NOMINATED.values(), ids=BECAUSE_OF_NOMINATED)
-def test_a_gang_waits_that_would_be_placed_because_of_nominated_pods(pods: list[model.Pod]) -> None:
+def test_a_gang_that_fits_only_because_of_nominated_pods_waits(pods: list[model.Pod]) -> None:
     result = plan(len(pods), *pods)
     assert result.bindings == [] and result.waiting["low"].kind == "nominated"
     assert [eviction.pod.metadata.name for eviction in result.evictions] == ["victim"]
 
 
-def test_an_extra_pod_waits_that_would_be_placed_because_of_nominated_pods() -> None:
+def test_an_extra_pod_that_fits_only_because_of_nominated_pods_waits() -> None:
     result = plan(1, *BECAUSE_OF_NOMINATED["spread"])
     assert [pod.metadata.name for pod, _ in result.bindings] == ["low-0"]
 
 
-def test_a_gang_is_placed_where_it_needs_no_nominated_pods() -> None:
+def test_a_gang_is_placed_where_it_does_not_need_nominated_pods() -> None:
     """On the fullest node, the affinity would be met by the nominated pod alone."""
     pods = [labelled("low-0", "w", **ONLY_N0), labelled("low-1", "other", **NEAR)]
     assert {pod.metadata.name: name for pod, name in plan(2, *pods).bindings} == {"low-0": "n0", "low-1": "n0"}

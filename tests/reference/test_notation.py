@@ -1,4 +1,4 @@
-"""Tests of how quantities are written: as upstream writes them, and unchanged as long as the amount is unchanged."""
+"""Tests that quantities are written as upstream writes them, and stay unchanged as long as the amount is unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.reference.apiserver import stored
 NOTATIONS = [(entry["json"], entry["marshalled"]) for entry in hash_vectors.document()["quantities"] if "dump" in entry]
 """Quantities as sent, and as upstream's operators store them."""
 LOST = "1000E"
-"""Upstream stores 1, because its library does not know the suffix."""
+"""Upstream stores 1, because its library does not support the suffix."""
 
 
 @pytest.mark.parametrize(("sent", "marshalled"), NOTATIONS)
@@ -26,7 +26,7 @@ def test_a_quantity_is_written_as_upstream_writes_it(sent: object, marshalled: s
 
 
 @pytest.mark.parametrize("wrong", ["", "abc", "1.5.2", "1e", "1e3.5", "9" * 5000, "1e9999999999", True, None, [], {}])
-def test_what_is_no_quantity_is_left_alone(wrong: object) -> None:
+def test_invalid_quantities_are_unchanged(wrong: object) -> None:
     assert quantities.parse_json(wrong) is None
     assert list(notation.patch(a_set(cpu=wrong), None)) == []
 
@@ -53,7 +53,7 @@ def changed(pcs: dict[str, Any], before: dict[str, Any] | None = None) -> dict[s
 
 @pytest.mark.parametrize("before", ["500m", "0.5", "0.500", "5e-1", 0.5])
 @pytest.mark.parametrize("after", ["500m", "0.5", ".5", "500000u"])
-def test_another_notation_of_the_stored_amount_becomes_the_stored_one(before: object, after: object) -> None:
+def test_another_notation_of_the_stored_amount_becomes_the_stored_notation(before: object, after: object) -> None:
     assert changed(a_set(after), a_set(before)) == ({} if after == before else {CPU: before})
 
 
@@ -83,7 +83,7 @@ def test_every_quantity_of_a_set_is_found() -> None:
     }
 
 
-def test_list_items_are_known_by_their_names() -> None:
+def test_list_items_are_identified_by_their_names() -> None:
     before = a_set("1e0")
     after = a_set("1000m")
     after["spec"]["template"]["cliques"].insert(0, copy.deepcopy(after["spec"]["template"]["cliques"][0]))
@@ -92,7 +92,7 @@ def test_list_items_are_known_by_their_names() -> None:
     assert changed(after, before) == {CPU: "1", second: "1e0"}
 
 
-def test_a_field_without_a_divisor_is_what_it_was() -> None:
+def test_a_field_without_a_divisor_is_unchanged() -> None:
     """Upstream stores `divisor: 0`, while an operator without a webhook stores nothing; hashes distinguish the two."""
 
     def env(**field: Any) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def test_a_field_without_a_divisor_is_what_it_was() -> None:
 
 @pytest.mark.parametrize(("sent", "marshalled"), [pair for pair in NOTATIONS if pair[0] != LOST])
 def test_a_manifest_that_is_applied_again_after_a_take_over_has_the_stored_hash(sent: object, marshalled: str) -> None:
-    """HASH-065, HASH-087: upstream stores and hashes either its own notation or the one that was sent."""
+    """Upstream stores and hashes either its own notation or the notation that was sent (HASH-065, HASH-087)."""
     for text in (marshalled, sent):
         before = stored(a_set())
         _requests(before)["cpu"] = text
@@ -116,7 +116,7 @@ def test_a_manifest_that_is_applied_again_after_a_take_over_has_the_stored_hash(
         assert _generation(reapplied) == _generation(before)
 
 
-def test_a_set_that_is_created_has_the_notation_that_upstream_stores() -> None:
+def test_a_created_set_has_the_notation_that_upstream_stores() -> None:
     for sent, marshalled in NOTATIONS:
         assert _requests(stored(a_set(sent)))["cpu"] == (sent if sent == LOST else marshalled)
 

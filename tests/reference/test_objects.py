@@ -21,7 +21,7 @@ def by_name(pcs):
     return {m["metadata"]["name"]: m for m in members(pcs, scaling_group(pcs))}
 
 
-def test_only_cliques_outside_of_scaling_groups_are_standalone():
+def test_only_cliques_outside_scaling_groups_are_standalone():
     assert [t.name for t in children.standalone_templates(disaggregated())] == ["router"]
 
 
@@ -36,28 +36,28 @@ def test_member_cliques_name_their_group_replica_and_their_gang():
     assert scaled["metadata"]["ownerReferences"][0]["uid"] == "u-group"
 
 
-def test_a_template_is_found_by_its_whole_name():
-    """OBJ-125: matching by suffix would find `worker` for `prefill-worker`."""
+def test_a_template_is_found_by_its_full_name():
+    """Matching by suffix would find `worker` for `prefill-worker` (OBJ-125)."""
     pcs = disaggregated()
     pcs.spec.template.cliques[0].name = "fill"
     assert children.find_template(pcs, "prefill").name == "prefill"
 
 
-def test_labels_of_the_template_give_way_to_groves():
+def test_grove_labels_override_labels_of_the_template():
     pcs = disaggregated()
     pcs.spec.template.cliques[0].labels = {"role": "x", labels.PART_OF: "somebody-else"}
     clique_labels = standalone(pcs, 0, pcs.spec.template.cliques[0])["metadata"]["labels"]
     assert clique_labels["role"] == "x" and clique_labels[labels.PART_OF] == "llm"
 
 
-def test_groves_variables_stand_first_and_replace_those_of_the_same_name():
+def test_grove_variables_come_first_and_replace_variables_of_the_same_name():
     spec = {"containers": [{"name": "c", "env": [{"name": "A", "value": "own"}, {"name": "B", "value": "$(A)"}]}]}
     result = children.with_environment(spec, [{"name": "A", "value": "grove"}])
     assert result["containers"][0]["env"] == [{"name": "A", "value": "grove"}, {"name": "B", "value": "$(A)"}]
     assert spec["containers"][0]["env"][0]["value"] == "own", "the template must not change"
 
 
-def test_a_pod_has_gate_host_name_and_variables_in_order():
+def test_a_pod_has_its_gate_hostname_and_variables_in_order():
     pcs = disaggregated()
     owner = clique(by_name(pcs)["llm-0-workers-1-prefill"])
     manifest = pods.PodBuilder(owner, "gang").pod(1, "llm-0")
@@ -95,22 +95,22 @@ def test_terminating_pods_are_replaced_at_once(router):
     assert missing == [0] and not surplus
 
 
-def test_finished_pods_are_replaced_and_go(router):
+def test_finished_pods_are_deleted_and_replaced(router):
     dead = pod(router, 0, phase="Failed")
     missing, surplus = balanced(router, [dead, pod(router, 1)])
     assert missing == [0] and surplus == [dead]
 
 
-def test_of_too_many_those_go_that_serve_least(router):
+def test_surplus_pods_that_serve_least_are_deleted_first(router):
     ready, bound, gated = pod(router, 2, node="n", ready=True), pod(router, 0, node="n"), pod(router, 1, gated=True)
     assert balanced(router, [ready, bound, gated]) == ([], [gated])
     router.spec.replicas = 1
     assert balanced(router, [ready, bound, gated]) == ([], [gated, bound])
 
 
-def test_of_too_many_pods_the_first_difference_decides(router):
-    """CHG-SC-36: bound, Running, Ready, current and older pods stay, in this order of importance; among equal pods, the
-    lower index stays."""
+def test_the_first_difference_decides_which_surplus_pod_is_deleted(router):
+    """Bound, Running, Ready, current and older pods stay, in this order of importance. Among equal pods, the pod with
+    the lower index stays (CHG-SC-36)."""
 
     def numbered(index: int, second: int | None, *, old: bool = False, **options: object) -> Pod:
         result = pod(router, index, **options)

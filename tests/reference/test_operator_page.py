@@ -19,7 +19,7 @@ PAGE = (PROJECT / "docs" / "operator.md").read_text(encoding="utf-8")
 
 
 def settings(value: Any, path: str = "") -> dict[str, str]:
-    """Return key → default, as the table shows them."""
+    """Return the default of each key as the table shows it."""
     if isinstance(value, dict):
         return {k: v for name, item in value.items() for k, v in settings(item, f"{path}.{name}").items()}
     return {path.lstrip("."): value if isinstance(value, str) and value else json.dumps(value)}
@@ -39,7 +39,7 @@ def test_every_metric_is_on_the_page(metrics: Metrics) -> None:
     assert {name for name in names if not name.startswith("process_")} <= documented
 
 
-def test_no_metric_is_on_the_page_that_there_is_not() -> None:
+def test_the_page_names_only_existing_metrics() -> None:
     served_names = {
         f"{family.name}_total" if family.type == "counter" else family.name
         for metrics in (OperatorMetrics(), SchedulerMetrics())

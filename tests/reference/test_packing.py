@@ -57,6 +57,6 @@ def test_a_packing_that_gives_up_proves_nothing(steps):
     assert packing.run() is None and not packing.proven
 
 
-def test_a_search_for_victims_ends_where_there_are_none():
+def test_a_search_for_victims_ends_without_candidates():
     item = Gang("a", [Group("a-0", 1, [gpu_pod("a-0-0", 4)])], priority=1)
     assert preemption._find_minimal_set(item, [], [], {}, Capacity([node("n", 2)], {}), Budget()) == ()

@@ -52,7 +52,7 @@ def cliques(of: PodCliqueSet) -> dict[str, children.Manifest]:
 
 
 def parents(of: PodCliqueSet) -> dict[str, list[str]]:
-    """Return clique → startsAfter, for the cliques that have it."""
+    """Return `startsAfter` by clique, for the cliques that have it."""
     specs = {name: manifest["spec"] for name, manifest in cliques(of).items()}
     return {name: spec["startsAfter"] for name, spec in specs.items() if "startsAfter" in spec}
 
@@ -66,11 +66,11 @@ def pod_spec(of: PodCliqueSet, name: str) -> dict[str, Any]:
     return dict(pods.PodBuilder(clique, "s", waits, "initc:1").pod(0, gang)["spec"])
 
 
-def test_any_order_has_no_parents_whatever_the_template_says():
+def test_any_order_has_no_parents_regardless_of_the_template():
     assert parents(pcs(ANY, {"fe": [], "ld": ["fe"], "wk": ["ld"]}, ["ld", "wk"])) == {}
 
 
-def test_in_order_waits_for_the_one_before_and_scaled_gangs_keep_to_themselves():
+def test_in_order_cliques_wait_for_the_previous_clique_within_their_gang():
     assert parents(pcs(IN_ORDER, {"fe": [], "ld": [], "wk": []}, ["ld", "wk"], replicas=2)) == {
         "p-0-sg-0-ld": ["p-0-fe"],
         "p-0-sg-0-wk": ["p-0-sg-0-ld"],
@@ -78,20 +78,20 @@ def test_in_order_waits_for_the_one_before_and_scaled_gangs_keep_to_themselves()
     }
 
 
-def test_in_order_every_base_replica_waits_for_all_base_replicas():
+def test_in_order_base_replicas_wait_for_all_base_replicas():
     both = ["p-0-sg-0-ld", "p-0-sg-1-ld"]
     by_clique = parents(pcs(IN_ORDER, {"fe": [], "ld": [], "wk": []}, ["ld", "wk"], minimum=2))
     assert by_clique["p-0-sg-0-wk"] == by_clique["p-0-sg-1-wk"] == both
     assert by_clique["p-0-sg-2-wk"] == ["p-0-sg-2-ld"]
 
 
-def test_in_order_within_a_scaled_gang_is_the_order_of_its_own_cliques():
+def test_in_order_a_scaled_gang_follows_the_order_of_its_own_cliques():
     """A standalone clique between two members is not in their scaled gang, but it is in the base gang."""
     by_clique = parents(pcs(IN_ORDER, {"a": [], "x": [], "b": []}, ["a", "b"], replicas=2))
     assert by_clique == {"p-0-x": ["p-0-sg-0-a"], "p-0-sg-0-b": ["p-0-x"], "p-0-sg-1-b": ["p-0-sg-1-a"]}
 
 
-def test_explicit_waits_for_those_named_and_in_a_scaled_gang_for_those_of_it():
+def test_explicit_cliques_wait_for_named_parents_within_their_gang():
     assert parents(pcs(EXPLICIT, {"fe": [], "ld": [], "wk": ["fe", "ld"]}, ["ld", "wk"])) == {
         "p-0-sg-0-wk": ["p-0-fe", "p-0-sg-0-ld"],
         "p-0-sg-1-wk": ["p-0-sg-1-ld"],
@@ -99,12 +99,12 @@ def test_explicit_waits_for_those_named_and_in_a_scaled_gang_for_those_of_it():
     }
 
 
-def test_explicit_a_standalone_clique_waits_for_the_base_replicas_only():
+def test_explicit_a_standalone_clique_waits_only_for_base_replicas():
     by_clique = parents(pcs(EXPLICIT, {"z": ["wk"], "wk": []}, ["wk"], minimum=2))
     assert by_clique == {"p-0-z": ["p-0-sg-0-wk", "p-0-sg-1-wk"]}
 
 
-def test_the_init_container_stands_last_and_names_each_parent_with_its_floor():
+def test_the_init_container_comes_last_and_names_each_parent_with_its_minimum():
     of = pcs(EXPLICIT, {"fe": [], "ld": [], "wk": ["fe", "ld"]}, ["ld", "wk"], minimums={"fe": 3, "ld": 2})
     of.spec.template.cliques[2].spec.pod_spec |= {
         "initContainers": [{"name": "own", "image": "y"}],
@@ -142,12 +142,12 @@ def test_the_init_container_stands_last_and_names_each_parent_with_its_floor():
 
 
 @pytest.mark.parametrize("name", ["p-0-fe", "p-0-sg-0-ld"])
-def test_pods_without_parents_have_neither_container_nor_volumes(name: str):
+def test_pods_without_parents_have_no_init_container_and_no_volumes(name: str):
     spec = pod_spec(pcs(EXPLICIT, {"fe": [], "ld": [], "wk": ["ld"]}, ["ld", "wk"]), name)
     assert "initContainers" not in spec and "volumes" not in spec
 
 
-def test_floors_are_found_by_whole_names():
-    """OBJ-634: matching by suffix would use the minimum of `b` for `a-b`."""
+def test_minimums_are_found_by_full_names():
+    """Matching by suffix would use the minimum of `b` for `a-b` (OBJ-634)."""
     of = pcs(EXPLICIT, {"b": [], "a-b": [], "c": ["a-b", "b"]}, minimums={"b": 1, "a-b": 2})
     assert pod_spec(of, "p-0-c")["initContainers"][-1]["args"] == ["--podcliques=p-0-a-b:2", "--podcliques=p-0-b:1"]

@@ -39,7 +39,7 @@ def _router(pcs: PodCliqueSet, index: int, *descriptions: str) -> PodClique:
     return msgspec.structs.replace(clique, status=PodCliqueStatus(last_errors=errors))
 
 
-def test_a_refusal_has_the_same_text_whatever_the_attempt_and_the_replica() -> None:
+def test_an_error_has_the_same_text_for_all_attempts_and_replicas() -> None:
     texts = [
         pods.without_attempt_details(QUOTA.format(f"llm-{index}-router-{suffix}", used), f"llm-{index}-router")
         for index, suffix, used in ((0, "x7k2p", 3), (0, "b9d4q", 4), (1, "zz81m", 4))
@@ -52,7 +52,7 @@ def test_a_refusal_has_the_same_text_whatever_the_attempt_and_the_replica() -> N
     assert error.description == f"PodClique router: {reason}"
 
 
-def test_parts_that_leave_count_no_more_and_the_errors_are_bounded() -> None:
+def test_parts_being_deleted_do_not_count_and_errors_are_limited() -> None:
     pcs = disaggregated()
     leaving = _router(pcs, 0, "no")
     leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
@@ -68,14 +68,14 @@ def test_parts_that_leave_count_no_more_and_the_errors_are_bounded() -> None:
     assert error.description == "PodCliqueScalingGroup workers: no"
 
 
-def test_the_set_is_woken_when_errors_come_and_go() -> None:
+def test_the_set_is_triggered_when_errors_appear_or_disappear() -> None:
     pcs = disaggregated()
     well, ill = _router(pcs, 0), _router(pcs, 0, "no")
     assert errors_changed(well, ill) and errors_changed(ill, well) and errors_changed(ill, None)
     assert not errors_changed(ill, ill) and not errors_changed(None, well) and not errors_changed(well, None)
 
 
-class Counting:
+class CountingClient:
     """A client that accepts and counts events and patches of one set."""
 
     def __init__(self, pcs: PodCliqueSet) -> None:
@@ -96,8 +96,8 @@ class Counting:
         return orjson.dumps(self.stored)
 
 
-def test_retries_write_nothing_and_what_is_over_is_withdrawn() -> None:
-    client = Counting(disaggregated())
+def test_retries_write_nothing_and_resolved_errors_are_removed() -> None:
+    client = CountingClient(disaggregated())
     informer = Informer(client, PODCLIQUESETS, typed_decoder(PodCliqueSet))  # type: ignore[arg-type]
     informer.observe(informer.decode(orjson.dumps(client.stored)))
     problems = [ReconcileError("ERR_SYNC_PODS", "PodClique router: no")]

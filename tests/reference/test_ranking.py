@@ -18,7 +18,7 @@ def amounts(random, maximum):
 
 
 def slots(capacity, shape):
-    """Return node → the number of pods that fit, by division."""
+    """Return the number of pods that fit on each node, computed by division."""
     return {
         i: max(0, min(capacity.free[i].get(name, 0) // amount for name, amount in shape.requests))
         for i in shape.eligible
@@ -26,7 +26,7 @@ def slots(capacity, shape):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_slots_and_ranks_follow_each_change(seed):
+def test_slots_and_ranks_are_right_after_each_change(seed):
     random = Random(seed)
     nodes = [node(f"n{i:02}", status=amounts(random, 9), unschedulable=i % 5 == 0) for i in range(20)]
     capacity, shapes, marks = Capacity(nodes, {}), [], []

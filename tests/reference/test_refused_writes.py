@@ -1,5 +1,5 @@
-"""Tests of refused and lost writes: a write that the API server refuses is retried with back-off, whatever the message
-is; a write whose response is lost is not repeated before the client knows whether it happened."""
+"""Tests of rejected and lost writes. A write that the API server rejects is retried with back-off, regardless of the
+message. A write whose response is lost is not repeated before the client knows whether it happened."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ REFUSALS = {
 }
 
 
-class Refusing:
-    """A client that is refused all pods that it tries to create. It counts the requests."""
+class RefusedClient:
+    """A client whose requests to create pods are all rejected. It counts the requests."""
 
     def __init__(self, refusal: str = "quota") -> None:
         self._refusal = REFUSALS[refusal]
@@ -56,7 +56,7 @@ class Refusing:
         return orjson.dumps(current)
 
 
-class Mute(Refusing):
+class LossyClient(RefusedClient):
     """A client that creates pods but loses every second response. No watch shows the existing pods."""
 
     def __init__(self, lost: Exception) -> None:
@@ -79,8 +79,8 @@ class Mute(Refusing):
         return [pod for pod in self.pods if pod["metadata"]["labels"][name] == value]
 
 
-async def _reconcile_clique(client: Refusing, seconds: float) -> None:
-    """Let the operator reconcile a clique of eight pods for `seconds`."""
+async def _reconcile_clique(client: RefusedClient, seconds: float) -> None:
+    """Run the operator's reconciler for a clique of eight pods for `seconds`."""
     operator = Operator(client, scheduler_name="gangs", line=NAMES)  # type: ignore[arg-type]
     cache = operator.cache
     pcs = disaggregated()
@@ -106,8 +106,8 @@ async def _reconcile_clique(client: Refusing, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_refused_pods_are_tried_again_with_back_off(refusal: str) -> None:
-    client = Refusing(refusal)
+def test_rejected_pods_are_retried_with_back_off(refusal: str) -> None:
+    client = RefusedClient(refusal)
 
     leap(_reconcile_clique(client, 10))
     assert 0 < len(client.created) <= 8 + 10, f"{len(client.created)} pods were tried in 10 s"
@@ -119,13 +119,13 @@ def test_refused_pods_are_tried_again_with_back_off(refusal: str) -> None:
 @pytest.mark.parametrize(
     "lost", [aiohttp.ServerDisconnectedError(), TimeoutError(), ApiError(500, "", "etcdserver: timed out", {}, None)]
 )
-def test_a_pod_is_not_created_again_because_its_answer_is_lost(lost: Exception) -> None:
-    client = Mute(lost)
+def test_a_pod_is_not_created_again_if_the_response_is_lost(lost: Exception) -> None:
+    client = LossyClient(lost)
     leap(_reconcile_clique(client, 60))
     assert sorted(pod["metadata"]["labels"]["grove.io/podclique-pod-index"] for pod in client.pods) == list("01234567")
 
 
-def test_an_event_wakes_a_reconciler_unless_only_its_own_complaint_changed() -> None:
+def test_an_event_triggers_a_reconciler_unless_only_last_errors_changed() -> None:
     pcs = msgspec.structs.replace(disaggregated(), status=PodCliqueSetStatus(replicas=1))
     meta = msgspec.structs.replace(pcs.metadata, resource_version="2")
     complaint = PodCliqueSetStatus(replicas=1, last_errors=[LastError("ERR_X", "no", "2026-01-01T00:00:00Z")])

@@ -28,7 +28,7 @@ def test_defaults_enums_and_list_maps_are_in_the_generated_files():
     assert properties(template, "podCliqueScalingGroups", "[]", "minAvailable")["default"] == 1
 
 
-def test_the_pod_spec_is_whole_and_structural():
+def test_the_pod_spec_is_complete_and_structural():
     spec = properties(load("podcliques.grove.io")["schema"]["openAPIV3Schema"], "spec", "podSpec")
     container = properties(spec, "containers", "[]")
     assert spec["required"] == ["containers"]
@@ -39,7 +39,7 @@ def test_the_pod_spec_is_whole_and_structural():
     assert properties(container, "livenessProbe", "httpGet", "port")["x-kubernetes-int-or-string"]
 
 
-def test_every_array_and_object_says_what_is_in_it():
+def test_every_array_and_object_declares_its_contents():
     """With an incomplete schema, the API server would drop the fields that the schema does not contain."""
 
     def check(schema, path):

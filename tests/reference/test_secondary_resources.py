@@ -1,4 +1,4 @@
-"""Tests of a set's secondary resources, and of the fields that are corrected in existing ones."""
+"""Tests of a set's secondary resources, and of the fields that are corrected in existing resources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def stored(manifest, kind, **changes):
     return msgspec.convert({**manifest, **changes, "metadata": metadata}, kind)
 
 
-def test_an_object_that_is_as_it_should_be_is_left_alone():
+def test_an_object_as_desired_is_unchanged():
     pcs = disaggregated()
     for make, kind in (
         (secondary_resources.service_account, kubernetes.ServiceAccount),
@@ -27,7 +27,7 @@ def test_an_object_that_is_as_it_should_be_is_left_alone():
         assert drift.correction(make(pcs), stored(make(pcs), kind)) == {}
 
 
-def test_a_claim_that_cannot_be_changed_is_left_alone():
+def test_an_immutable_claim_is_unchanged():
     pcs = disaggregated()
     claim = claims.PlannedClaim("llm-all-gpu", CliqueSharing(name="gpu", scope="AllReplicas"), {})
     owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "llm", "uid": "o", "controller": True}
@@ -39,7 +39,7 @@ def test_a_claim_that_cannot_be_changed_is_left_alone():
     assert drift.correction(manifest, current) == {"metadata": {"labels": manifest["metadata"]["labels"]}}
 
 
-def test_a_role_s_label_has_no_colons():
+def test_the_label_of_a_role_has_no_colons():
     assert (
         secondary_resources.role(disaggregated())["metadata"]["labels"]["app.kubernetes.io/name"] == "grove.io-pcs-llm"
     )
@@ -53,7 +53,7 @@ def test_a_wider_role_is_corrected():
     }
 
 
-def test_labels_that_others_added_stay_and_lost_ones_come_again():
+def test_additional_labels_are_kept_and_lost_labels_are_restored():
     manifest = secondary_resources.role(disaggregated())
     current = stored(manifest, kubernetes.Role)
     current.metadata.labels = {"mine": "1", **manifest["metadata"]["labels"], "app.kubernetes.io/name": "x"}
@@ -61,7 +61,7 @@ def test_labels_that_others_added_stay_and_lost_ones_come_again():
     assert body == {"metadata": {"labels": {"app.kubernetes.io/name": "grove.io-pcs-llm"}}}
 
 
-def test_an_object_without_owner_is_adopted_but_a_secret_is_not():
+def test_an_object_without_an_owner_is_adopted_unless_it_is_a_secret():
     for make, kind, adopted in (
         (secondary_resources.role, kubernetes.Role, True),
         (secondary_resources.token_secret, kubernetes.Secret, False),
@@ -73,12 +73,12 @@ def test_an_object_without_owner_is_adopted_but_a_secret_is_not():
         assert ownership.is_adoptable(manifest, current) is adopted
 
 
-def test_of_a_secret_only_the_presence_of_a_token_is_kept():
+def test_only_the_presence_of_a_token_is_kept_of_a_secret():
     current = stored(secondary_resources.token_secret(disaggregated()), kubernetes.Secret, data={"token": "c2VjcmV0"})
     assert current.has_token and current.data is None
 
 
-def test_autoscalers_have_the_name_of_what_they_scale():
+def test_autoscalers_have_the_name_of_their_target():
     pcs = disaggregated()
     assert list(autoscalers.replica_autoscalers(pcs, 0)) == []
     pcs.spec.template.cliques[0].spec.auto_scaling_config = AutoScaling(max_replicas=5)
@@ -89,7 +89,7 @@ def test_autoscalers_have_the_name_of_what_they_scale():
     assert (group["spec"]["minReplicas"], group["spec"]["maxReplicas"]) == (2, 4)
 
 
-def test_metrics_that_the_server_chose_are_no_drift():
+def test_metrics_defaulted_by_the_server_are_not_drift():
     pcs = disaggregated()
     pcs.spec.template.cliques[0].spec.auto_scaling_config = AutoScaling(max_replicas=5)
     [manifest] = autoscalers.replica_autoscalers(pcs, 0)
@@ -99,7 +99,7 @@ def test_metrics_that_the_server_chose_are_no_drift():
     assert drift.correction(manifest, current) == {"spec": {"maxReplicas": 5}}
 
 
-def test_the_same_trouble_is_told_once():
+def test_the_same_error_is_reported_once():
     problem = reconcile_error.conflict("Secret", "ns", "llm-ic-sat")
     first = reconcile_error.last_errors(None, [problem], "now")
     assert [error.code for error in first] == ["ERR_SECRET_CONFLICT"]

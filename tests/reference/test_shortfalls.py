@@ -13,7 +13,7 @@ GPU, RACK = "nvidia.com/gpu", "example.com/rack"
 
 
 def gang(name, *groups, rack=False, **fields):
-    """Return a gang; `groups` are (pods, GPUs per pod), and the minimum is all pods."""
+    """Return a gang. `groups` are (pods, GPUs per pod), and the minimum includes all pods."""
     gang_groups = [
         Group(f"{name}-{g}", pods, [gpu_pod(f"{name}-{g}-{i}", gpus) for i in range(pods)])
         for g, (pods, gpus) in enumerate(groups)
@@ -31,34 +31,34 @@ def shortfall_of(item, nodes, **other_pods):
     return cycle.plan([item], Capacity(nodes, {}), cycle.OtherPods(**other_pods)).waiting[item.name]
 
 
-def test_a_resource_that_is_short():
+def test_a_scarce_resource_is_reported():
     lack = shortfall_of(gang("a", (3, 4)), [node("n", 8)])
     assert (lack.kind, lack.group, lack.resource, lack.needed, lack.possible) == ("resource", "a-0", GPU, 3, 2)
     assert "2 of 3 pods of a-0" in str(lack) and GPU in str(lack)
 
 
-def test_no_node_that_may_take_it():
+def test_a_group_without_eligible_nodes_is_reported():
     lack = shortfall_of(gang("a", (1, 1)), [node("n", 8, unschedulable=True)])
     assert lack.kind == "nodes" and "a-0" in str(lack)
 
 
-def test_the_domain_that_comes_nearest():
+def test_the_best_domain_is_reported():
     lack = shortfall_of(gang("a", (3, 1), rack=True), racked(r1_a=1, r1_b=1, r2_a=1))
     assert (lack.kind, lack.key, lack.domain, lack.possible) == ("domain", RACK, "r1", 2)
     assert RACK in str(lack) and "r1" in str(lack) and GPU in str(lack)
 
 
-def test_no_node_with_the_label():
+def test_a_missing_node_label_is_reported():
     lack = shortfall_of(gang("a", (1, 1), rack=True), [node("n", 8)])
     assert lack.kind == "domain" and lack.domain == "" and RACK in str(lack)
 
 
-def test_each_group_fits_but_not_both():
+def test_groups_that_fit_only_separately_are_reported():
     lack = shortfall_of(gang("a", (2, 2), (2, 2)), [node("n", 6)])
     assert lack.kind == "together" and GPU in str(lack)
 
 
-def test_bound_pods_in_two_domains():
+def test_bound_pods_in_two_domains_are_reported():
     item = gang("a", (1, 1), rack=True)
     item.groups[0].minimum = 3
     item.groups[0].members = [(gpu_pod("x", 1), "r1_a"), (gpu_pod("y", 1), "r2_a")]
@@ -66,19 +66,19 @@ def test_bound_pods_in_two_domains():
     assert lack.kind == "torn" and RACK in str(lack)
 
 
-def test_a_base_that_waits():
+def test_a_waiting_base_gang_is_reported():
     base, scaled = gang("base", (9, 1)), gang("scaled", (1, 1), base="base")
     plan = cycle.plan([base, scaled], Capacity([node("n", 8)], {}))
     assert plan.waiting["scaled"].kind == "base" and "base" in str(plan.waiting["scaled"])
 
 
-def test_gangs_alike_are_told_alike_with_their_own_groups():
+def test_equivalent_gangs_get_the_same_reason_with_their_own_groups():
     plan = cycle.plan([gang("a", (9, 1)), gang("b", (9, 1))], Capacity([node("n", 8)], {}))
     assert plan.waiting["a"].group == "a-0" and plan.waiting["b"].group == "b-0"
 
 
 @pytest.mark.parametrize("claimed", [True, False])
-def test_room_is_kept_only_for_a_gang_that_pods_were_evicted_for(claimed):
+def test_capacity_is_reserved_only_for_a_gang_that_pods_were_evicted_for(claimed):
     big, small = gang("big", (2, 4), priority=5), gang("small", (1, 4))
     terminating = [(gpu_pod("old", 4), "n")]
     capacity = Capacity([node("n", 8)], {"n": {GPU: 4000}})
@@ -89,7 +89,7 @@ def test_room_is_kept_only_for_a_gang_that_pods_were_evicted_for(claimed):
     assert list(plan.nominated) == (["big"] if claimed else [])
 
 
-def test_room_that_victims_leave_over_is_not_given_away_before_they_are_gone():
+def test_surplus_capacity_of_victims_is_not_used_before_they_have_terminated():
     victim = Gang("victim", [Group("victim-0", 2, [], [(gpu_pod(f"v{i}", 4), "n") for i in range(2)])])
     high, low = gang("high", (1, 4), priority=5), gang("low", (1, 4))
     plan = cycle.plan([victim, high, low], Capacity([node("n", 8)], {"n": {GPU: 8000}}))
@@ -98,7 +98,7 @@ def test_room_that_victims_leave_over_is_not_given_away_before_they_are_gone():
     assert plan.bindings == [] and list(plan.nominated) == ["high"]
 
 
-def test_a_gang_that_does_not_preempt_evicts_nobody():
+def test_a_gang_without_preemption_evicts_no_pods():
     existing = [(gpu_pod("old", 8), "n")]
     high = gang("high", (1, 4), priority=5, preempts=False)
     plan = cycle.plan([high], Capacity([node("n", 8)], {"n": {GPU: 8000}}), cycle.OtherPods(evictable=existing))

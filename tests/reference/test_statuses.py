@@ -29,7 +29,7 @@ def reasons(status):
     return {c.type: (c.status, c.reason) for c in status.conditions}
 
 
-def test_terminating_pods_count_nowhere(router, pcs):
+def test_terminating_pods_are_not_counted(router, pcs):
     living, going = pod(router, 0, node="n", ready=True), pod(router, 1, node="n", ready=True, terminating=True)
     status = statuses.clique_status(router, [living, going], pcs, NOW)
     assert (status.replicas, status.ready_replicas, status.scheduled_replicas, status.updated_replicas) == (1, 1, 1, 1)
@@ -67,7 +67,7 @@ def test_a_started_pod_that_is_not_ready_does_not_count(router, pcs):
     assert reasons(statuses.clique_status(router, [started], pcs, NOW))["MinAvailableBreached"][0] == "True"
 
 
-def test_a_condition_moves_its_time_only_with_its_status():
+def test_a_condition_changes_its_time_only_with_its_status():
     first = conditions.with_condition(None, Condition(type="T", status="True", reason="A", last_transition_time=NOW))
     same = conditions.with_condition(first, Condition(type="T", status="True", reason="B", last_transition_time=LATER))
     other = conditions.with_condition(
@@ -102,7 +102,7 @@ def test_a_group_replica_is_available_when_all_its_cliques_are(pcs):
     assert (status.scheduled_replicas, status.available_replicas, status.updated_replicas) == (3, 2, 2)
 
 
-def test_a_group_whose_members_say_nothing_yet_is_in_breach(pcs):
+def test_a_group_whose_members_have_no_conditions_is_breached(pcs):
     """Unlike upstream, where a member without the condition counts as not in breach (OBJ-773)."""
     group, cliques = group_with_members(pcs, lambda _: True)
     for member in cliques.values():
@@ -122,8 +122,8 @@ def test_a_set_replica_is_available_when_its_cliques_and_groups_are(pcs, router)
     assert statuses.set_status(pcs, "h", cliques.get, groups.get, False).available_replicas == 0
 
 
-def test_a_pod_of_a_silent_node_is_lost_and_one_that_waits_for_a_gate_is_not(router, pcs):
-    """CHG-DF21: its containers were last reported as ready, but the pod is not Ready."""
+def test_a_pod_on_an_unresponsive_node_is_lost_but_not_a_pod_with_a_readiness_gate(router, pcs):
+    """Its containers were last reported as ready, but the pod is not Ready (CHG-DF21)."""
     lost = pod(router, 0, node="n")
     lost.status.container_statuses = [ContainerStatus("main", ready=True, started=True)]
     lost.status.conditions = [PodCondition("Ready", "False")]

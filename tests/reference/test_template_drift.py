@@ -1,4 +1,4 @@
-"""Tests of which fields of cliques and scaling groups follow the template."""
+"""Tests of the fields of cliques and scaling groups that follow the template."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def clique(**changes) -> PodClique:
     return PodClique(spec=msgspec.structs.replace(SPEC, **changes))
 
 
-def test_replicas_and_pod_spec_belong_to_others():
+def test_replicas_and_pod_spec_are_not_corrected():
     assert template_drift.clique_patch(TEMPLATE, clique(replicas=7, pod_spec={"containers": []})) == {}
 
 
-def test_floor_and_role_follow():
+def test_the_minimum_and_the_role_follow_the_template():
     change = template_drift.clique_patch(TEMPLATE, clique(min_available=1, role_name="x"))
     assert change == {"spec": {"minAvailable": 2, "roleName": "w"}}
 
 
-def test_autoscaling_follows_whole():
+def test_the_autoscaling_configuration_follows_the_template_as_a_whole():
     current = clique(auto_scaling_config=AutoScaling(min_replicas=1, max_replicas=9))
     assert template_drift.clique_patch(TEMPLATE, current) == {
         "spec": {"autoScalingConfig": {"minReplicas": None, "maxReplicas": 4}}
@@ -35,7 +35,7 @@ def test_autoscaling_follows_whole():
     assert template_drift.clique_patch(bare, current) == {"spec": {"autoScalingConfig": None}}
 
 
-def test_floor_and_members_of_a_group_follow():
+def test_the_minimum_and_members_of_a_group_follow_the_template():
     config = Config(name="g", clique_names=["a", "b"], replicas=2, min_available=1)
     right = GroupSpec(replicas=5, min_available=1, clique_names=["a", "b"])
     assert template_drift.group_patch(config, PodCliqueScalingGroup(spec=right)) == {}

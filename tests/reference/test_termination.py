@@ -91,13 +91,13 @@ def world():
     return World()
 
 
-def test_what_never_ran_gives_no_cause(world):
-    # Even if its first status comes late (CHG-DF04).
+def test_a_clique_that_never_ran_is_not_a_cause(world):
+    # This holds even if the first status is delayed (CHG-DF04).
     world.says(30, 0)
     assert world.due_in_set(1000) == termination.DueTerminations() == world.due_in_group(1000)
 
 
-def test_what_ran_and_is_lost_gives_cause_from_its_loss(world):
+def test_a_clique_that_ran_is_a_cause_from_the_time_of_its_loss(world):
     world.says(1, 2)
     world.says(20, 0, "llm-0-router")
     assert world.due_in_set(29.5) == termination.DueTerminations({}, 0.5)
@@ -113,7 +113,7 @@ def breach(item: PodClique | PodCliqueScalingGroup) -> str:
 
 
 @pytest.mark.parametrize("part", ["clique", "group"])
-def test_what_is_scaled_to_zero_is_idle_and_gives_no_cause_until_it_has_run_again(world: World, part: str) -> None:
+def test_an_idle_part_is_not_a_cause_until_it_has_run_again(world: World, part: str) -> None:
     idle = world.cliques["llm-0-router"] if part == "clique" else world.group
     replicas = idle.spec.replicas
     world.says(1, 2)
@@ -121,7 +121,7 @@ def test_what_is_scaled_to_zero_is_idle_and_gives_no_cause_until_it_has_run_agai
     world.says(20, 2)
     assert breach(idle) == "False"
     assert world.due_in_set(1000) == termination.DueTerminations() == world.due_in_group(1000)
-    idle.spec.replicas = replicas  # there is no capacity for it now
+    idle.spec.replicas = replicas  # there is currently no capacity for it
     waking = ["llm-0-router"] if part == "clique" else list(ALL)
     world.says(30, 0, *waking)
     world.says(31, 0, *waking)
@@ -133,20 +133,20 @@ def test_what_is_scaled_to_zero_is_idle_and_gives_no_cause_until_it_has_run_agai
     assert world.due_in_set(60).causes
 
 
-def test_what_is_lost_in_the_second_of_its_birth_gives_cause(world):
-    # CHG-DF33, with a clock that is behind the API server's clock.
+def test_a_clique_lost_in_the_second_of_its_creation_is_a_cause(world):
+    # The clock is behind the API server's clock (CHG-DF33).
     world.says(-5, 2)
     world.says(-5, 0, "llm-0-router")
     assert world.due_in_set(30).causes == {0: {"u-llm-0-router-0"}}
 
 
-def test_a_recovery_begins_the_countdown_anew(world):
+def test_a_recovery_restarts_the_delay(world):
     for second, bound in ((1, 2), (20, 0), (25, 2), (26, 0)):
         world.says(second, bound, "llm-0-router")
     assert world.due_in_set(30).wait == 6
 
 
-def test_the_delay_counts_as_it_is_now(world):
+def test_the_current_delay_applies(world):
     world.says(1, 2)
     world.says(20, 0, "llm-0-router")
     world.pcs.spec.template.termination_delay = "1h"
@@ -156,7 +156,7 @@ def test_the_delay_counts_as_it_is_now(world):
         assert world.due_in_set(30).wait == 4 * 3600 - 10
 
 
-def test_a_group_with_enough_others_terminates_the_replica_itself(world):
+def test_a_group_with_enough_sound_replicas_terminates_the_replica_itself(world):
     world.says(1, 2)
     world.says(20, 0, *FIRST)
     assert world.due_in_set(100) == termination.DueTerminations()
@@ -164,7 +164,7 @@ def test_a_group_with_enough_others_terminates_the_replica_itself(world):
     assert world.due_in_group(30).causes == {0: {f"u-{name}-0" for name in FIRST}}
 
 
-def test_a_group_that_is_breached_is_the_set_s_business(world):
+def test_a_breached_group_is_terminated_by_the_set(world):
     world.says(1, 2)
     world.says(20, 0, *FIRST)
     world.says(22, 0, *SECOND)
@@ -174,8 +174,8 @@ def test_a_group_that_is_breached_is_the_set_s_business(world):
     assert world.due_in_set(34).causes == {0: {"u-group"}}
 
 
-def test_both_levels_count_alike():
-    # CHG-DF05: because one replica never ran, the group has no replica to spare.
+def test_both_levels_count_in_the_same_way():
+    # Because one replica never ran, the group has no replica to spare (CHG-DF05).
     world = World(group_floor=2)
     world.says(1, 2, *FIRST, *SECOND)
     world.says(1, 0, *THIRD)
@@ -184,7 +184,7 @@ def test_both_levels_count_alike():
     assert world.due_in_set(100).causes == {0: {"u-group"}}
 
 
-def test_a_flagged_group_gives_no_cause_until_it_was_sound_again(world):
+def test_a_terminated_group_is_not_a_cause_until_it_was_sound_again(world):
     world.says(1, 2)
     world.says(20, 0, *ALL)
     world.flag(31)
@@ -201,7 +201,7 @@ def test_a_flagged_group_gives_no_cause_until_it_was_sound_again(world):
     assert world.due_in_set(70).causes == {0: {"u-group"}}
 
 
-def test_what_is_going_or_being_updated_is_left_alone(world):
+def test_parts_being_deleted_or_updated_are_not_terminated(world):
     world.says(1, 2)
     world.says(20, 0, "llm-0-router", *FIRST)
     world.cliques["llm-0-router"].metadata.deletion_timestamp = at(25)
@@ -211,13 +211,13 @@ def test_what_is_going_or_being_updated_is_left_alone(world):
     assert world.due_in_group(100) == termination.DueTerminations()
 
 
-def test_replicas_that_are_too_many_are_nobody_s_business(world):
+def test_surplus_replicas_are_not_terminated(world):
     world.says(1, 2)
     world.says(20, 0, "llm-0-router", *ALL)
     world.pcs.spec.replicas = 0
     assert world.due_in_set(100) == termination.DueTerminations()
 
 
-def test_a_clique_without_conditions_gives_no_cause(world):
+def test_a_clique_without_conditions_is_not_a_cause(world):
     world.cliques["llm-0-router"].status = PodCliqueStatus()
     assert world.due_in_set(100) == termination.DueTerminations()

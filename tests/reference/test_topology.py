@@ -1,4 +1,4 @@
-"""Tests of topology constraints in gangs, of linked GPUs, and of what gangs take over from their set."""
+"""Tests of topology constraints in gangs, of linked GPUs, and of the metadata that gangs take over from their set."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def test_constraints_become_node_label_keys(pcs):
     assert packs(scaled.topology) == ("k/rack", None) and scaled.of_groups == []
 
 
-def test_a_group_without_constraint_has_that_of_the_set(pcs):
+def test_a_group_without_a_constraint_has_the_constraint_of_the_set(pcs):
     pcs.spec.template.pod_clique_scaling_groups[0].topology_constraint = None
     assert packs(plan(pcs)["llm-0-workers-0"].topology) == ("k/zone", None)
 
 
 @pytest.mark.parametrize(("binding", "enabled"), [(None, True), (BINDING, False)])
-def test_without_binding_or_switched_off_nothing_is_constrained(pcs, binding, enabled):
+def test_without_a_binding_or_the_feature_nothing_is_constrained(pcs, binding, enabled):
     for gang in plan(pcs, binding, enabled).values():
         assert not gang.constrained and gang.of_groups == []
 
 
-def test_an_unknown_domain_is_left_out(pcs):
+def test_an_unknown_domain_is_ignored(pcs):
     fewer = ClusterTopologyBinding(spec=TopologyBindingSpec(levels=BINDING.spec.levels[:1]))
     assert plan(pcs, fewer)["llm-0-workers-0"].topology is None
     condition = topology.condition(pcs, topology.set_topology(pcs, True, fewer), "now")
@@ -79,12 +79,12 @@ def test_an_unknown_domain_is_left_out(pcs):
         (True, BINDING, "False", "AllClusterTopologyLevelsAvailable"),
     ],
 )
-def test_the_condition_says_what_became_of_the_constraints(pcs, enabled, binding, status, reason):
+def test_the_condition_reports_the_state_of_the_constraints(pcs, enabled, binding, status, reason):
     condition = topology.condition(pcs, topology.set_topology(pcs, enabled, binding), "now")
     assert (condition.status, condition.reason) == (status, reason)
 
 
-def test_a_set_without_constraints_says_nothing_where_topology_is_off():
+def test_a_set_without_constraints_has_no_condition_without_the_feature():
     assert topology.condition(disaggregated(), topology.SetTopology(), "now") is None
 
 
@@ -104,7 +104,7 @@ def test_a_gang_as_planned_needs_no_correction(pcs):
         assert drift(pcs, planned, gang_of(pcs, planned)) == {}
 
 
-def test_constraints_and_annotation_go_with_the_binding(pcs):
+def test_constraints_and_annotation_are_removed_with_the_binding(pcs):
     current = gang_of(pcs, plan(pcs)["llm-0"])
     assert current.metadata.annotations == {labels.TOPOLOGY_NAME: "t"}
     body = drift(pcs, plan(pcs, None)["llm-0"], current)
@@ -113,7 +113,7 @@ def test_constraints_and_annotation_go_with_the_binding(pcs):
     assert all("topologyConstraint" not in group for group in body["spec"]["podgroups"])
 
 
-def test_gangs_mirror_what_is_not_grove_s(pcs):
+def test_gangs_mirror_metadata_without_the_grove_prefix(pcs):
     pcs.metadata.labels = {"team": "red", "grove.io/x": "1", labels.MANAGED_BY: "somebody"}
     pcs.metadata.annotations = {"note": "1", labels.LAST_APPLIED: "{}"}
     planned = plan(pcs)["llm-0"]
@@ -137,7 +137,7 @@ def linked(**annotations):
     return pcs
 
 
-def test_the_nearest_level_names_the_group_and_none_is_a_name():
+def test_the_nearest_level_names_the_group_even_if_it_is_none():
     assert mnnvl.groups(linked()) == []
     assert mnnvl.groups(linked(of_set="g")) == ["g"]
     assert mnnvl.groups(linked(of_set="g", of_group="none")) == []
@@ -159,7 +159,7 @@ def test_only_containers_with_gpus_get_a_channel():
     assert mnnvl.with_group_channel(spec, pcs, prefill, config, 0) == spec
 
 
-def test_no_channels_where_no_domains_are_made():
+def test_there_are_no_channels_without_domains():
     pcs = linked(of_set="g")
     pcs.spec.template.cliques[0].spec.pod_spec["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}
     router = pcs.spec.template.cliques[0]
@@ -167,7 +167,7 @@ def test_no_channels_where_no_domains_are_made():
     assert "resourceClaims" in standalone(pcs, 0, router, channels=True)["spec"]["podSpec"]
 
 
-def test_domains_of_the_former_naming_scheme_stay_with_their_replica():
+def test_domains_of_the_former_naming_scheme_are_kept_with_their_replica():
     pcs = linked(of_set="g")
     present = [
         ComputeDomain(metadata=ObjectMeta(name=name)) for name in ("llm-0", "llm-0-h", f"llm-{pcs.spec.replicas}")

@@ -27,7 +27,9 @@ CASES = {
 
 
 @pytest.mark.parametrize(("constraint", "of_set", "of_clique"), CASES.values(), ids=CASES)
-def test_the_reason_is_what_was_not_permitted(constraint: TopologyConstraint, of_set: str, of_clique: str):
+def test_the_message_names_the_change_that_is_not_permitted(
+    constraint: TopologyConstraint, of_set: str, of_clique: str
+):
     old, new = disaggregated(), disaggregated()
     old.spec.template.topology_constraint = old.spec.template.cliques[0].topology_constraint = UNNAMED
     new.spec.template.topology_constraint = new.spec.template.cliques[0].topology_constraint = constraint
@@ -36,7 +38,7 @@ def test_the_reason_is_what_was_not_permitted(constraint: TopologyConstraint, of
     assert [violation.detail for violation in violations] == expected
 
 
-def test_a_constraint_without_a_name_is_called_removed():
+def test_removing_a_constraint_without_a_name_is_reported_as_removal():
     """The message does not call it changed to an empty constraint, because a legacy constraint has no name that could
     differ."""
     old, new = disaggregated(), disaggregated()
@@ -45,7 +47,7 @@ def test_a_constraint_without_a_name_is_called_removed():
     assert error.detail == "PodCliqueSet topology constraint cannot be removed after creation"
 
 
-def test_a_constraint_without_a_name_is_called_added():
+def test_adding_a_constraint_without_a_name_is_reported_as_addition():
     old, new = disaggregated(), disaggregated()
     new.spec.template.topology_constraint = UNNAMED
     [error] = topology_updates.violations(new, old)

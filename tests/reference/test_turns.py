@@ -1,4 +1,4 @@
-"""Tests of which replica of a set is updated first, with the operator and its caches (CHG-RU-11)."""
+"""Tests of the choice of the set's replica that is updated first, with the operator and its caches (CHG-RU-11)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SIZES = {"groups alone": {"P": (1, 1)}, "a clique and a group": {"F": (1, 1), "P
 
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
-async def test_a_replica_without_bound_pods_is_first(sizes: dict[str, tuple[int, int]]) -> None:
+async def test_a_replica_without_bound_pods_is_updated_first(sizes: dict[str, tuple[int, int]]) -> None:
     """Pods of scaling groups count just as pods of standalone cliques do."""
     rolling, pods = "RollingRecreate", len(sizes)
     async with world(the_set(strategy=rolling, **sizes), pods) as w:

@@ -1,5 +1,5 @@
-"""Tests of the reason why a pod waits with its gang: it is written to the pod's condition and to an event, once per
-reason."""
+"""Tests of the reason why a pod waits with its gang. Each reason is written once to the pod's condition and to an
+event."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_each_waiting_pod_of_a_gang_that_does_not_fit_gets_its_reason() -> None:
     assert by_pod == dict.fromkeys("ab", "pod gang ns/g waits: nodes have capacity for 1 of 2 pods of p")
 
 
-def test_extra_pods_and_pods_of_incomplete_gangs_get_a_reason_too() -> None:
+def test_extra_pods_and_pods_of_incomplete_gangs_also_get_a_reason() -> None:
     bound = [(gpu_pod("a", 1), "n")]
     [(_, extra)] = reasons(Gang("ns/g", [Group("p", 1, [gpu_pod("b", 1)], bound)]), None, {})
     [(_, early)] = reasons(Gang("ns/g", [Group("p", 2, [gpu_pod("a", 1)])]), None, {})
@@ -41,7 +41,7 @@ def test_extra_pods_and_pods_of_incomplete_gangs_get_a_reason_too() -> None:
     assert not list(reasons(Gang("ns/g", [Group("p", 1, [], bound)]), None, {}))
 
 
-def test_the_transition_time_changes_with_the_status_only() -> None:
+def test_the_transition_time_changes_only_with_the_status() -> None:
     pod = gpu_pod("a", 1)
     [fresh] = (status_patch(pod, "why") or {})["status"]["conditions"]
     assert fresh.pop("lastTransitionTime")
@@ -52,7 +52,7 @@ def test_the_transition_time_changes_with_the_status_only() -> None:
     assert status_patch(pod, "why") is None
 
 
-def test_a_pod_that_has_been_bound_meanwhile_is_not_said_to_be_unschedulable() -> None:
+def test_a_pod_bound_in_the_meantime_is_not_reported_as_unschedulable() -> None:
     pod = gpu_pod("a", 1)
     pod.metadata.resource_version = "7"
     # Without the resourceVersion, the patch could arrive after the pod's binding and set PodScheduled to False.
@@ -89,8 +89,8 @@ class Cluster:
         return b"{}"
 
 
-def played(client: Cluster, *cycles: dict[str, str], apart: float = 10) -> None:
-    """Run scheduling cycles; each one is given as its waiting pods with their reasons."""
+def run_cycles(client: Cluster, *cycles: dict[str, str], apart: float = 10) -> None:
+    """Run scheduling cycles. Each cycle is given as its waiting pods with their reasons."""
 
     async def scenario() -> None:
         informer = Informer(client, PODS, typed_decoder(Pod))  # type: ignore[arg-type]
@@ -110,9 +110,9 @@ def played(client: Cluster, *cycles: dict[str, str], apart: float = 10) -> None:
     leap(scenario())
 
 
-def test_each_reason_is_written_once_however_often_it_is_found() -> None:
+def test_each_reason_is_written_once_even_if_it_is_found_repeatedly() -> None:
     client = Cluster()
-    played(client, *[{"a": "no space", "b": "no space"}] * 5, {"a": "no node"})
+    run_cycles(client, *[{"a": "no space", "b": "no space"}] * 5, {"a": "no node"})
     messages = [body["status"]["conditions"][0]["message"] for body in client.patches]
     assert sorted(messages) == ["no node", "no space", "no space"]
     assert sorted((event["regarding"]["name"], event["note"]) for event in client.events) == [
@@ -125,16 +125,16 @@ def test_each_reason_is_written_once_however_often_it_is_found() -> None:
     }
 
 
-def test_a_reason_that_changes_all_the_time_is_not_written_each_time() -> None:
+def test_a_constantly_changing_reason_is_not_written_each_time() -> None:
     client = Cluster()
-    played(client, *[{"a": f"capacity for {n} of 64 pods"} for n in range(30)], {"a": "no node"}, apart=2)
+    run_cycles(client, *[{"a": f"capacity for {n} of 64 pods"} for n in range(30)], {"a": "no node"}, apart=2)
     assert len(client.patches) == len(client.events) == 1
     client = Cluster()
-    played(client, *[{"a": "no space"}] * 8, *[{"a": "no node"}] * 8, apart=2)
+    run_cycles(client, *[{"a": "no space"}] * 8, *[{"a": "no node"}] * 8, apart=2)
     assert [event["note"] for event in client.events] == ["no space", "no node"]
 
 
-def test_a_pod_that_waits_for_an_instant_is_told_nothing() -> None:
+def test_a_pod_that_waits_briefly_gets_no_reason() -> None:
     async def scenario() -> Cluster:
         client = Cluster()
         informer = Informer(client, PODS, typed_decoder(Pod))  # type: ignore[arg-type]
@@ -163,34 +163,34 @@ def test_a_pod_that_waits_for_an_instant_is_told_nothing() -> None:
     ],
     ids=repr,
 )
-def test_a_passing_failure_is_tried_again(failure: Exception) -> None:
+def test_a_temporary_failure_is_retried(failure: Exception) -> None:
     client = Cluster(failure)
-    played(client, {"a": "no space"})
+    run_cycles(client, {"a": "no space"})
     assert len(client.patches) == len(client.events) == 1
 
 
-def test_an_event_whose_own_request_failed_is_posted_later_and_once() -> None:
+def test_an_event_whose_request_failed_is_posted_once_later() -> None:
     client = Cluster()
     client.refused_events = [aiohttp.ServerDisconnectedError()]
-    played(client, *[{"a": "no space"}] * 3)
+    run_cycles(client, *[{"a": "no space"}] * 3)
     assert len(client.patches) == len(client.events) == 1
 
 
-def test_a_refused_event_is_not_posted_again() -> None:
+def test_a_rejected_event_is_not_posted_again() -> None:
     client = Cluster()
     client.refused_events = [ApiError(403, "Forbidden", "", {}, None)]
-    played(client, *[{"a": "no space"}] * 3)
+    run_cycles(client, *[{"a": "no space"}] * 3)
     assert len(client.patches) == 1 and not client.events
 
 
-def test_a_refusal_for_good_is_not_tried_again() -> None:
+def test_a_permanent_rejection_is_not_retried() -> None:
     client = Cluster(*[ApiError(403, "Forbidden", "", {}, None)] * 9)
-    played(client, {"a": "no space"}, {"a": "no space"})
+    run_cycles(client, {"a": "no space"}, {"a": "no space"})
     assert len(client.failures) == 7 and not client.patches
 
 
 @pytest.mark.parametrize("failure", [aiohttp.ServerDisconnectedError(), ConnectionRefusedError(), TimeoutError()])
-def test_the_scheduler_outlives_a_connection_that_breaks(failure: Exception) -> None:
+def test_the_scheduler_survives_a_broken_connection(failure: Exception) -> None:
     reference = {"namespace": NAMESPACE, "name": "a"}
     gang = {
         "metadata": {"name": "g", "namespace": NAMESPACE, "uid": "u-g", "resourceVersion": "1"},

@@ -1,4 +1,4 @@
-"""Tests of when an update counts as stuck."""
+"""Tests of the rule for updates that count as stuck."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return present
 
 
-def test_what_does_not_move_is_stuck_until_it_moves(clock: list[float]) -> None:
+def test_an_update_without_progress_is_stuck_until_it_progresses(clock: list[float]) -> None:
     watch, item = UpdateWatch(), clique()
     assert watch.seconds_until_stuck(item, (1, 0), 10) == 10
     clock[0] += 4
@@ -44,18 +44,18 @@ def test_what_does_not_move_is_stuck_until_it_moves(clock: list[float]) -> None:
     assert watch.seconds_until_stuck(item, (1, 1), 10) == 10
 
 
-def test_without_a_deadline_or_an_update_nothing_is_stuck(clock: list[float]) -> None:
+def test_nothing_is_stuck_without_a_deadline_or_an_update(clock: list[float]) -> None:
     watch = UpdateWatch()
     assert watch.seconds_until_stuck(clique(), (1,), None) is None
     assert watch.seconds_until_stuck(clique(running=False), (1,), 10) is None
 
 
-def test_a_restarted_operator_keeps_what_was_stuck(clock: list[float]) -> None:
+def test_a_restarted_operator_keeps_stuck_updates(clock: list[float]) -> None:
     assert UpdateWatch().seconds_until_stuck(clique(condition_status="Unknown"), (1,), 10) == 0
     assert UpdateWatch().seconds_until_stuck(clique(condition_status="True"), (1,), 10) == 10
 
 
-def test_conditions_say_what_goes_on() -> None:
+def test_conditions_report_the_state_of_the_update() -> None:
     assert [
         component_condition(clique(running), stuck, NOW).status for running, stuck in ((False, False), (True, False))
     ] == [
@@ -69,7 +69,7 @@ def test_conditions_say_what_goes_on() -> None:
     assert set_condition(parts[:1], NOW, in_progress=True).status == "True"
 
 
-def test_deadlines_are_seconds() -> None:
+def test_deadlines_are_read_in_seconds() -> None:
     assert (
         progress_deadline(None),
         progress_deadline(RollingUpdate()),

@@ -21,13 +21,13 @@ def serving(world: Rolling, clique: str) -> int:
     return sum(pod.ready for pod in world.of(clique))
 
 
-def test_a_set_that_is_made_has_no_update(world):
+def test_a_new_set_has_no_update(world):
     assert world.progress is None
     assert all(clique.status.update_progress is None for clique in world.cliques.values())
     assert world.pcs.status.updated_replicas == 1
 
 
-def test_pods_of_a_standalone_clique_go_one_by_one_and_nothing_else_goes(world):
+def test_only_the_pods_of_a_changed_clique_are_replaced_one_by_one(world):
     first = world.names(ROUTER)
     unchanged = {name: world.names(name) for name in world.cliques if name != ROUTER}
     world.change("router")
@@ -42,7 +42,7 @@ def test_pods_of_a_standalone_clique_go_one_by_one_and_nothing_else_goes(world):
     assert world.cliques[ROUTER].status.update_progress.ready_pods_selected_to_update is None
 
 
-def test_the_next_pod_waits_for_the_successor_of_the_one_before(world):
+def test_the_next_pod_waits_for_the_successor_of_the_previous_pod(world):
     first = world.names(ROUTER)
     world.held_cliques = {ROUTER}
     world.change("router")
@@ -56,7 +56,7 @@ def test_the_next_pod_waits_for_the_successor_of_the_one_before(world):
     assert world.deleted_pods == first and world.ended()
 
 
-def test_pods_that_are_not_ready_go_at_once_and_nobody_waits_for_their_successors(world):
+def test_unready_pods_are_deleted_at_once_without_waiting_for_successors(world):
     world.cliques[ROUTER].spec.replicas = 5
     world.settle()
     first = world.names(ROUTER)
@@ -70,8 +70,8 @@ def test_pods_that_are_not_ready_go_at_once_and_nobody_waits_for_their_successor
     assert len(world.deleted_pods) == 3
 
 
-def test_forced_successors_are_not_taken_for_that_of_the_selected_pod(world):
-    # CHG-DF06: two forced successors are Ready, but the successor of the first Ready pod is not.
+def test_successors_of_unready_pods_do_not_replace_the_selected_pod(world):
+    # Two successors of unready pods are Ready, but the successor of the first Ready pod is not (CHG-DF06).
     world.cliques[ROUTER].spec.replicas = 4
     world.settle()
     first = world.names(ROUTER)
@@ -93,7 +93,7 @@ def test_forced_successors_are_not_taken_for_that_of_the_selected_pod(world):
 
 
 @pytest.mark.parametrize("size", [1, 2, 0])
-def test_a_clique_that_is_scaled_in_meanwhile_ends_its_update(world, size):
+def test_a_clique_that_is_scaled_in_during_an_update_completes_it(world, size):
     # CHG-DF03
     world.cliques[ROUTER].spec.replicas = 3
     world.settle()
@@ -105,7 +105,7 @@ def test_a_clique_that_is_scaled_in_meanwhile_ends_its_update(world, size):
     assert world.ended() and len(world.names(ROUTER)) == size and not world.outdated()
 
 
-def test_pods_that_are_added_meanwhile_are_made_once(world):
+def test_pods_added_during_an_update_are_created_once(world):
     world.change("router")
     world.tick()
     world.cliques[ROUTER].spec.replicas = 5
@@ -115,7 +115,7 @@ def test_pods_that_are_added_meanwhile_are_made_once(world):
     assert world.ended() and len(world.names(ROUTER)) == 5 and not world.outdated()
 
 
-def test_replicas_of_a_group_go_whole_and_in_order(world):
+def test_replicas_of_a_group_are_replaced_as_a_whole_and_in_order(world):
     first = [world.names(f"{WORKERS}-{j}-{clique}") for j in (0, 1) for clique in ("decode", "prefill")]
     world.change("prefill")
     missing_so_far = []
@@ -132,7 +132,7 @@ def test_replicas_of_a_group_go_whole_and_in_order(world):
     assert status.updated_replicas == 2 and status.update_progress.update_ended_at is not None
 
 
-def test_a_replica_of_a_group_that_is_not_available_goes_first_and_at_once():
+def test_an_unavailable_group_replica_is_deleted_first_and_at_once():
     world = Rolling(group_replicas=3)
     sick = f"{WORKERS}-2-decode"
     world.held_cliques = {sick}
@@ -148,7 +148,7 @@ def test_a_replica_of_a_group_that_is_not_available_goes_first_and_at_once():
     assert world.ended()
 
 
-def test_replicas_of_a_set_go_one_by_one():
+def test_replicas_of_a_set_are_updated_one_by_one():
     world = Rolling(replicas=3)
     world.change("router", "decode")
     turns = []
@@ -163,7 +163,7 @@ def test_replicas_of_a_set_go_one_by_one():
     assert world.pcs.status.updated_replicas == 3
 
 
-def test_a_replica_that_is_not_placed_has_its_turn_first():
+def test_an_unplaced_replica_is_updated_first():
     world = Rolling(replicas=3)
     for pod in world.pods.values():
         if pod.metadata.name.startswith("llm-2-"):
@@ -178,7 +178,7 @@ def test_a_replica_that_is_not_placed_has_its_turn_first():
     assert world.ended()
 
 
-def test_a_second_change_begins_anew_and_leaves_nothing_of_the_first():
+def test_a_second_change_restarts_the_update_and_removes_the_first_version():
     world = Rolling(replicas=2)
     world.change("router", image="y")
     started = None
@@ -200,7 +200,7 @@ def test_a_second_change_begins_anew_and_leaves_nothing_of_the_first():
     assert world.ended() and not world.outdated()
 
 
-def test_a_change_that_is_taken_back_keeps_what_was_not_touched(world):
+def test_a_reverted_change_keeps_untouched_pods(world):
     first = world.names(ROUTER)
     original = world.pcs.spec.template.cliques[0].spec.pod_spec
     world.held_cliques = {ROUTER}
@@ -214,7 +214,7 @@ def test_a_change_that_is_taken_back_keeps_what_was_not_touched(world):
     assert first[1] in world.names(ROUTER) and len(world.deleted_pods) == 2
 
 
-def test_a_broken_template_is_mended_by_another_one(world):
+def test_another_change_repairs_a_broken_template(world):
     world.held_cliques = {ROUTER, *(f"{WORKERS}-{j}-{c}" for j in (0, 1) for c in ("prefill", "decode"))}
     world.change("router", "decode", image="broken")
     world.settle()
@@ -227,7 +227,7 @@ def test_a_broken_template_is_mended_by_another_one(world):
     assert world.ended() and not world.outdated()
 
 
-def test_scaling_a_set_meanwhile():
+def test_a_set_can_be_scaled_during_an_update():
     world = Rolling(replicas=2)
     world.held_cliques = {"llm-0-router"}
     world.change("router")
@@ -252,7 +252,7 @@ def test_scaling_a_set_meanwhile():
 
 
 @pytest.mark.parametrize("replicas", [1, 4])
-def test_scaling_a_group_meanwhile(world, replicas):
+def test_a_group_can_be_scaled_during_an_update(world, replicas):
     world.change("decode")
     world.tick()
     world.groups[WORKERS].spec.replicas = replicas
@@ -262,7 +262,7 @@ def test_scaling_a_group_meanwhile(world, replicas):
     assert len(world.deleted_pods) == 6, "each pod that was there goes once"
 
 
-def test_nothing_is_deleted_on_delete(world):
+def test_nothing_is_deleted_with_on_delete(world):
     world.strategy(UpdateStrategyType.ON_DELETE)
     world.change("router", "decode")
     world.settle()
@@ -278,7 +278,7 @@ def test_nothing_is_deleted_on_delete(world):
     assert world.progress.updated_pod_cliques_count == 1
 
 
-def test_after_on_delete_the_next_change_rolls_what_is_outdated(world):
+def test_the_next_change_after_on_delete_updates_outdated_pods(world):
     world.strategy(UpdateStrategyType.ON_DELETE)
     world.change("decode")
     world.settle()
@@ -290,7 +290,7 @@ def test_after_on_delete_the_next_change_rolls_what_is_outdated(world):
     assert world.ended() and not world.outdated()
 
 
-def test_a_group_that_on_delete_has_touched_is_not_in_the_way(world):
+def test_a_group_changed_with_on_delete_does_not_block_the_update(world):
     # CHG-DF13
     world.strategy(UpdateStrategyType.ON_DELETE)
     world.change("router")
@@ -301,7 +301,7 @@ def test_a_group_that_on_delete_has_touched_is_not_in_the_way(world):
     assert world.ended() and world.pcs.status.updated_replicas == 1
 
 
-def test_on_delete_ends_an_update_that_is_under_way(world):
+def test_on_delete_ends_an_update_in_progress(world):
     # CHG-DF11
     world.held_cliques = {ROUTER, f"{WORKERS}-0-decode"}
     world.change("router", "decode")
@@ -316,9 +316,9 @@ def test_on_delete_ends_an_update_that_is_under_way(world):
         assert {c.type: c.status for c in part.status.conditions}["MinAvailableBreached"] != "Unknown"
 
 
-def test_a_replica_that_is_half_gone_goes_on_going(world):
-    # As if the operator was killed between the deletions of a replica's cliques: decode, which has not changed, is
-    # already gone.
+def test_a_partly_deleted_replica_is_deleted_completely(world):
+    # The state is as if the operator was killed between the deletions of a replica's cliques. The unchanged clique
+    # decode has already been deleted.
     world.change("prefill")
     world.tick()
     other = Rolling()
@@ -330,8 +330,8 @@ def test_a_replica_that_is_half_gone_goes_on_going(world):
 
 
 @pytest.mark.parametrize(("budget", "unready"), [(1, 0), (2, 0), (3, 0), (5, 0), (3, 2)])
-def test_a_clique_has_no_more_pods_down_than_its_budget(budget, unready):
-    # GM-103, GM-104: pods that are not Ready are deleted regardless of maxUnavailable, and count as unavailable.
+def test_a_clique_never_exceeds_its_budget_of_unavailable_pods(budget, unready):
+    # Pods that are not Ready are deleted regardless of maxUnavailable, and count as unavailable (GM-103, GM-104).
     world = Rolling()
     router = world.pcs.spec.template.cliques[0]
     router.rolling_update = RollingUpdate(max_unavailable=budget)
@@ -348,7 +348,7 @@ def test_a_clique_has_no_more_pods_down_than_its_budget(budget, unready):
 
 
 @pytest.mark.parametrize("budget", [1, 2, 4])
-def test_a_group_has_no_more_replicas_down_than_its_budget(budget):
+def test_a_group_never_exceeds_its_budget_of_unavailable_replicas(budget):
     world = Rolling(group_replicas=4)
     world.pcs.spec.template.pod_clique_scaling_groups[0].rolling_update = RollingUpdate(max_unavailable=budget)
     world.held_cliques = {f"{WORKERS}-{index}-decode" for index in range(4)}

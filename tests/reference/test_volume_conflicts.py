@@ -1,4 +1,4 @@
-"""Tests of concurrent decisions about a volume by another scheduler or a provisioner: the gang is planned again, and
+"""Tests of concurrent decisions about a volume by another scheduler or a provisioner. The gang is planned again, and
 its pod is bound to a node that can use the volume."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Api:
         self.on_answer: Any = None
 
     def write(self, resource: Resource, item: dict[str, Any]) -> dict[str, Any]:
-        """Store an object as the next version; return it."""
+        """Store an object as the next version, and return it."""
         version = str(len(self.stored) + int(item["metadata"].get("resourceVersion", "0")) + 1)
         item = {**item, "metadata": {**item["metadata"], "resourceVersion": version}}
         self.stored[(resource.plural, item["metadata"]["name"])] = item
@@ -60,7 +60,7 @@ class Api:
         return b"{}"
 
 
-class Scene:
+class SchedulerWithGang:
     """A scheduler with a gang of one pod, which uses claim `c`."""
 
     def __init__(self, api: Api, storage: str, volumes: dict[str, str]) -> None:
@@ -74,23 +74,23 @@ class Scene:
         gang = {"metadata": {"name": "g", "namespace": "ns"}, "spec": {"podgroups": [group]}, "status": status}
         self.watch(self.scheduler._gangs, msgspec.convert(gang, models.PodGang))
         for item in LATER["storage_classes"]:
-            self.see("storage_classes", item)
-        self.see("claims", api.write(CLAIMS, claim(storage_class=storage, uid="u-c")))
+            self.deliver("storage_classes", item)
+        self.deliver("claims", api.write(CLAIMS, claim(storage_class=storage, uid="u-c")))
         for name, place in volumes.items():
-            self.see("volumes", api.write(VOLUMES, volume(name, host=place)))
+            self.deliver("volumes", api.write(VOLUMES, volume(name, host=place)))
 
     @staticmethod
     def watch(informer: Any, item: Any) -> None:
         item.metadata.resource_version = item.metadata.resource_version or "1"
         informer.on_event("ADDED", item)
 
-    def see(self, field: str, item: dict[str, Any]) -> None:
-        """Let the watch deliver a storage object."""
+    def deliver(self, field: str, item: dict[str, Any]) -> None:
+        """Deliver a storage object through the watch."""
         informer = self.scheduler._state_informers.informers[field]
         self.watch(informer, msgspec.convert(item, WATCHED[field][1], strict=False))
 
     async def cycle(self) -> bool:
-        """Run a scheduling cycle; return whether it asks for another one."""
+        """Run a scheduling cycle, and return whether it requests another cycle."""
         self.scheduler._changed.clear()
         await self.scheduler._cycle()
         return self.scheduler._changed.is_set()
@@ -103,19 +103,19 @@ class Scene:
             **metadata,
             "annotations": metadata.get("annotations", {}) | bound["metadata"]["annotations"],
         }
-        self.see("claims", self.api.write(CLAIMS, bound))
-        self.see("volumes", self.api.write(VOLUMES, volume(name, host=place, phase="Bound")))
+        self.deliver("claims", self.api.write(CLAIMS, bound))
+        self.deliver("volumes", self.api.write(VOLUMES, volume(name, host=place, phase="Bound")))
 
 
 def test_another_scheduler_takes_the_volume() -> None:
     """The other scheduler uses the first volume for a different claim, so the gang gets the second volume."""
     rival = volume("v", host="a", claimRef={"namespace": "ns", "name": "other", "uid": "u-other"})
 
-    async def scenario() -> Scene:
-        scene = Scene(Api(rival), "later", VOLUME_NODES)
+    async def scenario() -> SchedulerWithGang:
+        scene = SchedulerWithGang(Api(rival), "later", VOLUME_NODES)
         assert await scene.cycle() and await scene.cycle(), "as long as the watch is late, it is tried again"
         assert scene.api.refused == 2 and not scene.api.bound
-        scene.see("volumes", scene.api.stored[("persistentvolumes", "v")])
+        scene.deliver("volumes", scene.api.stored[("persistentvolumes", "v")])
         await scene.cycle()
         assert scene.api.stored[("persistentvolumes", "w")]["spec"]["claimRef"]["uid"] == "u-c" and not scene.api.bound
         scene.bind("w", "c")
@@ -128,9 +128,9 @@ def test_another_scheduler_takes_the_volume() -> None:
 def test_another_scheduler_takes_a_volume_for_the_claim() -> None:
     """The claim is bound to a volume on another node while the scheduler reserves one."""
 
-    async def scenario() -> Scene:
+    async def scenario() -> SchedulerWithGang:
         api = Api(volume("v", host="a", claimRef={"namespace": "ns", "name": "other", "uid": "u-other"}))
-        scene = Scene(api, "later", VOLUME_NODES)
+        scene = SchedulerWithGang(api, "later", VOLUME_NODES)
         assert await scene.cycle() and not api.bound
         scene.bind("w", "c")
         await scene.cycle()
@@ -144,10 +144,10 @@ def test_another_scheduler_selects_the_node(selected: str) -> None:
     """The volume is provisioned for the node that was selected first."""
     rival = claim(storage_class="made", uid="u-c", annotations={SELECTED: selected})
 
-    async def scenario() -> Scene:
-        scene = Scene(Api(rival), "made", {})
+    async def scenario() -> SchedulerWithGang:
+        scene = SchedulerWithGang(Api(rival), "made", {})
         assert await scene.cycle() and not scene.api.bound
-        scene.see("claims", scene.api.stored[("persistentvolumeclaims", "c")])
+        scene.deliver("claims", scene.api.stored[("persistentvolumeclaims", "c")])
         await scene.cycle()
         annotations = scene.api.stored[("persistentvolumeclaims", "c")]["metadata"]["annotations"]
         assert annotations[SELECTED] == selected and scene.api.refused == 1 and not scene.api.bound
@@ -158,18 +158,18 @@ def test_another_scheduler_selects_the_node(selected: str) -> None:
     assert leap(scenario()).api.bound == {"p": selected}
 
 
-def test_the_provisioner_takes_the_selected_node_back() -> None:
-    """The provisioner could not create a volume there, and asks for another node."""
+def test_the_provisioner_withdraws_the_selected_node() -> None:
+    """The provisioner cannot create a volume there, and requests another node."""
     refused = claim(storage_class="made", uid="u-c")
 
-    async def scenario() -> Scene:
-        scene = Scene(Api(), "made", {})
+    async def scenario() -> SchedulerWithGang:
+        scene = SchedulerWithGang(Api(), "made", {})
         await scene.cycle()
         first = scene.api.stored[("persistentvolumeclaims", "c")]
         assert first["metadata"]["annotations"][SELECTED] in NODES and not scene.api.bound
         refused["metadata"]["resourceVersion"] = first["metadata"]["resourceVersion"]
         scene.scheduler._changed.clear()
-        scene.see("claims", scene.api.write(CLAIMS, refused))
+        scene.deliver("claims", scene.api.write(CLAIMS, refused))
         assert scene.scheduler._changed.is_set(), "the gang is planned anew"
         await scene.cycle()
         selected_node = scene.api.stored[("persistentvolumeclaims", "c")]["metadata"]["annotations"][SELECTED]

@@ -18,10 +18,10 @@ import pytest
 from conformance.implementation.certificates import Certificates
 from kube.errors import ApiError
 from reference_impl.runtime.waiting import retry_until_answered
-from tests.kube.scripted import Answer, Naps, Scripted, refusal
+from tests.kube.scripted import RecordedSleep, ScriptedResponse, ScriptedServer, refusal
 
 TOO_MANY = ApiError(429, "TooManyRequests", "storage is (re)initializing", {}, 1.0)
-PASSING_ERRORS = [
+TEMPORARY_ERRORS = [
     TOO_MANY,
     ApiError(503, "ServiceUnavailable", "", {}, None),
     ConnectionRefusedError(111, "refused"),
@@ -30,8 +30,10 @@ PASSING_ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("error", PASSING_ERRORS, ids=repr)
-async def test_a_passing_error_is_waited_out_with_one_line(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("error", TEMPORARY_ERRORS, ids=repr)
+async def test_a_temporary_error_is_waited_out_with_one_log_line(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     results = iter([error, error, "yes"])
 
     async def ask() -> str:
@@ -40,7 +42,7 @@ async def test_a_passing_error_is_waited_out_with_one_line(error: Exception, cap
             raise result
         return result
 
-    naps = Naps()
+    naps = RecordedSleep()
     with caplog.at_level(logging.INFO):
         assert await retry_until_answered(ask, sleep=naps) == "yes"
     assert len(naps.waits) == 2
@@ -48,12 +50,12 @@ async def test_a_passing_error_is_waited_out_with_one_line(error: Exception, cap
     assert naps.waits == [1.0, 1.0] or error is not TOO_MANY
 
 
-async def test_a_refusal_for_good_is_raised() -> None:
+async def test_a_permanent_error_is_raised() -> None:
     async def ask() -> str:
         raise ApiError(403, "Forbidden", "", {}, None)
 
     with pytest.raises(ApiError, match="403"):
-        await retry_until_answered(ask, sleep=Naps())
+        await retry_until_answered(ask, sleep=RecordedSleep())
 
 
 TOPOLOGY = "topologyAwareScheduling: {enabled: true}\n"
@@ -82,19 +84,19 @@ def _free_port() -> int:
         return port
 
 
-OWN_USER = Answer(b'{"status": {"userInfo": {"username": "operator"}}}')
+OWN_USER = ScriptedResponse(b'{"status": {"userInfo": {"username": "operator"}}}')
 
 
 @pytest.mark.parametrize(
     ("webhooks", "path", "answer"),
-    [(False, "/clustertopologybindings", Answer(b"{}")), (True, "/selfsubjectreviews", OWN_USER)],
+    [(False, "/clustertopologybindings", ScriptedResponse(b"{}")), (True, "/selfsubjectreviews", OWN_USER)],
     ids=["bindings", "its own user name"],
 )
-async def test_the_operator_outlives_an_api_server_that_is_not_ready(
-    tmp_path: Path, webhooks: bool, path: str, answer: Answer
+async def test_the_operator_waits_for_an_api_server_that_is_not_ready(
+    tmp_path: Path, webhooks: bool, path: str, answer: ScriptedResponse
 ) -> None:
-    maps = Answer(b"{}")
-    server = Scripted([maps, refusal(429, "TooManyRequests"), refusal(503), answer])
+    maps = ScriptedResponse(b"{}")
+    server = ScriptedServer([maps, refusal(429, "TooManyRequests"), refusal(503), answer])
     async with server.serve():
         process = await _started(tmp_path, server.address, webhooks=webhooks)
         while len(server.requests) < 5 and process.returncode is None:  # after the check succeeds, the informers list
@@ -109,8 +111,8 @@ async def test_the_operator_outlives_an_api_server_that_is_not_ready(
     assert b"Traceback" not in output
 
 
-async def test_a_refusal_for_good_ends_the_operator_with_one_line(tmp_path: Path) -> None:
-    server = Scripted([refusal(403, "Forbidden")])
+async def test_a_permanent_error_ends_the_operator_with_one_line(tmp_path: Path) -> None:
+    server = ScriptedServer([refusal(403, "Forbidden")])
     async with server.serve():
         process = await _started(tmp_path, server.address)
         _, output = await process.communicate()

@@ -7,7 +7,7 @@ from reference_impl.plan import components
 from reference_impl.plan.lines import derived_layout
 
 
-def test_a_base_gang_lacks_what_is_idle_but_not_what_is_scaled_below_its_minimum() -> None:
+def test_a_base_gang_omits_idle_parts_but_not_parts_scaled_below_their_minimum() -> None:
     idle = [components.clique("a", 0, 1), components.clique("b", 2, 2), components.group("g", 0, 2)]
     base, *further = derived_layout(idle, "1")
     assert (dict(base.cliques), dict(base.groups)) == ({"b": 2}, {})

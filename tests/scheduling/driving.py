@@ -14,19 +14,19 @@ from reference_impl.scheduler import gang as ours
 from reference_impl.scheduler.capacity import Capacity
 
 RESOURCES = {"gpus": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
-PLENTY = "1000000"
+AMPLE_AMOUNT = "1000000"
 DEMANDS = {"nodeSelector", "tolerations", "nodeAffinity"}
 """The demands that the driver can give to its pods."""
 MAX_CYCLES = 12
 
 
-def settled(instance: Instance, levels: tuple[str, ...] = ()) -> SchedulingOutcome:
-    """Return the outcome at which the scheduler comes to rest. Evicted pods are gone immediately, and evicted pods of
+def settled_outcome(instance: Instance, levels: tuple[str, ...] = ()) -> SchedulingOutcome:
+    """Return the outcome at which the scheduler comes to rest. Evicted pods terminate immediately, and evicted pods of
     gangs are recreated."""
     return Driver(instance, levels).run()
 
 
-def drivable(instance: Instance) -> bool:
+def is_drivable(instance: Instance) -> bool:
     """Return whether the driver can give its pods all demands of an instance. Other demands are tested in a single
     cycle (test_manifests)."""
     return all(group.demands.keys() <= DEMANDS for gang in instance.gangs for group in gang.groups)
@@ -41,7 +41,7 @@ class Driver:
         }
         self.evicted: set[str] = set()
         self.bound: dict[str, tuple[str, str, model.Pod, str]] = {}
-        """Name of a new pod → its gang, its group, the pod and its node."""
+        """The gang, the group, the pod and the node of each new pod, by name."""
         self.preemptors: set[str] = set()
         self.plans: list[cycle.Plan] = []
 
@@ -112,7 +112,8 @@ class Driver:
 
 def node(item: Node) -> model.Node:
     allocatable = {
-        resource: str(item.capacity[name]) if name in item.capacity else PLENTY for name, resource in RESOURCES.items()
+        resource: str(item.capacity[name]) if name in item.capacity else AMPLE_AMOUNT
+        for name, resource in RESOURCES.items()
     }
     return msgspec.convert(
         {

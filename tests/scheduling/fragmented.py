@@ -49,7 +49,7 @@ class Group:
 
 @dataclass
 class Gang:
-    """A gang; `required` is the topology key whose domain all its groups must share."""
+    """A gang. `required` is the topology key whose domain all its groups must share."""
 
     name: str
     priority: int
@@ -59,7 +59,7 @@ class Gang:
 
 @dataclass
 class Scene:
-    """Nodes and gangs, both running gangs (with bound pods) and waiting ones."""
+    """Nodes and gangs. Running gangs have bound pods, and waiting gangs do not."""
 
     hosts: list[Host]
     gangs: list[Gang]

@@ -1,8 +1,9 @@
-"""Violations of the hard rules in a cycle's plan for a large scene: torn gangs, overfull nodes, inverted priorities.
+"""Violations of the hard rules in a cycle's plan for a large scene: torn gangs, overcommitted nodes and inverted
+priorities.
 
-The checks are independent of the scheduler: they read the scene, and only names of pods and nodes from the plan. They
-decide whether a waiting gang would have fit by first fit and best fit in several orders. A reported breach is therefore
-certain, but a breach that only a difficult packing shows may go unnoticed.
+The checks are independent of the scheduler. They read the scene, and only the names of pods and nodes from the plan.
+They decide whether a waiting gang would have fit by first fit and best fit in several orders. A reported breach is
+therefore certain, but a breach that only a difficult packing shows may go unnoticed.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from tests.scheduling import fragmented
 from tests.scheduling.fragmented import GPU, Amounts, Gang, Group, Host, Scene, fits, take
 
 Placed = dict[str, list[str]]
-"""Group → the nodes of its newly bound pods."""
+"""The nodes of newly bound pods, by group."""
 
 
-def judged(seed: int) -> list[str]:
+def judge_seed(seed: int) -> list[str]:
     """Return the breaches of one cycle on a generated scene, and the gangs for which the search gave up."""
     scene = fragmented.scene(seed)
     plan = fragmented.plan(scene)
@@ -33,15 +34,15 @@ def breaches(scene: Scene, plan: Plan) -> list[str]:
         placed.setdefault(pod.metadata.name.rpartition("-")[0], []).append(node)
     free = _free(scene, placed)
     violations = [f"{name} is overfull" for name, free_amounts in free.items() if min(free_amounts.values()) < 0]
-    violations += [f"{gang.name} is torn" for gang in scene.gangs if _torn(scene, gang, placed)]
+    violations += [f"{gang.name} is torn" for gang in scene.gangs if _is_torn(scene, gang, placed)]
     for node, amounts in _reserved(scene, plan):
         take(amounts, free[node])
-    inverted = _inverted(scene, placed, free)
+    inverted = _inverted_priorities(scene, placed, free)
     return violations + [f"{high} waits although it fits, and {low} is placed" for high, low in inverted]
 
 
 def _free(scene: Scene, placed: Placed) -> dict[str, Amounts]:
-    """Return the free capacity of each node; victims occupy their nodes until they have terminated."""
+    """Return the free capacity of each node. Victims occupy their nodes until they have terminated."""
     free = {host.name: dict(host.free) for host in scene.hosts}
     for group in (group for gang in scene.gangs for group in gang.groups):
         for node in [*group.bound, *placed.get(group.name, ())]:
@@ -50,7 +51,8 @@ def _free(scene: Scene, placed: Placed) -> dict[str, Amounts]:
 
 
 def _reserved(scene: Scene, plan: Plan) -> list[tuple[str, Amounts]]:
-    """Return what each gang that waits for its victims needs on each node, minus what its victims hold there."""
+    """Return the resources that each gang that waits for its victims needs on each node, minus the resources that its
+    victims hold there."""
     requests = {group.name: group.requests for gang in scene.gangs for group in gang.groups}
     net: dict[tuple[str, str], Amounts] = {}
     for gang, bound in plan.nominated.items():
@@ -62,7 +64,7 @@ def _reserved(scene: Scene, plan: Plan) -> list[tuple[str, Amounts]]:
     return [(node, {name: max(0, amount) for name, amount in needed.items()}) for (_, node), needed in net.items()]
 
 
-def _torn(scene: Scene, gang: Gang, placed: Placed) -> bool:
+def _is_torn(scene: Scene, gang: Gang, placed: Placed) -> bool:
     """Return whether only a part of a gang is bound, or its pods are spread over several domains of a level that it
     requires."""
     labels = {host.name: host.labels for host in scene.hosts}
@@ -79,22 +81,22 @@ def _torn(scene: Scene, gang: Gang, placed: Placed) -> bool:
     )
 
 
-def _inverted(scene: Scene, placed: Placed, free: dict[str, Amounts]) -> Iterator[tuple[str, str]]:
-    """Yield each waiting gang that fits in the free capacity plus what gangs of lower priority were given, with one of
-    those gangs."""
+def _inverted_priorities(scene: Scene, placed: Placed, free: dict[str, Amounts]) -> Iterator[tuple[str, str]]:
+    """Yield each waiting gang that fits into the free capacity plus the capacity given to gangs of lower priority,
+    together with one of those gangs."""
     placed_gangs = [gang for gang in scene.gangs if any(group.name in placed for group in gang.groups)]
-    for high in waiting(scene, placed):
+    for high in waiting_gangs(scene, placed):
         lower = [gang for gang in placed_gangs if gang.priority < high.priority]
-        if lower and fit(scene, high, room(lower, placed, free)):
+        if lower and fits_simply(scene, high, free_without(lower, placed, free)):
             yield high.name, lower[0].name
 
 
-def waiting(scene: Scene, placed: Placed) -> list[Gang]:
+def waiting_gangs(scene: Scene, placed: Placed) -> list[Gang]:
     """Return the gangs without a bound pod."""
     return [g for g in scene.gangs if not any(group.bound or group.name in placed for group in g.groups)]
 
 
-def room(lower: list[Gang], placed: Placed, free: Mapping[str, Amounts]) -> dict[str, Amounts]:
+def free_without(lower: list[Gang], placed: Placed, free: Mapping[str, Amounts]) -> dict[str, Amounts]:
     """Return the free capacity as if the newly bound pods of the gangs in `lower` were not bound."""
     result = {name: dict(amounts) for name, amounts in free.items()}
     for group in (group for gang in lower for group in gang.groups):
@@ -103,7 +105,7 @@ def room(lower: list[Gang], placed: Placed, free: Mapping[str, Amounts]) -> dict
     return result
 
 
-def fit(scene: Scene, gang: Gang, free: Mapping[str, Amounts]) -> bool:
+def fits_simply(scene: Scene, gang: Gang, free: Mapping[str, Amounts]) -> bool:
     """Return whether some simple order of groups and nodes has room for the gang's minimums."""
     domains: dict[str, list[Host]] = {}
     for host in scene.hosts:
@@ -123,12 +125,12 @@ def _pack(order: tuple[Group, ...], hosts: list[Host], free: dict[str, Amounts],
         for host in hosts:
             if fits(group.requests, free[host.name]):
                 by_domain.setdefault(host.labels[group.required] if group.required else "", []).append(host)
-        if not any(_fill(group, within, free, tight=tight) for within in _ranked(by_domain, free, tight=tight)):
+        if not any(_fill(group, within, free, tight=tight) for within in _ranked_domains(by_domain, free, tight=tight)):
             return False
     return True
 
 
-def _ranked(by_domain: dict[str, list[Host]], free: Mapping[str, Amounts], *, tight: bool) -> list[list[Host]]:
+def _ranked_domains(by_domain: dict[str, list[Host]], free: Mapping[str, Amounts], *, tight: bool) -> list[list[Host]]:
     def size(within: list[Host]) -> tuple[int, int]:
         return sum(free[h.name][GPU] for h in within), sum(free[h.name]["cpu"] for h in within)
 

@@ -8,10 +8,10 @@ from hypothesis import example, given, note
 from conformance.grove.scheduling import outcomes, scenarios, strategies
 from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, is_admitted
 from conformance.grove.scheduling.rules import verdict
-from tests.scheduling.driving import Driver, drivable, settled
+from tests.scheduling.driving import Driver, is_drivable, settled_outcome
 
 LEVELS = ("block", "rack", "host")
-ALL = [scenario for scenario in scenarios.load() if drivable(scenario.instance)]
+ALL = [scenario for scenario in scenarios.load() if is_drivable(scenario.instance)]
 
 
 def check(instance, expected, outcome):
@@ -26,20 +26,20 @@ def check(instance, expected, outcome):
 
 
 @pytest.mark.parametrize("scenario", [pytest.param(s, id=s.id) for s in ALL])
-def test_the_scenarios_of_the_specification(scenario):
-    outcome = settled(scenario.instance, LEVELS)
+def test_the_scheduler_settles_the_scenarios_of_the_specification_correctly(scenario):
+    outcome = settled_outcome(scenario.instance, LEVELS)
     check(scenario.instance, scenario.expected, outcome)
     if scenario.change is not None:
         after = scenario.instance.after(outcome, scenario.change)
-        check(after, scenario.afterwards, settled(after, LEVELS))
+        check(after, scenario.afterwards, settled_outcome(after, LEVELS))
 
 
 @given(strategies.instances())
-def test_generated_instances(instance):
+def test_the_scheduler_settles_generated_instances_correctly(instance):
     driver = Driver(instance, strategies.LEVELS)
     outcome = driver.run()
     assert not any(lack.kind == "effort" for plan in driver.plans for lack in plan.waiting.values())
-    # SHOULD rules are judged as well; otherwise a violation would appear now and then on real nodes.
+    # SHOULD rules are also judged. Otherwise a violation would occasionally appear on real nodes.
     scaled = {gang.name for gang in instance.gangs if gang.base}
     # While capacity is being freed for its base gang, no capacity is reserved for a scaled gang.
     scaled_gangs = scaled if outcome.evicted else set()
@@ -50,7 +50,7 @@ def test_generated_instances(instance):
 
 
 def _two_groups_that_prefer_one_host() -> Instance:
-    """Three hosts are enough: the two hosts with three GPUs for the pods of group p, and the host with two GPUs for
+    """Three hosts are enough: the two hosts with three GPUs hold the pods of group p, and the host with two GPUs holds
     both pods of group q."""
     nodes = tuple(Node(f"n{i}", {"gpus": gpus}, {HOST: f"n{i}"}) for i, gpus in enumerate((3, 1, 3, 2)))
     groups = (Group("p", 2, 2, {"gpus": 3}), Group("q", 2, 2, {"gpus": 1}))
@@ -59,7 +59,7 @@ def _two_groups_that_prefer_one_host() -> Instance:
 
 @given(strategies.preferences())
 @example(_two_groups_that_prefer_one_host())
-def test_generated_preferences_are_met_as_well_as_can_be(instance):
+def test_generated_preferences_are_met_as_well_as_possible(instance):
     outcome = Driver(instance, strategies.LEVELS).run()
     best = max((outcomes.score(instance, good) for good in outcomes.permitted_outcomes(instance)), default=1.0)
     if (score := outcomes.score(instance, outcome)) < best:

@@ -1,4 +1,4 @@
-"""Tests that a breach breaks the requirements about its rule, and no other requirement that its scenario names."""
+"""Tests that a breach breaks the requirements about its rule, and no other requirements that its scenario names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conformance.grove.scheduling.instance import SchedulingOutcome
 from conformance.grove.scheduling.rules import Breach
 from conformance.testing import judging
 from conformance.testing.playing import Move, ScenarioResult
-from tests.scheduling.test_scheduling_scenarios import ALL, bound, broken, scene
+from tests.scheduling.test_scheduling_scenarios import ALL, bound, broken_requirements, scene
 
 REPLICAS = [
     step
@@ -38,18 +38,18 @@ def evicting(name, victims, *steps):
         pytest.param("GS-S41-full", bound("G", "w", "a2"), {"SCHED-050"}, id="overcommitted rack of the survivors"),
     ],
 )
-def test_requirements_with_a_rule_of_their_own_take_no_other(name, steps, breaks):
-    assert broken(scene(name, *steps)) == breaks
+def test_requirements_with_their_own_rule_are_broken_by_no_other_rule(name, steps, breaks):
+    assert broken_requirements(scene(name, *steps)) == breaks
 
 
-def test_a_preemptor_over_two_racks_was_placed_by_preemption():
-    assert broken(evicting("GS-S35", ["x1", "y2"], *bound("H", "w", "a1", "b2"))) == {"TOPO-034"}
-    assert broken(evicting("GS-S35", ["x1", "x2", "y1"], *bound("H", "w", "a1", "a2"))) == {"SCHED-030"}
-    assert broken(evicting("GS-S35", ["x1", "x2"], *bound("H", "w", "a1"))) == {
+def test_a_preemptor_on_two_racks_was_placed_by_preemption():
+    assert broken_requirements(evicting("GS-S35", ["x1", "y2"], *bound("H", "w", "a1", "b2"))) == {"TOPO-034"}
+    assert broken_requirements(evicting("GS-S35", ["x1", "x2", "y1"], *bound("H", "w", "a1", "a2"))) == {"SCHED-030"}
+    assert broken_requirements(evicting("GS-S35", ["x1", "x2"], *bound("H", "w", "a1"))) == {
         "SCHED-020",
         judging.PREEMPTION_REQUIREMENT,
     }
-    assert broken(evicting("GS-S35", ["x1", "x2"])) == {"SCHED-030", judging.PREEMPTION_REQUIREMENT}
+    assert broken_requirements(evicting("GS-S35", ["x1", "x2"])) == {"SCHED-030", judging.PREEMPTION_REQUIREMENT}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_preemptor_over_two_racks_was_placed_by_preemption():
         ),
     ],
 )
-def test_requirements_without_a_rule_take_what_they_speak_of(name, steps, breaks):
+def test_requirements_without_a_rule_are_broken_by_their_subject(name, steps, breaks):
     musts = {breach for breach in judging.breaches_of(scene(name, *steps)) if breach.level == "MUST"}
     assert set(judging.breaches_by_requirement(scene(name, *steps), sorted(musts, key=str))) == breaks
 
@@ -126,11 +126,11 @@ def test_requirements_without_a_rule_take_what_they_speak_of(name, steps, breaks
         pytest.param("GS-S17", bound("G", "P", "a1"), {"SCHED-020"}, id="domains within domains, in part"),
     ],
 )
-def test_requirements_of_domains_take_what_they_speak_of(name, steps, breaks):
-    assert broken(scene(name, *steps)) == breaks
+def test_requirements_about_domains_are_broken_by_their_subject(name, steps, breaks):
+    assert broken_requirements(scene(name, *steps)) == breaks
 
 
-def test_room_kept_for_a_gang_of_a_rack_breaks_nothing_about_racks():
+def test_room_reserved_for_a_gang_in_a_rack_breaks_no_requirement_about_racks():
     scenario = ALL["GS-S49"]
     racks = {"g1": ("r1", 0), "g2": ("r1", 8), "g3": ("r2", 0), "g4": ("r2", 8)}
     steps = [
@@ -138,11 +138,11 @@ def test_room_kept_for_a_gang_of_a_rack_breaks_nothing_about_racks():
         for gang, (rack, first) in racks.items()
         for step in bound(gang, "w", *(f"{rack}-{number}" for number in range(first, first + 8)))
     ]
-    assert broken(scene("GS-S49", *steps)) == set()
+    assert broken_requirements(scene("GS-S49", *steps)) == set()
     outcome = scene("GS-S49", *steps).outcome
     instance = scenario.instance.after(SchedulingOutcome(), scenario.change)
     played = ScenarioResult(scenario, instance, True, [Move(0.0, step) for step in steps], outcome, 5.0, {})
-    assert broken(played) == {judging.WITHHELD_ROOM}
+    assert broken_requirements(played) == {judging.WITHHELD_ROOM}
 
 
 @pytest.mark.parametrize("name", [name for name, scenario in ALL.items() if not scenario.instance.has_zero_minimum])

@@ -1,4 +1,4 @@
-"""Tests that scenarios are judged at rest, regardless of how many turns that took."""
+"""Tests that scenarios are judged at rest, regardless of the number of rounds until then."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from conformance.testing.playing import ScenarioRunner
 
 
-class Turns(ScenarioRunner):
-    """Scenarios in which the pods are evicted one after the other, and the suite recreates each of them."""
+class RepeatedEvictions(ScenarioRunner):
+    """Scenarios in which the pods are evicted one after another, and the suite recreates each pod."""
 
     def __init__(self, evicted: int) -> None:
         self.remaining, self.rested = evicted, 0
@@ -35,7 +35,7 @@ class Turns(ScenarioRunner):
 
 @pytest.mark.parametrize("evicted", [0, 1, 8, 50])
 def test_scenarios_are_judged_after_a_time_without_a_change(evicted: int) -> None:
-    play = Turns(evicted)
+    play = RepeatedEvictions(evicted)
     play._come_to_rest([], "at rest")
     assert play.remaining < 0 and play.rested
     assert play.alive_checks == [("at rest", play.remaining)], "what a dead scheduler has left is not judged"

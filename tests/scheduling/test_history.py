@@ -19,33 +19,33 @@ def test_a_placement_in_order_has_no_breach():
     assert rules("GS-S01", *pods) == []
 
 
-def test_a_history_that_ends_half_way_is_a_torn_gang():
+def test_a_history_that_ends_halfway_is_a_torn_gang():
     assert rules("GS-S01", PodBound("p", "A", "w", "n1")) == ["GS-20"]
 
 
-def test_a_gang_that_was_whole_is_evicted_in_part():
+def test_evicting_a_part_of_a_complete_gang_is_a_breach():
     pods = [PodBound(f"p{i}", "A", "w", node) for i, node in enumerate(("n1", "n1", "n2", "n2"))]
     assert rules("GS-S01", *pods, PodDeleted("p3")) == ["GS-31"]
     assert rules("GS-S01", *pods, *(PodDeleted(f"p{i}") for i in range(4))) == ["GS-26"]
 
 
-def test_a_scaled_gang_before_its_base_is_seen_even_if_the_base_comes():
+def test_a_scaled_gang_bound_before_its_base_gang_is_reported():
     base = [PodBound(f"p{i}", "base", "w", "n1") for i in range(3)]
     assert rules("GS-S22", PodBound("s", "s2", "w", "n1"), *base) == ["GS-03"]
     assert rules("GS-S22", *base, PodBound("s", "s2", "w", "n1")) == []
 
 
-def test_a_node_that_is_overfull_for_a_moment_is_seen():
+def test_a_temporarily_overcommitted_node_is_reported():
     pods = [PodBound("h1", "H", "w", "n1"), PodBound("h2", "H", "w", "n1")]
     evictions = [PodDeleted("l1"), PodDeleted("l2")]
     assert rules("GS-S31", *pods, *evictions)[:1] == ["OR-1"]
     assert rules("GS-S31", *evictions, *pods) == []
 
 
-def test_a_binding_that_is_undone_counts_no_more():
+def test_a_reverted_binding_no_longer_counts():
     assert rules("GS-S02", PodBound("p", "A", "w", "n1"), PodDeleted("p")) == []
 
 
 @pytest.mark.parametrize("evicted", [["l1"], ["l1", "l2"]])
-def test_evictions_for_nobody_are_forbidden(evicted):
+def test_evictions_without_a_preemptor_are_forbidden(evicted):
     assert "GS-30" in rules("GS-S31", *map(PodDeleted, evicted))

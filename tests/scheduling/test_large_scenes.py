@@ -13,8 +13,8 @@ HARD_SEEDS = (1, 7, 28, 85, 217)
 
 
 @pytest.mark.parametrize("seed", HARD_SEEDS)
-def test_no_gang_waits_that_fits_where_one_of_lower_priority_is_placed(seed):
-    assert inversions.judged(seed) == []
+def test_no_gang_waits_that_fits_in_place_of_a_gang_of_lower_priority(seed):
+    assert inversions.judge_seed(seed) == []
 
 
 def test_a_search_that_gives_up_inverts_no_priorities(monkeypatch):

@@ -1,4 +1,5 @@
-"""Tests that the reference decides an instance written as Kubernetes objects just as it decides the instance itself."""
+"""Tests that the reference decides an instance that is written as Kubernetes objects in the same way as the instance
+itself."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ TESTBED = manifests.Testbed(
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
-def decided(instance: Instance):
+def plan_objects(instance: Instance):
     """Run one scheduling cycle over the objects, and return its plan and the pods as a watch would show them
     afterwards."""
     priorities = {
@@ -38,7 +39,7 @@ def decided(instance: Instance):
     }
     documents = [*manifests.pods(instance, TESTBED), *manifests.running_pods(instance, TESTBED)]
     states = {manifests.object_name(pod.name): pod.state for pod in instance.running}
-    for document in documents:  # as admission and the cluster would do
+    for document in documents:  # as admission and the cluster would set them
         document["metadata"]["uid"] = document["metadata"]["name"]
         document["spec"]["priority"] = priorities.get(document["spec"].get("priorityClassName"), 0)
         state = states.get(document["metadata"]["name"])
@@ -65,20 +66,20 @@ def decided(instance: Instance):
 
 
 @pytest.mark.parametrize("scenario", [pytest.param(s, id=s.id) for s in scenarios.load()])
-def test_scenarios_are_decided_as_ever(scenario):
-    plan, pods = decided(scenario.instance)
+def test_scenarios_written_as_objects_are_decided_in_the_same_way(scenario):
+    plan, pods = plan_objects(scenario.instance)
     if not plan.evictions:
         assert verdict(scenario.instance, manifests.outcome(scenario.instance, pods, TESTBED)) == []
 
 
 @given(strategies.instances())
-def test_generated_instances_are_decided_as_ever(instance):
-    plan, pods = decided(instance)
+def test_generated_instances_written_as_objects_are_decided_in_the_same_way(instance):
+    plan, pods = plan_objects(instance)
     if not plan.evictions:
         assert must_breaches(verdict(instance, manifests.outcome(instance, pods, TESTBED))) == []
 
 
-def test_names_and_domains_are_those_of_the_pool():
+def test_names_and_domains_match_the_node_pool():
     (scenario,) = [s for s in scenarios.load() if s.id == "GS-S13"]
     fleet = manifests.nodes(scenario.instance, TESTBED)
     assert [node["metadata"]["name"] for node in fleet] == ["p-a1", "p-a2", "p-b1", "p-b2"]
@@ -89,7 +90,7 @@ def test_names_and_domains_are_those_of_the_pool():
     assert len(gang["spec"]["podgroups"][0]["podReferences"]) == 3
 
 
-def test_what_is_gone_is_an_eviction_and_what_is_bound_is_placed():
+def test_deleted_pods_count_as_evicted_and_bound_pods_as_placed():
     (scenario,) = [s for s in scenarios.load() if s.id == "GS-S31"]
     pods = manifests.pods(scenario.instance, TESTBED)
     for pod in pods:

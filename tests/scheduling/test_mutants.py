@@ -1,4 +1,5 @@
-"""The oracle rejects every scheduling mutant, with the rule that it breaks, in the scenarios under fixtures/."""
+"""Tests that the oracle rejects every scheduling mutant, with the rule that the mutant breaks, in the scenarios under
+fixtures/."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from conformance.grove.scheduling.instance import Instance
 from conformance.grove.scheduling.rules import verdict
 from mutants.profiles import scheduler, scheduler_filters, scheduler_placement
 from mutants.registry import MUTANTS
-from tests.scheduling.driving import Driver, drivable
+from tests.scheduling.driving import Driver, is_drivable
 from tests.scheduling.test_agreement import LEVELS
-from tests.scheduling.test_manifests import TESTBED, decided
+from tests.scheduling.test_manifests import TESTBED, plan_objects
 
 SCENARIOS = scenarios.load()
-ON_CLUSTERS = {
+CLUSTER_MUTANTS = {
     "partial-bind": {"GS-20", "GS-21"},
     "extras-first": {"GS-26"},
     "capacity-withheld": {"GS-26"},
@@ -25,17 +26,17 @@ ON_CLUSTERS = {
 }
 """Mutants that the conformance suite also catches, and the rules that the oracle reports for them."""
 PLANNING = [(mutant.name, mutant.apply, set(mutant.rules)) for mutant in scheduler_placement.MUTANTS]
-PLANNING += [(name, MUTANTS.all()[name].apply, rules) for name, rules in ON_CLUSTERS.items()]
+PLANNING += [(name, MUTANTS.all()[name].apply, rules) for name, rules in CLUSTER_MUTANTS.items()]
 
 
 def rules_broken(instance: Instance) -> set[str]:
-    if not drivable(instance):
-        _, pods = decided(instance)
+    if not is_drivable(instance):
+        _, pods = plan_objects(instance)
         return {breach.rule for breach in verdict(instance, manifests.outcome(instance, pods, TESTBED))}
     driver = Driver(instance, LEVELS)
     try:
         outcome = driver.run()
-    except AssertionError:  # it never comes to rest, so judge its current state
+    except AssertionError:  # the scheduler never comes to rest, so judge its current state
         outcome = driver.outcome()
     rules = {breach.rule for breach in verdict(instance, outcome)}
     if any(scope.preferred for gang in instance.gangs for scope in gang.scopes) and not rules:

@@ -23,17 +23,17 @@ def placed(scenario, outcome):
     return {gang.name for gang in scenario.instance.gangs if is_admitted(scenario.instance, outcome, gang)}
 
 
-def test_each_id_is_given_once():
+def test_each_id_occurs_once():
     assert [name for name, count in Counter(scenario.id for scenario in ALL).items() if count > 1] == []
 
 
-def test_every_scenario_of_the_specification_is_there():
+def test_every_scenario_of_the_specification_exists():
     expected = {f"GS-S{n:02}" for n in range(1, 53)}
     assert expected <= {"-".join(scenario.id.split("-")[:2]) for scenario in ALL}
 
 
 @pytest.mark.parametrize("scenario", named(LISTED))
-def test_as_many_outcomes_are_permitted_as_the_specification_says(scenario):
+def test_the_oracle_permits_as_many_outcomes_as_the_specification(scenario):
     permitted = list(outcomes.permitted_outcomes(scenario.instance))
     assert permitted
     text = "\n".join(map(scenarios.notation, permitted))
@@ -59,19 +59,19 @@ def test_wrong_outcomes_are_forbidden(scenario):
 
 
 @pytest.mark.parametrize("scenario", named(ALL))
-def test_what_is_printed_reads_back(scenario, tmp_path):
+def test_a_printed_scenario_reads_back_unchanged(scenario, tmp_path):
     (tmp_path / "one.yaml").write_text(scenarios.to_yaml(scenario.instance, scenario.about))
     (reread,) = scenarios.read(tmp_path / "one.yaml")
     assert reread.instance == scenario.instance
 
 
-def test_a_torn_gang_is_told_with_its_rule():
+def test_a_torn_gang_is_reported_with_its_rule():
     (torn,) = [s for s in ALL if s.id == "GS-S02"]
     breaches = verdict(torn.instance, SchedulingOutcome({"A": {"w": {"n1": 2}}}))
     assert [breach.rule for breach in breaches] == ["GS-20"] and "w 2 of 4" in str(breaches[0])
 
 
-SPARES = """
+EXTRA_PODS_SCENARIO = """
 scenarios:
 - id: spares
   about: A pod above its minimum has a higher priority than a gang that would suffice as well.
@@ -98,9 +98,9 @@ scenarios:
         ("0", "big-0", "evicted pods of a higher priority than necessary"),
     ],
 )
-def test_pods_above_floors_are_evicted_before_gangs_and_then_the_lowest_priority(tmp_path, minimum, evicted, wrong):
+def test_extra_pods_are_evicted_before_gangs_and_lower_priorities_first(tmp_path, minimum, evicted, wrong):
     path = tmp_path / "spares.yaml"
-    path.write_text(SPARES.replace("LOW", minimum))
+    path.write_text(EXTRA_PODS_SCENARIO.replace("LOW", minimum))
     [scenario] = scenarios.read(path)
     node = "n0" if evicted == "big-0" else "n1"
     placed = {"n1": 2} if node == "n1" else {"n0": 1, "n1": 1}
@@ -108,7 +108,7 @@ def test_pods_above_floors_are_evicted_before_gangs_and_then_the_lowest_priority
     assert [breach.text for breach in verdict(scenario.instance, outcome)] == [wrong] * bool(wrong)
 
 
-def test_a_pod_on_a_node_of_another_scenario_is_a_breach_and_no_crash():
+def test_a_pod_on_a_node_of_another_scenario_is_a_breach():
     scenario = next(s for s in ALL if any(scope.preferred for gang in s.instance.gangs for scope in gang.scopes))
     gang = next(gang for gang in scenario.instance.gangs if any(scope.preferred for scope in gang.scopes))
     outcome = SchedulingOutcome({gang.name: {group.name: {"elsewhere": group.minimum} for group in gang.groups}})

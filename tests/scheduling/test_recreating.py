@@ -31,7 +31,7 @@ INSTANCE = Instance(
 TESTBED = manifests.Testbed("ns", "pool", "mine", prefix="s", gates=True)
 
 
-class Acted:
+class SimulatedCluster:
     """A cluster that consists of the objects that the suite creates in it."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Acted:
         self.gangs[name] = {**self.gangs[name], "spec": {**self.gangs[name]["spec"], **change["spec"]}}
 
     def recreate_missing(self, *features: str) -> bool:
-        """Inspect the pods and recreate those that are missing. Return whether any was recreated."""
+        """Inspect the pods and recreate missing pods. Return whether any pod was recreated."""
         self.part.judge_placement(self.list("pods"), features)
         return self.play._recreate([self.part])
 
@@ -74,12 +74,12 @@ class Acted:
         return [reference["name"] for reference in group["podReferences"]]
 
 
-def test_nothing_is_recreated_while_all_pods_are_there() -> None:
-    assert not Acted().recreate_missing(CONSOLIDATION)
+def test_nothing_is_recreated_while_all_pods_exist() -> None:
+    assert not SimulatedCluster().recreate_missing(CONSOLIDATION)
 
 
 def test_a_pod_that_ran_before_gets_another_name() -> None:
-    cluster = Acted()
+    cluster = SimulatedCluster()
     cluster.evict("s-r")
     assert cluster.references("s-r") == ["s-r-again"]
     recreated = cluster.pods["s-r-again"]
@@ -87,8 +87,8 @@ def test_a_pod_that_ran_before_gets_another_name() -> None:
     assert not cluster.recreate_missing(CONSOLIDATION)
 
 
-def test_a_pod_without_a_gang_is_recreated_too_and_counts_as_moved_once_bound() -> None:
-    cluster = Acted()
+def test_a_pod_without_a_gang_is_also_recreated_and_counts_as_moved_when_bound() -> None:
+    cluster = SimulatedCluster()
     cluster.evict("s-other")
     pod = cluster.pods["s-other-again"]
     assert labels.GANG not in pod["metadata"]["labels"]
@@ -108,7 +108,7 @@ def test_a_pod_without_a_gang_is_recreated_too_and_counts_as_moved_once_bound() 
 
 
 def test_a_label_that_a_scheduler_changes_hides_no_pod() -> None:
-    story, cluster = Story(), Acted()
+    story, cluster = Story(), SimulatedCluster()
     [pod, *_] = manifests.pods(INSTANCE, TESTBED)
     record = story.record("pods", pod["metadata"]["name"], pod)
     story.history.origins.sent(pod, {"metadata": {"uid": record.uid}})
@@ -122,8 +122,8 @@ def test_a_label_that_a_scheduler_changes_hides_no_pod() -> None:
 
 
 @pytest.mark.parametrize("name", ["s-a-w-0", "s-r-again"])
-def test_a_pod_that_was_bound_in_the_scenario_is_recreated_under_its_name(name: str) -> None:
-    cluster = Acted()
+def test_a_pod_bound_in_the_scenario_is_recreated_under_its_name(name: str) -> None:
+    cluster = SimulatedCluster()
     cluster.evict("s-r")
     for _ in range(MAX_RECREATIONS):
         cluster.evict(name)
@@ -133,8 +133,8 @@ def test_a_pod_that_was_bound_in_the_scenario_is_recreated_under_its_name(name: 
 
 
 @pytest.mark.parametrize("name", ["s-a-w-0", "s-r-again"])
-def test_a_pod_that_the_view_does_not_show_yet_is_not_recreated_again(name: str) -> None:
-    cluster = Acted()
+def test_a_recreated_pod_missing_from_the_view_is_not_recreated_again(name: str) -> None:
+    cluster = SimulatedCluster()
     cluster.evict("s-r")
     pod = cluster.pods.pop("s-r-again")
     assert not cluster.recreate_missing(CONSOLIDATION)
@@ -146,7 +146,7 @@ def test_a_pod_that_the_view_does_not_show_yet_is_not_recreated_again(name: str)
 
 
 def test_a_recreated_pod_of_an_ungated_gang_has_no_gate() -> None:
-    cluster = Acted()
+    cluster = SimulatedCluster()
     assert cluster.pods["s-b-w-0"]["spec"]["schedulingGates"] == [{"name": labels.GATE}]
     cluster.part.ungated_gangs.add("B")
     cluster.evict("s-b-w-0")
@@ -154,6 +154,6 @@ def test_a_recreated_pod_of_an_ungated_gang_has_no_gate() -> None:
 
 
 def test_nothing_is_recreated_for_other_schedulers() -> None:
-    cluster = Acted()
+    cluster = SimulatedCluster()
     del cluster.pods["s-other"], cluster.pods["s-a-w-0"]
     assert not cluster.recreate_missing()

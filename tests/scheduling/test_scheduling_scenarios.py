@@ -1,4 +1,4 @@
-"""Tests of the requirements that an observed scenario breaks. They need no cluster."""
+"""Tests of the requirements that an observed scenario breaks. The tests need no cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALL = {scenario.id: scenario for scenario in scenarios.load()}
 
 
 def scene(name, *moves, outcome=None, **options):
-    """Return the result of a scenario with these steps, one per second."""
+    """Return the result of a scenario with these steps, one step each second."""
     scenario = ALL[name]
     steps = [Move(float(number), step) for number, step in enumerate(moves)]
     placed: dict[str, dict[str, dict[str, int]]] = {}
@@ -29,7 +29,7 @@ def scene(name, *moves, outcome=None, **options):
     return ScenarioResult(scenario, scenario.instance, False, steps, observed, 5.0, options.pop("nominated", {}))
 
 
-def broken(given, **options):
+def broken_requirements(given, **options):
     return set(judging.breaches_by_requirement(given, judging.breaches_of(given, **options)))
 
 
@@ -37,7 +37,7 @@ def bound(gang, group, *nodes):
     return [PodBound(f"{gang}-{group}-{i}", gang, group, node) for i, node in enumerate(nodes)]
 
 
-def test_every_scenario_names_requirements_that_are_judged():
+def test_every_scenario_names_judged_requirements():
     judged = {*judging.SCHEDULER_REQUIREMENTS, *judging.DOMAIN_REQUIREMENTS, judging.HOST_PORTS}
     assert {id for scenario in ALL.values() for id in scenario.checks} <= judged
     assert all(scenario.checks for scenario in ALL.values())
@@ -55,12 +55,12 @@ def test_every_requirement_can_be_broken():
     assert {*judging.SCHEDULER_REQUIREMENTS, *judging.DOMAIN_REQUIREMENTS} <= judged_ids
 
 
-def test_a_torn_gang_breaks_its_rule_and_what_the_scenario_shows():
-    assert broken(scene("GS-S03", *bound("A", "w", "n-0"))) == {"SCHED-020", "SCHED-050"}
-    assert broken(scene("GS-S09", *bound("A", "w", "n1"))) >= {"SCHED-020", "SCHED-027"}
+def test_a_torn_gang_breaks_its_rule_and_the_requirements_of_its_scenario():
+    assert broken_requirements(scene("GS-S03", *bound("A", "w", "n-0"))) == {"SCHED-020", "SCHED-050"}
+    assert broken_requirements(scene("GS-S09", *bound("A", "w", "n1"))) >= {"SCHED-020", "SCHED-027"}
 
 
-def test_a_scene_says_which_scenarios_break_a_requirement():
+def test_a_scene_names_the_scenarios_that_break_a_requirement():
     torn, whole = scene("GS-S03", *bound("A", "w", "n-0")), scene("GS-S01", *bound("A", "w", "n1", "n1", "n2", "n2"))
     given = judging.Scenarios()
     given.results, given.saw_everything_at_once = [torn, whole], True
@@ -70,48 +70,50 @@ def test_a_scene_says_which_scenarios_break_a_requirement():
     }
 
 
-def test_a_gang_that_waits_breaks_what_says_that_it_is_placed():
-    assert broken(scene("GS-S01")) == {"SCHED-026"}
-    assert broken(scene("GS-S05")) == {"SCHED-022", "SCHED-026"}
-    assert broken(scene("GS-S40-finished")) == {"SCHED-076"}
+def test_a_waiting_gang_breaks_the_requirement_that_it_is_placed():
+    assert broken_requirements(scene("GS-S01")) == {"SCHED-026"}
+    assert broken_requirements(scene("GS-S05")) == {"SCHED-022", "SCHED-026"}
+    assert broken_requirements(scene("GS-S40-finished")) == {"SCHED-076"}
 
 
 def test_an_extra_pod_that_waits_breaks_no_must():
-    assert broken(scene("GS-S23", *bound("A", "w", "n1"), *bound("B", "w", "n1"))) == {judging.EXTRA_PODS}
-    assert broken(scene("GS-S23", *bound("A", "w", "n1"))) == {"SCHED-026"}
+    assert broken_requirements(scene("GS-S23", *bound("A", "w", "n1"), *bound("B", "w", "n1"))) == {judging.EXTRA_PODS}
+    assert broken_requirements(scene("GS-S23", *bound("A", "w", "n1"))) == {"SCHED-026"}
     assert requirement.load().get(judging.EXTRA_PODS).level is requirement.Level.SHOULD
 
 
-def test_a_placement_that_takes_a_search_is_a_matter_of_its_own():
+def test_a_placement_that_requires_a_search_has_its_own_requirement():
     for name in ("GS-S07", "GS-S24", "packing"):
-        assert broken(scene(name)) == {judging.SEARCHED_ROOM}
+        assert broken_requirements(scene(name)) == {judging.SEARCHED_ROOM}
 
 
-def test_room_may_be_kept_for_another_gang_that_waits():
-    assert broken(scene("GS-S12", *bound("A", "w", "n1", "n1"))) == {judging.WITHHELD_ROOM}
-    assert broken(scene("GS-S11")) == {judging.WITHHELD_ROOM, "SCHED-025"}
-    assert broken(scene("gated")) == {judging.WITHHELD_ROOM}
-    assert broken(scene("GS-S22", *bound("base", "w", "n1", "n1", "n1"))) == {judging.WITHHELD_ROOM}
-    assert broken(scene("GS-S44-6", *bound("base", "r0", "n1", "n1"), *bound("base", "r1", "n1", "n1"))) == {
+def test_room_may_be_reserved_for_another_waiting_gang():
+    assert broken_requirements(scene("GS-S12", *bound("A", "w", "n1", "n1"))) == {judging.WITHHELD_ROOM}
+    assert broken_requirements(scene("GS-S11")) == {judging.WITHHELD_ROOM, "SCHED-025"}
+    assert broken_requirements(scene("gated")) == {judging.WITHHELD_ROOM}
+    assert broken_requirements(scene("GS-S22", *bound("base", "w", "n1", "n1", "n1"))) == {judging.WITHHELD_ROOM}
+    assert broken_requirements(
+        scene("GS-S44-6", *bound("base", "r0", "n1", "n1"), *bound("base", "r1", "n1", "n1"))
+    ) == {
         "SCHED-026",
         "SCHED-052",
     }
-    assert broken(scene("GS-S08")) == {"SCHED-026", "SCHED-027"}
+    assert broken_requirements(scene("GS-S08")) == {"SCHED-026", "SCHED-027"}
 
 
-def test_other_pods_of_a_gang_that_has_lost_one_are_a_matter_of_their_own():
+def test_other_pods_of_a_gang_that_has_lost_a_pod_have_their_own_requirement():
     ended = SchedulingOutcome({}, frozenset({"w0", "w1"}))
-    assert broken(scene("repair-full", PodDeleted("w0"), PodDeleted("w1"), outcome=ended)) == {"SCHED-074"}
+    assert broken_requirements(scene("repair-full", PodDeleted("w0"), PodDeleted("w1"), outcome=ended)) == {"SCHED-074"}
 
 
 @pytest.mark.parametrize("evicted", [("w0", "w1"), ("w0",)], ids=["all", "some"])
 def test_a_gang_may_be_ended_because_it_is_below_its_minimum(evicted):
     """GREP-393: "This termination behavior is not enforced by Grove itself and may vary"."""
     played = scene("GS-S41-full", *map(PodDeleted, evicted), outcome=SchedulingOutcome({}, frozenset(evicted)))
-    assert broken(played) == {"SCHED-074"}
+    assert broken_requirements(played) == {"SCHED-074"}
 
 
-def test_a_gang_below_its_minimum_is_preempted_as_any_other():
+def test_a_gang_below_its_minimum_is_preempted_like_any_other_gang():
     instance = ALL["repair-full"].instance
     high = Gang("H", (Group("w", 1, 1, {"gpus": 1}),), 90)
     instance = replace(instance, gangs=(*instance.gangs, high))
@@ -119,7 +121,7 @@ def test_a_gang_below_its_minimum_is_preempted_as_any_other():
     outcome = SchedulingOutcome({"H": {"w": {"n1": 1}}}, frozenset({"w0"}))
     played = replace(scene("repair-full", *steps, outcome=outcome), instance=instance)
     scenario = replace(played.scenario, checks=())
-    assert broken(replace(played, scenario=scenario)) == {"SCHED-031"}
+    assert broken_requirements(replace(played, scenario=scenario)) == {"SCHED-031"}
 
 
 @pytest.mark.parametrize(
@@ -131,52 +133,54 @@ def test_a_gang_below_its_minimum_is_preempted_as_any_other():
         pytest.param("running", ("n1", "n2"), {"SCHED-050"}, id="in the room of a running pod"),
     ],
 )
-def test_whose_room_is_free_is_a_matter_of_its_own(state, nodes, breaks):
-    """In any scenario, for example a generated one, which names no requirement."""
+def test_free_capacity_of_other_pods_has_its_own_requirement(state, nodes, breaks):
+    """This applies to any scenario, such as a generated scenario, which names no requirement."""
     gang = Gang("A", (Group("w", 2, 3, {"gpus": 1}),))
     hosts = tuple(Node(name, {"gpus": 1}, {"host": name}) for name in ("n1", "n2"))
     instance = Instance(hosts, (gang,), (RunningPod("old", "n2", {"gpus": 1}, state=state),))
     played = scene("GS-S01", *bound("A", "w", *nodes))
     played = replace(played, instance=instance, scenario=replace(played.scenario, checks=()))
-    assert broken(played) == breaks
+    assert broken_requirements(played) == breaks
 
 
-def test_the_room_of_a_victim_is_that_of_a_terminating_pod():
+def test_the_capacity_of_a_victim_is_that_of_a_terminating_pod():
     deleted, placed = [PodDeleted("l1"), PodDeleted("l2")], bound("H", "w", "n1", "n1")
     outcome = SchedulingOutcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"}))
-    assert broken(scene("GS-S31", *deleted, *placed, outcome=outcome)) == set()
-    assert broken(scene("GS-S31", *placed, *deleted, outcome=outcome)) == {"SCHED-076"}
+    assert broken_requirements(scene("GS-S31", *deleted, *placed, outcome=outcome)) == set()
+    assert broken_requirements(scene("GS-S31", *placed, *deleted, outcome=outcome)) == {"SCHED-076"}
 
 
 def test_a_waiting_pod_may_not_be_nominated():
-    assert broken(scene("GS-S02", nominated={"gs-s02-a-w-0": "n1"})) == {"SCHED-024"}
+    assert broken_requirements(scene("GS-S02", nominated={"gs-s02-a-w-0": "n1"})) == {"SCHED-024"}
 
 
-def test_preferences_are_told_apart_from_what_must_be():
-    assert broken(scene("GS-S26", *bound("G", "w", "a1", "a2", "b1"))) == {"TOPO-038"}
-    assert broken(scene("GS-S26", *bound("G", "w", "b1", "b1", "b2"))) == set()
+def test_preferences_are_distinguished_from_musts():
+    assert broken_requirements(scene("GS-S26", *bound("G", "w", "a1", "a2", "b1"))) == {"TOPO-038"}
+    assert broken_requirements(scene("GS-S26", *bound("G", "w", "b1", "b1", "b2"))) == set()
 
 
-def test_that_nobody_is_evicted_is_for_those_who_claim_it():
-    assert broken(scene("GS-S31")) == {judging.PREEMPTION_REQUIREMENT}
+def test_unnecessary_evictions_are_judged_only_if_the_feature_is_claimed():
+    assert broken_requirements(scene("GS-S31")) == {judging.PREEMPTION_REQUIREMENT}
     steps = [PodDeleted("l1"), PodDeleted("l2"), *bound("H", "w", "n1", "n1")]
     assert (
-        broken(scene("GS-S31", *steps, outcome=SchedulingOutcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"}))))
+        broken_requirements(
+            scene("GS-S31", *steps, outcome=SchedulingOutcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"})))
+        )
         == set()
     )
 
 
 def test_a_scaled_gang_is_placed_first_only_if_gates_are_overlooked():
-    assert broken(scene("GS-S21", *bound("scaled", "w", "n1"))) == {judging.GATED_PODS}
+    assert broken_requirements(scene("GS-S21", *bound("scaled", "w", "n1"))) == {judging.GATED_PODS}
 
 
-def test_what_depends_on_the_order_of_nodes_is_left_out_where_it_was_chance():
+def test_results_that_depend_on_the_order_of_nodes_are_ignored_if_accidental():
     lower = bound("L", "w", "a1", "a1")
-    assert broken(scene("GS-S45", *lower)) == {"SCHED-028"}
-    assert broken(scene("GS-S45", *lower), saw_everything_at_once=False) == set()
+    assert broken_requirements(scene("GS-S45", *lower)) == {"SCHED-028"}
+    assert broken_requirements(scene("GS-S45", *lower), saw_everything_at_once=False) == set()
 
 
-def test_an_explanation_has_all_and_reads_back(tmp_path):
+def test_an_explanation_is_complete_and_reads_back_unchanged(tmp_path):
     given = scene("GS-S05", *bound("A", "P", "n1", "n2"))
     text = judging.explanation(given, judging.breaches_of(given))
     report, _, yaml = text.partition("scenario:\n")
@@ -190,30 +194,30 @@ def test_an_explanation_has_all_and_reads_back(tmp_path):
     assert scenarios.read(tmp_path / "again.yaml")[0].instance == given.instance
 
 
-def test_drawn_instances_are_those_of_the_seed():
+def test_drawn_instances_depend_only_on_the_seed():
     first, second = (sampling.scenarios(7, 6, ()) for _ in range(2))
     assert len(first) == 6 and first == second
     assert [scenario.instance for scenario in sampling.scenarios(8, 6, ())] != [scenario.instance for scenario in first]
     assert all("seed 7" in scenario.about for scenario in first)
 
 
-def test_minimums_of_zero_are_a_matter_of_their_own():
-    assert broken(scene("GS-S25", *bound("A", "o", "n1"))) == {judging.ZERO_MINIMUMS}
-    assert broken(scene("zero-minimum")) == {judging.ZERO_MINIMUMS}
+def test_minimums_of_zero_have_their_own_requirement():
+    assert broken_requirements(scene("GS-S25", *bound("A", "o", "n1"))) == {judging.ZERO_MINIMUMS}
+    assert broken_requirements(scene("zero-minimum")) == {judging.ZERO_MINIMUMS}
     drawn = sampling.scenarios(3, 20, ())
     assert not any(scenario.instance.has_zero_minimum for scenario in drawn)
 
 
-def test_a_pod_that_was_moved_is_not_evicted():
+def test_a_moved_pod_is_not_evicted():
     placed = bound("G", "w", "n1")
     deleted, rebound = PodDeleted("w0"), PodBound("g-w-again", "G", "w", "n2", "w0")
     repaired = {"G": {"w": {"n1": 1, "n2": 1}}}
     evicted = scene("repair", deleted, *placed, outcome=SchedulingOutcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"})))
-    assert "SCHED-030" in broken(evicted)
+    assert "SCHED-030" in broken_requirements(evicted)
     waits = SchedulingOutcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"}), recreated=True)
-    assert "SCHED-030" in broken(scene("repair", deleted, *placed, outcome=waits))
+    assert "SCHED-030" in broken_requirements(scene("repair", deleted, *placed, outcome=waits))
     moved = SchedulingOutcome(repaired, frozenset({"w0"}), recreated=True, moved=frozenset({"w0"}))
-    assert broken(scene("repair", deleted, *placed, rebound, outcome=moved)) == set()
+    assert broken_requirements(scene("repair", deleted, *placed, rebound, outcome=moved)) == set()
     assert scenarios.notation(moved) == "G.w n1+n2; moved w0"
 
 
@@ -241,18 +245,18 @@ def test_a_pod_may_have_been_evicted_for_a_gang_of_another_scenario(name, other_
 def test_a_gang_that_loses_a_pod_to_an_eviction_was_still_placed_as_a_whole():
     first, second = bound("A", "w", "n1", "n2"), bound("B", "w", "n2", "n1")
     end = SchedulingOutcome({"A": {"w": {"n1": 1}}, "B": {"w": {"n1": 1, "n2": 1}}})
-    assert broken(scene("GS-S09", *first, PodDeleted("A-w-1"), *second, outcome=end)) == {"SCHED-031"}
-    assert broken(scene("GS-S09", *first[:1], *second, outcome=end)) == {"SCHED-020", "SCHED-027"}
+    assert broken_requirements(scene("GS-S09", *first, PodDeleted("A-w-1"), *second, outcome=end)) == {"SCHED-031"}
+    assert broken_requirements(scene("GS-S09", *first[:1], *second, outcome=end)) == {"SCHED-020", "SCHED-027"}
 
 
-def test_a_gang_that_was_placed_before_has_evicted_nothing_afterwards():
+def test_a_gang_that_was_already_placed_has_evicted_no_later_pods():
     played, other = evicting("GS-S38", "p1"), scene("GS-S31", PodBound("h", "H", "w", "n1"))
     assert "SCHED-030" in judging.breaches_by_requirement(
         played, [judging.proven_breach(breach, played, [other]) for breach in judging.breaches_of(played)]
     )
 
 
-def test_recreated_pods_are_known_by_their_names():
+def test_recreated_pods_are_identified_by_their_names():
     instance = ALL["repair"].instance
     testbed = manifests.Testbed("ns", "pool", "mine", prefix="repair")
     [_, *remaining] = manifests.running_pods(instance, testbed)
@@ -270,13 +274,13 @@ def test_recreated_pods_are_known_by_their_names():
     assert (outcome.moved, outcome.victims, outcome.placed) == ({"w0"}, frozenset(), {"G": {"w": {"n2": 1}}})
 
 
-def test_what_a_scheduler_cannot_express_is_not_judged():
+def test_features_that_a_scheduler_cannot_express_are_not_judged():
     lower = scene("GS-S10", *bound("L", "w", "n1", "n1"))
-    assert broken(lower, saw_everything_at_once=False) == set(), (
+    assert broken_requirements(lower, saw_everything_at_once=False) == set(), (
         "the gang of higher priority may have been tried in vain"
     )
-    assert broken(lower) == {"SCHED-028"}
-    assert broken(lower, has_priorities=False) == set()
+    assert broken_requirements(lower) == {"SCHED-028"}
+    assert broken_requirements(lower, has_priorities=False) == set()
     for feature, left_out in (("no-preferred-topology", "GS-S26"), ("one-topology-level", "hierarchy")):
         all_ids = {one.id for one in judging.expressible_scenarios(list(ALL.values()), judging.DOMAIN_REQUIREMENTS)}
         allowed = {

@@ -1,11 +1,11 @@
-"""Tests that victims are minimal also where many other gangs run on nodes that the preemptor may not use."""
+"""Tests that victims are minimal even if many other gangs run on nodes that the preemptor may not use."""
 
 from __future__ import annotations
 
 import pytest
 
 from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, RunningPod
-from tests.scheduling.driving import settled
+from tests.scheduling.driving import settled_outcome
 
 POOL = {"nodeSelector": {"pool": "x"}}
 
@@ -24,4 +24,4 @@ def test_an_extra_pod_is_evicted_and_not_its_gang(unrelated_gangs: int) -> None:
         gangs.append(Gang(f"other-{index}", (Group("p", 1, 1, {"gpus": 4}),)))
         running.append(RunningPod(f"other-{index}-0", f"m{index}", {"gpus": 4}, gang=f"other-{index}", group="p"))
     instance = Instance(tuple(nodes), tuple(gangs), tuple(running), name="example")
-    assert settled(instance, ("rack",)).evicted == {"run-2"}
+    assert settled_outcome(instance, ("rack",)).evicted == {"run-2"}

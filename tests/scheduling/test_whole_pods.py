@@ -15,7 +15,7 @@ from conformance.testing import judging
 CAST = {
     scenario.id: scenario for scenario in judging.expressible_scenarios(scenarios.load(), ["SCHED-085", "SCHED-086"])
 }
-OF_WHOLE_PODS = {"filter-pod-level", "filter-pod-level-fits"}
+POD_LEVEL_SCENARIOS = {"filter-pod-level", "filter-pod-level-fits"}
 
 
 def without_resources(pod):
@@ -24,7 +24,7 @@ def without_resources(pod):
 
 @pytest.fixture
 def play_on(monkeypatch):
-    """Run the scenarios on a cluster that responds to dry runs with `answer`; return the scene and the ids of the
+    """Run the scenarios on a cluster that responds to dry runs with `answer`, and return the scene and the ids of the
     scenarios that ran."""
     ids: set[str] = set()
 
@@ -57,7 +57,7 @@ def judge(scene, id):
 
 def test_a_cluster_that_drops_the_resources_of_pods_blocks_their_requirement(play_on):
     scene, ids = play_on(lambda pod: Reply(201, without_resources(pod)))
-    assert ids == CAST.keys() - OF_WHOLE_PODS
+    assert ids == CAST.keys() - POD_LEVEL_SCENARIOS
     with pytest.raises(Blocked, match="PodLevelResources"):
         judge(scene, "SCHED-085")
     assert judge(scene, "SCHED-086") == [True]
@@ -72,7 +72,7 @@ def test_a_cluster_that_drops_the_resources_of_pods_blocks_their_requirement(pla
 )
 def test_other_clusters_are_judged(play_on, answer):
     scene, ids = play_on(answer)
-    assert ids == CAST.keys() >= OF_WHOLE_PODS
+    assert ids == CAST.keys() >= POD_LEVEL_SCENARIOS
     assert judge(scene, "SCHED-085") == [True]
 
 

@@ -1,6 +1,6 @@
 """A simulated replica of a set, against which coherent updates are planned without a control plane.
 
-The simulation does what the operator does between two plans: it deletes members that their gang no longer holds, and
+The simulation performs the operator's work between two plans. It deletes members that their gang no longer holds, and
 then creates the members that a gang lacks, from the current template.
 """
 
@@ -25,7 +25,7 @@ def components(text: str) -> list[Component]:
     """Return components written in the specification's notation.
 
     `F5/2/2 P4/1/1` stands for the replicas, `minAvailable` and, optionally, `maxUnavailable` of each component. `F`,
-    `G` and `H` are standalone cliques; all others are scaling groups.
+    `G` and `H` are standalone cliques; all other letters are scaling groups.
     """
     result = []
     for word in text.split():
@@ -79,7 +79,8 @@ class Replica:
     versions: dict[Key, str] = field(default_factory=dict)
     """The current version of each component's template."""
     applied: dict[Key, str] = field(default_factory=dict)
-    """The version that each component's objects are updated to; the current version from the first sub-step on."""
+    """The version to which each component's objects are updated. From the first sub-step on, it is the current
+    version."""
     templates: dict[str, dict[Key, str]] = field(default_factory=dict)
     """Generation → the version of each component."""
     scope: set[Key] = field(default_factory=set)
@@ -115,7 +116,7 @@ class Replica:
         return [component for component in self.components if component.key in self.scope]
 
     def change(self, generation: str, versions: dict[Key, str] | Iterable[Key]) -> None:
-        """Set a new template as the set's reconciler records it: the components that it changes enter the scope."""
+        """Set a new template as the set's reconciler records it, with the changed components added to the scope."""
         new = versions if isinstance(versions, dict) else dict.fromkeys(versions, generation)
         self.generation = generation
         self.scope |= {key for key, version in new.items() if self.versions[key] != version}
@@ -167,7 +168,7 @@ class Replica:
         return next_step(self.layout, self.in_scope(), self.observed(), self.generation, self.gang_layout, self.epochs)
 
     def act(self) -> None:
-        """Delete members that their gang no longer holds, then create what is missing."""
+        """Delete members that their gang no longer holds, and then create missing members."""
         for component in self.components:
             key = component.key
             if key.kind is Kind.CLIQUE:
@@ -250,7 +251,7 @@ class Replica:
         return self
 
     def update(self, limit: int = 1000) -> list[Advance]:
-        """Run the update to its end, with all new pods becoming Ready; return its sub-steps."""
+        """Run the update to its end, with all new pods becoming Ready, and return its sub-steps."""
         result: list[Advance] = []
         for _ in range(limit):
             step = self.advance()

@@ -1,7 +1,7 @@
 """An in-memory API server for an operator in the same process.
 
-It supports create, patch, delete with finalizers and owners, list and watch, and it starts pods as soon as their gates
-are gone. It validates nothing.
+The server supports create, patch, delete with finalizers and owners, list and watch. It starts pods as soon as their
+gates are removed, and validates nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SmallApi:
         self.held_back = False
         """Whether pods are left unscheduled."""
         self.collects_after = 0.0
-        """Seconds after which the garbage collector deletes the dependents of a deleted object."""
+        """The time, in seconds, after which the garbage collector deletes the dependents of a deleted object."""
         self.collects = True
         """Whether the garbage collector runs."""
         self._uncollected: list[str] = []
@@ -52,7 +52,7 @@ class SmallApi:
         self._news = asyncio.Condition()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watches: dict[object, tuple[str, int]] = {}
-        """Watch → its plural, and the last version that its reader has processed."""
+        """The plural of each watch, and the last version that its reader has processed."""
 
     def all(self, plural: str) -> list[Object]:
         return [item for (kind, _, _), item in self.objects.items() if kind == plural]
@@ -81,7 +81,7 @@ class SmallApi:
         return item
 
     async def restored(self, plural: str, body: Object) -> None:
-        """Create an object as restored from a backup: it has a new UID and no status and, unless it is a set, a
+        """Create an object as restored from a backup. It has a new UID and no status and, unless it is a set, a
         creation time two seconds from now."""
         fields = {key: value for key, value in body.items() if key != "status"}
         created = await self.create(plural, body["metadata"]["namespace"], fields)
@@ -135,7 +135,7 @@ class SmallApi:
             await self._remove(address)
 
     async def finish(self, write: Coroutine[Any, Any, T]) -> T:
-        """Return the response to a write. A client that disconnects meanwhile undoes neither the write nor its
+        """Return the response to a write. A client that disconnects in the meantime undoes neither the write nor its
         consequences."""
         return await asyncio.shield(self._begin(write))
 
@@ -163,7 +163,7 @@ class SmallApi:
             await self._collect(item["metadata"]["uid"])
 
     async def collect_again(self) -> None:
-        """Resume the garbage collector, and delete what it has missed."""
+        """Resume the garbage collector, and delete the objects that it has missed."""
         self.collects, missed, self._uncollected = True, self._uncollected, []
         for uid in missed:
             await self._collect(uid)
@@ -220,7 +220,7 @@ class SmallApi:
         newest = {plural: events[-1][0] for plural, events in self._events.items() if events}
         return all(newest.get(plural, 0) <= version for plural, version in self._watches.values())
 
-    # -- a scheduler and kubelets
+    # -- scheduler and kubelets
 
     async def run_pods(self) -> None:
         """Bind pods without gates, and make them Ready shortly afterwards."""
@@ -350,7 +350,7 @@ def _json_patch(item: Object, operations: list[Object]) -> None:
 
 
 def _copy(item: Object) -> Object:
-    """Return a copy of a JSON object; many times faster than `copy.deepcopy`."""
+    """Return a copy of a JSON object, many times faster than `copy.deepcopy`."""
     copied: Object = orjson.loads(orjson.dumps(item))
     return copied
 

@@ -43,7 +43,7 @@ def budgets(pcs: Set) -> list[Any]:
 
 
 def errors(pcs: Set, before: Set | None = None) -> list[str]:
-    """Return the field errors of a set; errors against the schema are tested elsewhere."""
+    """Return the field errors of a set. Schema errors are tested elsewhere."""
     old = None if before is None else apiserver.stored(before)
     verdict = podcliqueset.judge(apiserver.stored(pcs, old), old, apiserver.SETTINGS, apiserver.LEVELS)
     return [f"{error.path} {error.type.name.title()}" for error in verdict.errors]

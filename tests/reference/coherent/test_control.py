@@ -232,7 +232,7 @@ async def test_remaining_pods_of_a_terminated_replica_do_not_count():
 
 
 def first_bound(w: World, old: set[str]) -> dict[str, int]:
-    """Return clique → the position in the history at which its first pod was bound. Pods with the UIDs in `old` are
+    """Return, by clique, the position in the history at which its first pod was bound. Pods with the UIDs in `old` are
     ignored."""
     places: dict[str, int] = {}
     for place, (plural, _, item) in enumerate(w.api.history):

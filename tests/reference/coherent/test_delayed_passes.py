@@ -1,5 +1,5 @@
-"""Tests of gangs, cliques and sets whose reconcilers act at different times: late passes, strategy switches and
-restarts."""
+"""Tests of gangs, cliques and sets whose reconcilers act at different times, with delayed reconciles, strategy switches
+and restarts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES = {"F": (2, 1), "P": (3, 1)}
 
 
 async def test_pods_that_wait_for_an_anchor_start_without_a_reconcile_of_their_set(monkeypatch: pytest.MonkeyPatch):
-    """The pass over a large set comes late (GM-65)."""
+    """The reconcile of a large set is delayed (GM-65)."""
     monkeypatch.setattr(Operator, "_settle_seconds", staticmethod(lambda pcs: 3600.0))
     w = World()
     w._tasks["pods"] = asyncio.create_task(w.api.run_pods())
@@ -33,7 +33,7 @@ async def test_pods_that_wait_for_an_anchor_start_without_a_reconcile_of_their_s
 
 
 async def test_a_lost_pod_is_not_recreated_in_a_gang_that_the_map_no_longer_assigns():
-    """The operator is killed right after it has written the map, and a pod that is to move is lost meanwhile
+    """The operator is killed right after it has written the map, and a pod that should move is lost in the meantime
     (COH-I11)."""
     sizes = {"P": (3, 1)}
     async with world(the_set(**sizes), 3) as w:
@@ -76,7 +76,7 @@ def changed_set(strategy: str, tag: str, *, ready: bool = False) -> dict[str, An
 
 @pytest.mark.parametrize(("before", "after"), list(permutations(("Coherent", "RollingRecreate", "OnDelete"), 2)))
 async def test_an_update_continues_after_a_strategy_switch(before: str, after: str):
-    """The strategy is switched while P waits and nothing else changes.
+    """The strategy is switched while P waits, and nothing else changes.
 
     RollingRecreate then replaces F at once, OnDelete replaces nothing (CHG-OD-01), and a coherent update keeps waiting
     (COH-150).

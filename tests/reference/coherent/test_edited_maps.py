@@ -77,7 +77,7 @@ EDITS = (
 
 
 async def edit(w: World, change: Edit) -> None:
-    """Edit the replica's map, as a user can whom admission does not stop."""
+    """Edit the replica's map, as a user can if admission does not prevent it."""
     gang_map = w.api.get("podgangmaps", "s-0")
     assert gang_map is not None
     entries = [dict(entry) for entry in gang_map["spec"]["entries"]]
@@ -90,7 +90,7 @@ async def edit(w: World, change: Edit) -> None:
 
 
 def cliques_in_two_gangs(w: World) -> list[str]:
-    """Return the cliques of scaling groups that at any time had pods in two gangs."""
+    """Return the cliques of scaling groups that had pods in two gangs at any time."""
     present: dict[str, tuple[str, str]] = {}
     cliques = []
     for plural, kind, pod in w.api.history:

@@ -1,5 +1,5 @@
-"""Tests of failures during an update: what it waits for, what it replaces first, and what it never takes down (spec
-COH-150 to COH-154, COH-205 to COH-213)."""
+"""Tests of failures during an update: what the update waits for, what it replaces first, and what it never takes down
+(spec COH-150 to COH-154, COH-205 to COH-213)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def started(text: str, changed: str, sub_steps: int = 0) -> Replica:
 
 
 def lose(replica: Replica, name: str, version: str, count: int) -> None:
-    """Lose `count` members of a version, the oldest first, and replace them where that is permitted."""
+    """Lose `count` members of a version, the oldest first, and replace them if this is permitted."""
     members = replica.members[named(name)]
     for member in [member for member in members if member.version == version][:count]:
         members.remove(member)
@@ -66,7 +66,8 @@ def test_the_last_sub_step_also_passes_its_gate() -> None:
 
 
 def test_an_unavailable_member_elsewhere_uses_the_budget() -> None:
-    """Three members may be unavailable and one is, so the sub-step takes two, not three (COH-153)."""
+    """Three members may be unavailable and one member is unavailable, so the sub-step takes two members instead of
+    three (COH-153)."""
     replica = started("P9/3/3 F3/3/3", "FP", 1)
     assert table(replica.layout) == "P3 | P4 | P5 | P6 | P7 | P8 | F3 P0,1,2@v1"
     lose(replica, "P", "v1", 1)
@@ -97,7 +98,7 @@ def test_a_component_below_its_floor_protects_the_other_components() -> None:
 
 
 def test_a_component_that_does_not_move_also_protects_the_other_components() -> None:
-    """F takes no part in this sub-step, but has too few available pods."""
+    """F does not take part in this sub-step, but has too few available pods."""
     replica = started("F4/2/2 P9/1/1", "FP", 1)
     lose(replica, "F", "v0", 2)
     lose(replica, "F", "v1", 1)
@@ -170,7 +171,7 @@ def test_a_revert_waits_only_for_its_own_gangs() -> None:
 
 
 def test_pods_do_not_join_a_gang_of_another_update() -> None:
-    """The remainder of a revert needs its own anchor, even if the remainder is all that there is (COH-Q33)."""
+    """The remainder of a revert needs its own anchor, even if nothing else is reverted (COH-Q33)."""
     replica = started("F5/2/2 P2/1/1", "FP", 3)
     lost = {"F": "v0", "P": "v0"}
     replica.change("v0", {named(name): version for name, version in lost.items()})

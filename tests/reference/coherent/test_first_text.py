@@ -1,4 +1,4 @@
-"""Tests of the plan in the proposal's first text (spec COH-166 to COH-169)."""
+"""Tests of the plan according to the first version of the proposal (spec COH-166 to COH-169)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_first_layout_has_the_expected_gangs(text: str) -> None:
 
 
 def updated(replica: Replica) -> list[str]:
-    """Update everything; return the contents of the new gangs in each iteration."""
+    """Update all components, and return the contents of the new gangs in each iteration."""
     replica.change("v1", [component.key for component in replica.components])
     result = []
     while isinstance(step := plan(replica), Advance):

@@ -220,7 +220,7 @@ def test_a_change_reverted_before_any_move_has_no_scope(replica: Replica) -> Non
 
 
 def test_converged_components_are_removed_from_the_scope() -> None:
-    """F and P change, and F has converged when D changes as well: F keeps its gangs and is not moved again
+    """F and P change, and F has converged when D changes as well. F keeps its gangs and is not moved again
     (COH-197)."""
     replica = deployed("F2/2/2 P3/1/1 D2/1/1")
     replica.change("v1", keys("FP"))

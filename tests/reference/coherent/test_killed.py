@@ -1,6 +1,6 @@
-"""Tests that a coherent set survives a kill of its operator after any write. The set is created, updated and scaled as
-without kills, no pod is replaced twice, and no gang ever has pods of two versions (spec COH-220 to COH-226,
-COH-S41)."""
+"""Tests that a coherent set survives a kill of its operator after any write. The set is created, updated and scaled in
+the same way as without kills, no pod is replaced twice, and no gang ever has pods of two versions (spec COH-220 to
+COH-226, COH-S41)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conformance.suite.scenes.scene import Step
 from conformance.testing import replay
 from reference_impl.api import models
 from tests.reference.chaos import Chapter, CrashRun, Done, all_deaths, pods_made
-from tests.reference.test_killed_at_any_write import complete
+from tests.reference.test_killed_at_any_write import with_defaults
 
 pytestmark = [pytest.mark.cluster, pytest.mark.thorough, pytest.mark.timeout(900)]
 
@@ -41,7 +41,7 @@ def the_set(played: CrashRun, tag: str) -> dict[str, Any]:
     for clique in manifest["spec"]["template"]["cliques"]:
         clique["spec"]["podSpec"]["containers"][0]["image"] = f"registry.example/main:{tag}"
     manifest["spec"]["updateStrategy"] = {"type": "Coherent"}
-    return complete(manifest, played, cliqueStartupType="CliqueStartupTypeAnyOrder")
+    return with_defaults(manifest, played, cliqueStartupType="CliqueStartupTypeAnyOrder")
 
 
 async def make(played: CrashRun) -> None:
@@ -62,7 +62,8 @@ async def scale(played: CrashRun, replicas: int) -> None:
 
 
 def has_replicas(view: View, replicas: int) -> bool:
-    """Return whether `a` and `g` have this many replicas, all serving, and the map and the statuses agree with them."""
+    """Return whether `a` and `g` have `replicas` replicas, all of them serving, and the map and the statuses agree with
+    them."""
     pcs, clique = view.get("podcliquesets", "s"), view.get("podcliques", "s-0-a")
     group, gang_map = view.get("podcliquescalinggroups", "s-0-g"), view.get("podgangmaps", "s-0")
     ready = sum(map(pods.is_ready, view.list("pods"))) == len(view.list("pods")) == 3 * replicas
@@ -139,7 +140,7 @@ STORY = (
     ),
 )
 MIN_WRITES = {"it is made": 20, "it is updated": 40, "it is scaled out": 10, "it is scaled in": 6}
-"""The minimum number of writes per chapter; with fewer writes, the test would have tried nothing."""
+"""The minimum number of writes in each chapter. With fewer writes, the test would have tested nothing."""
 
 
 def test_killing_the_operator_does_not_change_the_final_state_of_a_coherent_set(bare_cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""Tests of the objects that a layout asks for: maps, gangs and their conditions, pods, cliques of scaling groups,
+"""Tests of the objects that a layout requires: maps, gangs and their conditions, pods, cliques of scaling groups, and
 startup waits."""
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def test_gangs_of_a_map_have_expected_names_labels_and_minimums():
 def test_a_gang_needs_at_most_its_part_of_a_clique():
     """The oldest anchor needs the whole minimum only while no other gang has pods of the clique.
 
-    Otherwise a pod of the update would wait for that anchor if the set's strategy is switched meanwhile.
+    Otherwise a pod of the update would wait for that anchor if the set's strategy is switched in the meantime.
     """
     pcs = disaggregated()
     pcs.spec.template.cliques[0].spec.min_available = 3
@@ -153,8 +153,8 @@ def test_a_gang_waits_for_all_gangs_of_the_entries_that_it_depends_on():
     last = Entry(E3, "g1", Role.TAIL, {}, {"workers": (3,)}, (E2,))
     gang_placement = placement(ANCHOR, wide, last)
     third = f"llm-0-{E3}-workers-3"
-    assert gang_placement.awaited(SECOND) == [FIRST] and gang_placement.awaited(FIRST) == []
-    assert gang_placement.awaited(third) == [SECOND, f"llm-0-{E2}-workers-2"]
+    assert gang_placement.awaited_gangs(SECOND) == [FIRST] and gang_placement.awaited_gangs(FIRST) == []
+    assert gang_placement.awaited_gangs(third) == [SECOND, f"llm-0-{E2}-workers-2"]
     assert (
         gang_placement.dependents(FIRST) == [SECOND, f"llm-0-{E2}-workers-2"] and gang_placement.dependents(third) == []
     )
@@ -163,8 +163,8 @@ def test_a_gang_waits_for_all_gangs_of_the_entries_that_it_depends_on():
 
 def test_a_gang_waits_for_missing_entries_but_not_for_other_generations():
     old = Entry(E1, "g0", Role.ANCHOR, {"router": 2}, {"workers": (0,)})
-    assert placement(old, TAIL).awaited(SECOND) == []
-    assert placement(TAIL).awaited(SECOND) == [E1]
+    assert placement(old, TAIL).awaited_gangs(SECOND) == []
+    assert placement(TAIL).awaited_gangs(SECOND) == [E1]
 
 
 def test_a_replica_in_two_gangs_counts_as_unassigned_until_the_layout_is_repaired():
@@ -177,7 +177,7 @@ def test_a_replica_in_two_gangs_counts_as_unassigned_until_the_layout_is_repaire
 def test_release_lines_distinguish_their_own_gangs(line):
     line_gangs = Placement(line, "llm-0", LAYOUT).gangs
     (other,) = {NAMES, MAPS} - {line}
-    assert all(line.knows_gang("llm-0", name) and not other.knows("llm-0", name) for name in line_gangs)
+    assert all(line.knows_gang("llm-0", name) and not other.knows_gang("llm-0", name) for name in line_gangs)
     assert not line.knows_gang("llm-0", "")
 
 

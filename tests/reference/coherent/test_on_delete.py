@@ -1,5 +1,5 @@
-"""Tests of sets that were changed under OnDelete before a coherent update: their old pods stay until the next change,
-which replaces them as well (spec CHG-OD-07, COH-274)."""
+"""Tests of sets that were changed under OnDelete before a coherent update. Their old pods stay until the next change,
+which also replaces them (spec CHG-OD-07, COH-274)."""
 
 from __future__ import annotations
 

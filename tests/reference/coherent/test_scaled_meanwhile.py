@@ -1,5 +1,5 @@
-"""Tests of scaling during a coherent update that no operator was there to reject: the update ends nevertheless, with
-the requested number of replicas (spec COH-178, COH-S29)."""
+"""Tests of scaling during a coherent update while no operator runs to reject it. The update ends nevertheless, with the
+requested number of replicas (spec COH-178, COH-S29)."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ VERSIONS = ("0", "1", "2", BROKEN)
 
 @dataclass
 class History:
-    """A replica under test, and what has been observed of it."""
+    """A replica under test, with all observations of it."""
 
     replica: Replica
     versions_seen: dict[tuple[str, Key], str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class History:
         self.check()
 
     def advance(self) -> Step:
-        """Plan and act; check what was deleted."""
+        """Plan and act, and check which members were deleted."""
         replica = self.replica
         before = {key: list(members) for key, members in replica.members.items()}
         scope = replica.in_scope()
@@ -112,7 +112,7 @@ class History:
             assert entry is not None and count <= entry.count(key)
 
     def finish(self) -> None:
-        """Run the update to its end with working versions and without further failures; check that all members
+        """Run the update to its end with working versions and without more failures, and check that all members
         exist."""
         replica = self.replica
         limit = sum(component.replicas for component in replica.components) + 2

@@ -1,5 +1,5 @@
-"""Tests with a garbage collector that is inactive for a while: deleted cliques, scaling groups and sets leave no pods
-behind that exist alongside those of their successors of the same name (COH-127)."""
+"""Tests with a garbage collector that is inactive for a while. Deleted cliques, scaling groups and sets leave no pods
+that exist alongside those of their successors of the same name (COH-127)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STRATEGIES = ("Coherent", "RollingRecreate")
 
 
 def generations(w: World) -> list[str]:
-    """Return the verdicts of the rule about successive cliques that do not hold."""
+    """Return the negative verdicts of the rule about successive cliques."""
     results = invariants.judge(History(recorded_events(w.api), "ns"), ["INV-024"])
     return [str(result) for result in results if result.holds is not True]
 
@@ -68,7 +68,7 @@ async def test_a_recreated_set_gets_no_pods_alongside_those_of_the_deleted_set(s
 
 
 async def test_pods_stuck_in_termination_do_not_block_their_clique(monkeypatch: pytest.MonkeyPatch):
-    """A pod on a dead node stays terminating, which counts as gone (CHG-DEL-20)."""
+    """A pod on a dead node remains terminating, which counts as deleted (CHG-DEL-20)."""
     monkeypatch.setattr("tests.reference.coherent.small_api.LEAVING_SECONDS", 3600.0)
     async with world(the_set(strategy="RollingRecreate", P=(1, 1)), 1) as w:
         old = w.uids()

@@ -36,8 +36,8 @@ async def begin(w: World, strategy: str, pods: int) -> None:
 async def test_an_update_ends_after_a_strategy_switch(before: str, after: str, pods: int):
     """The set is created with the first strategy.
 
-    OnDelete ends the update as it is (CHG-RU-06), and a switch does not replace the pods that OnDelete has left
-    (COH-274).
+    OnDelete ends the update in its current state (CHG-RU-06), and a switch does not replace the pods that OnDelete has
+    left (COH-274).
     """
     async with world(the_set(strategy=before, **SIZES), 5) as w:
         await begin(w, before, pods)

@@ -1,5 +1,5 @@
-"""Tests of the specification's worked traces, COH-T1 to COH-T9: the layout after each write, and what stays
-available."""
+"""Tests of the specification's worked traces, COH-T1 to COH-T9: the layout after each write, and the available
+members."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_t4_floors_hold_and_the_last_step_absorbs_the_remainder() -> None:
 
 
 def test_t5_a_restart_in_the_middle_moves_nothing_else() -> None:
-    """The operator restarts between the write of the layout and the creation of the gang: nothing else moves
+    """The operator restarts between the write of the layout and the creation of the gang, and nothing else moves
     (COH-221)."""
     replica = deployed("F2/1/1 P2/1/1")
     replica.change("v1", keys("FP"))
@@ -120,7 +120,7 @@ def test_t7_an_update_is_reverted() -> None:
 
 
 def scaled(replica: Replica, text: str) -> str:
-    """Scale between updates; return the layout."""
+    """Scale between updates, and return the layout."""
     replica.components = components(text)
     replica.fit()
     replica.act()

@@ -1,4 +1,4 @@
-"""A small world: the operator on an in-memory API server, a set of F, P and D, and its observable state."""
+"""A small test environment: the operator on an in-memory API server, a set of F, P and D, and its observable state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.reference.coherent.small_api import NEVER_READY, SmallApi, SmallClien
 
 PATIENCE_SECONDS = 120.0
 SOON_SECONDS = 2.0
-"""Seconds: work that the operator has planned for later, such as a gang termination, does not prevent rest."""
+"""The time in seconds after which planned work of the operator, such as a gang termination, no longer prevents rest."""
 Shape = list[str]
 """The contents of gangs in order of creation, such as `F2 P0 D0`."""
 
@@ -93,7 +93,8 @@ class World:
         await self.api.patch((plural, "ns", name), {"spec": {"replicas": replicas}}, "merge", False)
 
     async def until(self, predicate: Callable[[], Any], expectation: str = "") -> None:
-        """Wait until the predicate holds, then until the world is at rest; the predicate must hold then too."""
+        """Wait until the predicate holds, and then until the environment is at rest. The predicate must still hold
+        then."""
         loop = asyncio.get_running_loop()
         end = loop.time() + PATIENCE_SECONDS
         while not predicate():
@@ -108,8 +109,8 @@ class World:
         assert predicate(), f"{expectation}: no longer so: {self.gangs()} {self.progress()} {self.ready()}"
 
     def at_rest(self) -> bool:
-        """Return whether nothing more happens: pods have started, and the operator has seen all events and has nothing
-        to do."""
+        """Return whether nothing more happens, because pods have started and the operator has processed all events and
+        has nothing to do."""
         idle = self._operator is None or self._operator.is_idle(SOON_SECONDS)
         return idle and self.api.all_seen() and self.api.pods_started()
 
@@ -121,7 +122,7 @@ class World:
             await asyncio.sleep(0.005)
         raise AssertionError(f"never seen: {self.gangs()} {self.progress()}")
 
-    # -- what there is
+    # -- state
 
     def gangs(self, index: int = 0) -> Shape:
         gang_map = self.api.get("podgangmaps", f"s-{index}")
@@ -164,7 +165,7 @@ class World:
         return "updateEndedAt" in self.progress() and ready == all_of and "currentlyUpdating" not in self.progress()
 
     def pods_by_gang(self) -> dict[str, dict[str, int]]:
-        """Return gang → clique → number of its pods, according to the pods' labels."""
+        """Return the number of pods by gang and clique, according to the pods' labels."""
         result: dict[str, dict[str, int]] = {}
         for pod in self.pods():
             tags = pod["metadata"]["labels"]
@@ -173,7 +174,7 @@ class World:
         return result
 
     def mixed(self) -> list[str]:
-        """Return the gangs that at any time had pods of one clique in two versions."""
+        """Return the gangs that had pods of one clique in two versions at any time."""
         by_clique: dict[tuple[str, str], set[str]] = {}
         for plural, _, item in self.api.history:
             if plural == "pods":

@@ -1,4 +1,4 @@
-"""Small handmade clusters for the tests of filters."""
+"""Small example clusters for the tests of filters."""
 
 from __future__ import annotations
 

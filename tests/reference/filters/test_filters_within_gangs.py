@@ -1,4 +1,4 @@
-"""Tests of filters within a gang: its pods exclude or attract each other, and the gang is placed as a whole."""
+"""Tests of filters within a gang whose pods exclude or attract each other. The gang is placed as a whole."""
 
 from __future__ import annotations
 
@@ -190,8 +190,8 @@ FIELDS = [
 
 
 def possible(pods, state, spots=None, memo=None):
-    """Return whether the pods can be placed one after the other in some order (on their `spots`, if given), by brute
-    force."""
+    """Return, by brute force, whether the pods can be placed one after another in some order (on their `spots`, if
+    given)."""
     memo = {} if memo is None else memo
     key = tuple(sorted((p.metadata.name, p.spec.node_name) for p in state.pods))
     if not pods or key in memo:
@@ -229,7 +229,7 @@ def test_a_small_gang_is_placed_if_and_only_if_it_fits(seed):
 
 
 def test_a_gang_with_unbound_claims_is_postponed():
-    """Its scaled gang is held as well. Places are chosen for both; other gangs are bound."""
+    """Its scaled gang is also postponed. Nodes are chosen for both gangs, and other gangs are bound."""
     objects = {"claims": [claim("c"), claim("d", storage_class="made")], "volumes": [volume(host="a")], **LATER}
     state = cluster(NODES, **objects)
     gangs = [gang("g", [using("c", "d")], [pod("x")]), gang("s", [pod("y")], base="g"), gang("o", [pod("z")])]

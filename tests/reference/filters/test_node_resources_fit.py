@@ -1,4 +1,4 @@
-"""Tests of the resources that pods request, and of those that pods hold on a node."""
+"""Tests of the resources that pods request and of the resources that pods hold on a node."""
 
 from __future__ import annotations
 

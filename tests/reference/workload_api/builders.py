@@ -14,7 +14,7 @@ from reference_impl.plan import labels
 from reference_impl.plan.workload_api.mode import Mode
 from reference_impl.plan.workload_api.planned import Planned, plan
 
-USUAL = Mode()
+DEFAULT_MODE = Mode()
 Objects = dict[tuple[str, str], WorkloadObject]
 
 
@@ -90,13 +90,13 @@ def planned(
     objects: Objects | None = None,
     *,
     owner: PodCliqueSet | None = None,
-    mode: Mode = USUAL,
+    mode: Mode = DEFAULT_MODE,
     **templates: int,
 ) -> Planned:
     return plan(of, owner, pods, objects or {}, templates, mode)
 
 
-def created(of: PodGang, *, mode: Mode = USUAL, owner: PodCliqueSet | None = None) -> Objects:
+def created(of: PodGang, *, mode: Mode = DEFAULT_MODE, owner: PodCliqueSet | None = None) -> Objects:
     """Return the objects that exist after a gang's objects have been created."""
     return stored(change.body for change in planned(of, mode=mode, owner=owner).difference.changes)
 

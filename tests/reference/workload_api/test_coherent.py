@@ -18,7 +18,7 @@ FPD = {"F": (5, 2), "P": (4, 1), "D": (3, 1)}
 KINDS = ("workloads", "compositepodgroups", "podgroups")
 
 
-class OnKubeScheduler(World):
+class KubeSchedulerWorld(World):
     async def start(self) -> None:
         features = Features(maps=True, workload_api=Mode())
         operator = Operator(SmallClient(self.api), scheduler_name=SCHEDULER, features=features)
@@ -52,8 +52,8 @@ class OnKubeScheduler(World):
 
 
 @asynccontextmanager
-async def world(*, held_back: bool = False) -> AsyncIterator[OnKubeScheduler]:
-    w = OnKubeScheduler()
+async def world(*, held_back: bool = False) -> AsyncIterator[KubeSchedulerWorld]:
+    w = KubeSchedulerWorld()
     w.api.held_back = held_back
     w._tasks["pods"] = asyncio.create_task(w.api.run_pods())
     await w.start()
@@ -65,7 +65,7 @@ async def world(*, held_back: bool = False) -> AsyncIterator[OnKubeScheduler]:
             await w.stop(name)
 
 
-async def test_a_gang_of_a_map_waits_with_its_minimum_and_keeps_it():
+async def test_a_gang_of_a_map_waits_and_keeps_its_minimum():
     async with world(held_back=True) as w:
         least = {"s-0-f": 2, "s-0-p-0-pw": 1, "s-0-d-0-dw": 1}
         await w.until(lambda: least in w.pods_by_gang().values() and not w.gated(least), "the minimum")
@@ -79,7 +79,7 @@ async def test_a_gang_of_a_map_waits_with_its_minimum_and_keeps_it():
         assert [item for kind, verb, item in w.api.history if kind in KINDS and verb == "DELETED"] == []
 
 
-async def test_an_update_of_all_components_ends_with_every_pod_in_its_group():
+async def test_after_an_update_of_all_components_every_pod_is_in_its_group():
     async with world() as w:
         await w.until(lambda: w.serving(12), "made")
         await w.change(the_set("v1", **FPD))

@@ -1,4 +1,4 @@
-"""Tests of changes to a gang's objects, and of what must not change (docs/spec: sections on life cycle and
+"""Tests of changes to a gang's objects, and of the fields that must not change (docs/spec: sections on life cycle and
 validation)."""
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_a_gang_is_in_place_only_when_all_its_objects_exist():
         assert [(c.verb, (c.kind, c.name)) for c in plan.difference.changes] == [(Verb.CREATE, key)]
 
 
-def test_a_changed_minimum_is_patched_in_template_and_group():
+def test_a_changed_minimum_is_patched_in_the_template_and_the_group():
     of = disaggregated()
     objects = created(of)
     of.spec.podgroups[2].min_replicas = 3
@@ -78,7 +78,7 @@ def test_a_patch_of_the_workload_keeps_the_defaults_of_the_api_server():
     assert patched["priority"] == patched["podGroupTemplates"][0]["priority"] == 7
 
 
-def test_a_default_class_of_the_cluster_is_left_alone():
+def test_the_default_priority_class_of_the_cluster_is_kept():
     of = disaggregated()
     objects = created(of)
     for item in objects.values():
@@ -86,7 +86,7 @@ def test_a_default_class_of_the_cluster_is_left_alone():
     assert verbs(of, objects) == []
 
 
-def test_a_group_that_joins_rebuilds_what_the_api_cannot_change():
+def test_an_additional_group_recreates_objects_that_the_api_cannot_change():
     of = gang(group("a", 1), group("b", 1))
     objects = created(of)
     wider = gang(group("a", 1), group("b", 1), group("c", 1))
@@ -97,7 +97,7 @@ def test_a_group_that_joins_rebuilds_what_the_api_cannot_change():
     ]
 
 
-def test_a_leaf_of_another_shape_has_another_name_and_the_old_one_goes():
+def test_a_leaf_with_another_shape_gets_a_new_name_and_the_old_leaf_is_deleted():
     of = disaggregated()
     objects = created(of)
     flat = gang(
@@ -109,14 +109,14 @@ def test_a_leaf_of_another_shape_has_another_name_and_the_old_one_goes():
     deleted_names = {c.name for c in leaves if c.verb is Verb.DELETE}
     assert created_names == set(planned(flat).groups.values()) - {leaf_of(objects, "dis-0-router").metadata.name}
     assert len(deleted_names) == 4 and not created_names & deleted_names
-    for name in deleted_names:  # their finalizers wait for the pods, but the operator does not
+    for name in deleted_names:  # their finalizers wait for the pods, but the operator does not wait
         objects["PodGroup", name].metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
     assert Verb.DELETE not in {
         c.verb for c in planned(flat, objects=objects).difference.changes if c.kind == "PodGroup"
     }
 
 
-def test_surplus_objects_do_not_keep_a_gang_from_being_in_place():
+def test_surplus_objects_do_not_matter_for_a_gang_in_place():
     of = gang(group("a", 1), group("b", 1))
     objects = created(gang(group("a", 1), group("b", 1), group("c", 1)))
     rebuilt = created(of) | {key: item for key, item in objects.items() if key[0] == "PodGroup"}
@@ -135,7 +135,7 @@ def test_surplus_objects_do_not_keep_a_gang_from_being_in_place():
         ("Workload", "controllerRef", {"apiGroup": "x", "kind": "PodGang", "name": "dis-0"}),
     ],
 )
-def test_an_object_with_another_content_is_replaced(kind: str, field: str, value: Any):
+def test_an_object_with_different_content_is_replaced(kind: str, field: str, value: Any):
     of = disaggregated(priorityClassName="high")
     objects = created(of)
     key = next(key for key in objects if key[0] == kind)
@@ -154,10 +154,10 @@ def test_labels_are_restored():
     assert "spec" not in change.body
 
 
-# -- names that are taken (WL37-L03, WL37-L04) ----------------------------------------------------------------
+# -- existing names (WL37-L03, WL37-L04) ----------------------------------------------------------------
 
 
-def test_a_name_that_somebody_else_holds_is_a_refusal():
+def test_a_name_of_another_owner_is_an_error():
     of = disaggregated()
     for key in created(of):
         objects = created(of)
@@ -167,7 +167,7 @@ def test_a_name_that_somebody_else_holds_is_a_refusal():
         assert not plan.in_place and not plan.difference.changes
 
 
-def test_an_object_of_an_earlier_gang_of_the_name_is_waited_for():
+def test_the_plan_waits_for_objects_of_an_earlier_gang_of_the_same_name():
     earlier, of = created(disaggregated(uid="0")), disaggregated(uid="1")
     plan = planned(of, objects=earlier)
     assert not plan.refusal and not plan.in_place
@@ -176,7 +176,7 @@ def test_an_object_of_an_earlier_gang_of_the_name_is_waited_for():
     assert len(plan.difference.changes) == 8  # all groups, because none of their names is in use
 
 
-def test_a_pod_group_that_is_being_deleted_serves_until_it_is_gone():
+def test_a_pod_group_being_deleted_is_used_until_it_is_gone():
     of = disaggregated()
     objects = created(of)
     leaf = leaf_of(objects, PREFILL)
@@ -187,7 +187,7 @@ def test_a_pod_group_that_is_being_deleted_serves_until_it_is_gone():
 
 
 @pytest.mark.parametrize("kind", ["Workload", "CompositePodGroup"])
-def test_other_objects_that_are_being_deleted_are_waited_for(kind: str):
+def test_the_plan_waits_for_other_objects_being_deleted(kind: str):
     of = disaggregated()
     objects = created(of)
     key = next(key for key in objects if key[0] == kind)
@@ -209,7 +209,7 @@ def test_a_released_minimum_keeps_its_last_value():
     for lost in ("Workload", "PodGroup"):  # either object suffices
         rest = {key: item for key, item in objects.items() if key[0] != lost}
         assert planned(of, objects=rest).minimums[PREFILL] == 2
-    assert planned(of, **{PREFILL: 4}).minimums[PREFILL] == 4  # without both, the clique's minimum applies
+    assert planned(of, **{PREFILL: 4}).minimums[PREFILL] == 4  # without either object, the clique's minimum applies
     assert planned(of).minimums[PREFILL] == 1
     assert planned(of).groups == groups and not planned(of).refusal
 

@@ -1,4 +1,4 @@
-"""Tests of the settings for gangs on kube-scheduler, and of the admission of sets that it cannot place."""
+"""Tests of the settings for gangs on kube-scheduler, and of the admission of sets that kube-scheduler cannot place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def load(folder: Path, config: str, name: str = "default-scheduler") -> Schedule
     return configuration.load(path, own_scheduler="own").scheduler
 
 
-def test_it_is_off_unless_it_is_switched_on(tmp_path: Path):
+def test_the_back_end_is_disabled_by_default(tmp_path: Path):
     assert load(tmp_path, "").gangs_of_kubernetes is None
     assert load(tmp_path, "gangScheduling: false").gangs_of_kubernetes is None
     settings = load(tmp_path, "gangScheduling: true").gangs_of_kubernetes
@@ -43,7 +43,7 @@ def test_it_is_off_unless_it_is_switched_on(tmp_path: Path):
         ("gangScheduling: 1", "default-scheduler", "bool"),
     ],
 )
-def test_a_setting_that_does_nothing_is_refused(tmp_path: Path, config: str, name: str, complaint: str):
+def test_a_setting_without_effect_is_rejected(tmp_path: Path, config: str, name: str, complaint: str):
     with pytest.raises(configuration.InvalidConfigurationError, match=complaint):
         load(tmp_path, config, name)
 
@@ -72,7 +72,7 @@ def pcs(*classes: str, of_set: str = "", scheduler: str = "default-scheduler") -
         (pcs("a", "b", scheduler="own"), ON, False),
     ],
 )
-def test_pods_of_several_priorities_are_refused(of: PodCliqueSet, settings: Scheduler, refused: bool):
+def test_pods_of_several_priorities_are_rejected(of: PodCliqueSet, settings: Scheduler, refused: bool):
     enabled = msgspec.structs.replace(settings, profiles=(*settings.profiles, Profile("own")))
     errors = [str(error) for error in schedulers.backend_violations(of, enabled)]
     assert bool(errors) == refused

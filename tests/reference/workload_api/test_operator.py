@@ -17,9 +17,10 @@ from reference_impl.plan.workload_api.mode import SCHEDULER, Extras, Mode, Repla
 from tests.reference.coherent.small_api import SmallApi, SmallClient
 
 LONG_SECONDS, REST_CHECKS = 60.0, 25
-"""Seconds in which no work may be due at rest, and how many checks in a row must find that."""
+"""The time in seconds within which no work may be due at rest, and the number of consecutive checks that must find the
+cluster at rest."""
 KINDS = ("workloads", "compositepodgroups", "podgroups")
-AS_WRITTEN = Mode(extras=Extras.INSIDE, replacements=Replacements.TOGETHER)
+PROPOSED_MODE = Mode(extras=Extras.INSIDE, replacements=Replacements.TOGETHER)
 
 
 class Cluster:
@@ -43,7 +44,7 @@ class Cluster:
                     await task
 
     def at_rest(self, soon: float) -> bool:
-        """Return whether nothing happens now, and nothing is due within `soon` seconds."""
+        """Return whether nothing happens now and nothing is due within `soon` seconds."""
         assert self.operator is not None
         placed = self.api.held_back or self.api.pods_started()
         return self.operator.is_idle(soon) and self.api.all_seen() and placed
@@ -52,8 +53,8 @@ class Cluster:
         await self.until(lambda: self.at_rest(0.1))
 
     async def until(self, predicate: Callable[[], Any]) -> None:
-        """Wait until the predicate holds. Fail once the cluster has come to rest, since it cannot become true any
-        more."""
+        """Wait until the predicate holds. Fail when the cluster has come to rest, because the predicate can no longer
+        become true."""
         resting = 0
         while not predicate():
             resting = resting + 1 if self.at_rest(LONG_SECONDS) else 0
@@ -112,14 +113,14 @@ def group_of(pod: dict[str, Any]) -> str | None:
     return name
 
 
-async def placed(cluster: Cluster, document: dict[str, Any] | None = None) -> None:
+async def deploy(cluster: Cluster, document: dict[str, Any] | None = None) -> None:
     """Create a set, and wait until all its pods are Ready."""
     await cluster.api.create("podcliquesets", "ns", document or workload())
     await cluster.until(lambda: cluster.condition("Ready").get("status") == "True")
     await cluster.rest()
 
 
-async def test_the_minimum_waits_alone_and_the_other_pods_follow():
+async def test_the_minimum_is_created_first_and_the_other_pods_follow():
     cluster = Cluster()
     cluster.api.held_back = True
     async with cluster.running():
@@ -144,8 +145,8 @@ async def test_the_minimum_waits_alone_and_the_other_pods_follow():
         assert cluster.condition("Scheduled")["status"] == "True"
 
 
-async def test_as_written_all_pods_are_created_at_once():
-    cluster = Cluster(AS_WRITTEN)
+async def test_all_pods_are_created_at_once_in_the_mode_of_the_proposal():
+    cluster = Cluster(PROPOSED_MODE)
     cluster.api.held_back = True
     async with cluster.running():
         await cluster.api.create("podcliquesets", "ns", workload())
@@ -155,7 +156,7 @@ async def test_as_written_all_pods_are_created_at_once():
 async def test_no_pod_loses_its_gate_before_the_objects_exist():
     cluster = Cluster()
     async with cluster.running():
-        await placed(cluster)
+        await deploy(cluster)
     last = max(i for i, (kind, verb, _) in enumerate(cluster.api.history) if kind in KINDS and verb == "ADDED")
     for kind, verb, item in cluster.api.history[:last]:
         assert kind != "pods" or verb == "ADDED" or item["spec"].get("schedulingGates")
@@ -163,7 +164,7 @@ async def test_no_pod_loses_its_gate_before_the_objects_exist():
     assert all(group_of(item) for item in created)
 
 
-async def test_a_gang_that_cannot_be_mapped_says_so_and_its_pods_keep_their_gates():
+async def test_a_gang_that_cannot_be_mapped_reports_this_and_its_pods_keep_their_gates():
     cluster = Cluster()
     async with cluster.running():
         await cluster.api.create("podcliquesets", "ns", workload(*(clique(f"c{i}", 1, 1) for i in range(9))))
@@ -175,7 +176,7 @@ async def test_a_gang_that_cannot_be_mapped_says_so_and_its_pods_keep_their_gate
         assert [(e["type"], e["regarding"]["name"]) for e in events] == [("Warning", "s-0")]
 
 
-async def test_a_name_that_somebody_holds_is_reported_until_it_is_free():
+async def test_a_name_that_is_taken_is_reported_until_it_is_free():
     cluster = Cluster()
     await cluster.api.create("workloads", "ns", {"metadata": {"name": "s-0"}, "spec": {}})
     async with cluster.running():
@@ -191,10 +192,10 @@ async def test_a_name_that_somebody_holds_is_reported_until_it_is_free():
         assert groups == {group["metadata"]["name"] for group in cluster.api.all("podgroups")}
 
 
-async def test_objects_that_somebody_deletes_are_created_again():
+async def test_deleted_objects_are_recreated():
     cluster = Cluster()
     async with cluster.running():
-        await placed(cluster)
+        await deploy(cluster)
         pods = {pod["metadata"]["uid"] for pod in cluster.api.all("pods")}
         for kind in KINDS:
             before = {item["metadata"]["name"] for item in cluster.api.all(kind)}
@@ -210,7 +211,7 @@ async def test_objects_that_somebody_deletes_are_created_again():
 async def test_a_lost_pod_does_not_wait_for_its_siblings():
     cluster = Cluster()
     async with cluster.running():
-        await placed(cluster, workload(clique("p", 2, 2), clique("d", 1, 1)))
+        await deploy(cluster, workload(clique("p", 2, 2), clique("d", 1, 1)))
         assert cluster.least() == [2]
         cluster.api.held_back = True
         await cluster.take_pod("s-0-p")
@@ -224,10 +225,10 @@ async def test_a_lost_pod_does_not_wait_for_its_siblings():
         assert len(cluster.api.all("workloads")) == 1
 
 
-async def test_as_written_a_lost_pod_changes_nothing():
-    cluster = Cluster(AS_WRITTEN)
+async def test_a_lost_pod_changes_nothing_in_the_mode_of_the_proposal():
+    cluster = Cluster(PROPOSED_MODE)
     async with cluster.running():
-        await placed(cluster, workload(clique("p", 2, 2), clique("d", 1, 1)))
+        await deploy(cluster, workload(clique("p", 2, 2), clique("d", 1, 1)))
         await cluster.take_pod("s-0-p")
         await cluster.until(lambda: len(cluster.pods()["s-0-p"]) == 2)
         await cluster.rest()
@@ -236,10 +237,10 @@ async def test_as_written_a_lost_pod_changes_nothing():
     ] == []
 
 
-async def test_a_gang_that_lost_everything_is_placed_as_a_whole_again():
+async def test_a_gang_that_lost_all_pods_is_placed_as_a_whole_again():
     cluster = Cluster()
     async with cluster.running():
-        await placed(cluster)
+        await deploy(cluster)
         cluster.api.held_back = True
         for pod in cluster.api.all("pods"):
             await cluster.take("pods", pod["metadata"]["name"])
@@ -248,11 +249,11 @@ async def test_a_gang_that_lost_everything_is_placed_as_a_whole_again():
         await cluster.until(lambda: cluster.counts() == {"s-0-p": 4, "s-0-d": 2})
 
 
-async def test_a_scaling_group_that_shrinks_and_grows_needs_no_name_again():
+async def test_a_scaling_group_that_shrinks_and_grows_reuses_no_names():
     cluster = Cluster()
     groups = [{"name": "g", "cliqueNames": ["w"], "replicas": 2, "minAvailable": 1}]
     async with cluster.running():
-        await placed(cluster, workload(clique("w", 1, 1), groups=groups))
+        await deploy(cluster, workload(clique("w", 1, 1), groups=groups))
         await cluster.until(lambda: cluster.api.get("workloads", "s-0-g-0"))
         await cluster.rest()
 
@@ -261,7 +262,7 @@ async def test_a_scaling_group_that_shrinks_and_grows_needs_no_name_again():
             return {i["metadata"]["name"] for i in items if i["metadata"]["labels"][labels.PODGANG] == "s-0-g-0"}
 
         before = of_scaled("podgroups") | of_scaled("compositepodgroups")
-        for name in of_scaled("podgroups"):  # as Kubernetes' finalizer does
+        for name in of_scaled("podgroups"):  # as the finalizer of Kubernetes does
             finalized = {"metadata": {"finalizers": ["scheduling.k8s.io/podgroup-protection"]}}
             await cluster.api.patch(("podgroups", "ns", name), finalized, "merge", False)
         address = ("podcliquescalinggroups", "ns", "s-0-g")
@@ -277,7 +278,7 @@ async def test_a_scaling_group_that_shrinks_and_grows_needs_no_name_again():
         assert not groups_of_pods & before
 
 
-async def test_pods_that_change_their_group_are_deleted_before_others_take_their_index():
+async def test_pods_that_change_their_group_are_deleted_before_their_index_is_reused():
     cluster = Cluster()
     cluster.api.held_back = True
     constraint = {"topologyName": "fleet", "pack": {"required": "rack"}}
@@ -312,13 +313,13 @@ async def test_a_preferred_topology_is_ignored_with_one_event():
     document["spec"]["template"]["topologyConstraint"] = constraint
     async with cluster.running():
         await cluster.api.create("clustertopologybindings", "", {"metadata": {"name": "fleet"}, "spec": levels})
-        await placed(cluster, document)
+        await deploy(cluster, document)
         assert (cluster.api.get("podgangs", "s-0") or {})["spec"]["topologyConstraint"]
     assert len([e for e in cluster.api.all("events") if e["reason"] == planned.PREFERRED]) == 1
     assert all("schedulingConstraints" not in item["spec"] for item in cluster.api.all("compositepodgroups"))
 
 
-async def test_pods_that_run_already_stay_when_it_is_switched_on_and_new_ones_join():
+async def test_running_pods_stay_when_the_back_end_is_enabled_and_new_pods_join():
     cluster = Cluster()
     async with cluster.running(on=False):
         await cluster.api.create("podcliquesets", "ns", workload(clique("p", 3, 2)))
@@ -330,14 +331,14 @@ async def test_pods_that_run_already_stay_when_it_is_switched_on_and_new_ones_jo
         await cluster.rest()
         assert {pod["metadata"]["uid"] for pod in cluster.api.all("pods")} == running
         [leaf] = cluster.api.all("podgroups")
-        assert leaf["spec"]["schedulingPolicy"] == {"gang": {"minCount": 1}}  # two pods run outside of the group
+        assert leaf["spec"]["schedulingPolicy"] == {"gang": {"minCount": 1}}  # two pods run outside the group
         await cluster.take_pod("s-0-p")
         await cluster.until(lambda: any(pod["metadata"]["uid"] not in running for pod in cluster.api.all("pods")))
         [new] = [pod for pod in cluster.api.all("pods") if pod["metadata"]["uid"] not in running]
         assert group_of(new) == leaf["metadata"]["name"]
 
 
-async def test_switched_off_nothing_is_written_for_it():
+async def test_nothing_is_written_while_the_back_end_is_disabled():
     cluster = Cluster()
     async with cluster.running(on=False):
         await cluster.api.create("podcliquesets", "ns", workload())
@@ -347,7 +348,7 @@ async def test_switched_off_nothing_is_written_for_it():
     assert not any("schedulingGroup" in pod["spec"] for pod in cluster.api.all("pods"))
 
 
-async def test_gangs_of_other_schedulers_are_left_alone():
+async def test_gangs_of_other_schedulers_are_unchanged():
     cluster = Cluster()
     document = workload(clique("p", 2, 1))
     document["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["schedulerName"] = "other"

@@ -1,4 +1,4 @@
-"""Tests of when pods above the minimum are created, which children are required, and which pods are recreated."""
+"""Tests of the creation of pods above the minimum, of the required children, and of the pods that are recreated."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def pods(p: int, d: int) -> list[Pod]:
         (True, 0, 0, WAITING),  # the gang has lost all its pods, and is placed as a whole again
     ],
 )
-def test_where_a_gang_stands(placed_once: bool, p: int, d: int, expected: Standing):
+def test_the_state_of_a_gang_is_derived(placed_once: bool, p: int, d: int, expected: Standing):
     assert planned(pair(placed=placed_once), pods(p, d)).now == expected
 
 
-def test_pods_that_do_not_run_or_belong_to_others_do_not_count():
+def test_pods_that_do_not_run_or_belong_to_other_gangs_do_not_count():
     leaving = pod("d", on="n")
     leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
     ignored = [pod("d"), leaving, pod("d", on="n", phase="Failed"), pod("d", on="n", gang="dis-1")]
@@ -65,7 +65,7 @@ def test_pods_that_do_not_run_or_belong_to_others_do_not_count():
         (WAITING, INSIDE, 0, None),
     ],
 )
-def test_pods_above_the_minimum_come_when_the_gang_is_placed(
+def test_pods_above_the_minimum_are_created_when_the_gang_is_placed(
     now: Standing, mode: Mode, existing: int, limit: int | None
 ):
     assert standing.max_pods(now, 2, pods(existing, 0), mode) == limit
@@ -93,17 +93,17 @@ def test_all_children_are_required_until_a_placed_gang_loses_pods():
     assert required(placed, all_pods[1:]) == [1, 1, 1]
     assert required(placed, all_pods[1:], TOGETHER) == [3, 2, 2]
     assert required(placed, []) == [3, 2, 2]
-    assert required(of, all_pods[1:]) == [3, 2, 2]  # not placed yet: some of its pods are bound before the others
+    assert required(of, all_pods[1:]) == [3, 2, 2]  # not placed yet, so only some pods are bound
 
 
-def test_the_workload_shows_the_gang_as_it_is_meant():
+def test_the_workload_shows_the_intended_gang():
     of = pair(placed=True)
     changes = planned(of, pods(1, 1)).difference.changes
     [root] = next(c for c in changes if c.kind == "Workload").body["spec"]["compositePodGroupTemplates"]
     assert root["schedulingPolicy"] == {"gang": {"minGroupCount": 2}}
 
 
-def test_the_root_is_made_anew_under_its_name_when_pods_are_lost_and_again_when_they_are_back():
+def test_the_root_is_recreated_when_pods_are_lost_and_when_they_are_restored():
     of = pair(placed=True)
     groups = dict(planned(of).groups)
     all_pods = bound(of, groups)
@@ -119,7 +119,7 @@ def test_the_root_is_made_anew_under_its_name_when_pods_are_lost_and_again_when_
 # -- pods of earlier times (WL-H19, WL37-V18) --------------------------------------------------------------------------
 
 
-def test_pods_outside_of_a_group_lower_what_the_group_needs():
+def test_pods_outside_a_group_reduce_the_minimum_of_the_group():
     of = gang(group("p", 3))
     [group_name] = planned(of).groups.values()
     counts = {
@@ -131,7 +131,7 @@ def test_pods_outside_of_a_group_lower_what_the_group_needs():
     assert [counts[key]["p"] for key in counts] == [3, 2, 1, 3, 1]
 
 
-def test_waiting_pods_in_another_group_are_created_anew():
+def test_waiting_pods_in_another_group_are_recreated():
     waiting = {
         "mine": pod("p", of="g"),
         "other": pod("p", of="old"),

@@ -1,4 +1,5 @@
-"""Tests of the Workload API objects for a PodGang, by the tables of docs/spec on shapes, limits, names and priority."""
+"""Tests of the Workload API objects for a PodGang, following the tables of docs/spec on shapes, limits, names and
+priority."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ FLAT = Mode(form=Form.FLAT)
 
 
 def specs(kind: str, of: Any = None, **options: Any) -> dict[str, dict[str, Any]]:
-    """Return name → spec of the objects of one kind that a gang gets."""
+    """Return the specs, by name, of the objects of one kind that a gang gets."""
     changes = planned(of or disaggregated(), **options).difference.changes
     assert all(change.verb is Verb.CREATE for change in changes)
     return {change.name: change.body["spec"] for change in changes if change.kind == kind}
@@ -65,7 +66,7 @@ def test_a_gang_becomes_a_root_with_a_node_for_each_replica_and_a_leaf_for_each_
     )
 
 
-def test_the_runtime_groups_are_those_of_the_templates():
+def test_the_runtime_groups_match_the_templates():
     of = disaggregated(priorityClassName="high")
     [workload] = specs("Workload", of).values()
     templates: dict[str, dict[str, Any]] = {}
@@ -129,7 +130,7 @@ def test_a_scaled_gang_has_the_key_of_its_scaling_group_at_the_root():
     assert keys == [{"topology": [{"key": "host"}]}, None]
 
 
-def test_groups_without_members_and_preferred_keys_become_nothing():
+def test_groups_without_members_and_preferred_keys_are_omitted():
     empty = [{"name": "empty", "podGroupNames": [], **packed(required="rack")}]
     of = gang(group("a", 1, **packed(preferred="host")), topologyConstraintGroupConfigs=empty)
     assert len(specs("CompositePodGroup", of)) == 1
@@ -178,7 +179,7 @@ def test_no_gang_has_more_levels_than_the_api_permits():
         ((0, 0), "no PodGroups"),
     ],
 )
-def test_what_is_beyond_the_limits_is_refused_as_a_whole(size: tuple[int, ...], reason: str):
+def test_a_gang_beyond_the_limits_is_rejected_as_a_whole(size: tuple[int, ...], reason: str):
     plan = planned(large_gang(*size))
     assert reason in plan.refusal
     assert not plan.in_place and not plan.difference.changes and not plan.groups
@@ -191,7 +192,7 @@ def test_what_is_beyond_the_limits_is_refused_as_a_whole(size: tuple[int, ...], 
         ([{"name": "r", "podGroupNames": ["a"]}, {"name": "q", "podGroupNames": ["a"]}], '"a" is in two'),
     ],
 )
-def test_groups_that_do_not_fit_together_are_refused(configs: Any, reason: str):
+def test_inconsistent_groups_are_rejected(configs: Any, reason: str):
     assert reason in planned(gang(group("a", 1), topologyConstraintGroupConfigs=configs)).refusal
     assert "same name" in planned(gang(group("a", 1), group("a", 1))).refusal
 
@@ -217,12 +218,12 @@ def test_names_of_templates_are_dns_labels_and_differ():
     assert all(len(name) <= 63 and re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) for name in template_names)
 
 
-def test_names_of_groups_fit_however_long_their_clique_is():
+def test_group_names_fit_for_cliques_with_long_names():
     of = gang(group("x" * 253, 1))
     assert all(len(change.name) <= 253 for change in planned(of).difference.changes)
 
 
-def test_a_gang_that_is_created_again_shares_no_group_with_the_former_one():
+def test_a_recreated_gang_shares_no_group_with_the_former_gang():
     first, second = (planned(disaggregated(uid=uid)).difference.changes for uid in "12")
     kinds = ("CompositePodGroup", "PodGroup")
     shared = {c.name for c in first if c.kind in kinds} & {c.name for c in second if c.kind in kinds}
@@ -259,14 +260,14 @@ def test_a_leaf_has_another_name_if_the_api_could_not_change_it(
         (None, None, None),
     ],
 )
-def test_root_and_pods_have_one_priority_class(of_gang: str | None, owner: Any, expected: str | None):
+def test_the_root_and_the_pods_have_the_same_priority_class(of_gang: str | None, owner: Any, expected: str | None):
     of = disaggregated(priorityClassName=of_gang)
     for kind in ("CompositePodGroup", "PodGroup"):
         assert {spec.get("priorityClassName") for spec in specs(kind, of, owner=owner).values()} == {expected}
 
 
 @pytest.mark.parametrize("classes", [("a", "b"), ("a", "")])
-def test_pods_of_different_classes_are_refused(classes: tuple[str, ...]):
+def test_pods_of_different_priority_classes_are_rejected(classes: tuple[str, ...]):
     plan = planned(disaggregated(), owner=pcs(*classes))
     assert "different priority classes (c0: a, c1: " in plan.refusal
 
@@ -305,11 +306,11 @@ def test_the_flat_form_has_the_narrowest_key(of_group: Any, of_config: Any, of_g
     assert leaf["schedulingConstraints"] == {"topology": [{"key": key}]}
 
 
-def test_the_flat_form_has_no_gang_of_several_groups():
+def test_the_flat_form_cannot_express_a_gang_of_several_groups():
     assert "has 5 PodGroups: Kubernetes 1.36 has no gang of several" in planned(disaggregated(), mode=FLAT).refusal
 
 
-def test_a_field_that_the_api_server_drops_is_named():
+def test_a_field_that_the_api_server_drops_is_reported_by_name():
     of = gang(group("a", 1, **packed(required="rack")))
     objects = builders.created(of, mode=FLAT)
     [group_name] = planned(of, mode=FLAT).groups.values()
