@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
-from scripted import Answer, held_open, page, pod, refusal, serving, watch
+from scripted import ScriptedResponse, held_open, page, pod, refusal, serving, watch
 
 from kube.client import APPLY_PATCH, JSON_PATCH, STRATEGIC_PATCH, Client
 from kube.config import Connection
@@ -85,7 +85,7 @@ CALLS: dict[str, tuple[Callable[[Client], Awaitable[Any]], tuple[str, str, str, 
 async def test_each_call_sends_the_expected_request(
     call: Callable[[Client], Awaitable[Any]], expected: tuple[str, str, str, dict[str, Any]]
 ) -> None:
-    async with serving(Answer(b'{"answer":1}')) as (server, client):
+    async with serving(ScriptedResponse(b'{"answer":1}')) as (server, client):
         await call(client)
     (request,) = server.requests
     sent_request = (
@@ -103,7 +103,7 @@ async def test_each_call_sends_the_expected_request(
 
 
 async def test_responses_are_returned() -> None:
-    async with serving(Answer(b'{"a":1}'), page(A, version=5)) as (server, client):
+    async with serving(ScriptedResponse(b'{"a":1}'), page(A, version=5)) as (server, client):
         assert await client.get(PODS, "ns", "a", "status") == b'{"a":1}'
         assert await client.list(PODS, selector="app in (x, y)") == [A]
     assert server.requests[0].path == f"{NS}/a/status"
@@ -120,7 +120,10 @@ async def test_a_missing_object_is_none_for_get_and_no_error_for_delete() -> Non
 
 
 async def test_other_error_responses_are_raised() -> None:
-    async with serving(refusal(403, "Forbidden"), refusal(409, "Conflict"), Answer(b"no", 503)) as (_, client):
+    async with serving(refusal(403, "Forbidden"), refusal(409, "Conflict"), ScriptedResponse(b"no", 503)) as (
+        _,
+        client,
+    ):
         with pytest.raises(ApiError, match="403"):
             await client.get_or_none(PODS, "ns", "a")
         with pytest.raises(ApiError) as caught:
@@ -131,7 +134,7 @@ async def test_other_error_responses_are_raised() -> None:
 
 
 async def test_an_exchange_also_returns_error_responses_and_warnings() -> None:
-    warned = Answer(b"{}", headers={"Warning": '299 - "mind the gap"'})
+    warned = ScriptedResponse(b"{}", headers={"Warning": '299 - "mind the gap"'})
     async with serving(warned, refusal(403, "Forbidden", Retry_After="3")) as (_, client):
         answer = await client.exchange("GET", NS)
         assert (answer.status, answer.warnings) == (200, ('299 - "mind the gap"',))
@@ -194,7 +197,7 @@ async def test_a_stream_has_no_timeout() -> None:
 async def test_a_token_is_requested_for_each_request() -> None:
     tokens = iter(["Bearer one", "Bearer two", "Bearer three"])
     async with (
-        serving(Answer(b"{}"), Answer(b"{}"), watch()) as (server, _),
+        serving(ScriptedResponse(b"{}"), ScriptedResponse(b"{}"), watch()) as (server, _),
         Client(Connection(server.address, None, lambda: next(tokens)), user_agent="test") as client,
     ):
         await client.request("GET", "/x")
@@ -226,7 +229,7 @@ async def test_a_forbidden_write_is_not_sent() -> None:
     def refuse() -> None:
         raise PermissionError("not now")
 
-    async with serving(Answer(b"{}"), Answer(b"{}")) as (server, client):
+    async with serving(ScriptedResponse(b"{}"), ScriptedResponse(b"{}")) as (server, client):
         client.before_write = refuse
         await client.request("GET", "/x")
         for method in ("POST", "PUT", "PATCH", "DELETE"):
@@ -239,7 +242,7 @@ async def test_a_forbidden_write_is_not_sent() -> None:
 
 async def test_responses_are_reported_even_if_they_never_arrive() -> None:
     answers: list[tuple[str, int]] = []
-    async with serving(Answer(b"{}"), refusal(404), watch(), held_open(), timeout=0.05) as (_, client):
+    async with serving(ScriptedResponse(b"{}"), refusal(404), watch(), held_open(), timeout=0.05) as (_, client):
         client.on_answer = lambda method, status: answers.append((method, status))
         await client.request("GET", "/x")
         with pytest.raises(ApiError):

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted import Diary, event, held_open, page, pod, running, serving
+from scripted import RecordingSink, event, held_open, page, pod, running, serving
 
 from kube.client import Client
 from kube.config import Connection
@@ -63,7 +63,7 @@ async def test_catching_up_stores_changes_that_the_watch_has_not_delivered() -> 
     # The watch is at version 4. It has delivered the creation and deletion of the first c, but no later event.
     stream = held_open(event("ADDED", pod("c", 3)), event("DELETED", pod("c", 4)))
     async with serving(first_page, stream, now) as (_, client):
-        cache, diary = Informer(client, PODS, decode), Diary()
+        cache, diary = Informer(client, PODS, decode), RecordingSink()
         cache.add_handler(diary.record)
         async with running(cache.run()):
             await diary.until(4)
@@ -208,7 +208,7 @@ def test_our_own_deletion_is_visible_at_once_and_stays_visible(book: CheckingHan
 
 
 async def test_handlers_have_processed_the_list_before_the_informer_is_synced() -> None:
-    diary = Diary()
+    diary = RecordingSink()
     async with serving(page(pod("a", 1), version=5), held_open(event("MODIFIED", pod("a", 6)))) as (_, client):
         cache = Informer(client, PODS, decode)
         cache.add_handler(diary.record)
@@ -227,7 +227,7 @@ async def test_each_received_object_is_decoded_once() -> None:
         decoded.append(item.metadata.resource_version)
         return item
 
-    diaries = [Diary(), Diary(), Diary()]
+    diaries = [RecordingSink(), RecordingSink(), RecordingSink()]
     async with serving(page(pod("a", 1), version=5), held_open(event("MODIFIED", pod("a", 6)))) as (_, client):
         cache = Informer(client, PODS, counting)
         for name, function in INDICES.items():

@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from scripted import Answer, Scripted
+from scripted import ScriptedResponse, ScriptedServer
 
 from kube.client import Client
 from kube.config import load
@@ -122,7 +122,7 @@ def by_file(tls: Authority, folder: Path) -> tuple[dict[str, Any], dict[str, Any
     return {"certificate-authority": "ca.pem"}, {"client-certificate": "user.pem", "client-key": "user.key"}
 
 
-async def send_request(server: Scripted, folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> bytes:
+async def send_request(server: ScriptedServer, folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> bytes:
     path = kubeconfig(folder, {"server": server.address, **cluster}, user)
     async with Client.from_kubeconfig(path, user_agent="test") as client:
         return await client.request("GET", "/version")
@@ -133,7 +133,7 @@ async def test_a_client_certificate_is_presented_and_the_server_is_verified(
     tls: Authority, tmp_path: Path, form: Callable[..., tuple[dict[str, Any], dict[str, Any]]]
 ) -> None:
     cluster, user = form(tls, tmp_path)
-    server = Scripted([Answer(b"hello"), Answer(b"never")])
+    server = ScriptedServer([ScriptedResponse(b"hello"), ScriptedResponse(b"never")])
     async with server.serve(server_context(tls, tmp_path, tls.server)):
         assert await send_request(server, tmp_path, cluster, user) == b"hello"
         transport = server.requests[0].transport
@@ -149,7 +149,7 @@ async def test_a_server_of_another_authority_is_rejected_unless_verification_is_
 ) -> None:
     _, user = by_value(tls, tmp_path)
     other = {"certificate-authority-data": inline(issue_certificate("another", None).pem)}
-    server = Scripted([Answer(b"hello")])
+    server = ScriptedServer([ScriptedResponse(b"hello")])
     async with server.serve(server_context(tls, tmp_path, tls.server)):
         with pytest.raises(aiohttp.ClientConnectorCertificateError):
             await send_request(server, tmp_path, other, user)
@@ -159,7 +159,7 @@ async def test_a_server_of_another_authority_is_rejected_unless_verification_is_
 async def test_the_name_in_the_certificate_may_differ(tls: Authority, tmp_path: Path) -> None:
     named = issue_certificate("server", tls.ca, x509.DNSName("kubernetes.test"))
     cluster, user = by_value(tls, tmp_path)
-    server = Scripted([Answer(b"hello")])
+    server = ScriptedServer([ScriptedResponse(b"hello")])
     async with server.serve(server_context(tls, tmp_path, named)):
         with pytest.raises(aiohttp.ClientConnectorCertificateError):
             await send_request(server, tmp_path, cluster, user)
@@ -168,14 +168,14 @@ async def test_the_name_in_the_certificate_may_differ(tls: Authority, tmp_path: 
 
 async def test_a_token_is_sent(tls: Authority, tmp_path: Path) -> None:
     cluster, _ = by_value(tls, tmp_path)
-    server = Scripted([Answer(b"hello")])
+    server = ScriptedServer([ScriptedResponse(b"hello")])
     async with server.serve(server_context(tls, tmp_path, tls.server, require_certificate=False)):
         await send_request(server, tmp_path, cluster, {"token": "secret"})
     assert server.requests[0].headers["Authorization"] == "Bearer secret"
 
 
 async def test_plain_http_needs_no_credentials(tmp_path: Path) -> None:
-    server = Scripted([Answer(b"hello")])
+    server = ScriptedServer([ScriptedResponse(b"hello")])
     async with server.serve():
         assert await send_request(server, tmp_path, {}, {}) == b"hello"
     assert load(tmp_path / "kubeconfig").tls is None

@@ -12,7 +12,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted import Answer, held_open, page, pod, reflecting
+from scripted import ScriptedResponse, held_open, page, pod, reflecting
 
 from conformance.cluster import audit_bodies
 from conformance.cluster.audit import AuditLog
@@ -55,7 +55,7 @@ async def test_a_deep_object_is_watched_like_any_other(levels: int) -> None:
 @pytest.mark.parametrize("levels", DEEP)
 async def test_a_deep_object_is_listed_like_any_other(levels: int) -> None:
     body = b'{"metadata":{"resourceVersion":"9"},"items":[%s,%s]}' % (deep("a", levels), deep("b", 1))
-    async with reflecting(Answer(body), held_open()) as (server, diary, naps):
+    async with reflecting(ScriptedResponse(body), held_open()) as (server, diary, naps):
         assert await diary.until(1) == [("LIST", "a b")]
         await server.until_asked(2)
     assert naps.waits == []

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 from scripted import (
-    Answer,
-    Diary,
-    Naps,
+    RecordedSleep,
+    RecordingSink,
+    ScriptedResponse,
     Stream,
     error,
     event,
@@ -72,7 +72,7 @@ async def test_an_expired_continue_token_restarts_the_list_without_reporting_a_p
     assert naps.waits == []
 
 
-EXPIRED: dict[str, Answer | Stream] = {
+EXPIRED: dict[str, ScriptedResponse | Stream] = {
     "as a status": refusal(410, "Gone"),
     "as an event": watch(error(410, "Expired")),
     "as an event on a stream that stays open": held_open(error(410, "Expired")),
@@ -80,11 +80,11 @@ EXPIRED: dict[str, Answer | Stream] = {
 
 
 @pytest.mark.parametrize("expired", EXPIRED.values(), ids=EXPIRED)
-async def test_after_an_expired_version_each_difference_is_reported_once(expired: Answer | Stream) -> None:
+async def test_after_an_expired_version_each_difference_is_reported_once(expired: ScriptedResponse | Stream) -> None:
     before = (pod("same", 1), pod("changed", 2), pod("left", 3), pod("remade", 4))
     after = (pod("same", 1), pod("changed", 12), pod("remade", 13, uid="second"), pod("new", 14))
     script = (page(*before, version=5), expired, page(*after, version=15), held_open(event("MODIFIED", pod("new", 16))))
-    diary = Diary()
+    diary = RecordingSink()
     async with serving(*script) as (server, client):
         informer = Informer(client, PODS, typed_decoder(Pod))
         informer.add_handler(diary.record)
@@ -106,7 +106,9 @@ async def test_after_an_expired_version_each_difference_is_reported_once(expired
 
 
 @pytest.mark.parametrize("expired", EXPIRED.values(), ids=EXPIRED)
-async def test_the_first_expired_version_lists_at_once_regardless_of_the_back_off(expired: Answer | Stream) -> None:
+async def test_the_first_expired_version_lists_at_once_regardless_of_the_back_off(
+    expired: ScriptedResponse | Stream,
+) -> None:
     silent = [watch()] * 6  # each watch ends without an event, so the back-off grows
     one_event = watch(event("ADDED", pod("b", 6)))
     script = (
@@ -151,7 +153,7 @@ async def test_an_undecodable_object_counts_as_absent_and_blocks_no_other_object
         page(strict("good", 6, "x"), strict("bad", 7, 7), version=8),
         held_open(event("ADDED", strict("next", 9, 9))),
     )
-    diary = Diary()
+    diary = RecordingSink()
     async with serving(*script) as (server, client):
         informer = Informer(client, PODS, typed_decoder(Strict))
         informer.add_handler(diary.record)
@@ -170,7 +172,7 @@ async def test_an_undecodable_object_counts_as_absent_and_blocks_no_other_object
 
 @pytest.mark.parametrize("broken", [b"{", b"", b'{"metadata":{},"items":[{"metadata":{"name":"\xff"}}]}'])
 async def test_a_broken_list_is_requested_again(broken: bytes) -> None:
-    async with reflecting(Answer(broken), page(pod("a", 1), version=5), held_open()) as (server, diary, naps):
+    async with reflecting(ScriptedResponse(broken), page(pod("a", 1), version=5), held_open()) as (server, diary, naps):
         await server.until_asked(3)
     assert diary.entries == [("LIST", "a")]
     assert len(naps.waits) == 1
@@ -194,7 +196,7 @@ class FailingSink:
 @pytest.mark.parametrize("items", [[pod("a", 1)], []], ids=["in the list", "in an event"])
 async def test_an_error_in_a_handler_ends_the_reflector(cause: Exception, items: list[Any]) -> None:
     async with serving(page(*items, version=5), held_open(event("ADDED", pod("b", 6)))) as (_, client):
-        reflector = Reflector(client, PODS, typed_decoder(Pod), FailingSink(cause), sleep=Naps())
+        reflector = Reflector(client, PODS, typed_decoder(Pod), FailingSink(cause), sleep=RecordedSleep())
         with pytest.raises(SinkFailed, match="pods: handling") as caught:
             await reflector.run()
     assert caught.value.__cause__ is cause

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import (
-    Answer,
+    ScriptedResponse,
     Stream,
     bookmark,
     error,
@@ -117,19 +117,19 @@ def no_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random, "uniform", lambda low, high: high)
 
 
-BAD: dict[str, Answer | Stream] = {
+BAD: dict[str, ScriptedResponse | Stream] = {
     "refused": refusal(500, "InternalError"),
     "refused as an event": watch(error(500, "InternalError")),
     "cut": watch(then="cut"),
     "closed at once": watch(),
     "no JSON": watch(b"<html>\n"),
-    "an empty page": Answer(b"", 503),
+    "an empty page": ScriptedResponse(b"", 503),
 }
 
 
 @pytest.mark.usefixtures("no_jitter")
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-async def test_back_off_grows_until_a_valid_event_arrives(bad: Answer | Stream) -> None:
+async def test_back_off_grows_until_a_valid_event_arrives(bad: ScriptedResponse | Stream) -> None:
     # A list may come in between; it does not prove that watches work again.
     script = [page(version=5), bad, bad, page(version=5), bad, watch(bookmark(6)), bad, held_open()]
     if bad is BAD["no JSON"] or bad is BAD["refused as an event"]:
