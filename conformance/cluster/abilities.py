@@ -1,5 +1,5 @@
-"""The abilities of a cluster to simulate more than pods that become Ready immediately. The abilities are probed within
-seconds.
+"""The abilities of a cluster to simulate more than pods that become Ready immediately, and probes that detect the
+abilities within seconds.
 
 A KWOK with its own stages makes a held pod, a crashing pod and a pod with a waiting init container Ready like any other
 pod. Scenes with such pods would then judge the implementation wrongly.
@@ -99,8 +99,8 @@ async def missing(client: Client, within: float, run: str = "") -> dict[Ability,
 
 @dataclass(frozen=True)
 class _Probe:
-    """A pod that shows whether the cluster has an ability. `verdict` returns True if it has, False if it lacks the
-    ability, and None if the pod does not show it yet."""
+    """A pod that shows whether the cluster has an ability. `verdict` returns True if the cluster has the ability, False
+    if it lacks the ability, and None if the pod does not show it yet. `symptom` describes a cluster that lacks it."""
 
     name: str
     ability: Ability | None
@@ -115,7 +115,7 @@ PLAIN = "plain"
 
 
 def _crashes(pod: Object) -> bool | None:
-    """Return whether a pod crashes. A first crash suffices: the restart that follows is not awaited."""
+    """Return whether a pod crashes. The first crash suffices; the restart that follows is not awaited."""
     has_crashed = any((status.get("lastState") or {}).get("terminated") for status in _list(pod, "containerStatuses"))
     return True if has_crashed else False if _condition(pod, "Ready") else None
 
@@ -125,8 +125,8 @@ def _stays_unready(pod: Object) -> bool | None:
 
 
 def _waits(pod: Object) -> bool | None:
-    """Return whether a pod's init container waits. Its arguments are malformed, so it crashes in the fake cluster,
-    which is the only one that reads them."""
+    """Return whether a pod's init container waits. The container's arguments are malformed, so it crashes in the fake
+    cluster; other clusters do not read the arguments."""
     states = [(status.get("state") or {}).get("waiting") or {} for status in _list(pod, "initContainerStatuses")]
     if any(state.get("reason") == "CrashLoopBackOff" for state in states):
         return True
@@ -174,7 +174,7 @@ async def _ready(client: Client, *names: str) -> bool:
 
 
 async def _until(condition: Callable[[], Awaitable[bool]], deadline: float) -> bool:
-    """Poll until the condition is true or the time is up, and return the last value of the condition."""
+    """Poll until the condition is true or the deadline has passed, and return the last value of the condition."""
     while True:
         if (result := await condition()) or time.monotonic() > deadline:
             return result

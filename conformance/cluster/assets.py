@@ -40,7 +40,7 @@ RECEIPT = "receipt.json"
 DIGEST = "digest.json"
 """The suffix of the file with another file's digest and the state of that file when it was read."""
 SETTLED = 2_000_000_000
-"""Nanoseconds after which another change of a file gets a different time, with any file system clock."""
+"""Nanoseconds after which another change to a file gets a different time, with any file system clock."""
 APISERVER = "kube-apiserver"
 VARIABLE = "GROVE_CONFORMANCE_ASSET_"
 """The prefix of the variables that name the user's own programs."""

@@ -40,11 +40,11 @@ class AuditKey(NamedTuple):
 
 
 class AuditedRequest(NamedTuple):
-    """A request. `program` is the client, as in `AuditKey.program`; `code` the status code of the response; `namespace`
-    is empty for cluster-scoped objects; `at` is in seconds since 1970 by the server's clock; `resource` is as in
-    `AuditKey.resource`; `name` is empty if the server generates it. If the log has bodies, `version` is the resource
-    version after a write, `sent` the request body and `answer` the response body; otherwise they are empty. A dry run
-    stores nothing."""
+    """A request. `program` is the client, as in `AuditKey.program`; `code` is the status code of the response;
+    `namespace` is empty for cluster-scoped objects; `at` is in seconds since 1970 by the server's clock; `resource` is
+    as in `AuditKey.resource`; `name` is empty if the server generates it. If the log has bodies, `version` is the
+    resource version after a write, `sent` the request body and `answer` the response body; otherwise they are empty. A
+    dry run stores nothing."""
 
     program: str
     code: int
@@ -287,7 +287,7 @@ class AuditLog:
                 yield event
 
     def events(self, begin: int, until: int | None = None) -> Iterator[tuple[_Event, int]]:
-        """Yield the events between two marks, each with the offset of its end."""
+        """Yield the events between two marks, each with the offset at which it ends."""
         until = self.mark() if until is None else until
         self._learn()
         for line, end in self._log.lines(begin):

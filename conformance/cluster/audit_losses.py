@@ -18,7 +18,7 @@ from conformance.errors import HarnessError
 _LOST = re.compile(rb' AUDIT: id="[^"]*" .*?method="([a-z]+)" user="([^"\\]+)" .* uri="([^"\\]*)" response="2')
 _UNWRITABLE = re.compile(rb" Error in audit plugin 'log' affecting \d+ audit events: write (/[^:]*): (.*)")
 READ_BYTES = 1 << 20
-"""The number of bytes that are read at once."""
+"""The number of bytes of one read."""
 MAX_LINE_BYTES = 1 << 16
 """The number of bytes of a line that are examined."""
 

@@ -44,8 +44,8 @@ class Chosen:
 
 @contextmanager
 def chosen(given: Path | None, context: str, state: StateRoot | None = None) -> Iterator[Chosen]:
-    """Yield the kubeconfig that the options and the environment select. Raises UsageError, which names the missing
-    entry and the files."""
+    """Yield the kubeconfig that the options and the environment select. If a file or an entry is missing, raises
+    UsageError with the entry and the files."""
     files, location = _files(given)
     contents = {file: documents.parse(file).value for file in files}
     current = next(
@@ -63,7 +63,8 @@ def chosen(given: Path | None, context: str, state: StateRoot | None = None) -> 
 
 def minimal(files: Mapping[Path, Object], context: str, location: str) -> Object:
     """Return a kubeconfig with one context, its cluster and its user. If several entries have the same name, the first
-    one is used; relative paths become absolute. `location` is named in errors. Raises UsageError."""
+    one is used; relative paths become absolute. `location` is named in errors. Raises UsageError if the context, its
+    cluster or its user is missing."""
     entries = {kind: _entries_by_name(kind, files) for kind in _KINDS}
     if context not in entries["contexts"]:
         hint = suggestion(context, entries["contexts"]) if context else "give --context"

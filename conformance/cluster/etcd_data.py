@@ -1,4 +1,4 @@
-"""The data of an etcd that is not running: they are copied, and replaced with a copy.
+"""Functions that copy the data of an etcd that is not running, and that replace the data with a copy.
 
 Invariant: whenever a replacement is interrupted, one complete set of data remains, either the old or the new one.
 `whole` returns its location, and `finish` moves it to its place. A copy is filled under another name and then renamed.
@@ -28,7 +28,7 @@ def whole(target: Path) -> Path | None:
 
 
 def stage(source: Path, target: Path) -> None:
-    """Copy data to a location next to `target`, completely or not at all. Raises OSError."""
+    """Copy data to a location next to `target`, completely or not at all. Raises OSError if the copy fails."""
     partial_copy = _partial_copy(target)
     for left_over in (_new(target), partial_copy):
         shutil.rmtree(left_over, ignore_errors=True)
@@ -42,7 +42,7 @@ def stage(source: Path, target: Path) -> None:
 
 def replace(target: Path) -> None:
     """Replace the data at `target`, if there are any, with the staged data. No etcd may be running on them. Raises
-    OSError."""
+    OSError if the data cannot be moved."""
     if target.exists():
         shutil.rmtree(_old(target), ignore_errors=True)
         target.rename(_old(target))
@@ -50,14 +50,14 @@ def replace(target: Path) -> None:
 
 
 def remove(target: Path) -> None:
-    """Remove data completely, or not at all. Raises OSError."""
+    """Remove data completely, or not at all. Raises OSError if they cannot be moved."""
     target.rename(_old(target))
     finish(target)
 
 
 def finish(target: Path) -> None:
-    """Finish a replacement that was interrupted after the old data had been moved away, and remove what is left of it.
-    Raises OSError."""
+    """Finish a replacement that was interrupted after the old data had been moved away, and remove its remaining files.
+    Raises OSError if a file cannot be moved."""
     if not target.exists() and _new(target).exists():
         _new(target).rename(target)
     for left_over in (_new(target), _old(target), _partial_copy(target)):

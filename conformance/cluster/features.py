@@ -73,8 +73,8 @@ def resolve(requested: Requested, minor: str, gates_of: GatesOf | None = None) -
     """Return the requested features for a minor version of Kubernetes. Later settings override earlier ones, and
     individual settings override presets.
 
-    A gate without a component applies to each component that knows the gate, or to all components if that is unknown.
-    Raises UsageError.
+    A gate without a component applies to each component that knows the gate, or to all components if `gates_of` is not
+    given. Raises UsageError if a preset, a component or a gate is unknown.
     """
     gates: dict[str, dict[str, bool]] = {}
     runtime_config: dict[str, bool] = {}
@@ -98,12 +98,13 @@ def resolve(requested: Requested, minor: str, gates_of: GatesOf | None = None) -
 
 
 def of_programs(requested: Requested, minor: str, program: Callable[[str], Path]) -> Features:
-    """Return the requested features for programs, which are given by component. Raises UsageError."""
+    """Return the requested features for programs, which are given by component. Raises UsageError like `resolve`."""
     return resolve(requested, minor, lambda component: known_gates(program(component)))
 
 
 def preset(name: str, minor: str) -> Features:
-    """Return a named set of features for a minor version. Raises UsageError."""
+    """Return a named set of features for a minor version. Raises UsageError if there is no such set, or none for this
+    version."""
     files = {path.stem: path for path in (folder("fixtures") / "features").glob("*.yaml")}
     if name not in files:
         raise UsageError(f"unknown features {name!r}", where=PRESET, hint=documents.suggestion(name, files))
@@ -116,7 +117,7 @@ def preset(name: str, minor: str) -> Features:
 
 
 def read(path: Path) -> dict[str, Features]:
-    """Return the features in a file by minor version. Raises UsageError."""
+    """Return the features in a file by minor version. Raises UsageError if the file is invalid."""
     document = documents.read(path, folder("fixtures") / "features" / "features.schema.json")
     entries: Mapping[str, Any] = document.value["kubernetes"]
     return {

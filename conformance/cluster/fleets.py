@@ -67,7 +67,8 @@ def requested(
     text: str, pool: str = "", keys: Keys = KEYS, *, used_names: Collection[str] = (), location: str = OPTION
 ) -> list[Manifest]:
     """Return the nodes that an argument requests: the first nodes whose names are not in `used_names`. A rack or block
-    is used only if none of its nodes exists yet. `location` names the argument in messages. Raises UsageError."""
+    is used only if none of its nodes exists yet. `location` names the argument in messages. Raises UsageError if the
+    argument is invalid."""
     request = _parse(text, location)
     if isinstance(request, Fleet):
         all_nodes = manifests(request, pool, keys)
@@ -107,7 +108,7 @@ def chosen(text: str, names: Collection[str], pool: str = "", *, location: str =
 
 
 def _parse(text: str, location: str) -> FleetRequest | Fleet:
-    """Return the request that an argument makes. Raises UsageError."""
+    """Return the request that an argument makes. Raises UsageError if the argument is invalid."""
     match = _REQUEST.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not PROFILE:COUNT", where=location, hint=EXAMPLES)
@@ -157,7 +158,7 @@ def fleet(name: str) -> Fleet:
 
 
 def load(path: Path) -> Fleet:
-    """Read and check one fleet file. Raises UsageError."""
+    """Read and check one fleet file. Raises UsageError if the file is invalid."""
     document = documents.read(path, folder("kwok-profiles") / "fleets.schema.json")
     fleet_parts: list[FleetPart] = []
     for index, entry in enumerate(document.value["parts"]):
@@ -183,7 +184,8 @@ def manifests(fleet_: Fleet, pool: str = "", keys: Keys = KEYS) -> list[Manifest
 
 
 def keys(texts: Iterable[str]) -> Keys:
-    """Return label keys from arguments such as `rack=example.com/nvlink-domain`. Raises UsageError."""
+    """Return label keys from arguments such as `rack=example.com/nvlink-domain`. Raises UsageError if an argument is
+    invalid."""
     chosen: dict[str, str] = {}
     for text in texts:
         level, equals, key = text.partition("=")

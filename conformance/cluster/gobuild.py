@@ -167,8 +167,8 @@ def _require_space(cache: Path) -> None:
 
 
 def find_go(module: Path, cache: Path, report: ProgressReporter) -> tuple[str, str]:
-    """Return the path and the version of a Go that is new enough for `module`: the one on PATH, or else the one that
-    the suite installs."""
+    """Return the path and the version of a Go that is new enough for `module`: either the Go on PATH or the Go that the
+    suite installs."""
     required_version = re.search(r"^go (\d+)\.(\d+)", _go_mod(module), re.MULTILINE)
     assert required_version is not None
     for go in (shutil.which("go"), str(_own_go(cache))):

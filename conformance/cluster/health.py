@@ -52,7 +52,8 @@ class Health:
         return "" if status == 200 else "serviceaccount default/default is not there yet"
 
     def version(self) -> str:
-        """Return the version that the API server reports, such as `1.36.3`. Raises OSError, ValueError."""
+        """Return the version that the API server reports, such as `1.36.3`. Raises OSError if the server does not
+        respond, or ValueError if its response is invalid."""
         status, body = self._get(Port.APISERVER, "/version")
         if status != 200:
             raise ValueError(f"/version: HTTP {status} {body[:80]}")

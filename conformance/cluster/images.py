@@ -48,7 +48,7 @@ def fetch(program: Program, members: Mapping[str, Path], platform: str, transfer
 
 
 def manifest_digest(index: Any, platform: str) -> str:
-    """Return the digest of the manifest for a platform such as `linux-amd64`. Raises Unavailable."""
+    """Return the digest of the manifest for a platform such as `linux-amd64`. Raises Unavailable if there is none."""
     for entry in _list(index, "manifests"):
         platform_fields = entry.get("platform")
         if (
@@ -61,7 +61,7 @@ def manifest_digest(index: Any, platform: str) -> str:
 
 def layer_digests(manifest: Any) -> Iterator[str]:
     """Yield the digests of the layers, the topmost layer first, because an image has its program there. Raises
-    Unavailable."""
+    Unavailable if the manifest is invalid."""
     for entry in reversed(_list(manifest, "layers")):
         yield _digest(entry)
 

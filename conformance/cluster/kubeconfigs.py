@@ -24,7 +24,7 @@ def write(facts: Facts) -> None:
 
 
 def suite(facts: Facts) -> Path:
-    """Return the kubeconfig of the suite. It is written at the first call."""
+    """Return the kubeconfig of the suite. The first call writes the file."""
     return _kubeconfig_of(facts, SUITE, MASTERS)
 
 

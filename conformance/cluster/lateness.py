@@ -40,8 +40,8 @@ class Lateness:
         self._lock = threading.Lock()
 
     def answered(self, component: str, begin: float, end: float, well: bool = True) -> None:
-        """Record a request that was sent at `begin` and answered at `end`. A request that was not answered `well` does
-        not count as answered in time."""
+        """Record a request that was sent at `begin` and answered at `end`. A request that did not succeed does not
+        count as answered in time."""
         with self._lock:
             current_delay = self._current_delays.pop(component, None)
             if not well or end - begin >= self._limit:

@@ -72,7 +72,8 @@ class Monitor:
             return str(error)
 
     def version(self) -> str:
-        """Return the version of Kubernetes that the API server reports, such as `1.36.3`. Raises HarnessError."""
+        """Return the version of Kubernetes that the API server reports, such as `1.36.3`. Raises HarnessError if the
+        API server does not report it."""
         try:
             with closing(self.health()) as health:
                 return health.version()

@@ -89,7 +89,7 @@ def profile(name: str) -> NodeProfile:
 
 
 def load_profile(path: Path) -> NodeProfile:
-    """Read and check one profile file. Raises UsageError."""
+    """Read and check one profile file. Raises UsageError if the file is invalid."""
     document = documents.read(path, folder("kwok-profiles") / "nodes.schema.json")
     data = document.value
     capacity: dict[str, str] = {"ephemeral-storage": EPHEMERAL_STORAGE, **data["capacity"]}
@@ -208,14 +208,15 @@ async def create_nodes(client: Client, desired: Sequence[Manifest]) -> None:
 
 
 async def provide(client: Client, desired: Sequence[Manifest], *, timeout: float = 60.0) -> None:
-    """Create all nodes, and return when pods can be bound to them. Raises kube.errors.ApiError, HarnessError."""
+    """Create all nodes, and return when pods can be bound to them. Raises kube.errors.ApiError if a node cannot be
+    created, or HarnessError if the nodes do not become schedulable."""
     await create_nodes(client, desired)
     await wait_until_schedulable(client, [node["metadata"]["name"] for node in desired], timeout=timeout)
 
 
 async def add(client: Client, desired: Sequence[Manifest], *, location: str) -> None:
     """Create requested nodes, and return when pods can be bound to them. `location` names the argument in messages.
-    Raises UsageError if the API server rejects a node, HarnessError."""
+    Raises UsageError if the API server rejects a node, or HarnessError if the nodes do not become schedulable."""
     try:
         await create_nodes(client, desired)
     except ApiError as error:

@@ -74,12 +74,12 @@ class Behaviors:
 
 @cache
 def load() -> Behaviors:
-    """Return all behaviors. Raises UsageError."""
+    """Return all behaviors. Raises UsageError if their file is invalid."""
     return read(folder("kwok-profiles") / "behaviors.yaml")
 
 
 def read(path: Path) -> Behaviors:
-    """Read and check a file of behaviors. Raises UsageError with the file, line and field."""
+    """Read and check a file of behaviors. If it is invalid, raises UsageError with the file, line and field."""
     document = documents.read(path, folder("kwok-profiles") / "behaviors.schema.json")
     data = document.value
     forms = {name: entry["type"] for name, entry in data["parameters"].items()}

@@ -72,7 +72,7 @@ class Mix:
 
 def read(document: Document, parameters: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, Mix]]:
     """Yield the name and the mix for each entry of `mixes` in the file of behaviors. `parameters` maps a behavior to
-    its parameters with their defaults. Raises UsageError."""
+    its parameters with their defaults. Raises UsageError if an entry is invalid."""
     for name, entry in document.value.get("mixes", {}).items():
         field = ("mixes", name)
         parameters_of_behavior = _parameters(document, field, name, parameters)

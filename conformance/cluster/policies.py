@@ -74,7 +74,7 @@ def chosen(options: Iterable[str]) -> tuple[str, ...]:
 
 
 def load(words: Iterable[str]) -> Policies:
-    """Read the policies that `chosen` has returned. Raises UsageError with the file."""
+    """Read the policies that `select` has returned. If a file is invalid, raises UsageError with its path."""
     selected = tuple(words)
     plugins: dict[str, Manifest] = {}
     objects: list[tuple[Path, Manifest]] = []
@@ -92,7 +92,7 @@ def load(words: Iterable[str]) -> Policies:
 
 
 def read(path: Path) -> list[Manifest]:
-    """Return the manifests of one file. Raises UsageError."""
+    """Return the manifests of one file. Raises UsageError if the file is invalid."""
     location = documents.display_path(path)
     manifests = documents.several(path, bounded.text(path, bounded.MANIFESTS, location))
     for manifest in manifests:

@@ -136,7 +136,8 @@ class _Preflight:
             raise UsageError(problem, where=CONTROLLER_MANAGER, hint="see its log")
 
     async def _check_pod_fields(self) -> None:
-        """If the gate is disabled, the field is dropped, and the pods of a gang are scheduled one by one (WL37-E10)."""
+        """Check that pods keep their scheduling group. If the gate is disabled, the field is dropped, and the pods of a
+        gang are scheduled one by one (WL37-E10)."""
         stored = await self._dry_run(PODS, self._pod("kept", "absent"))
         if "schedulingGroup" not in stored["spec"]:
             raise _gate_off(APISERVER, GENERIC, "it drops schedulingGroup of pods: gangs would be plain pods")
@@ -159,7 +160,8 @@ class _Preflight:
                 raise _gate_off(APISERVER, gate, f"{resource} are not served")
 
     async def _check_group_fields(self) -> None:
-        """Fields of gates that are disabled are dropped as well (WL37-E18, E20, WL-F07, WL-F08)."""
+        """Check that groups keep the fields of the enabled gates. Fields of disabled gates are dropped (WL37-E18, E20,
+        WL-F07, WL-F08)."""
         expected = self._expected
         group = self._group("kept", 1, parent="absent" if expected.tree else "", topology=expected.topology)
         if expected.preemption:
@@ -240,7 +242,8 @@ class _Preflight:
     # -- the controller manager ------------------------------------------------------------------------------------
 
     async def _check_controller(self) -> None:
-        """Without its controller, a deleted PodGroup remains forever (WL37-E21)."""
+        """Check that the controller manager removes the finalizers of a deleted PodGroup. Without its controller, the
+        PodGroup remains forever (WL37-E21)."""
         resource = self._expected.pod_groups
         await self._create(resource, self._group("empty", 1))
         await self._client.delete(resource, self._namespace, "empty")

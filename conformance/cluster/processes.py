@@ -102,8 +102,8 @@ def end(matches: Match, *, wait_budget: float = 60.0) -> list[str]:
 
 
 def _families(heads: Sequence[psutil.Process]) -> list[psutil.Process]:
-    """Return the processes, each after its descendants, which would get another parent at its death and could not be
-    found any more."""
+    """Return the processes and their descendants, each process after its descendants: when it dies, they would get
+    another parent and could not be found any more."""
     children: defaultdict[int, list[psutil.Process]] = defaultdict(list)
     for process in psutil.process_iter() if heads else ():
         with suppress(psutil.Error):

@@ -1,4 +1,4 @@
-"""Progress of long operations. Operations report it to a callable, so that they are independent of terminals."""
+"""Progress reports of long operations. An operation reports to a callable, so that it is independent of terminals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removes what killed runs of this checkout, or of all of the user's checkouts, have left behind.
+"""Removes the remains of killed runs of this checkout, or of all of the user's checkouts.
 
 Nothing is guessed: a process is ended if it has the marker of a dead cluster, and a folder is removed if the owner in
 its record is dead.

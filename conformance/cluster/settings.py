@@ -31,8 +31,8 @@ UNUSED_CONTROLLERS = (
     "endpointslice-mirroring-controller",
     "ttl-controller",
 )
-"""Controllers whose writes nobody reads on a fake cluster: endpoints are for DNS and kube-proxy (two writes per pod),
-and the annotations of the TTL controller are for kubelets (one write per node)."""
+"""Controllers whose writes no component of a fake cluster reads: endpoints are for DNS and kube-proxy (two writes per
+pod), and the annotations of the TTL controller are for kubelets (one write per node)."""
 NAMESPACE_OBJECTS = "namespace-objects.yaml"
 """The file with the objects that each new namespace gets."""
 _GATES = "feature-gates"

@@ -50,8 +50,8 @@ def listed(cluster: Cluster) -> list[Snapshot]:
 
 
 def take(cluster: Cluster, name: str, *, replace: bool = False, report: ProgressReporter = silent) -> Snapshot:
-    """Take a snapshot. It replaces an earlier snapshot of the same name only if `replace` is set. Raises UsageError,
-    HarnessError."""
+    """Take a snapshot. It replaces an earlier snapshot of the same name only if `replace` is set. Raises UsageError if
+    the name is invalid or taken, or if the disk is full, and HarnessError if etcd does not start again."""
     if not NAME.fullmatch(name):
         hint = "use 1 to 40 lower-case letters, digits and inner hyphens"
         raise UsageError(f"{name!r} is not a valid name of a snapshot", hint=hint)
@@ -72,7 +72,8 @@ def take(cluster: Cluster, name: str, *, replace: bool = False, report: Progress
 
 def restore(cluster: Cluster, name: str, report: ProgressReporter = silent) -> None:
     """Restore the content that the cluster had when a snapshot was taken, and return when the cluster is healthy. The
-    caller has already ended the processes of an implementation. Raises UsageError, HarnessError."""
+    caller has already ended the processes of an implementation. Raises UsageError if there is no such snapshot, or
+    HarnessError if the cluster does not become healthy."""
     require(cluster, name)
     _finish(cluster)
     with _disk_errors(cluster):
@@ -91,7 +92,7 @@ def require(cluster: Cluster, name: str) -> None:
 
 
 def remove(cluster: Cluster, name: str) -> None:
-    """Remove a snapshot. Raises UsageError."""
+    """Remove a snapshot. Raises UsageError if there is none with this name."""
     require(cluster, name)
     _finish(cluster)
     with _disk_errors(cluster):

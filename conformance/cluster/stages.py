@@ -35,7 +35,8 @@ _VALUED = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 
 def load(name: str, unnamed: str = "") -> list[Stage]:
     """Return all stages of the set `name`, in the order of file names. Pods that do not name a behavior have the
-    behavior `unnamed`; if it is empty, they become Ready immediately. Raises UsageError."""
+    behavior `unnamed`; if it is empty, they become Ready immediately. Raises UsageError if there is no such set, or if
+    a file is invalid."""
     sets = folder("kwok-profiles") / "stages"
     files = sorted((sets / name).glob("*.yaml"))
     if not files:
@@ -45,8 +46,8 @@ def load(name: str, unnamed: str = "") -> list[Stage]:
 
 
 def load_file(path: Path, unnamed: str = "") -> list[Stage]:
-    """Return the expanded stages of one file. Raises UsageError with the file, the line of the document, and the
-    field."""
+    """Return the expanded stages of one file. If the file is invalid, raises UsageError with the file, the line of the
+    document, and the field."""
     text = path.read_text("utf-8")
     try:
         nodes = list(yaml.compose_all(text, Loader=yaml.CSafeLoader))
@@ -126,7 +127,8 @@ def _unnamed_stage(stage: Stage, condition: str, drawn: str = "", suffix: str = 
 
 
 def _first_annotation(annotations: Iterable[str]) -> str:
-    """Return the jq expression for the first of these annotations that a pod has; its input are all annotations."""
+    """Return the jq expression for the first of these annotations that a pod has. The input of the expression is the
+    mapping of all annotations."""
     return " // ".join(f'.["{key}"]' for key in annotations)
 
 

@@ -256,8 +256,8 @@ def _claimed_folders() -> Iterator[Path]:
 
 
 def claimed(file: Path) -> Path:
-    """Return the folder that a port claim names. Other content results in a path that is not a folder. Raises
-    OSError."""
+    """Return the folder that a port claim names. Other content results in a path that is not a folder. Raises OSError
+    if the claim cannot be read."""
     return Path(os.fsdecode(regular.OpenFile(file).at(0, _MAX_BYTES)))
 
 

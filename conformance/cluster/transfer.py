@@ -48,7 +48,7 @@ class Transfers:
         self._program, self._sites, self._report = program, sites, report
 
     def fetch(self, url: str, into: Path, digest: str, accept: str = "*/*") -> None:
-        """Write the body of `url` to the file `into`. If the digest does not match, the file is removed.
+        """Write the body of `url` to the file `target`. If the digest does not match, the file is removed.
 
         Raises Unavailable or ChecksumMismatch. Errors of the local disk are raised as OSError.
         """

@@ -1,8 +1,8 @@
 """The API `metrics.k8s.io`, for `kubectl top` and autoscalers: an HTTPS server on loopback behind the API server.
 
 The API server authenticates and authorizes users, and connects with the certificate of the components; all other
-clients are rejected. Each response is computed from the stored objects on demand, so a cluster without readers has no
-costs.
+clients are rejected. Each response is computed from the stored objects on demand, so a cluster on which no client reads
+metrics has no cost.
 """
 
 from __future__ import annotations

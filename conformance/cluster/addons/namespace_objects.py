@@ -23,7 +23,7 @@ _OF_KUBERNETES = "kube-"
 
 
 class Namespace(msgspec.Struct):
-    """A namespace."""
+    """The fields of a namespace that this module reads."""
 
     metadata: ObjectMeta
 

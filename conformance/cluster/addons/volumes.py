@@ -2,9 +2,9 @@
 functions.
 
 A volume is only an object: no container reads or writes it, but it determines which nodes schedulers consider. If the
-binding mode of the class is Immediate, all nodes can use the volume, unless the class has `allowedTopologies`: then
-only nodes in the first of them can. If the mode is WaitForFirstConsumer, the volume can be used by nodes in the zone of
-the selected node, or in its domain of the label that the parameter `topologyKey` names.
+binding mode of the class is Immediate, all nodes can use the volume, unless the class has `allowedTopologies`: in this
+case only nodes in the first topology can use it. If the mode is WaitForFirstConsumer, the volume can be used by nodes
+in the zone of the selected node, or in its domain of the label that the parameter `topologyKey` names.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Object = Mapping[str, Any]
 
 
 class VolumeClaim(msgspec.Struct):
-    """A PersistentVolumeClaim."""
+    """The fields of a PersistentVolumeClaim that the provisioner reads."""
 
     metadata: ObjectMeta
     spec: dict[str, Any] = {}
@@ -64,7 +64,7 @@ class VolumeSpec(msgspec.Struct, rename="camel"):
 
 
 class Volume(msgspec.Struct):
-    """A PersistentVolume."""
+    """The fields of a PersistentVolume that the provisioner reads."""
 
     metadata: ObjectMeta
     spec: VolumeSpec = msgspec.field(default_factory=VolumeSpec)

@@ -30,7 +30,7 @@ def note(namespace: str, release: str, run: str) -> dict[str, Any]:
 
 
 def uninstall(kubeconfig: Path, release: str) -> None:
-    """Uninstall a release, given as NAMESPACE/NAME. Raises HarnessError."""
+    """Uninstall a release, given as NAMESPACE/NAME. Raises HarnessError if Helm fails."""
     namespace, _, release_name = release.partition("/")
     command = ["helm", "uninstall", release_name, "--namespace", namespace, "--ignore-not-found"]
     try:

@@ -83,7 +83,7 @@ async def keep(client: Client) -> None:
 
 
 async def restore(client: Client) -> None:
-    """Remove the suite's Stages and restore the former ones. Idempotent."""
+    """Remove the suite's Stages and restore the Stages that existed before. Idempotent."""
     stages = await client.list(STAGES, selector=RUN)
     await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in stages))
     backup = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)

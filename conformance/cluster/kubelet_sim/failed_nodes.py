@@ -17,7 +17,7 @@ _MARKED = "marked"
 
 
 class FailedNodes:
-    """Nodes that fail or recover. A change of a pod costs constant time, unless the pod's node has failed."""
+    """Nodes that fail or recover. A change to a pod costs constant time, unless the pod's node has failed."""
 
     def __init__(self, client: Client, pods: Informer[SimulatedPod]) -> None:
         """Must be called before `pods` runs."""

@@ -18,7 +18,7 @@ from conformance.grove.labels import CLIQUE, GANG
 from kube.objects import ObjectMeta
 
 HOLD = "conformance.grove.io/hold-status"
-"""A pod with this annotation is left unchanged, as by the stages."""
+"""A pod with this annotation is left unchanged by this module and by the stages."""
 LOST = "conformance.grove.io/lost"
 """The condition of a pod whose node has failed (`node_failure`). Such a pod is also left unchanged."""
 
@@ -122,7 +122,7 @@ class SimulatedPod(msgspec.Struct):
 
 
 class MalformedError(Exception):
-    """The arguments are ones that the program rejects. It ends with exit code 1."""
+    """The real program rejects the arguments of the container and ends with exit code 1."""
 
 
 def parents(container: Container) -> dict[str, int] | None:
@@ -202,7 +202,7 @@ def completed_containers(pod: SimulatedPod) -> set[str]:
 
 
 def patch(pod: SimulatedPod, done: set[str], now: str) -> dict[str, Any] | None:
-    """Return the change of a waiting pod's status; None if the status is already correct. `done` are the names of
+    """Return the change to a waiting pod's status; None if the status is already correct. `done` are the names of
     waiting init containers whose wait is over."""
     containers = pod.spec.init_containers or []
     current_index = next((i for i, c in enumerate(containers) if _blocks(c, done)), len(containers))

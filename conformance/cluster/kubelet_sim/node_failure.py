@@ -2,7 +2,7 @@
 
 KWOK simulates nodes without the label conformance.grove.io/lost (`settings`), and the pods on them. It ignores a node
 with the label, and all pods that are or will be bound to the node. However, KWOK watches nodes and pods separately, and
-may receive a change of a pod first. Therefore each pod on a failed node gets a condition with the same name as the
+may receive a change to a pod first. Therefore each pod on a failed node gets a condition with the same name as the
 label, in the same patch that makes the pod not Ready, and no stage applies to a pod with this condition. The node is
 reported as failed after its pods: once Ready=Unknown is visible, nothing changes on the node any more.
 
@@ -44,7 +44,7 @@ class SimulatedNode(msgspec.Struct):
 
 
 def node_patch(node: SimulatedNode, now: str) -> dict[str, Any] | None:
-    """Return the change of a node's status; None if the status is already correct, or if KWOK is responsible for it."""
+    """Return the change to a node's status; None if the status is already correct, or if KWOK is responsible for it."""
     stale = [c.type for c in node.status.conditions or () if c.type in _KUBELET_CONDITIONS and c.status != "Unknown"]
     if not node.lost or not stale:
         return None
@@ -58,8 +58,8 @@ def node_patch(node: SimulatedNode, now: str) -> dict[str, Any] | None:
 
 
 def pod_patch(pod: SimulatedPod, lost: bool, now: str) -> dict[str, Any] | None:
-    """Return the change of the status of a pod on a node that has failed (`lost`) or not; None if the status is already
-    correct. The statuses of containers on a failed node are left unchanged, because their state is unknown."""
+    """Return the change to the status of a pod; None if the status is already correct. `lost` is whether the pod's node
+    has failed. The statuses of containers on a failed node are left unchanged, because their state is unknown."""
     if not lost:
         return {"conditions": [{"type": LOST, "$patch": "delete"}]} if pod.lost else None
     is_correct = {LOST: pod.lost, "Ready": not pod.ready}

@@ -59,7 +59,7 @@ def command_elsewhere(kubeconfig: Path) -> list[str]:
 
 
 class GangReadiness:
-    """The Ready pods of each gang, the gang's waiting pods, and the waits that are over. A change of a pod costs
+    """The Ready pods of each gang, the gang's waiting pods, and the waits that are over. A change to a pod costs
     constant time, unless a pod in its gang waits."""
 
     def __init__(self, write: Callable[[Key], None]) -> None:
@@ -70,7 +70,7 @@ class GangReadiness:
         self._passed: dict[str, set[str]] = {}
 
     def see(self, kind: str, old: SimulatedPod | None, pod: SimulatedPod) -> None:
-        """Process a change from the informer."""
+        """Process a pod event from the informer."""
         if old is not None:
             self._forget(old)
         if kind == "DELETED":

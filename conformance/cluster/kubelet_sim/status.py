@@ -1,4 +1,4 @@
-"""Writes of statuses as a kubelet does them: only if the object is in the observed state."""
+"""Status writes like those of a kubelet: a status is written only if the object is still in the observed state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ T = TypeVar("T", bound=Object)
 
 
 async def change(client: Client, cache: Informer[T], item: T, status: Mapping[str, object]) -> None:
-    """Patch the status of an object, if the object is still in the observed state. Raises ApiError."""
+    """Patch the status of an object, if the object is still in the observed state. Raises ApiError for errors other
+    than a conflict or a missing object."""
     guard = {"uid": item.metadata.uid, "resourceVersion": item.metadata.resource_version}
     body = {"metadata": guard, "status": status}
     object_path = (item.metadata.namespace or None, item.metadata.name)
