@@ -14,7 +14,7 @@ from conformance.errors import UsageError
 
 def existing(ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str) -> Chosen | None:
     """Return an existing cluster's kubeconfig, which is available while the command runs; None if the command starts
-    its own cluster. Raises UsageError."""
+    its own cluster. Raises UsageError if the options contradict each other, or if the kubeconfig cannot be used."""
     if cluster not in ("own", "existing"):
         raise UsageError(
             f"unknown kind of cluster {cluster!r}", where="--cluster", hint=suggestion(cluster, ("own", "existing"))

@@ -139,7 +139,8 @@ def up(
 
 
 def _descriptors(name: str, settings: list[str], kube_scheduler: str) -> tuple[Descriptor, Descriptor | None] | None:
-    """Return the requested implementation and the implementation that supplies its missing roles. Raises UsageError."""
+    """Return the requested implementation and the implementation that supplies its missing roles. Raises UsageError if
+    one of them cannot be loaded, or if two schedulers would have the same name."""
     if not name:
         if settings:
             raise UsageError(

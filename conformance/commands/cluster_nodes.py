@@ -94,5 +94,6 @@ def profiles() -> None:
 
 
 def create(cluster: Cluster, manifests: list[nodes.Manifest]) -> None:
-    """Create nodes and wait until they are Ready. Raises UsageError, HarnessError."""
+    """Create nodes and wait until they are Ready. Raises UsageError if the API server rejects a node, or HarnessError
+    if the nodes do not become Ready."""
     call_api(cluster, lambda client: nodes.add(client, manifests, location=fleets.OPTION))

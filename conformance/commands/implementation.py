@@ -203,7 +203,7 @@ _READY = "http://127.0.0.1:${port.health}/readyz"
 
 def _checked(file: str, given: dict[str, str], kubeconfig: str = "") -> tuple[Descriptor, Descriptor | None]:
     """Return a descriptor and the supplier of its missing roles. Everything is checked that needs no cluster, or only
-    the existing cluster if there is one. Raises UsageError."""
+    the existing cluster if there is one. Raises UsageError if a check fails."""
     judged = discovery.completed(loading.load(file, given, options=("FILE", "--set")), kubeconfig)
     supplied = deployment.supplier_of(judged)
     for descriptor in filter(None, (judged, supplied)):
@@ -272,7 +272,8 @@ def _example(folder: Path) -> None:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a descriptor. If `loading` rejects it, remove the file again. Raises UsageError."""
+    """Write a descriptor. Raises UsageError if the file cannot be written, or if `loading` rejects it; in the latter
+    case the file is removed again."""
     try:
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)

@@ -183,7 +183,8 @@ def gaps(
 
 
 def _available_forms(kai: Sequence[str]) -> Sequence[Form]:
-    """Return the available columns. KAI is included only if its programs are given. Raises UsageError."""
+    """Return the available columns. KAI is included only if its programs are given. Raises UsageError if an assignment
+    is invalid."""
     return [*FORMS, *([replace(KAI, parameters=tuple(assignments(kai, "--kai").items()))] if kai else [])]
 
 

@@ -22,7 +22,7 @@ READY = "Ready"
 
 
 def started(name: str) -> Cluster:
-    """Return a cluster that has been started. Raises UsageError."""
+    """Return a cluster that has been started. Raises UsageError if it does not exist or is still starting."""
     cluster = find(name)
     if cluster.record.phase == "starting":
         raise UsageError("it is still starting", where=f"cluster {name}", hint="wait, or run: cluster list")

@@ -215,7 +215,7 @@ class Evidence:
 
 
 def _possible(faults: list[catalog.Fault], judged: Descriptor, role: Role) -> list[catalog.Fault]:
-    """Return the faults if each of them can be tried. Raises UsageError."""
+    """Return the faults. Raises UsageError if one of them cannot be tried on this implementation."""
     for fault in faults:
         if fault.requires and (fault.requires not in judged.features or role != Role.OPERATOR):
             raise UsageError(

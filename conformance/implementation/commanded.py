@@ -26,7 +26,7 @@ class Commanded:
         self.cast(descriptor)
 
     def cast(self, descriptor: Descriptor) -> None:
-        """Let another version play the role, with the same commands but other parameters."""
+        """Assign another version to the role, with the same commands but other parameters."""
         self.descriptor = descriptor
         self._control = descriptor.control[self.role]
 
@@ -46,7 +46,7 @@ class Commanded:
         return [self.name] if self._values.log(self.name).exists() else []
 
     def start(self) -> None:
-        """Call the command that starts the role. Raises NotStarted."""
+        """Call the command that starts the role. Raises NotStarted if the command fails."""
         try:
             self._call(self._control.start)
         except HarnessError as error:
@@ -54,12 +54,13 @@ class Commanded:
         self._is_running = True
 
     def stop(self) -> None:
-        """Call the command that stops the role, unless the role is stopped. Raises HarnessError."""
+        """Call the command that stops the role, unless the role is stopped. Raises HarnessError if the command
+        fails."""
         self._end(self._control.stop)
 
     def kill(self) -> None:
         """Call the command that kills the role, or the command that stops it if there is no such command. Raises
-        HarnessError."""
+        HarnessError if the command fails."""
         self._end(self._control.kill or self._control.stop)
 
     def close(self) -> None:
@@ -83,7 +84,7 @@ class Commanded:
             self._is_running = False
 
     def _call(self, command: list[str]) -> None:
-        """Run a command to its end. Raises HarnessError with the last lines of the command's output."""
+        """Run a command to its end. If it fails, raises HarnessError with the last lines of its output."""
         location = ProcessLocation(self.role, self.role, self.role)
         arguments = [self._values.fill(location, self.descriptor, argument) for argument in command]
         log = self._values.log(self.name)

@@ -50,12 +50,13 @@ class Deployed:
         self.cast(descriptor)
 
     def cast(self, descriptor: Descriptor) -> None:
-        """Let another version play the role. `start` deploys it."""
+        """Assign another version to the role. `start` deploys it."""
         self.descriptor = descriptor
         self._deployment = descriptor.deployments[self.role]
 
     def start(self) -> None:
-        """Deploy the role, restore its scale, and return when the Deployment is available. Raises NotStarted."""
+        """Deploy the role, restore its scale, and return when the Deployment is available. Raises NotStarted if the
+        Deployment cannot be created or does not become available."""
         try:
             self._release.apply(self.descriptor)
             self._run(self._start)
@@ -157,8 +158,8 @@ class Deployed:
             self._restarts |= {key: count for key, count, _ in _containers(pod)}
 
     async def _unavailability(self, client: Client) -> str:
-        """Return why the Deployment is not available or still has old pods; an empty string if it is available without
-        old pods."""
+        """Return the reason why the Deployment is not available or still has old pods; an empty string if it is
+        available without old pods."""
         deployment = await self._get(client)
         if deployment is None:
             return f"there is no {self._title}"
@@ -265,7 +266,7 @@ def _containers(pod: Object) -> list[tuple[str, int, int]]:
 
 
 def _complaint(pod: Object) -> str:
-    """Return why a pod is not Ready, according to the pod's status."""
+    """Return the reason why a pod is not Ready, according to its status."""
     for status in pod.get("status", {}).get("containerStatuses") or []:
         if waiting_state := (status.get("state") or {}).get("waiting"):
             complaint = " ".join(filter(None, (waiting_state.get("reason"), waiting_state.get("message"))))

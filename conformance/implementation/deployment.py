@@ -85,7 +85,7 @@ def facts_of(cluster: Cluster) -> ClusterFacts:
 
 def enforce(cluster: Cluster, chosen: Policies, report: ProgressReporter) -> None:
     """Create the objects of the policies, and return once admission policies are applied to requests. Raises
-    HarnessError."""
+    HarnessError if the API server rejects an object."""
     manifests = [DesiredObject(manifest, path) for path, manifest in chosen.objects]
     groups = {manifest["spec"]["group"] for _, manifest in chosen.objects if manifest["kind"] == CRDS.kind}
 
@@ -100,7 +100,7 @@ def enforce(cluster: Cluster, chosen: Policies, report: ProgressReporter) -> Non
 
 def start(cluster: Cluster, judged: Descriptor, supplied: Descriptor | None, report: ProgressReporter) -> None:
     """Install an implementation and start its processes, which end with the cluster. Return when the processes are
-    ready. Raises HarnessError."""
+    ready. Raises HarnessError if the installation or a process fails."""
     driver = Driver(judged, facts_of(cluster), supplied)
     report(judged.name, "installing CRDs and webhooks")
     driver.install()
@@ -115,7 +115,8 @@ def start(cluster: Cluster, judged: Descriptor, supplied: Descriptor | None, rep
 
 def resume(cluster: Cluster, report: ProgressReporter) -> None:
     """Start the dead components of a cluster. If a role of the cluster's implementation has ended, restart all of its
-    roles. Raises UsageError, HarnessError."""
+    roles. Raises UsageError if the descriptor is no longer valid, or HarnessError if a component or a role does not
+    start."""
     cluster.start(report)
     if not all(process.alive() for process in cluster.record.roles.values()):
         _start_anew(cluster, report)
@@ -123,7 +124,8 @@ def resume(cluster: Cluster, report: ProgressReporter) -> None:
 
 def restore(cluster: Cluster, snapshot: str, report: ProgressReporter) -> None:
     """Restore a cluster from a snapshot, and restart its implementation, whose memory does not match the restored
-    state. Raises UsageError, HarnessError."""
+    state. Raises UsageError if the snapshot or the descriptor is missing, or HarnessError if the cluster or a role does
+    not start."""
     snapshots.require(cluster, snapshot)
     if cluster.record.roles:
         load(cluster.record.descriptor, cluster.record.settings)  # reports mistakes before anything is ended

@@ -242,7 +242,8 @@ class Descriptor:
                 return self.settings.get(name.removeprefix("set.")) if name.startswith("set.") else None
 
     def manifests(self, part: Part) -> list[Path]:
-        """Return the YAML files of a part of `install`, sorted within each entry. Raises UsageError."""
+        """Return the YAML files of a part of `install`, sorted within each entry. Raises UsageError if an entry matches
+        no file."""
         paths: dict[Path, None] = {}
         for index, pattern in enumerate(getattr(self.install, part)):
             meant = placeholders.expand(pattern, lambda name: self.static(name) or "")

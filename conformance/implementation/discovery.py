@@ -26,8 +26,8 @@ AGENT = "grove-conformance/discovery"
 def completed(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
     """Return the descriptor completed with the features and optional parts of the API that the CRDs show and, if the
     implementation plays the operator, with the release line and release of the contract. `kubeconfig` is the kubeconfig
-    of an existing cluster, from which the CRDs are read if the descriptor installs none. Raises UsageError,
-    HarnessError."""
+    of an existing cluster, from which the CRDs are read if the descriptor installs none. Raises UsageError if the
+    contract contradicts the CRDs, or HarnessError if the CRDs cannot be read."""
     if not judged.install.crds and not kubeconfig:  # only the descriptor is known
         return _with_contract(judged, judged.contract or _served_line(judged, Served()))
     api = _served_by_manifests(judged) if judged.install.crds else _served_by_cluster(Path(kubeconfig))

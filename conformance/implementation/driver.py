@@ -64,8 +64,8 @@ class Driver:
         self.stop()
 
     def install(self) -> None:
-        """Install CRDs, other objects and webhook configurations, and return when they are in effect. Raises
-        UsageError, HarnessError."""
+        """Install CRDs, other objects and webhook configurations, and return when they are in effect. Raises UsageError
+        if a file is invalid, or HarnessError if the API server rejects an object."""
         self.installer.install()
 
     def start(self, *roles: Role) -> None:
@@ -102,7 +102,8 @@ class Driver:
             self._players[role].kill()
 
     def restart(self, role: Role) -> None:
-        """Stop and start all processes of a role. Ports, certificates and logs stay the same. Raises NotStarted."""
+        """Stop and start all processes of a role. Ports, certificates and logs stay the same. Raises NotStarted if a
+        process does not become ready."""
         self.stop(role)
         self.start(role)
 
@@ -151,8 +152,8 @@ class Driver:
         return tuple(self._failures)
 
     def player(self, role: Role) -> Descriptor:
-        """Return the descriptor that plays a role: the descriptor of the judged implementation or the supplied
-        descriptor."""
+        """Return the descriptor whose processes play a role: the descriptor of the judged implementation or the
+        supplied descriptor."""
         if role in self._players:
             return self._players[role].descriptor
         return self.descriptor if role in self.descriptor.roles or self.supplied is None else self.supplied

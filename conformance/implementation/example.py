@@ -12,7 +12,7 @@ FILES = ("go.mod", "main.go", "toy.yaml")
 
 
 def write(folder: Path) -> None:
-    """Write the files into a new folder. Raises UsageError."""
+    """Write the files into a new folder. Raises UsageError if the folder exists or cannot be written."""
     try:
         folder.mkdir()
         for name in FILES:

@@ -31,7 +31,7 @@ class Baseline:
 
 
 def read(path: Path, option: str = OPTION) -> Baseline:
-    """Read a file of expected failures. Raises UsageError."""
+    """Read a file of expected failures. Raises UsageError if the file is missing or invalid."""
     if not path.is_file():
         problem, near = ("is a folder", "") if path.is_dir() else absent(path)
         hint = near or "`report baseline RUN --to FILE` writes one"

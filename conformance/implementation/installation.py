@@ -44,7 +44,7 @@ Manifest = Mapping[str, Any]
 
 
 def text(path: Path) -> str:
-    """Return the text of a file with manifests. Raises UsageError."""
+    """Return the text of a file with manifests. Raises UsageError if the file cannot be read."""
     return bounded.text(path, bounded.MANIFESTS, display_path(path))
 
 
@@ -257,7 +257,7 @@ class _Established:
         self.done = asyncio.Event()
 
     async def established(self, within: float) -> bool:
-        """Return whether all CRDs become established within `within` seconds."""
+        """Return whether all CRDs become established within `timeout` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
                 await self.done.wait()

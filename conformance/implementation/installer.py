@@ -38,8 +38,8 @@ def check(source: Descriptor) -> None:
 
 
 def declared(source: Descriptor) -> list[Manifest]:
-    """Return the objects that a descriptor installs, with the same placeholder values as in `check`. Raises
-    UsageError."""
+    """Return the objects that a descriptor installs, with the same placeholder values as in `check`. Raises UsageError
+    if a file is invalid."""
     crds = (installation.read_manifests(path, installation.text(path), CRD) for path in source.manifests("crds"))
     unfilled = (
         _placeholder_manifests(source, path) for part in ("webhooks", "objects") for path in source.manifests(part)
@@ -55,7 +55,7 @@ def _placeholder_manifests(source: Descriptor, path: Path, kinds: tuple[str, ...
 
 
 def checked(source: Descriptor, path: Path) -> str:
-    """Return the text of a file after checking that its placeholders are known. Raises UsageError."""
+    """Return the text of a file. Raises UsageError if the file cannot be read, or if it has an unknown placeholder."""
     text = installation.text(path)
     try:
         placeholders.check(text, parameters=source.settings, process=False)
@@ -86,8 +86,8 @@ class Installer:
     def install(self) -> None:
         """Install CRDs, other objects and webhook configurations, and return when they are in effect.
 
-        A webhook whose failurePolicy is Fail rejects requests until its operator is ready. Raises UsageError,
-        HarnessError.
+        A webhook whose failurePolicy is Fail rejects requests until its operator is ready. Raises UsageError if a file
+        is invalid, or HarnessError if the API server rejects an object.
         """
         crds: dict[str, Manifest] = {}
         further: list[DesiredObject] = []
@@ -102,7 +102,8 @@ class Installer:
         self._install_all(list(crds.values()), self._webhooks(), further, self._players())
 
     def install_webhooks(self) -> None:
-        """Install the webhook configurations again. Raises UsageError, HarnessError."""
+        """Install the webhook configurations again. Raises UsageError if a file is invalid, or HarnessError if the API
+        server rejects a configuration."""
         self._install_all([], self._webhooks())
 
     def use_webhooks_of(self, operator: Descriptor) -> None:
@@ -118,7 +119,8 @@ class Installer:
 
     @contextlib.contextmanager
     def without_webhooks(self) -> Iterator[None]:
-        """Remove the installed webhook configurations until the block ends. Raises HarnessError."""
+        """Remove the installed webhook configurations until the block ends. Raises HarnessError if the API server
+        fails."""
         self._install_all([], [])
         try:
             yield

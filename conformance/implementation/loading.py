@@ -145,7 +145,8 @@ def load(
 
 
 def validate(path: Path) -> None:
-    """Check a file for all mistakes that can be found without the values of its parameters. Raises UsageError."""
+    """Check a file for all mistakes that can be found without the values of its parameters. Raises UsageError with the
+    first mistake."""
     _read(path)
 
 
@@ -245,7 +246,8 @@ def _check_roles(document: Document, file: _File) -> None:
 
 
 def _check_start(document: Document, file: _File) -> None:
-    """Check that fields for other ways of starting are absent, and that the fields for the chosen way are complete."""
+    """Check that fields for other ways of starting are absent, and that the fields for the descriptor's own way are
+    complete."""
     fields_by_way: dict[Field, tuple[object, tuple[Start, ...]]] = {
         ("processes",): (file.processes, ("processes",)),
         ("deployments",): (file.deployments, DEPLOYED),

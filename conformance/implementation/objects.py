@@ -90,7 +90,8 @@ async def install(
 
 
 async def _resource(client: Client, desired: DesiredObject, groups: Collection[str], deadline: float) -> Resource:
-    """Find the resource for an object's kind through API discovery. Raises HarnessError."""
+    """Find the resource for an object's kind through API discovery. Raises HarnessError if the API server does not
+    serve the kind."""
     api_version, kind = desired.manifest["apiVersion"], desired.manifest["kind"]
     group, _, version = api_version.rpartition("/")
     path = f"/apis/{api_version}" if group else f"/api/{version}"

@@ -33,7 +33,7 @@ class Operators:
 
     def elect(self, namespace: str) -> None:
         """Restart the operator with leader election: from now on `${leaderElection}` is `true`, and the Lease is in
-        `namespace`. Raises NotStarted."""
+        `namespace`. Raises NotStarted if the operator does not become ready."""
         operator = self._players.get(Role.OPERATOR)
         if operator is not None:
             operator.stop()
@@ -46,14 +46,14 @@ class Operators:
         log.
 
         The CRDs of the judged implementation remain; the webhooks are replaced with those from the new operator's file.
-        Raises NotStarted.
+        Raises NotStarted if the new operator does not become ready.
         """
         self._replace_operator(operator)
         start_all([self._players[Role.OPERATOR]])
 
     def add_second(self) -> None:
         """Start a second operator with its own ports. From now on, webhooks point to it. After `swap`, this starts the
-        operator that was originally the first one. Raises NotStarted."""
+        operator that was originally the first one. Raises NotStarted if the operator does not become ready."""
         if self.second is None:
             self.second = self._player(SECOND, self._players[Role.OPERATOR].descriptor)
         start_all([self.second])

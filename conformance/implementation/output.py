@@ -33,7 +33,8 @@ _REASON = re.compile(
     r"^(panic: |fatal error: |[Ee]rror: |F\d{4} |flag provided but not defined|unknown (shorthand )?flag)"
     r"|\"level\": ?\"(fatal|d?panic)\"|\t(FATAL|D?PANIC)\t"
 )
-"""A line that says why a program ends. The text after it may be long: stacks of goroutines, or the program's usage."""
+"""A line that gives the reason why a program ends. The text after it may be long: stacks of goroutines, or the
+program's usage."""
 
 _PLACE = re.compile(r"^/.*?([^/]+\.go:\d+)")
 """The second line of a frame of a Go stack."""
@@ -80,7 +81,7 @@ class Output:
 
     def bound(self) -> None:
         """Drop the start of the file if the file has become too large. Processes that append to the file continue after
-        the part that is kept. Raises OSError."""
+        the part that is kept. Raises OSError if the file cannot be written."""
         with self._lock:
             size = self._file.size
             if size <= MAX_BYTES:
@@ -97,8 +98,8 @@ class Output:
         return self._end()[-count:]
 
     def reason(self) -> str:
-        """Return the last line that says why the program ends, if other lines follow it, and the place where a Go
-        program panicked. Return an empty string if there is no such line."""
+        """Return the last line that gives the reason why the program ends, if other lines follow it, and the location
+        at which a Go program panicked. Return an empty string if there is no such line."""
         lines = self._end()
         reason_line = next((n for n in range(len(lines) - 2, -1, -1) if _REASON.search(lines[n])), None)
         if reason_line is None:

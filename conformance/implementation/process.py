@@ -77,7 +77,8 @@ class Ended:
 class ProcessGroup:
     """A started program and all of its descendants (see `supervisor.py`).
 
-    The output is appended to `log`. Raises OSError if the program cannot be started, and SupervisorLost.
+    The output is appended to `log`. Raises OSError if the program cannot be started, and SupervisorLost if the
+    supervisor was killed.
     """
 
     def __init__(self, argv: Sequence[str], *, environment: Mapping[str, str], directory: Path, log: Path) -> None:

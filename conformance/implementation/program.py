@@ -12,7 +12,7 @@ from conformance.errors import UsageError
 
 def located(program: str, here: Path) -> str:
     """Return the path of a program, so that it can be started from any folder. A relative path is resolved against
-    `here`, the descriptor's folder; a name without a slash is returned unchanged and found on PATH."""
+    `folder`, the descriptor's folder; a name without a slash is returned unchanged and found on PATH."""
     return str(here / program) if os.sep in program else program
 
 

@@ -35,7 +35,8 @@ class Release:
         """Objects that did not exist before, in the order in which they were created."""
 
     def apply(self, desired: Descriptor) -> None:
-        """Deploy a version, unless it is already deployed. Raises UsageError, HarnessError."""
+        """Deploy a version, unless it is already deployed. Raises UsageError if a file is invalid, or HarnessError if
+        Helm or the API server rejects something."""
         if self.current is desired:
             return
         if desired.install.helm is not None:
@@ -45,7 +46,8 @@ class Release:
         self.current = desired
 
     def remove(self) -> None:
-        """Remove the objects that `apply` has created. Objects that existed before stay. Raises HarnessError."""
+        """Remove the objects that `apply` has created. Objects that existed before stay. Raises HarnessError if the
+        removal fails."""
         deployed, self.current = self.current, None
         if deployed is not None and (helm := deployed.install.helm) is not None:
             self._run_helm(deployed, ["uninstall", helm.release, "--namespace", helm.namespace, "--ignore-not-found"])
@@ -120,7 +122,7 @@ class Release:
                 await client.delete(CONFIG_MAPS, helm_releases.NAMESPACE, name)
 
     def _run_helm(self, descriptor: Descriptor, arguments: Sequence[str]) -> None:
-        """Run helm. Raises HarnessError with helm's reason."""
+        """Run helm. If it fails, raises HarnessError with helm's reason."""
         command = ["helm", *arguments, "--kubeconfig", str(self._values.cluster.kubeconfig)]
         environment = inherited.chosen(os.environ, HELM_INHERITS)
         location = descriptor.document.location("install", "helm")

@@ -28,9 +28,9 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 async def grant(client: Client, players: Mapping[Role, Descriptor], narrow: Descriptor | None = None) -> None:
-    """Bind the user of each role, and return once the API server applies the bindings. The roles of `narrow` may do
+    """Bind the user of each role, and return once the API server applies the bindings. The roles of `restricted` may do
     only what that implementation declares, by a ClusterRole or by bindings among its objects. Raises UsageError for a
-    ClusterRole that does not exist, HarnessError."""
+    ClusterRole that does not exist, or HarnessError if a binding is rejected or has no effect."""
     bound = {role: player for role, player in players.items() if player is not narrow or role in player.cluster_roles}
     await asyncio.gather(*(_bind(client, role, player) for role, player in bound.items()))
 

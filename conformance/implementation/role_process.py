@@ -1,4 +1,4 @@
-"""One process of a role: it is launched, becomes ready, and is ended; if it ends by itself, that is noticed."""
+"""One process of a role: it is launched, becomes ready, and is ended. If it ends by itself, a failure is recorded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conformance.implementation.values import ProcessLocation, Values
 
 
 def subject(role: Role, process: str) -> str:
-    """Return the words for a process in a message: just the role, if this is the only process of the role."""
+    """Return the name of a process for a message: just the role, if this is the only process of the role."""
     return f"process {process} of the {role}" if process else str(role)
 
 
@@ -109,7 +109,8 @@ class RoleProcess:
         return self.group.pid if self.group is not None and self.group.ended is None else None
 
     def launch(self) -> None:
-        """Start the process without waiting until it is ready. Raises NotStarted and SupervisorLost."""
+        """Start the process without waiting until it is ready. Raises NotStarted if the process cannot be started, and
+        SupervisorLost if its supervisor was killed."""
         self.notice()
         self._ready = False
         directory = self._values.directory(self.name)

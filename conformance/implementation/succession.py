@@ -12,7 +12,8 @@ FEATURE = "upgrade"
 
 def after(judged: Descriptor, earlier: Descriptor) -> Descriptor:
     """Return `judged` with `earlier` as the only version from which it takes over, both with the scheduler name of
-    `judged`. The CRDs of `judged` are installed; the webhooks are those of the running operator. Raises UsageError."""
+    `judged`. The CRDs of `judged` are installed; the webhooks are those of the running operator. Raises UsageError if
+    one of the two starts no operator."""
     for descriptor in (judged, earlier):
         if Role.OPERATOR not in descriptor.processes:
             raise UsageError(

@@ -35,8 +35,8 @@ class ClusterFacts:
 
 @dataclass(frozen=True)
 class ProcessLocation:
-    """Where the ports, the folder and the log of a process belong. `player` has the ports, which the processes of one
-    role share by name; the folder and the log belong to `process`."""
+    """The owners of the ports, the folder and the log of a process. `player` owns the ports, which the processes of one
+    role share by name; `process` owns the folder and the log."""
 
     player: str
     process: str

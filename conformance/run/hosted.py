@@ -1,7 +1,7 @@
 """A conformance run within a session of the user's own pytest: `pytest --pyargs conformance.tests
 --grove-implementation NAME`.
 
-pytest keeps its options, its output and its exit code. What a run reports beyond that is written to its report.
+pytest keeps its options, its output and its exit code. The additional output of a run is written to its report.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from conformance.suite.settings import RunSettings
 
 def begin(config: pytest.Config) -> None:
     """Turn a pytest session into a conformance run, according to the options of `pytest_plugin`. Raises
-    pytest.UsageError."""
+    pytest.UsageError if an option is invalid, or if the run cannot be prepared."""
     option = config.getoption
     try:
         settings = RunSettings(

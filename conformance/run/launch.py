@@ -230,7 +230,7 @@ def _kept_cluster(event: ledger.ClusterKept) -> list[str]:
 
 def write(path: Path, report: model.Report) -> document.Document:
     """Write the report. The other result files are written first, because the report contains the digest of their list.
-    Raises HarnessError."""
+    Raises HarnessError if a file cannot be written."""
     document.validate(document.document(report))
     try:
         _write_others(path, report)

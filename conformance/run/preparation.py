@@ -117,8 +117,8 @@ def selection(settings: RunSettings, registry: requirement.Registry) -> Selectio
 
 
 def get_programs(settings: RunSettings) -> None:
-    """Get the programs for the run's own clusters now, while the user can watch the progress. Raises UsageError,
-    HarnessError."""
+    """Get the programs for the run's own clusters now, while the user can watch the progress. Raises UsageError if a
+    feature is unknown, or HarnessError if a program cannot be built."""
     minor = settings.kubernetes.rpartition(".")[0]
     resolve(settings.cluster_features, minor)  # reports a misspelt preset before minutes of building
     with progress.terminal("programs") as report:

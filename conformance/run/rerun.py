@@ -19,7 +19,7 @@ OPTION = "--rerun-failed"
 
 def settings_of(run: str, report_dir: Path) -> RunSettings:
     """Return the settings of an earlier run, given by its folder or its id, reduced to the tests that did not pass.
-    Raises UsageError."""
+    Raises UsageError if there is no such run, or if all its tests have passed."""
     folder = next(
         (directory for directory in (Path(run), report_dir / run) if (directory / "run.json").is_file()), None
     )

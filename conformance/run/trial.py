@@ -1,5 +1,5 @@
-"""`implementation try`: creates one small set on a fresh or existing cluster and reports what the implementation has
-done with it within a time limit. Nothing is judged."""
+"""`implementation try`: creates one small set on a fresh or existing cluster and reports the progress of the
+implementation within a time limit. Nothing is judged."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SetProgress:
 
 @dataclass(frozen=True)
 class _Place:
-    """The place where a set is tried: a cluster, a namespace, and a node pool (empty for all nodes)."""
+    """The environment in which a set is tried: a cluster, a namespace, and a node pool (empty for all nodes)."""
 
     facts: ClusterFacts
     namespace: str = NAMESPACE
