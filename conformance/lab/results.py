@@ -52,7 +52,7 @@ def document(versions: Mapping[str, str]) -> Document:
 
 
 def load(path: Path) -> Document:
-    """Read a stored document. Raises UsageError."""
+    """Read a stored document. Raises UsageError if the file is not a result of this experiment."""
     result = bounded.json(bounded.content(path, bounded.LOG, str(path)), str(path), "give a result of the lab")
     if not isinstance(result, dict) or (result.get("kind"), result.get("experiment")) != ("LabResult", "coherent"):
         raise UsageError("is no result of this experiment", where=str(path))

@@ -69,11 +69,12 @@ class FaultTestbed:
         await asyncio.get_running_loop().run_in_executor(None, self._drive, self.driver.kill)
 
     async def start(self) -> None:
-        """Start the processes of the role. Called in the proxy's event loop. Raises NotStarted."""
+        """Start the processes of the role. Called in the proxy's event loop. Raises NotStarted if a process does not
+        become ready."""
         await asyncio.get_running_loop().run_in_executor(None, self._drive, self.driver.start)
 
     def restart(self) -> None:
-        """Stop the role and start it again. Raises NotStarted."""
+        """Stop the role and start it again. Raises NotStarted if a process does not become ready."""
         with self._driver_lock:
             self.driver.restart(self.role)
 
@@ -86,7 +87,7 @@ class FaultTestbed:
     @contextmanager
     def two_candidates(self) -> Iterator[None]:
         """Run two operators, one of which holds the Lease and leads. Afterwards there is one operator without leader
-        election. Raises NotStarted."""
+        election. Raises NotStarted if an operator does not become ready."""
         with self._one_operator_afterwards():
             with self._driver_lock:
                 self.driver.operators.elect(LEASES)
@@ -115,7 +116,7 @@ class FaultTestbed:
     @contextmanager
     def earlier_operator(self) -> Iterator[None]:
         """Run an earlier version of the operator until `upgrade` is called. Afterwards the judged version runs in any
-        case. Raises NotStarted."""
+        case. Raises NotStarted if an operator does not become ready."""
         judged = self.driver.descriptor
         with self._one_operator_afterwards():
             with self._driver_lock:
@@ -132,7 +133,8 @@ class FaultTestbed:
                 self.driver.start(Role.OPERATOR)
 
     def upgrade(self) -> None:
-        """Replace the earlier operator with the judged one. Raises NotStarted."""
+        """Replace the earlier operator with the judged one. Raises NotStarted if the judged operator does not become
+        ready."""
         with self._driver_lock:
             self.driver.operators.become(self.driver.descriptor)
 
@@ -162,7 +164,8 @@ class FaultTestbed:
 def bed(
     judged: Descriptor, supplied: Descriptor | None, role: Role, report: ProgressReporter, *, kubernetes: str = ""
 ) -> Iterator[FaultTestbed]:
-    """Start a cluster, a proxy for `role`, the implementation, and a recorder. Raises UsageError, HarnessError."""
+    """Start a cluster, a proxy for `role`, the implementation, and a recorder. Raises UsageError if the role does not
+    use the proxy, or HarnessError if something does not start."""
     with ExitStack() as stack:
         settings = ClusterSettings(
             scheduler_name=scheduler_names.kube_scheduler(judged, supplied), kubernetes=kubernetes

@@ -140,7 +140,7 @@ class Campaign:
 
     def run(self, scenarios: Sequence[FaultScenario], faults: Sequence[Fault], budget: float) -> None:
         """Run the plans of each scenario. `budget` is the time in seconds for all scenarios, which share it evenly.
-        Raises HarnessError, NotStarted."""
+        Raises HarnessError if the suite is at fault, or NotStarted if the role does not start again."""
         end = time.monotonic() + budget
         for number, scenario in enumerate(scenarios):
             played = ScenarioResults(scenario)

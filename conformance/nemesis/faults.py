@@ -54,8 +54,8 @@ class FaultInjector(PointWatcher):
     plan: FaultPlan
     role: Processes
     past: str
-    """The resource version of the past state that is shown: the state right after the previous act, when the role had
-    not yet reacted to that act."""
+    """The resource version of the past state that is shown: the state immediately after the previous action, to which
+    the role had not yet reacted."""
     struck: bool = field(default=False, init=False)
     finished: threading.Event = field(default_factory=threading.Event, init=False)
     """Set when the fault has been injected and the role is up again."""

@@ -127,14 +127,14 @@ _numbers = itertools.count(1)
 
 
 def learn(bed: FaultTestbed, scenario: FaultScenario, runs: int = 2) -> FaultlessRuns:
-    """Run a scenario several times without a fault. Raises NotAtRest."""
+    """Run a scenario several times without a fault. Raises NotAtRest if a step does not come to rest."""
     played = [_run_without_fault(bed, scenario) for _ in range(runs)]
     _, points, history = played[-1]
     return FaultlessRuns([rests for rests, *_ in played], points, history)
 
 
 def learn_more(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, runs: int) -> FaultlessRuns:
-    """Run a scenario `runs` more times without a fault. Raises NotAtRest."""
+    """Run a scenario `runs` more times without a fault. Raises NotAtRest if a step does not come to rest."""
     return replace(course, runs=[*course.runs, *(_run_without_fault(bed, scenario)[0] for _ in range(runs))])
 
 
@@ -178,7 +178,7 @@ def _run_without_fault(bed: FaultTestbed, scenario: FaultScenario) -> tuple[dict
 
 
 def play(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
-    """Run a plan. Raises Abandoned."""
+    """Run a plan. Raises Abandoned if the result is no longer needed."""
     namespace, start = f"nemesis-{next(_numbers)}", time.monotonic()
     verdict, place, lines = FaultVerdict.SAME, "", list[str]()
     differs_before_end = False
@@ -221,7 +221,8 @@ def play(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan
 def _wait_for_end(
     bed: FaultTestbed, history: History, step: ScenarioStep, rest: Rest, masked: frozenset[str], watching: PointWatcher
 ) -> tuple[FaultVerdict, list[str]]:
-    """Wait for the end of a step, and compare it with the end without the fault. Raises Abandoned."""
+    """Wait for the end of a step, and compare it with the end without the fault. Raises Abandoned if the result is no
+    longer needed."""
     deadline, calm_since = time.monotonic() + STUCK_AFTER, time.monotonic()
     while True:
         if bed.abandoned.is_set():
@@ -263,7 +264,7 @@ def _broken(bed: FaultTestbed, history: History) -> frozenset[str]:
 
 def _act(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, history: History) -> None:
     """Perform the act of a step. Repeat it while a webhook does not respond, as users would: an operator may be ready
-    slightly before its webhooks are served. Raises NotAtRest."""
+    slightly before its webhooks are served. Raises NotAtRest if the API server rejects the request."""
     attempts = Retrying(
         retry=retry_if_exception(_webhook_failed),
         wait=wait_fixed(0.2),

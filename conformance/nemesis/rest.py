@@ -66,7 +66,8 @@ def learnt_rest(history: History, seconds: float, set_name: str = "") -> None:
 
 
 def waiting(view: View) -> list[str]:
-    """Return the objects that wait, and what for: pods that are gated, without a node or not Ready, and deletions."""
+    """Return the objects that wait, each with the reason: pods that are gated, without a node or not Ready, and
+    deletions."""
     lines = []
     for pod in view.list("pods"):
         if gates := pod["spec"].get("schedulingGates"):

@@ -29,7 +29,8 @@ Report = dict[str, Any]
 
 @dataclass(frozen=True)
 class About:
-    """The judged implementation and how the run was started. `settings` are the parameters of the descriptor."""
+    """The judged implementation, and the command and time at which the run was started. `settings` are the parameters
+    of the descriptor."""
 
     implementation: str
     version: str
@@ -144,7 +145,7 @@ def plan_document(document: Report, finding: Report) -> Report:
 
 
 def read_plan(path: Path) -> Report:
-    """Read a plan file. Raises UsageError."""
+    """Read a plan file. Raises UsageError if the file is not a plan."""
     value = documents.read(path, PLAN_SCHEMA).value
     if value["kind"] != PLAN_KIND:
         raise UsageError(

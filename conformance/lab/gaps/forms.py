@@ -64,7 +64,8 @@ def leaves(component: ServiceComponent, prefix: str = "", *, keys: bool = True) 
 
 
 def named(instance: GapInstance) -> Iterator[tuple[ServiceComponent, list[Leaf]]]:
-    """Yield each component with its PodGroups. The names of the PodGroups sort in the order of the components."""
+    """Yield each component with its PodGroups. The alphabetical order of the PodGroups' names is the order of the
+    components."""
     for order, component in zip("abcdefgh", instance.components, strict=False):
         yield component, leaves(component, f"{order}-")
 

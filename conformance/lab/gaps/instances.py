@@ -68,7 +68,7 @@ class GapInstance:
     lost: tuple[str, ...] = ()
 
     def standing(self, bound: Counts) -> str:
-        """Return which part of the service is bound: the minimum of each component, nothing, or something else
+        """Return the part of the service that is bound: the minimum of each component, nothing, or something else
         (`part`)."""
         if not any(sum(bound[component.name]) for component in self.components):
             return NOTHING
@@ -96,15 +96,15 @@ class Gap:
     instances: tuple[GapInstance, ...]
 
     def closure(self, api: str, right: Sequence[bool]) -> str:
-        """Return how far the API closes the gap: `closed`, `partly` or `not`. A gap that the API cannot express is not
-        closed, even if the outcomes happen to be right."""
+        """Return the degree to which the API closes the gap: `closed`, `partly` or `not`. A gap that the API cannot
+        express is not closed, even if the outcomes happen to be right."""
         if api not in self.said_by or not any(right):
             return "not"
         return "closed" if all(right) else "partly"
 
 
 def load(path: Path | None = None) -> tuple[Gap, ...]:
-    """Read the gaps. Raises UsageError with the file, line and field."""
+    """Read the gaps. If the file is invalid, raises UsageError with the file, line and field."""
     directory = folder("fixtures") / "gaps"
     document = documents.read(path or directory / "inference.yaml", directory / "gaps.schema.json")
     gaps, names = tuple(_gap(entry) for entry in document.value["gaps"]), set[str]()

@@ -149,8 +149,9 @@ class MappingPlay:
         return [*self.floor, *extra_pods, *self.scaled]
 
     def release(self, view: View) -> Sequence[str]:
-        """Return the pods whose gates are to be removed now. The extra pod and the scaled gangs follow once the floor
-        is bound, as with an operator, and one after the other, so that the outcome does not depend on timing."""
+        """Return the pods whose gates are to be removed now, each pod only once. The extra pod and the scaled gangs
+        follow once the floor is bound, as with an operator, and one after the other, so that the outcome does not
+        depend on timing."""
         if not self._later or not right(FLOOR, self.outcome(view)):
             return ()
         if self.mapping.extra == "late" and self._later[0] == _names([self.extra]):

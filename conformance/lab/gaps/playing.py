@@ -63,8 +63,8 @@ class Mapped:
 
 @dataclass(frozen=True)
 class GapOutcome:
-    """The result of one instance in one form. `wrong` says what differs from the expected outcome, and is empty if
-    nothing does."""
+    """The result of one instance in one form. `problem` describes the difference from the expected outcome, and is
+    empty if there is none."""
 
     form: Form
     instance: GapInstance
@@ -101,7 +101,7 @@ def play(
 
 
 def require(forms: Iterable[Form]) -> None:
-    """Load the descriptors of all forms, before anything is run. Raises UsageError."""
+    """Load the descriptors of all forms, before anything is run. Raises UsageError if a descriptor is invalid."""
     for form in forms:
         load_implementation(_settings("", form))
 

@@ -1,4 +1,4 @@
-"""The desired state of the set `kept`, and the changes of the desired state."""
+"""The desired state of the set `kept`, and changes to the desired state."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def image(clique: str, version: int) -> str:
 
 
 def kubectl(changes: Iterable[SetChange]) -> Iterator[str]:
-    """Return the kubectl commands that make these changes of the set in set.yaml."""
+    """Yield the kubectl commands that make these changes to the set in set.yaml."""
     desired = TEMPLATE
     yield "kubectl create -f set.yaml"
     for change in changes:

@@ -21,7 +21,7 @@ FIRST = (
     SetChange("scale-clique", value=1),
     SetChange("scale-group", value=1),
 )
-"""Changes of a new set, starting with one of each kind."""
+"""Changes to a new set, starting with one of each kind."""
 ORIGINAL_SIZES = {
     "image": 1,
     "scale-clique": TEMPLATE.pods,
@@ -31,8 +31,8 @@ ORIGINAL_SIZES = {
 
 
 def usual() -> Iterator[list[SetChange]]:
-    """Return the sequences that are tried first: each change reverted, followed by an update, followed by the
-    recreation of the set, made twice, reverted immediately, and immediately followed by each change of another kind."""
+    """Yield the sequences that are tried first: each change reverted, followed by an update, followed by the recreation
+    of the set, made twice, reverted immediately, and immediately followed by each change of another kind."""
     for change in FIRST:
         yield [change, _reversal(change)]
     update = FIRST[0]

@@ -42,7 +42,8 @@ class ChangeRunner:
         return self._differences[key]
 
     def play_again(self, changes: Sequence[SetChange]) -> list[str]:
-        """Run changes even if they have already been run. Raises NotAtRest."""
+        """Run changes even if they have already been run. Raises NotAtRest if a set that was brought directly to the
+        desired state does not come to rest."""
         goal = desired.after_all(changes)
         if goal not in self._expected_ends:
             self._expected_ends[goal] = self._run_directly(goal)
@@ -123,7 +124,7 @@ def _exists(view: View, resource: str, object_name: str) -> bool:
 
 
 def _wait_for_rest(history: History, seconds: float) -> None:
-    """Wait until nothing changes any more. Raises NotAtRest."""
+    """Wait until nothing changes any more. Raises NotAtRest if changes continue."""
     try:
         history.quiet(seconds, LIMIT, resources=changing(history))
         while not started(history.view()):

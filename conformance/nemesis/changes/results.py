@@ -85,7 +85,7 @@ def text(document: Document, changes: Sequence[SetChange]) -> str:
 
 
 def read(path: Path) -> Document:
-    """Read the file of a finding. Raises UsageError."""
+    """Read the file of a finding. Raises UsageError if the file is invalid."""
     return dict(documents.read(path, SCHEMA).value)
 
 

@@ -73,8 +73,8 @@ def _from_protobuf(frame: bytes) -> WatchEvent:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and content of each length-delimited field; skip fields that are numbers. Raises ValueError,
-    IndexError."""
+    """Yield the number and content of each length-delimited field; skip fields that are numbers. Raises ValueError or
+    IndexError if the message is invalid."""
     offset = 0
     while offset < len(message):
         key, offset = _varint(message, offset)
