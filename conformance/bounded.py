@@ -4,8 +4,8 @@ A few lines of YAML can expand to more values than fit into memory: an alias is 
 or writes them as JSON visits the aliased value each time.
 
 Files are read by `text` or `content`. YAML is then checked by `check_depth` and `check` (through `documents`), JSON is
-read by `json`, and lines of JSON by `decoded`. For invalid input, these functions raise only UsageError, except where
-they say so.
+read by `json`, and lines of JSON by `decoded`. For invalid input, these functions raise only UsageError, unless their
+docstrings name another exception.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def text(path: Path, limit: int, location: str) -> str:
 
 
 def json(raw: bytes, location: str, hint: str = "") -> Any:
-    """Return the value of a JSON text. Raises UsageError."""
+    """Return the value of a JSON text. Raises UsageError if the text is not JSON or nests too deeply."""
     if nesting.exceeds_depth(raw, DEPTH):
         raise UsageError(_DEEP, where=location, hint=_FLATTER)
     try:
@@ -83,7 +83,7 @@ def json(raw: bytes, location: str, hint: str = "") -> Any:
 def decoded(
     decode: Callable[[bytes], T], raw: bytes, location: str, *, problem: str = "cannot be read", hint: str = ""
 ) -> T:
-    """Decode a line of JSON with a typed decoder. Raises UsageError."""
+    """Decode a line of JSON with a typed decoder. Raises UsageError if the decoder rejects the line."""
     try:
         return decode(raw)
     except UNDECODABLE as error:

@@ -138,8 +138,8 @@ class _Output(io.FileIO):
 
 
 def run_whatever_is_read(command: Callable[[], object]) -> int:
-    """Run a command like `run`, even if its output cannot be written. The command does not end early because nobody
-    reads its output; the exit code is then Exit.OUTPUT, unless the command itself has failed."""
+    """Run a command like `run`, and let it finish even if its output cannot be written. In this case the exit code is
+    Exit.OUTPUT, unless the command itself has failed."""
     outputs: list[_Output] = []
 
     def tolerant(stream: TextIO) -> TextIO:

@@ -1,5 +1,5 @@
-"""Remove credentials from text: JSON web tokens, private keys (as PEM, and in base64 as in kubeconfigs), and all
-secrets that this process has handed out (`known_secrets`).
+"""Removes credentials from text: JSON web tokens, private keys (as PEM, and in base64 as in kubeconfigs), and all
+secrets that this process has given to programs (`known_secrets`).
 
 The time is linear in the length of the text, whatever the text contains: every repetition in a pattern is bounded, or
 can start only at a position where no other match of its kind can start.

@@ -1,4 +1,5 @@
-"""Write to disk: a full or read-only disk is reported in one line, and no reader ever sees a partly written file."""
+"""Functions that write to disk: a full or read-only disk is reported in one line, and no reader ever sees a partly
+written file."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def remove_empty() -> None:
 
 
 def make(folder: Path, *, location: str, hint: str, mode: int = 0o777) -> None:
-    """Create `folder` if it does not exist. Raises UsageError."""
+    """Create `folder` if it does not exist. Raises UsageError if it cannot be created."""
     missing = [directory for directory in (folder, *folder.parents) if not directory.exists()]
     try:
         folder.mkdir(mode=mode, parents=True, exist_ok=True)

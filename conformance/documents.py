@@ -1,4 +1,4 @@
-"""Read YAML data files. Each error is reported on one line with the file, line and field (docs/design.md, section
+"""Readers of YAML data files. Each error is reported on one line with the file, line and field (docs/design.md, section
 "Errors").
 
 A document is checked against a JSON schema and keeps the line of every field, so that checks that a schema cannot
@@ -76,18 +76,20 @@ def read(path: Path, schema: Path) -> Document:
 
 
 def parse(path: Path) -> Document:
-    """Read YAML without a schema. Raises UsageError."""
+    """Read a YAML file without a schema. Raises UsageError if the file is unreadable or invalid, or if its root is not
+    a mapping."""
     return _parse(path, _text(path))
 
 
 def report(path: Path, text: str) -> Any:
     """Return the value of YAML text that the suite itself has written, as JSON values; its root need not be a mapping.
-    Raises UsageError."""
+    Raises UsageError if the text is invalid."""
     return _value(path, text, {}, bounded.REPORT, written=True)
 
 
 def several(path: Path, text: str) -> list[Any]:
-    """Return the non-empty documents of a YAML file whose content is `text`. Raises UsageError."""
+    """Return the non-empty documents of a YAML file whose content is `text`. Raises UsageError if the text is
+    invalid."""
     values: list[Any] = []
     loader = bounded.LOADER(text)
     try:
@@ -232,7 +234,7 @@ def _no_key_twice(node: yaml.MappingNode, at: Field, path: Path) -> None:
     keys: set[str] = set()
     for key_node, _ in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
-            continue  # it is rejected as such
+            continue  # `_construct` rejects the key
         if key_node.value in keys and key_node.tag != "tag:yaml.org,2002:merge":
             field = spelled((*at, key_node.value))
             location = f"{display_path(path)}:{key_node.start_mark.line + 1}: {field}"

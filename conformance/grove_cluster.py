@@ -75,7 +75,8 @@ class GroveCluster:
         cls, implementation: str = "reference", settings: Iterable[str] = (), report: ProgressReporter = silent
     ) -> Self:
         """Start a cluster and an implementation on it. `implementation` is the name or path of a descriptor, or empty
-        to start none; `settings` are NAME=VALUE assignments of its parameters. Raises UsageError, HarnessError."""
+        to start none; `settings` are NAME=VALUE assignments of its parameters. Raises UsageError if an argument is
+        invalid, or HarnessError if the cluster or the implementation does not start."""
         options = ("--grove-implementation", "--grove-set")
         values = assignments(settings, options[1])
         descriptors = deployment.load(implementation, values, options=options) if implementation else None
@@ -139,7 +140,8 @@ class GroveCluster:
     @_in_one_line
     def add_nodes(self, fleet: str) -> list[str]:
         """Add nodes, such as `dgx-h100:4` or `gb200-nvl72:2racks`, and return their names once pods can be bound to
-        them. The nodes get the first free names, and racks are always complete new racks. Raises UsageError."""
+        them. The nodes get the first free names, and racks are always complete new racks. Raises UsageError if the
+        request is invalid or a node is rejected."""
 
         async def grow() -> list[str]:
             async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
@@ -154,7 +156,8 @@ class GroveCluster:
 
     @_in_one_line
     def remove_nodes(self, names: Iterable[str]) -> None:
-        """Delete nodes. Kubernetes deletes the pods that were bound to them. Raises UsageError."""
+        """Delete nodes. Kubernetes deletes the pods that were bound to them. Raises UsageError if a node does not
+        exist."""
         if isinstance(names, str):
             raise UsageError("takes a list of names", where="remove_nodes", hint=f"write remove_nodes([{names!r}])")
         node_names = list(names)
@@ -179,14 +182,15 @@ class GroveCluster:
     @_in_one_line
     def fail_node(self, name: str) -> None:
         """Stop the simulated kubelet of a node, and return when the node is no longer Ready (docs/fake-cluster.md).
-        Raises UsageError."""
+        Raises UsageError if the node does not exist."""
         self._require("fail_node", [name])
         self._label_lost(name, "yes")
         self.wait_for(f"node {name} is not Ready", lambda: self._ready(name) == "Unknown")
 
     @_in_one_line
     def recover_node(self, name: str) -> None:
-        """Start the simulated kubelet of a node again, and return when the node is Ready. Raises UsageError."""
+        """Start the simulated kubelet of a node again, and return when the node is Ready. Raises UsageError if the node
+        does not exist."""
         self._require("recover_node", [name])
         self._label_lost(name, None)
         self.wait_for(f"node {name} is Ready", lambda: self._ready(name) == "True")

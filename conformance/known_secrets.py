@@ -1,4 +1,4 @@
-"""The secrets that this process has handed out to programs, and functions that find them in a text.
+"""The secrets that this process has given to programs, and functions that find them in a text.
 
 A secret is the part that only its owner knows: for a private key, the numbers that are not in a certificate; for a
 token, its signature. A secret is recognized as bytes, as hexadecimal digits, and in up to three layers of base64, at

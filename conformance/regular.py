@@ -56,7 +56,7 @@ class OpenFile:
             return False
 
     def at(self, place: int, size: int) -> bytes:
-        """Return up to `size` bytes from the offset `place`."""
+        """Return up to `size` bytes from `offset` on."""
         return os.pread(self.descriptor, size, place)
 
 

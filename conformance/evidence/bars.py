@@ -55,7 +55,7 @@ class CliqueLanes:
     pods: list[Lane] = field(default_factory=list)
 
     def at_the_end(self, *states: str) -> int:
-        """Return how many pods were in one of these states at the end of the history."""
+        """Return the number of pods that were in one of these states at the end of the history."""
         return sum(lane.note != "gone" and lane.bars[-1].state in states for lane in self.pods)
 
 

@@ -13,7 +13,7 @@ Act = tuple[str, Mapping[str, Any]]
 """An action (`create`, `patch pods/x`, `delete pods/x`, `evict pods/x`, `wait`) and its body."""
 
 WAIT = "wait"
-"""The action of a wait of the test. Its body says what the test waited for."""
+"""The action that represents a wait of the test. Its body describes the condition for which the test waited."""
 END = "END_OF_OBJECTS"
 HEAD = """\
 #!/bin/sh

@@ -94,8 +94,8 @@ class ScaleEnvironment:
         return self.recorder.now()
 
     async def namespace(self, name: str) -> None:
-        """Create a namespace, and wait for the service account without which no pod can be created. Raises
-        HarnessError."""
+        """Create a namespace, and wait for the service account without which no pod can be created. Raises HarnessError
+        if there is none after 30 s."""
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await self.client.create(NAMESPACES, body)
         path = f"/api/v1/namespaces/{name}/serviceaccounts"

@@ -1,4 +1,4 @@
-"""Names, writes, and reads (with schema validation) the result files of scale runs."""
+"""Functions that name, write and read the result files of scale runs. Reading validates a file against the schema."""
 
 from __future__ import annotations
 

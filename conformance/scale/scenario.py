@@ -60,7 +60,7 @@ class LoadScenario:
 
     def pod_clique_set(self, namespace: str, scheduler_name: str | None) -> dict[str, Any]:
         """Return the PodCliqueSet. Set `schedulerName` of its pods to `scheduler_name`, or leave `schedulerName` unset
-        if it is None; the implementation then chooses."""
+        if it is None, so that the implementation chooses."""
         manifest: dict[str, Any] = copy.deepcopy(dict(self.manifest))
         manifest["metadata"]["namespace"] = namespace
         manifest["spec"]["replicas"] = self.replicas
@@ -99,7 +99,8 @@ def names() -> list[str]:
 
 
 def load(name_or_path: str) -> LoadScenario:
-    """Return the scenario in `fixtures/scale/<name>.yaml`, or in a user's file. Raises UsageError."""
+    """Return the scenario in `fixtures/scale/<name>.yaml`, or in a user's file. Raises UsageError if there is none, or
+    if it is invalid."""
     given = Path(name_or_path)
     if given.suffix in (".yaml", ".yml"):
         return read(given)
@@ -141,7 +142,7 @@ def read(path: Path) -> LoadScenario:
 
 def _manifest(document: documents.Document) -> Mapping[str, Any]:
     """Return the PodCliqueSet of a scenario, from the scenario itself or from another file. Its pods are changed so
-    that restricted namespaces admit them. Raises UsageError."""
+    that restricted namespaces admit them. Raises UsageError if it is not a PodCliqueSet with cliques."""
     if "manifest" in document.value:
         content, location = document.value["manifest"], document.location("manifest")
     else:

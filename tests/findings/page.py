@@ -90,7 +90,7 @@ def _finding_table(entries: Iterable[Finding], registry: Registry) -> Iterator[s
 
 
 def _recall_table(entries: Sequence[Finding], registry: Registry) -> Iterator[str]:
-    """Yield the number of findings that fail a MUST, and a table that says what upstream's documents say about the other
+    """Yield the number of findings that fail a MUST, and a table of what upstream's documents say about the other
     findings."""
     decisive_findings = [
         entry for entry in entries if any(registry.requirements[id].level is Level.MUST for id in entry.ids)

@@ -22,8 +22,8 @@ API_VERSION, KIND = "conformance.grove.io/v1alpha1", "ScaleComparison"
 
 @dataclass(frozen=True)
 class Question:
-    """What a comparison is to find out. Effects and thresholds are fractions. If a threshold is None, the exit code
-    does not depend on it."""
+    """The question that a comparison answers. Effects and thresholds are fractions. If a threshold is None, the exit
+    code does not depend on it."""
 
     metric: str = ""
     minimum_effect: float = 0.05

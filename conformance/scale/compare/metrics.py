@@ -63,8 +63,8 @@ def writes(result: Result) -> dict[str, float]:
 
 
 def primary(result: Result, requested: str) -> str:
-    """Return the tested metric: the requested metric, or pods-ready of the first phase that has it. Raises
-    UsageError."""
+    """Return the tested metric: the requested metric, or pods-ready of the first phase that has it. Raises UsageError
+    if no run has the metric."""
     names = times(result)
     if requested:
         if requested not in names:

@@ -35,7 +35,7 @@ class Repository:
     build: str
 
     def commit(self, ref: str) -> str:
-        """Return the commit of a ref. Raises UsageError."""
+        """Return the commit of a ref. Raises UsageError if there is none."""
         result = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
         if result.returncode:
             inside = self._git("rev-parse", "--git-dir").returncode == 0
@@ -46,7 +46,7 @@ class Repository:
         return result.stdout.strip()
 
     def built(self, commit: str, report: ProgressReporter) -> Path:
-        """Return a work tree in which a commit is built. Raises UsageError."""
+        """Return a work tree in which a commit is built. Raises UsageError if git or the build command fails."""
         disk.make(self.folder, location=str(self.folder), hint="give another --dir")
         tree = (self.folder / commit).absolute()
         key = hashlib.sha256(self.build.encode()).hexdigest()[:12]

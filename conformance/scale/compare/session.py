@@ -53,8 +53,8 @@ class ComparisonPlan:
 
 
 def remember(plan: ComparisonPlan, folder: Path) -> None:
-    """Write the plan to a new folder. If the folder already has a plan, check that it is the same. Raises
-    UsageError."""
+    """Write the plan to a new folder. If the folder already has a plan, check that it is the same. Raises UsageError if
+    the plans differ, or if the folder has other files."""
     disk.require(folder, 0, location=f"--dir {folder}", hint="give another folder")
     path, written = folder / PLAN, orjson.loads(orjson.dumps(asdict(plan)))
     if not path.exists():

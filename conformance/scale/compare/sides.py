@@ -42,7 +42,8 @@ def is_stored(given: str) -> bool:
 
 
 def stored(given: Sequence[str]) -> StoredSide:
-    """Read the results of a side, in the order in which they were measured. Raises UsageError."""
+    """Read the results of a side, in the order in which they were measured. Raises UsageError if a file is not a
+    result."""
     paths = [path for name in given for path in _files(Path(name))]
     results_ = sorted((results.read(path) for path in paths), key=lambda result: (result["startedAt"], result["run"]))
     return StoredSide(results_, given[0] if len(given) == 1 else f"{len(results_)} results ({Path(given[0]).name}, …)")
