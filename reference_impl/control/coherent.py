@@ -39,8 +39,8 @@ class CoherentProgress:
             return None
         turn = None if changed else update_progress.current_replica(pcs)
         complete = turn is not None and self._complete(pcs, turn, generation, observed, step)
-        waiting = self._waiting(pcs, generation, current, turn) if complete or turn is None else []
-        current = update.advanced_progress(current, waiting, complete, *_in_flight(step), now)
+        outdated_replicas = self._waiting(pcs, generation, current, turn) if complete or turn is None else []
+        current = update.advanced_progress(current, outdated_replicas, complete, *_in_flight(step), now)
         return update_set_replicas.with_counts(pcs, current, generation.hash, observed)
 
     def _complete(
@@ -77,7 +77,7 @@ class CoherentProgress:
         return scopes.scope(changed, previous, states, generation.hash)
 
     def _waiting(
-        self, pcs: PodCliqueSet, generation: Revision, current: SetUpdateProgress, done: int | None
+        self, pcs: PodCliqueSet, generation: Revision, current: SetUpdateProgress, completed_index: int | None
     ) -> list[int]:
         """Return the replicas that hold an old version of any component in scope."""
         templates = versions.templates(pcs, generation.hash, self._layouts.policy)
@@ -85,7 +85,7 @@ class CoherentProgress:
         return [
             index
             for index in range(pcs.spec.replicas)
-            if index != done
+            if index != completed_index
             and (stored := self._layouts.stored(pcs, index)) is not None
             and versions.outdated_components(pcs, stored, templates, self._layouts.observed(pcs, index)) & scope
         ]

@@ -67,14 +67,14 @@ async def missing_api(client: Client, features: Features, line: Line) -> str:
             "earlier contract with --contract names"
         )
     if features.topology and not await _is_served(client, TOPOLOGY_BINDINGS.path()):
-        lack = f"the cluster serves no {TOPOLOGY_BINDINGS}"
+        problem = f"the cluster serves no {TOPOLOGY_BINDINGS}"
         if await _is_served(client, f"{CRDS.path()}/{EARLIER_TOPOLOGIES}"):
             return (
-                f"{lack}: the CRD {EARLIER_TOPOLOGIES} of an earlier version holds its short name. Keep what there is "
-                f"of it (kubectl get {EARLIER_TOPOLOGIES} -o yaml), make it bindings of the new kind, then: "
+                f"{problem}: the CRD {EARLIER_TOPOLOGIES} of an earlier version holds its short name. Keep what there "
+                f"is of it (kubectl get {EARLIER_TOPOLOGIES} -o yaml), make it bindings of the new kind, then: "
                 f"kubectl delete crd {EARLIER_TOPOLOGIES}. Sets and their pods run on meanwhile"
             )
-        return f"{lack}: is Grove's CRD installed?"
+        return f"{problem}: is Grove's CRD installed?"
     if features.mnnvl and not await _is_served(client, COMPUTE_DOMAINS.path()):
         return f"the cluster serves no {COMPUTE_DOMAINS}: is the driver's CRD installed?"
     for required_resource in (POD_GROUPS, *((TOPOLOGIES,) if features.topology else ())) if features.kai else ():
@@ -83,12 +83,12 @@ async def missing_api(client: Client, features: Features, line: Line) -> str:
     if features.workload_api is not None and (
         missing_resources := await _missing_resources(client, features.workload_api.form)
     ):
-        served = ", ".join(f"{resource} ({resource.version})" for resource in missing_resources)
+        missing_names = ", ".join(f"{resource} ({resource.version})" for resource in missing_resources)
         return (
             f"gangScheduling of {SCHEDULER} needs Kubernetes 1.37 with the feature gates GenericWorkload "
             "(kube-apiserver, kube-scheduler, kube-controller-manager), TopologyAwareWorkloadScheduling and "
             "CompositePodGroup (kube-apiserver, kube-scheduler), and the runtime-config "
-            f"{GROUP}/v1beta1=true,{GROUP}/v1alpha3=true: the cluster does not serve {served}. "
+            f"{GROUP}/v1beta1=true,{GROUP}/v1alpha3=true: the cluster does not serve {missing_names}. "
             "Enable them, or set gangScheduling: false"
         )
     return ""

@@ -48,12 +48,12 @@ class GangMigration:
             return
         limit = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
 
-        async def within(write: Write) -> None:
+        async def write_limited(write: Write) -> None:
             async with limit:
                 await write()
 
         writes = [write for index in range(pcs.spec.replicas) for write in self._replica_writes(pcs, index)]
-        await await_all(within(write) for write in writes)
+        await await_all(write_limited(write) for write in writes)
 
     def is_complete(self, pcs: PodCliqueSet) -> bool:
         """Return whether all gangs of a set exist and no gang of the other release line is left (GM-85)."""

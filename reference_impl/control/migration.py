@@ -59,12 +59,12 @@ class HashMigration:
     def window(self, pcs: PodCliqueSet) -> Window:
         """Return the current hashes of a set in its current generation."""
         key, uid, generation = pcs.metadata.key, pcs.metadata.uid, pcs.metadata.generation
-        earlier = self._windows.get(key)
-        if earlier is not None and earlier[:2] == (uid, generation):
-            return earlier[2]
+        cached_window = self._windows.get(key)
+        if cached_window is not None and cached_window[:2] == (uid, generation):
+            return cached_window[2]
         window = hashes.window(pcs, self._policy)
-        if earlier is not None and earlier[0] == uid:
-            window.keep_recognizing(earlier[2])
+        if cached_window is not None and cached_window[0] == uid:
+            window.keep_recognizing(cached_window[2])
         self._windows[key] = uid, generation, window
         return window
 
@@ -111,12 +111,12 @@ class HashMigration:
             await self._announce(pcs, scheme)
         limit = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
 
-        async def within(write: Write) -> None:
+        async def write_limited(write: Write) -> None:
             async with limit:
                 await write()
 
         writes = list(self._set_writes(window, pcs))
-        await await_all(within(write) for write in writes)
+        await await_all(write_limited(write) for write in writes)
         if writes:
             log.info("migrated %d hashes of %s/%s", len(writes), *key)
         self._migrated_sets[key] = state

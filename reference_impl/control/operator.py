@@ -214,9 +214,9 @@ class Operator:
         """Trigger the cliques and scaling groups in which an update starts, continues or ends. Also trigger the gangs
         after a change of the strategy, which decides who writes their conditions; the next sub-step of a coherent
         update may wait for these conditions."""
-        migrated = gang_migration.is_running(old) and not gang_migration.is_running(item)
+        migration_ended = gang_migration.is_running(old) and not gang_migration.is_running(item)
         affects_all = (
-            migrated
+            migration_ended
             or update_progress.generation(old) != update_progress.generation(item)
             or update_progress.strategy(old) != update_progress.strategy(item)
         )
@@ -224,20 +224,20 @@ class Operator:
         if not affects_all and len(turns) == 1:
             return
 
-        def parts(informer: Informer[T]) -> Iterator[Key]:
+        def part_keys(informer: Informer[T]) -> Iterator[Key]:
             for part in informer:
                 meta = part.metadata
                 is_part = (meta.namespace, meta.label(labels.PART_OF)) == item.metadata.key
                 if is_part and (affects_all or ownership.replica_index(part) in turns):
                     yield meta.key
 
-        for clique in parts(self.cache.cliques):
+        for clique in part_keys(self.cache.cliques):
             self._cliques.add(clique)
             self._clique_statuses.add(clique)
-        for group in parts(self.cache.groups):
+        for group in part_keys(self.cache.groups):
             self._groups.add(group)
         if update_progress.strategy(old) != update_progress.strategy(item):
-            for gang in parts(self.cache.gangs):
+            for gang in part_keys(self.cache.gangs):
                 self._gangs.add(gang)
 
     def _on_secondary(self, event_type: str, old: Any, item: Any) -> None:
@@ -314,13 +314,13 @@ class Operator:
             for clique in {group.name for group in groups}:
                 self._cliques.add((item.metadata.namespace, clique))
         old_status, new_status = (old.status if old else None), item.status
-        scheduled, ready = (
+        scheduled_changed, ready_changed = (
             getattr(old_status, field, None) != getattr(new_status, field, None)
             for field in ("last_scheduled", "last_ready")
         )
-        if scheduled:
+        if scheduled_changed:
             self._wake_dependents(item, item.metadata.name)
-        if scheduled or ready:  # the next sub-step of a coherent update may wait for this
+        if scheduled_changed or ready_changed:  # the next sub-step of a coherent update may wait for this
             self._wake_set(item)
 
     def _on_map(self, event_type: str, old: PodGangMap | None, item: PodGangMap) -> None:
@@ -364,20 +364,20 @@ class Operator:
         if event_type == "DELETED":
             self._adoption.suspect(item)
             self._wake_for_legacy(item)
-        living = not item.terminating and event_type != "DELETED"
-        gang_of = (namespace, item.metadata.label(labels.PODGANG))
-        if not living and not self.cache.has_members(*gang_of):
+        is_living = not item.terminating and event_type != "DELETED"
+        gang_key = (namespace, item.metadata.label(labels.PODGANG))
+        if not is_living and not self.cache.has_members(*gang_key):
             self._wake_set(item)
-        if old is None or event_type == "DELETED" or old.terminating == living:
-            self._gangs.add(gang_of)
+        if old is None or event_type == "DELETED" or old.terminating == is_living:
+            self._gangs.add(gang_key)
         elif old.ready != item.ready or old.scheduled != item.scheduled:
-            gang, pcs = self.cache.gangs.get(*gang_of), self.cache.set_of(item)
+            gang, pcs = self.cache.gangs.get(*gang_key), self.cache.set_of(item)
             if gang is not None and (
                 (pcs is not None and gang_conditions.operator_writes(pcs, gang)) or self._plans.serves(gang)
             ):
-                self._gangs.add(gang_of)
+                self._gangs.add(gang_key)
         if item.scheduled and (old is None or not old.scheduled):
-            self._wake_dependents(item, gang_of[1])
+            self._wake_dependents(item, gang_key[1])
 
 
 _IGNORED_FIELDS = ("metadata", "has_token")

@@ -195,28 +195,28 @@ class CliqueReconciler:
 
     async def _sync_pods(self, context: CliqueContext) -> None:
         """Create missing pods in gangs that exist, and delete surplus pods."""
-        clique, target = context.clique, context.clique.metadata.label(labels.TEMPLATE_HASH)
+        clique, template_hash = context.clique, context.clique.metadata.label(labels.TEMPLATE_HASH)
         await self._writer.refresh_dependents(self._cache.pods, clique, f"{labels.PODCLIQUE}={clique.metadata.name}")
         current_pods = self._cache.pods_of(clique)
-        stale = self._plans.stale_pods(clique.metadata.name, current_pods)
+        stale_pods = self._plans.stale_pods(clique.metadata.name, current_pods)
         # Delete these pods first: their indices are reused below, and no two pods may have the same index.
-        await await_all(self._writer.delete(self._cache.pods, pod) for pod in stale)
+        await await_all(self._writer.delete(self._cache.pods, pod) for pod in stale_pods)
         shares = {
             gang: self._plans.possible_pods(self._gang(context, gang), clique.metadata.name, count)
             for gang, count in context.shares.items()
         }
-        remaining = [pod for pod in current_pods if pod not in stale]
-        difference = pods.difference(shares, remaining, target, lambda gang: self._may_create(context, gang))
+        remaining = [pod for pod in current_pods if pod not in stale_pods]
+        difference = pods.difference(shares, remaining, template_hash, lambda gang: self._may_create(context, gang))
         # A layout that does not hold all pods is about to be renewed, so no pods are deleted because of it.
-        complete = sum(context.shares.values()) == clique.spec.replicas
-        surplus = [pod for pod in difference.surplus if complete or pod.finished]
+        is_complete = sum(context.shares.values()) == clique.spec.replicas
+        surplus = [pod for pod in difference.surplus if is_complete or pod.finished]
         manifests = self._manifests(context, difference.missing)
         await await_all(self._writer.delete(self._cache.pods, pod) for pod in surplus)
         # After a refusal, only one pod is created at first: if it is refused again, the others would probably be
         # refused as well.
-        probes = 1 if clique.metadata.key in self.last_errors.failed_keys else len(manifests)
-        await await_all(self._writer.create(self._cache.pods, manifest) for manifest in manifests[:probes])
-        await await_all(self._writer.create(self._cache.pods, manifest) for manifest in manifests[probes:])
+        probe_count = 1 if clique.metadata.key in self.last_errors.failed_keys else len(manifests)
+        await await_all(self._writer.create(self._cache.pods, manifest) for manifest in manifests[:probe_count])
+        await await_all(self._writer.create(self._cache.pods, manifest) for manifest in manifests[probe_count:])
 
     def _gang(self, context: CliqueContext, name: str) -> PodGang | None:
         return self._cache.gangs.get(context.clique.metadata.namespace, name)
@@ -240,12 +240,12 @@ class CliqueReconciler:
             )
             for gang in {gang for _, gang in missing}
         }
-        vacancy = update_clique_pods.pod_to_replace(clique, self._cache.pods_of(clique))
+        replaced_pod = update_clique_pods.pod_to_replace(clique, self._cache.pods_of(clique))
         manifests = [self._with_marks(builders[gang].pod(index, gang)) for index, gang in missing]
         return (
             manifests
-            if vacancy is None
-            else [update_clique_pods.with_replaced_pod(manifests[0], vacancy), *manifests[1:]]
+            if replaced_pod is None
+            else [update_clique_pods.with_replaced_pod(manifests[0], replaced_pod), *manifests[1:]]
         )
 
     async def _advance_update(self, context: CliqueContext) -> None:
@@ -319,13 +319,13 @@ class CliqueReconciler:
         pcs = self._cache.set_of(clique)
         if pcs is not None and not self._migration.is_migrated(pcs, clique):
             return None
-        pods_now = self._cache.pods_of(clique)
-        status = statuses.clique_status(clique, pods_now, pcs, now(), self._policy)
-        stuck_in = self._put_update_condition(clique, status, pcs)
+        current_pods = self._cache.pods_of(clique)
+        status = statuses.clique_status(clique, current_pods, pcs, now(), self._policy)
+        seconds_until_stuck = self._put_update_condition(clique, status, pcs)
         if status == clique.status:
             self._unwritten_since.pop(key, None)
-            return stuck_in
-        is_final = status.ready_replicas == len(pods_now) == clique.spec.replicas
+            return seconds_until_stuck
+        is_final = status.ready_replicas == len(current_pods) == clique.spec.replicas
         changed_at = self._unwritten_since.setdefault(key, time.monotonic())
         wait = changed_at + STATUS_SECONDS - time.monotonic()
         if wait > 0 and not is_final:
@@ -336,7 +336,7 @@ class CliqueReconciler:
         if previously_scheduled and not status.scheduled_replicas:
             note = f"All scheduled pods lost (was {previously_scheduled})."
             await self._writer.warn(PODCLIQUES, clique, statuses.ALL_REPLICAS_LOST, note)
-        return stuck_in
+        return seconds_until_stuck
 
     def _put_update_condition(
         self, clique: PodClique, status: PodCliqueStatus, pcs: PodCliqueSet | None
@@ -348,7 +348,7 @@ class CliqueReconciler:
         template = children.clique_template(pcs, clique) if pcs is not None else None
         deadline = update_condition.progress_deadline(template.rolling_update if template is not None else None)
         state = status.updated_replicas, status.ready_replicas, update_progress.generation(pcs) if pcs else ""
-        stuck_in = self._watch.seconds_until_stuck(clique, state, deadline)
-        condition = update_condition.component_condition(clique, stuck_in == 0, now())
+        seconds_until_stuck = self._watch.seconds_until_stuck(clique, state, deadline)
+        condition = update_condition.component_condition(clique, seconds_until_stuck == 0, now())
         status.conditions = conditions.with_condition(status.conditions, condition)
-        return stuck_in or None
+        return seconds_until_stuck or None

@@ -178,10 +178,10 @@ class SetReconciler:
         status.conditions = conditions.with_condition(
             status.conditions, update_condition.set_condition(parts, now(), in_progress=in_progress)
         )
-        levels = topology.condition(pcs, self._set_topology(pcs), now())
+        topology_condition = topology.condition(pcs, self._set_topology(pcs), now())
         status.conditions = (
-            conditions.with_condition(status.conditions, levels)
-            if levels
+            conditions.with_condition(status.conditions, topology_condition)
+            if topology_condition
             else conditions.without_condition(status.conditions, topology.CONDITION)
         )
         if gang_migration.is_running(pcs) and self._gang_migration.is_complete(pcs):
@@ -192,12 +192,12 @@ class SetReconciler:
     async def _status_updates(self, pcs: PodCliqueSet, generation: Revision) -> AsyncIterator[None]:
         """Write the status at intervals while the body runs. Errors are ignored, because the write at the end of the
         reconcile raises them."""
-        updates = asyncio.create_task(self._write_status_repeatedly(pcs, generation))
+        update_task = asyncio.create_task(self._write_status_repeatedly(pcs, generation))
         try:
             yield
         finally:
-            updates.cancel()
-            await asyncio.gather(updates, return_exceptions=True)
+            update_task.cancel()
+            await asyncio.gather(update_task, return_exceptions=True)
 
     async def _write_status_repeatedly(self, initial: PodCliqueSet, generation: Revision) -> None:
         while True:
@@ -219,17 +219,19 @@ class SetReconciler:
 
     async def _sync_children(self, pcs: PodCliqueSet) -> None:
         """Create missing objects, correct objects that differ, and delete surplus objects."""
-        levels = self._set_topology(pcs)
+        set_topology = self._set_topology(pcs)
         placements = [self._layouts.placement_at(pcs, index) for index in range(pcs.spec.replicas)]
         known_placements = [placement for placement in placements if placement is not None]
         if len(known_placements) < len(placements):
             return  # nothing may be deleted because of a missing map; the next reconcile restores it
         line, domains = self._layouts.line, self._features.mnnvl
-        target = desired.desired_set(pcs, known_placements.__getitem__, line, levels, domains=domains)
+        target = desired.desired_set(pcs, known_placements.__getitem__, line, set_topology, domains=domains)
         await self._secondary.ensure(target)
         templates = children.standalone_templates(pcs)
-        current = {template.name: revisions.template_revision(pcs, template, self._policy) for template in templates}
-        writes = [list(self._writes(pcs, replica, levels, current)) for replica in target.replicas]
+        current_revisions = {
+            template.name: revisions.template_revision(pcs, template, self._policy) for template in templates
+        }
+        writes = [list(self._writes(pcs, replica, set_topology, current_revisions)) for replica in target.replicas]
         limit = asyncio.Semaphore(MAX_CONCURRENT_REPLICAS)
 
         async def in_order(writes: list[Write]) -> None:
@@ -241,7 +243,11 @@ class SetReconciler:
         await await_all(write() for write in list(self._surplus_deletions(target)))
 
     def _writes(
-        self, pcs: PodCliqueSet, replica: DesiredReplica, levels: topology.SetTopology, current: Mapping[str, Revision]
+        self,
+        pcs: PodCliqueSet,
+        replica: DesiredReplica,
+        set_topology: topology.SetTopology,
+        current_revisions: Mapping[str, Revision],
     ) -> Iterator[Write]:
         """Yield the writes that bring one replica to its desired state, in order. `current` holds the current revisions
         of the standalone cliques' templates. Name conflicts are raised after all other writes."""
@@ -258,7 +264,7 @@ class SetReconciler:
                 conflicts.append(self._conflict(pcs, child))
                 if child.kind != "Service":
                     continue
-            yield from self._child_writes(pcs, replica.index, child, existing, levels, current)
+            yield from self._child_writes(pcs, replica.index, child, existing, set_topology, current_revisions)
         yield from conflicts
 
     def _conflict(self, pcs: PodCliqueSet, child: Child) -> Write:
@@ -270,15 +276,15 @@ class SetReconciler:
         index: int,
         child: Child,
         existing: Any,
-        levels: topology.SetTopology,
-        current: Mapping[str, Revision],
+        set_topology: topology.SetTopology,
+        current_revisions: Mapping[str, Revision],
     ) -> Iterator[Write]:
         """Yield the writes that create or correct one object of a replica. Yield nothing if the object is as
         desired."""
         cache, writer = self._cache, self._writer
         match child:
             case desired.StandaloneClique(template=template):
-                yield from self._clique_writes(pcs, index, template, existing, current[template.name])
+                yield from self._clique_writes(pcs, index, template, existing, current_revisions[template.name])
             case desired.ScalingGroup(config=config):
                 if existing is None:
                     yield partial(writer.create, cache.groups, children.scaling_group(pcs, index, config))
@@ -286,9 +292,9 @@ class SetReconciler:
                     yield partial(writer.patch, cache.groups, existing, change)
             case desired.DesiredGang(planned=gang):
                 if existing is None:
-                    manifest = gangs.manifest(pcs, gang, self._scheduler, levels.binding)
+                    manifest = gangs.manifest(pcs, gang, self._scheduler, set_topology.binding)
                     yield partial(writer.create, cache.gangs, manifest)
-                elif drift := self._gang_drift(pcs, gang, existing, levels.binding):
+                elif drift := self._gang_drift(pcs, gang, existing, set_topology.binding):
                     yield partial(writer.patch, cache.gangs, existing, drift, guard=True)
             case desired.DesiredMap():
                 return  # written earlier in the reconcile

@@ -148,15 +148,15 @@ class GroupReconciler:
         )
         if target.claims is not None:
             await self._sync_claims(pcs, group, target.claims)
-        complete = {name for clique_names in in_place.values() for name in clique_names}
-        existing = {name: clique for name, clique in existing.items() if name not in complete}
+        complete_cliques = {name for clique_names in in_place.values() for name in clique_names}
+        existing = {name: clique for name, clique in existing.items() if name not in complete_cliques}
 
         def may_create(manifest: children.Manifest) -> bool:
             entry = placement.gangs[members.gang_of(manifest)].entry
             return self._layouts.may_recreate(pcs, index_of(group), entry, config.name)
 
         difference = members.difference(target.cliques, existing, may_create)
-        renewed = self._outdated_cliques(pcs, existing, target)
+        outdated_cliques = self._outdated_cliques(pcs, existing, target)
         # A layout that does not hold every replica is about to be renewed, so no cliques are deleted because of it.
         surplus = difference.surplus if len(indices) == group.spec.replicas else []
         await await_all(self._writer.delete(self._cache.cliques, clique) for clique in surplus)
@@ -165,7 +165,7 @@ class GroupReconciler:
                 *(self._writer.create(self._cache.cliques, manifest) for manifest in difference.missing),
                 *(
                     self._writer.renew(self._cache.cliques, existing[clique_name], target.cliques[clique_name])
-                    for clique_name in renewed
+                    for clique_name in outdated_cliques
                 ),
             ]
         )
@@ -204,8 +204,8 @@ class GroupReconciler:
         config = children.group_config(pcs, index, group.metadata.name) if pcs is not None else None
         deadline = update_condition.progress_deadline(config.rolling_update if config is not None else None)
         state = status.updated_replicas, status.available_replicas, update_progress.generation(pcs) if pcs else ""
-        stuck_in = self._watch.seconds_until_stuck(group, state, deadline)
-        condition = update_condition.component_condition(group, stuck_in == 0, now())
+        seconds_until_stuck = self._watch.seconds_until_stuck(group, state, deadline)
+        condition = update_condition.component_condition(group, seconds_until_stuck == 0, now())
         status.conditions = conditions.with_condition(status.conditions, condition)
         # The write has a resourceVersion precondition, because gang termination also writes to the list of conditions.
         await self._writer.write_status(self._cache.groups, group, status, guard=True)
@@ -213,4 +213,4 @@ class GroupReconciler:
         if previously_scheduled and not status.scheduled_replicas:
             note = f"All scheduled replicas lost (was {previously_scheduled})."
             await self._writer.warn(SCALING_GROUPS, group, statuses.ALL_REPLICAS_LOST, note)
-        return stuck_in or None
+        return seconds_until_stuck or None

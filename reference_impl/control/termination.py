@@ -73,14 +73,14 @@ class Termination:
         note = f"PodCliqueSet replica {index} deleted"
         await self._writer.post_event(PODCLIQUESETS, pcs, "Normal", termination.TERMINATED, note)
 
-    async def _delete_cliques(self, cliques: Iterable[PodClique], last: Collection[str] = ()) -> None:
+    async def _delete_cliques(self, cliques: Iterable[PodClique], last_uids: Collection[str] = ()) -> None:
         """Delete cliques. Cliques whose uids are in `last` are deleted after the others."""
-        remaining = [clique for clique in cliques if clique.metadata.deletion_timestamp is None]
+        living_cliques = [clique for clique in cliques if clique.metadata.deletion_timestamp is None]
         for is_last in (False, True):
             await await_all(
                 self._writer.delete(self._cache.cliques, clique)
-                for clique in remaining
-                if (clique.metadata.uid in last) is is_last
+                for clique in living_cliques
+                if (clique.metadata.uid in last_uids) is is_last
             )
 
     async def _mark_terminating(self, group: PodCliqueScalingGroup, index: int) -> None:

@@ -119,12 +119,12 @@ class GangPlans:
     def startable_pods(self, pods: Iterable[Pod]) -> list[Pod]:
         """Return the pods whose gate may be removed, because all objects of their gang are in place and they belong to
         the right PodGroup."""
-        ready = list(pods)
-        if self.mode is None or not ready:
-            return ready
+        candidates = list(pods)
+        if self.mode is None or not candidates:
+            return candidates
         plans: dict[Key, Planned | None] = {}
         startable_pods: list[Pod] = []
-        for pod in ready:
+        for pod in candidates:
             key = pod.metadata.namespace, pod.metadata.label(labels.PODGANG)
             if key not in plans:
                 plans[key] = self.plan_of(self._cache.gangs.get(*key))
@@ -168,10 +168,10 @@ class WorkloadBackend:
         return (("workload", self._queue, self.reconcile, WORKERS),)
 
     def _on_gang(self, event_type: str, old: PodGang | None, item: PodGang) -> None:
-        def relevant(gang: PodGang) -> tuple[Any, ...]:
+        def relevant_fields(gang: PodGang) -> tuple[Any, ...]:
             return gang.spec, gang.metadata.labels, gang.status.last_scheduled if gang.status else None
 
-        if old is None or event_type == "DELETED" or relevant(old) != relevant(item):
+        if old is None or event_type == "DELETED" or relevant_fields(old) != relevant_fields(item):
             self._queue.add(item.metadata.key)
 
     def _on_pod(self, event_type: str, old: Pod | None, item: Pod) -> None:
@@ -240,12 +240,12 @@ class WorkloadBackend:
 
     async def _warn(self, gang: PodGang, plan: Planned) -> None:
         """Post an event about anything that cannot be mapped, once for each reason."""
-        key, ignored = gang.metadata.key, has_preferred_topology(gang)
-        refusal, mentioned = self._warned.get(key, ("", False))
-        self._warned[key] = plan.refusal, ignored
+        key, ignores_preference = gang.metadata.key, has_preferred_topology(gang)
+        refusal, was_mentioned = self._warned.get(key, ("", False))
+        self._warned[key] = plan.refusal, ignores_preference
         if plan.refusal and plan.refusal != refusal:
             await self._writer.warn(models.PODGANGS, gang, planned.REFUSED, plan.refusal)
-        if ignored and not mentioned:
+        if ignores_preference and not was_mentioned:
             await self._writer.warn(models.PODGANGS, gang, planned.PREFERRED, planned.PREFERRED_NOTE)
 
 

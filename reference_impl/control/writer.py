@@ -35,12 +35,12 @@ ORPHAN = "orphan"
 async def await_all(writes: Iterable[Awaitable[Result]]) -> list[Result]:
     """Await all writes and return their results in order. A failure must not cancel the other writes, so the first
     error is raised only after all writes."""
-    done: list[Result] = []
+    results: list[Result] = []
     for result in await asyncio.gather(*writes, return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
-        done.append(result)
-    return done
+        results.append(result)
+    return results
 
 
 class Writer:
@@ -246,10 +246,12 @@ class Writer:
             return False
         old_fields = msgspec.to_builtins(item.status) if item.status is not None else {}
         new_fields = msgspec.to_builtins(status)
-        changed = {key: value for key, value in new_fields.items() if key not in old_fields or old_fields[key] != value}
+        changed_fields = {
+            key: value for key, value in new_fields.items() if key not in old_fields or old_fields[key] != value
+        }
         if item.status is None:
-            changed = models.to_json(status)
-        await self.patch(informer, item, {"status": changed}, status=True, guard=guard)
+            changed_fields = models.to_json(status)
+        await self.patch(informer, item, {"status": changed_fields}, status=True, guard=guard)
         return True
 
     async def warn(self, resource: Resource, item: Object, reason: str, note: str) -> None:

@@ -24,10 +24,10 @@ def replica_autoscalers(pcs: PodCliqueSet, index: int) -> Iterator[Manifest]:
 
 
 def _manifest(pcs: PodCliqueSet, kind: str, target: str, scale: AutoScaling, replicas: int) -> Manifest:
-    least = scale.min_replicas if scale.min_replicas is not None else replicas
+    min_replicas = scale.min_replicas if scale.min_replicas is not None else replicas
     spec: Manifest = {
         "scaleTargetRef": {"apiVersion": models.PODCLIQUES.api_version, "kind": kind, "name": target},
-        "minReplicas": least,
+        "minReplicas": min_replicas,
         "maxReplicas": scale.max_replicas,
     }
     if scale.metrics:

@@ -139,7 +139,7 @@ def _clique_manifest(
     template: CliqueTemplate,
     name: str,
     component: str,
-    extra: dict[str, str],
+    extra_labels: dict[str, str],
     owner: Manifest,
     pod_spec: Manifest,
     parents: Iterable[str],
@@ -147,7 +147,7 @@ def _clique_manifest(
 ) -> Manifest:
     clique_labels = {
         **labels.common_labels(pcs.metadata.name, component, name),
-        **extra,
+        **extra_labels,
         labels.TEMPLATE_HASH: revisions.template_revision(pcs, template, policy).hash,
     }
     metadata: Manifest = {
@@ -222,7 +222,7 @@ def member_cliques(
         if (name_of_gang := placement.gang_of(config.name, j)) is None:
             continue
         gang = placement.gangs[name_of_gang]
-        extra = {
+        extra_labels = {
             labels.REPLICA_INDEX: str(index),
             labels.SCALING_GROUP: group.metadata.name,
             labels.SCALING_GROUP_REPLICA_INDEX: str(j),
@@ -234,7 +234,7 @@ def member_cliques(
             if channels:
                 spec = mnnvl.with_group_channel(spec, pcs, t, config, index)
             parents = startup.awaited_cliques(pcs, t, index, gang)
-            yield _clique_manifest(pcs, t, name, "pcsg-podclique", extra, owner, spec, parents, policy)
+            yield _clique_manifest(pcs, t, name, "pcsg-podclique", extra_labels, owner, spec, parents, policy)
 
 
 def gang_labels(placement: Placement, line: Line, gang: str) -> dict[str, str | None]:

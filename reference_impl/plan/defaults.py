@@ -34,8 +34,8 @@ def _add(path: str, value: Any) -> Operation:
     return {"op": "add", "path": path, "value": value}
 
 
-def _default_field(root: str, within: dict[str, Any], field: str, value: Any = "") -> Iterator[Operation]:
-    if within.get(field) is None:
+def _default_field(root: str, parent: dict[str, Any], field: str, value: Any = "") -> Iterator[Operation]:
+    if parent.get(field) is None:
         yield _add(f"{root}/{field}", value)
 
 

@@ -40,7 +40,7 @@ def _differences(desired: Manifest, current: Manifest) -> Manifest:
         if isinstance(value, dict) and isinstance(current_value, dict):
             inner = _differences(value, current_value)
             if key in _ATOMIC_FIELDS:
-                inner |= {extra: None for extra in current_value if extra not in value}
+                inner |= {field: None for field in current_value if field not in value}
             if inner:
                 body[key] = inner
         elif not (value == current_value if key in _ATOMIC_FIELDS else _contains(value, current_value)):

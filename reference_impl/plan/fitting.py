@@ -60,19 +60,19 @@ def fitted_layout(
     joins the entry for replicas that scaling adds, and a pod joins the newest anchor. If there is no anchor, the result
     is the layout of a new replica.
     """
-    work = _LayoutFitter(layout, observed, generation, epochs, live)
-    if not any(entry.anchor for entry in work.entries.values()):
-        work.restore()
-    if not any(entry.anchor for entry in work.entries.values()):
+    fitter = _LayoutFitter(layout, observed, generation, epochs, live)
+    if not any(entry.anchor for entry in fitter.entries.values()):
+        fitter.restore()
+    if not any(entry.anchor for entry in fitter.entries.values()):
         return first_layout(components, generation, epochs)
     for component in groups(components):
-        work.assign_indices(component)
+        fitter.assign_indices(component)
     for component in cliques(components):
-        work.assign_pods(component)
+        fitter.assign_pods(component)
     if groups(components):
-        work.ensure_scale_out_entry()
+        fitter.ensure_scale_out_entry()
     component_keys = {component.key for component in components}
-    return tidy_layout(_only_components(entry, component_keys) for entry in work.entries.values())
+    return tidy_layout(_only_components(entry, component_keys) for entry in fitter.entries.values())
 
 
 def _only_components(entry: Entry, component_keys: set[Key]) -> Entry:
@@ -144,14 +144,14 @@ class _LayoutFitter:
         key = component.key
         surplus = sum(entry.count(key) for entry in self.entries.values()) - component.replicas
         for entry in self._entries_newest_first():
-            if surplus > 0 and (removed := min(surplus, entry.count(key))):
-                self._add(key, entry.key, -removed)
-                surplus -= removed
+            if surplus > 0 and (removed_count := min(surplus, entry.count(key))):
+                self._add(key, entry.key, -removed_count)
+                surplus -= removed_count
         for entry_key, pods in self._pods_without_place(key).items():
-            returned = min(pods, -surplus)
-            if returned > 0 and self._ensure_entry(entry_key):
-                self._add(key, entry_key, returned)
-                surplus += returned
+            returned_count = min(pods, -surplus)
+            if returned_count > 0 and self._ensure_entry(entry_key):
+                self._add(key, entry_key, returned_count)
+                surplus += returned_count
         if surplus < 0:
             self._add(key, self._default_anchor(key), -surplus)
 

@@ -203,10 +203,10 @@ def _metadata_drift(
     pcs: PodCliqueSet, gang: PlannedGang, existing: PodGang, tags: dict[str, str], binding: str
 ) -> Manifest:
     body: Manifest = {}
-    notes = gang_annotations(pcs, gang, binding, existing.metadata.annotations)
+    annotations = gang_annotations(pcs, gang, binding, existing.metadata.annotations)
     for key, desired, current in (
         ("labels", tags, existing.metadata.labels or {}),
-        ("annotations", notes, existing.metadata.annotations or {}),
+        ("annotations", annotations, existing.metadata.annotations or {}),
     ):
         if desired != current:
             body[key] = {**dict.fromkeys(set(current) - set(desired)), **desired}

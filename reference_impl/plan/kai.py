@@ -115,8 +115,8 @@ def correction(desired: Manifest, existing: KaiPodGroup) -> Manifest:
     for field in ("minMember", "priorityClassName", "topologyConstraint", "subGroups"):
         value, current = desired["spec"].get(field), existing.spec.get(field)
         if (value or None) != (current or None):
-            removed = dict.fromkeys(set(current) - set(value or {})) if isinstance(current, dict) else {}
-            spec[field] = {**value, **removed} if isinstance(value, dict) else value
+            removed_fields = dict.fromkeys(set(current) - set(value or {})) if isinstance(current, dict) else {}
+            spec[field] = {**value, **removed_fields} if isinstance(value, dict) else value
     return {"spec": spec} if spec else {}
 
 

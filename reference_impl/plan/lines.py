@@ -41,8 +41,8 @@ class Line:
 def _name_by_index(replica: str, gangs: Layout, gang: EntryGang) -> str:
     if gang.entry.anchor:
         return replica
-    below = len(gangs[0].groups.get(gang.group, ()))
-    return names.scaled_gang(f"{replica}-{gang.group}", gang.index, below)
+    min_available = len(gangs[0].groups.get(gang.group, ()))
+    return names.scaled_gang(f"{replica}-{gang.group}", gang.index, min_available)
 
 
 EPOCH_DIGITS = 19
@@ -108,11 +108,11 @@ def _cached_derived_layout(components: tuple[Component, ...], generation: str) -
         c if c.key.kind is Kind.CLIQUE or not c.replicas else replace(c, replicas=max(c.replicas, c.min_available))
         for c in components
     ]
-    base, *rest = layout.first_layout(
+    base, *scaled_entries = layout.first_layout(
         scaled_up, generation, lambda count: [str(number) for number in range(count)]
     ) or (Entry("0", generation),)
     counts = {c.key.name: c.replicas for c in components if c.key.kind is Kind.CLIQUE and c.replicas}
-    return replace(base, cliques=counts), *rest
+    return replace(base, cliques=counts), *scaled_entries
 
 
 def derived_layout(components: Iterable[Component], generation: str) -> Layout:

@@ -39,23 +39,27 @@ class _Value:
 def patch(pcs: Any, stored: Any) -> Iterator[Operation]:
     """Yield the JSON patch operations that normalize the notation of a set's quantities. `stored` is the stored set, or
     None on create."""
-    before = {place.identity: place.value for place in _quantities(stored)}
-    for place in _quantities(pcs):
-        notation = _notation(place.value, before.get(place.identity), is_stored=place.identity in before)
-        if notation == place.value:
+    stored_values = {value.identity: value.value for value in _quantities(stored)}
+    for value in _quantities(pcs):
+        notation = _notation(value.value, stored_values.get(value.identity), is_stored=value.identity in stored_values)
+        if notation == value.value:
             continue
         if notation is None:
-            yield {"op": "remove", "path": place.pointer}
+            yield {"op": "remove", "path": value.pointer}
         else:
-            yield {"op": "add", "path": place.pointer, "value": notation}
+            yield {"op": "add", "path": value.pointer, "value": notation}
 
 
 def _notation(value: Any, stored: Any, *, is_stored: bool) -> Any:
     quantity = _read(value)
     if quantity is None:  # the schema rejects it
         return value
-    before = _read(stored) if is_stored else None
-    return stored if before is not None and before.nanos == quantity.nanos else quantities.format_quantity(quantity)
+    stored_quantity = _read(stored) if is_stored else None
+    return (
+        stored
+        if stored_quantity is not None and stored_quantity.nanos == quantity.nanos
+        else quantities.format_quantity(quantity)
+    )
 
 
 def _read(value: Any) -> quantities.Quantity | None:

@@ -69,8 +69,8 @@ def is_orphan(owner: Object, kind: str, existing: Object) -> bool:
         return False
     if kind != "PodCliqueSet":
         return True
-    created, before = (timestamps.seconds(item.metadata.creation_timestamp) for item in (existing, owner))
-    return created is not None and before is not None and created > before
+    created, owner_created = (timestamps.seconds(item.metadata.creation_timestamp) for item in (existing, owner))
+    return created is not None and owner_created is not None and created > owner_created
 
 
 def adoption_patch(reference: Manifest, existing: Object) -> dict[str, Any]:

@@ -21,11 +21,11 @@ def part_errors(pcs: PodCliqueSet, parts: Iterable[PodClique | PodCliqueScalingG
         if part.status is None or not part.status.last_errors or part.metadata.deletion_timestamp is not None:
             continue
         if template := _template_name(pcs, part):
-            about = f"{'PodClique' if isinstance(part, PodClique) else 'PodCliqueScalingGroup'} {template}"
+            subject = f"{'PodClique' if isinstance(part, PodClique) else 'PodCliqueScalingGroup'} {template}"
             texts = (
                 (e.code, e.description.replace(part.metadata.name, f"*-{template}")) for e in part.status.last_errors
             )
-            errors |= {(code, f"{about}: {text}") for code, text in texts}
+            errors |= {(code, f"{subject}: {text}") for code, text in texts}
     return [ReconcileError(*error) for error in sorted(errors)[:MAX_ERRORS]]
 
 

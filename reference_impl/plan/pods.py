@@ -18,8 +18,8 @@ from reference_impl.plan.children import Manifest, owner_reference, with_environ
 
 def index_of(pod: Pod) -> int:
     """Return the pod's index, which is the number at the end of its hostname, or -1 if there is no number."""
-    tail = pod.spec.hostname.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else -1
+    index_text = pod.spec.hostname.rpartition("-")[2]
+    return int(index_text) if index_text.isdigit() else -1
 
 
 def free_indices(active: list[Pod], count: int) -> list[int]:
@@ -58,13 +58,13 @@ def difference(
     for pod in active:
         by_gang.setdefault(pod.metadata.label(labels.PODGANG), []).append(pod)
     for gang, gang_pods in by_gang.items():
-        if (extra := len(gang_pods) - shares.get(gang, 0)) > 0:
-            surplus += sorted(gang_pods, key=lambda pod: deletion_rank(pod, target))[:extra]
+        if (extra_count := len(gang_pods) - shares.get(gang, 0)) > 0:
+            surplus += sorted(gang_pods, key=lambda pod: deletion_rank(pod, target))[:extra_count]
     gangs_to_fill = [
         gang for gang, count in shares.items() if may_create(gang) for _ in range(count - len(by_gang.get(gang, ())))
     ]
-    removed = {pod.metadata.uid for pod in surplus}
-    remaining = [pod for pod in active if pod.metadata.uid not in removed]
+    removed_uids = {pod.metadata.uid for pod in surplus}
+    remaining = [pod for pod in active if pod.metadata.uid not in removed_uids]
     return PodDifference(surplus, list(zip(free_indices(remaining, len(gangs_to_fill)), gangs_to_fill, strict=True)))
 
 

@@ -70,12 +70,12 @@ class Quantity:
         """The amount in billionths, rounded away from zero. A binary amount is limited to an int64 (HASH-067)."""
         digits = int(self.whole + self.fraction)
         if self.base == 2:
-            exact = min(-(-digits * _NANO * 2**self.exponent // 10 ** len(self.fraction)), _MAXIMUM * _NANO)
+            amount = min(-(-digits * _NANO * 2**self.exponent // 10 ** len(self.fraction)), _MAXIMUM * _NANO)
         elif (power := self.exponent - len(self.fraction) + 9) >= 0:
-            exact = digits * 10**power
+            amount = digits * 10**power
         else:
-            exact = -(-digits // 10**-power)
-        return -int(exact) if self.sign == "-" else int(exact)
+            amount = -(-digits // 10**-power)
+        return -int(amount) if self.sign == "-" else int(amount)
 
 
 @lru_cache(4096)
@@ -109,8 +109,8 @@ def format_quantity(quantity: Quantity) -> str:
     if quantity.keeps_text:
         return quantity.text
     nanos = quantity.nanos
-    whole, rest = divmod(nanos, _NANO)
-    if quantity.form == "BinarySI" and not rest and abs(whole) >= 1024:
+    whole, remainder = divmod(nanos, _NANO)
+    if quantity.form == "BinarySI" and not remainder and abs(whole) >= 1024:
         power = 0
         while whole % 1024 == 0 and power < len(BINARY):
             whole, power = whole // 1024, power + 1

@@ -84,8 +84,8 @@ def _cliques_in_gang(pcs: PodCliqueSet, name: str, index: int, gang: EntryGang) 
         count = gang.cliques.get(name)
         if count is None:
             return {}
-        least = minimum if not gang.entry.depends_on else min(minimum, count)
-        return {_full_name(pcs, index, name, None, 0): least}
+        minimum_in_gang = minimum if not gang.entry.depends_on else min(minimum, count)
+        return {_full_name(pcs, index, name, None, 0): minimum_in_gang}
     return {_full_name(pcs, index, name, group, j): minimum for j in gang.groups.get(group.name, ())}
 
 

@@ -43,9 +43,9 @@ def clique_status(
     minimum = idle.minimum(clique)
     healthy = termination.count_healthy_pods(living_pods)
     created = clique.metadata.creation_timestamp
-    lacking = idle.reason(clique, SCHEDULED)
-    placed = _with_transition_time(
-        old.conditions, _scheduled_condition(scheduled, clique.spec.minimum, now, lacking), created
+    failure_reason = idle.reason(clique, SCHEDULED)
+    scheduled_condition = _with_transition_time(
+        old.conditions, _scheduled_condition(scheduled, clique.spec.minimum, now, failure_reason), created
     )
     breach = (
         _updating_condition(now)
@@ -60,7 +60,7 @@ def clique_status(
         scheduled_replicas=scheduled,
         schedule_gated_replicas=sum(pod.gated and not pod.scheduled for pod in living_pods),
         updated_replicas=updated,
-        conditions=conditions.with_condition(conditions.with_condition(old.conditions, placed), breach),
+        conditions=conditions.with_condition(conditions.with_condition(old.conditions, scheduled_condition), breach),
     )
     if not clique.metadata.label(labels.SCALING_GROUP):
         status.hpa_pod_selector = _selector(
@@ -95,15 +95,15 @@ _INITIAL_STATUS = {SCHEDULED: "False", BREACHED: "True"}
 """The initial status of a clique's PodCliqueScheduled and of a scaling group's MinAvailableBreached."""
 
 
-def _scheduled_condition(scheduled: int, minimum: int, now: str, lacking: str = "") -> Condition:
+def _scheduled_condition(scheduled: int, minimum: int, now: str, failure_reason: str = "") -> Condition:
     """Return the condition PodCliqueScheduled. `lacking` is the reason if the condition is False."""
-    enough = scheduled >= minimum
+    is_sufficient = scheduled >= minimum
     return Condition(
         type=SCHEDULED,
-        status="True" if enough else "False",
-        reason="SufficientScheduledPods" if enough else lacking or "InsufficientScheduledPods",
-        message=("Sufficient" if enough else "Insufficient")
-        + f" scheduled pods{' found' if enough else ''}. expected at least: {minimum}, found: {scheduled}",
+        status="True" if is_sufficient else "False",
+        reason="SufficientScheduledPods" if is_sufficient else failure_reason or "InsufficientScheduledPods",
+        message=("Sufficient" if is_sufficient else "Insufficient")
+        + f" scheduled pods{' found' if is_sufficient else ''}. expected at least: {minimum}, found: {scheduled}",
         last_transition_time=now,
     )
 
@@ -145,18 +145,19 @@ def group_status(
                 updated += all(update_progress.is_updated(member, generation_hash) for member in members)
     sound = count_sound_replicas(group, clique)
     minimum = idle.minimum(group)
-    enough, lacking = sound >= minimum, idle.reason(group, BREACHED)
-    of_idle = lacking if lacking == idle.IDLE or not enough else ""
+    is_sufficient, failure_reason = sound >= minimum, idle.reason(group, BREACHED)
+    idle_reason = failure_reason if failure_reason == idle.IDLE or not is_sufficient else ""
     name = "AvailablePodCliqueScalingGroupReplicas"
     condition = Condition(
         type=BREACHED,
-        status="False" if enough else "True",
-        reason=of_idle or ("Sufficient" if enough else "Insufficient") + name,
-        message=f"PCSG replicas not in breach ({sound}) {'meets' if enough else 'below'} MinAvailable ({minimum})",
+        status="False" if is_sufficient else "True",
+        reason=idle_reason or ("Sufficient" if is_sufficient else "Insufficient") + name,
+        message=f"PCSG replicas not in breach ({sound}) "
+        f"{'meets' if is_sufficient else 'below'} MinAvailable ({minimum})",
         last_transition_time=now,
     )
     if update_progress.is_running(group):
-        condition, enough = _updating_condition(now), False
+        condition, is_sufficient = _updating_condition(now), False
     status = msgspec.structs.replace(
         old,
         observed_generation=group.metadata.generation,
@@ -166,7 +167,7 @@ def group_status(
         updated_replicas=updated,
         selector=_selector(group.metadata.label(labels.PART_OF), labels.SCALING_GROUP, group.metadata.name),
         conditions=conditions.with_condition(
-            conditions.without_condition(old.conditions, TERMINATING) if enough else old.conditions,
+            conditions.without_condition(old.conditions, TERMINATING) if is_sufficient else old.conditions,
             _with_transition_time(old.conditions, condition, group.metadata.creation_timestamp),
         ),
     )

@@ -29,8 +29,8 @@ def clique_patch(template: CliqueTemplate, existing: PodClique) -> Manifest:
         spec["roleName"] = template.spec.role_name
     desired, current = template.spec.auto_scaling_config, existing.spec.auto_scaling_config
     if desired != current:
-        removed = dict.fromkeys(to_json(current)) if current is not None else {}
-        spec["autoScalingConfig"] = {**removed, **to_json(desired)} if desired is not None else None
+        removed_fields = dict.fromkeys(to_json(current)) if current is not None else {}
+        spec["autoScalingConfig"] = {**removed_fields, **to_json(desired)} if desired is not None else None
     return {"spec": spec} if spec else {}
 
 

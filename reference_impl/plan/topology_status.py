@@ -36,20 +36,20 @@ def status(
 
 def _kai_status(binding: ClusterTopologyBinding, find: Callable[[str], KaiTopology | None]) -> SchedulerTopologyStatus:
     name = kai.external_topology(binding)
-    topology, complaint = find(name or binding.metadata.name), None
+    topology, problem = find(name or binding.metadata.name), None
     keys = [level.key for level in binding.spec.levels]
     if topology is None:
-        complaint = "the Topology does not exist"
+        problem = "the Topology does not exist"
     elif not name and not ownership.owns(binding, topology):
-        complaint = "the Topology of this name is not controlled by the ClusterTopologyBinding"
+        problem = "the Topology of this name is not controlled by the ClusterTopologyBinding"
     elif topology.keys != keys:
-        complaint = f"the Topology has the levels {', '.join(topology.keys)}, not {', '.join(keys)}"
+        problem = f"the Topology has the levels {', '.join(topology.keys)}, not {', '.join(keys)}"
     return SchedulerTopologyStatus(
         scheduler_name=kai.SCHEDULER,
         topology_reference=name or binding.metadata.name,
-        in_sync=complaint is None,
+        in_sync=problem is None,
         scheduler_backend_topology_observed_generation=topology.metadata.generation if topology is not None else None,
-        message=complaint,
+        message=problem,
     )
 
 

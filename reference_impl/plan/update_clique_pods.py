@@ -110,13 +110,13 @@ def _next_step(
         return CliqueUpdateStep(
             progress, forced_pods, next((pod for pod in ready_old_pods if pod.metadata.name == selection.current), None)
         )
-    chosen = oldest_pod(ready_old_pods)
-    enough = sum(pod.ready for pod in active) >= update_progress.minimum(clique)
-    if chosen is not None and enough:
+    next_pod = oldest_pod(ready_old_pods)
+    has_minimum = sum(pod.ready for pod in active) >= update_progress.minimum(clique)
+    if next_pod is not None and has_minimum:
         completed = [*(selection.completed or ()), selection.current] if selection is not None else None
-        selection = PodSelection(current=chosen.metadata.name, completed=completed)
+        selection = PodSelection(current=next_pod.metadata.name, completed=completed)
         return CliqueUpdateStep(
-            msgspec.structs.replace(progress, ready_pods_selected_to_update=selection), forced_pods, chosen
+            msgspec.structs.replace(progress, ready_pods_selected_to_update=selection), forced_pods, next_pod
         )
     if not old and _has_all_pods_ready(clique, active):
         progress = update_progress.ended_progress(

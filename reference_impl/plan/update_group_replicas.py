@@ -160,13 +160,13 @@ def _next_step(
     if selection is not None and not is_selection_complete(selection, replicas):
         selected = [r for r in replicas if r.index == selection.current and r.old and r.ready]
         return GroupUpdateStep(progress, [*deletion_waves(forced_replicas), *deletion_waves(selected)])
-    chosen = lowest_replica([replica for replica in replicas if replica.old and replica.ready])
-    enough = sum(r.ready for r in replicas) >= min(group.spec.min_available, len(replicas))
-    if chosen is not None and enough:
+    next_replica = lowest_replica([replica for replica in replicas if replica.old and replica.ready])
+    has_minimum = sum(r.ready for r in replicas) >= min(group.spec.min_available, len(replicas))
+    if next_replica is not None and has_minimum:
         completed = [*(selection.completed or ()), selection.current] if selection is not None else None
-        selection = ReplicaSelection(current=chosen.index, completed=completed)
+        selection = ReplicaSelection(current=next_replica.index, completed=completed)
         progress = msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=selection)
-        return GroupUpdateStep(progress, [*deletion_waves(forced_replicas), *deletion_waves([chosen])])
+        return GroupUpdateStep(progress, [*deletion_waves(forced_replicas), *deletion_waves([next_replica])])
     if all(replica.updated for replica in replicas):  # including the replicas above minAvailable (GM-106)
         progress = update_progress.ended_progress(
             msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=None), now
@@ -192,7 +192,7 @@ def is_selection_complete(selection: ReplicaSelection, replicas: list[Replica]) 
 def deletion_waves(deleted_replicas: list[Replica]) -> list[list[PodClique]]:
     """Return the cliques of these replicas as two lists to delete. The cliques that mark a replica as old are in the
     second list, so that a restarted operator still recognizes the replica as old."""
-    every = [
+    cliques_with_age = [
         (clique, clique.metadata.name in replica.old) for replica in deleted_replicas for clique in replica.cliques
     ]
-    return [[clique for clique, old in every if old is last] for last in (False, True)]
+    return [[clique for clique, old in cliques_with_age if old is deletes_last] for deletes_last in (False, True)]

@@ -144,5 +144,5 @@ def is_updated(clique: PodClique | None, generation: str) -> bool:
     """Return whether a clique belongs to this generation of the set and has enough Ready pods of it (CHG-RU-42)."""
     if clique is None or clique.status is None or not has_generation(clique, generation):
         return False
-    least = minimum(clique)
-    return clique.status.updated_replicas >= least and clique.status.ready_replicas >= least
+    minimum_replicas = minimum(clique)
+    return clique.status.updated_replicas >= minimum_replicas and clique.status.ready_replicas >= minimum_replicas

@@ -81,10 +81,12 @@ def advanced_progress(
     current = progress.currently_updating[0].replica_index if progress.currently_updating else None
     if current is not None and current < pcs.spec.replicas and not is_updated(observed, current, generation):
         return progress
-    waiting = [index for index in range(pcs.spec.replicas) if not is_updated(observed, index, generation)]
-    if not waiting:
+    outdated_replicas = [index for index in range(pcs.spec.replicas) if not is_updated(observed, index, generation)]
+    if not outdated_replicas:
         return update_progress.ended_progress(msgspec.structs.replace(progress, currently_updating=None), now)
-    turn = ReplicaUpdate(replica_index=min(waiting, key=lambda index: turn_key(observed, index)), update_started_at=now)
+    turn = ReplicaUpdate(
+        replica_index=min(outdated_replicas, key=lambda index: turn_key(observed, index)), update_started_at=now
+    )
     return msgspec.structs.replace(progress, currently_updating=[turn])
 
 

@@ -34,12 +34,16 @@ def status(
         for group in item.spec.podgroups
     )
     if scheduled:
-        placed = Condition(type="Scheduled", status="True", reason="MinimumPlaced", last_transition_time=now)
-        placed.message = "Every group has at least minReplicas pods bound"
+        scheduled_condition = Condition(
+            type="Scheduled", status="True", reason="MinimumPlaced", last_transition_time=now
+        )
+        scheduled_condition.message = "Every group has at least minReplicas pods bound"
     else:
-        placed = Condition(type="Scheduled", status="False", reason="Unschedulable", last_transition_time=now)
-        placed.message = reason or "waiting for pods"
-    running = Condition(
+        scheduled_condition = Condition(
+            type="Scheduled", status="False", reason="Unschedulable", last_transition_time=now
+        )
+        scheduled_condition.message = reason or "waiting for pods"
+    ready_condition = Condition(
         type="Ready",
         status="True" if ready else "False",
         reason="MinimumReady" if ready else "MinimumNotReady",
@@ -48,7 +52,7 @@ def status(
     )
     merged = old.conditions
     if not gang_conditions.is_operator_written(item):
-        merged = conditions.with_condition(conditions.with_condition(merged, placed), running)
+        merged = conditions.with_condition(conditions.with_condition(merged, scheduled_condition), ready_condition)
     if preemptor:
         text = f"All pods are evicted in favour of {preemptor}, which has a higher priority"
         merged = conditions.with_condition(merged, _disruption("True", "Preempted", text, now))

@@ -67,11 +67,13 @@ class Packing:
                     patterns[limits] = self._patterns(node, limits)
                 self.steps -= 1 + len(patterns[limits])
                 for pattern in patterns[limits]:
-                    rest = tuple(a - b for a, b in zip(remaining, pattern, strict=True))
-                    if rest not in reached and self._may_fit(rest, remaining_capacity[position + 1]):
-                        reached[rest] = (trail, (node, pattern)) if any(pattern) else trail
-                        if not any(rest):
-                            return _fills(reached[rest])
+                    remaining_items = tuple(a - b for a, b in zip(remaining, pattern, strict=True))
+                    if remaining_items not in reached and self._may_fit(
+                        remaining_items, remaining_capacity[position + 1]
+                    ):
+                        reached[remaining_items] = (trail, (node, pattern)) if any(pattern) else trail
+                        if not any(remaining_items):
+                            return _fills(reached[remaining_items])
             if self.steps < 0:
                 self.proven = False
                 return None
@@ -134,11 +136,11 @@ class Packing:
 
         def fill(position: int, room: Mapping[str, int], chosen: list[int]) -> None:
             request = requests[position]
-            fit = min([limits[kinds[position]], *(room.get(name, 0) // n for name, n in request.items() if n)])
+            max_count = min([limits[kinds[position]], *(room.get(name, 0) // n for name, n in request.items() if n)])
             if position == len(kinds) - 1:
-                patterns.append([*chosen, fit])
+                patterns.append([*chosen, max_count])
                 return
-            for count in range(fit, -1, -1):
+            for count in range(max_count, -1, -1):
                 remaining = {name: amount - request.get(name, 0) * count for name, amount in room.items()}
                 fill(position + 1, remaining, [*chosen, count])
 

@@ -119,8 +119,8 @@ def _wider_keys(gang: Gang, scope: ConstraintScope) -> list[str]:
     levels = gang.levels
     if scope.preferred not in levels:
         return []
-    start = levels.index(scope.required) + 1 if scope.required in levels else 0
-    return list(reversed(levels[start : levels.index(scope.preferred)]))
+    first_level = levels.index(scope.required) + 1 if scope.required in levels else 0
+    return list(reversed(levels[first_level : levels.index(scope.preferred)]))
 
 
 def _needs_in(scope: ConstraintScope, needs: Sequence[Need]) -> tuple[int, ...]:

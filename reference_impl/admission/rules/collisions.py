@@ -81,8 +81,8 @@ def _member_collisions(groups: list[ScalingGroupConfig]) -> Iterator[FieldError]
                 groups_by_split[before, after, member].append(number)
     for group in groups:
         for member in group.clique_names:
-            for rest, other in _splits(member):
-                for number in groups_by_split.get((group.name, rest, other), ()):
+            for replica_index, other in _splits(member):
+                for number in groups_by_split.get((group.name, replica_index, other), ()):
                     detail = (
                         f"PodCliques of '{member}' in PodCliqueScalingGroup '{group.name}' and of '{other}' in this"
                     )

@@ -45,8 +45,8 @@ def iteration(components: Sequence[Component], remaining: Mapping[Key, int]) -> 
     pods if this is the last anchor, or all remaining members if there are too few for an anchor."""
     if _fills_anchor(components, remaining):
         counts = {component.key: component.minimum for component in components}
-        rest = {key: remaining[key] - count for key, count in counts.items()}
-        if not _fills_anchor(components, rest):
+        remaining_counts = {key: remaining[key] - count for key, count in counts.items()}
+        if not _fills_anchor(components, remaining_counts):
             counts |= {key: count for key, count in remaining.items() if key.kind is Kind.CLIQUE}
         return SubStepKind.ANCHOR, counts
     pods_left = any(count for key, count in remaining.items() if key.kind is Kind.CLIQUE)

@@ -28,7 +28,7 @@ def layout_after_move(
     anchor `join`, and each scaling group replica gets a separate gang. The entries of an update form a chain in which
     each new entry depends on the newest one before it. `update_entries` are the earlier entries of the update.
     """
-    drained = _without_batch(layout, batch)
+    remaining_layout = _without_batch(layout, batch)
     pods = {
         key.name: len(chosen_slots) for key, chosen_slots in batch.items() if key.kind is Kind.CLIQUE and chosen_slots
     }
@@ -41,14 +41,18 @@ def layout_after_move(
     depends_on = tuple(earlier_keys[-1:])
     if opens:
         (key,) = epochs(1)
-        return tidy_layout([*drained, Entry(key, generation, Role.ANCHOR, pods, indices, depends_on)]), (key,)
+        return tidy_layout([*remaining_layout, Entry(key, generation, Role.ANCHOR, pods, indices, depends_on)]), (key,)
     if pods:
         assert join is not None, "standalone pods have no gang to join"
-        drained = tuple(_with_joined_pods(entry, pods) if entry.key == join.key else entry for entry in drained)
+        remaining_layout = tuple(
+            _with_joined_pods(entry, pods) if entry.key == join.key else entry for entry in remaining_layout
+        )
     if not indices:
-        return tidy_layout(drained), (join.key,) if join is not None else ()
+        return tidy_layout(remaining_layout), (join.key,) if join is not None else ()
     (key,) = epochs(1)
-    return tidy_layout([*drained, Entry(key, generation, Role.TAIL, groups=indices, depends_on=depends_on)]), (key,)
+    return tidy_layout([*remaining_layout, Entry(key, generation, Role.TAIL, groups=indices, depends_on=depends_on)]), (
+        key,
+    )
 
 
 def _without_batch(layout: Layout, batch: Batch) -> Layout:

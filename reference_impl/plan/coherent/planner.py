@@ -66,8 +66,8 @@ def next_step(
     if not any(remaining.values()):
         shortages = [reason for component in components if (reason := budget.shortage_reason(component, slots_by_key))]
         return Wait("; ".join(shortages)) if shortages else Complete()
-    done = {key: len(component_slots) - remaining[key] for key, component_slots in slots_by_key.items()}
-    sub_step = steps.sub_step(components, done, remaining)
+    done_counts = {key: len(component_slots) - remaining[key] for key, component_slots in slots_by_key.items()}
+    sub_step = steps.sub_step(components, done_counts, remaining)
     anchor = progress.open_anchor(update_entries)
     if anchor is None and steps.moves_pods(sub_step.counts):
         sub_step = steps.first_sub_step(components, remaining)

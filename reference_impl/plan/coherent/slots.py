@@ -59,7 +59,7 @@ def _of_replicas(entry: Entry, key: Key, observed: Observed, generation: str) ->
     result = []
     for index in entry.groups.get(key.name, ()):
         replica = observed.replica(key, index, entry.key)
-        done = observed.recreates(entry, key, generation) if replica is None else replica.current
+        is_done = observed.recreates(entry, key, generation) if replica is None else replica.current
         available = replica is not None and replica.available
-        result.append(Slot(entry.key, done, available, (index,), index))
+        result.append(Slot(entry.key, is_done, available, (index,), index))
     return result

@@ -47,18 +47,18 @@ def members_per_step(component: Component, steps: int) -> int:
     return component.minimum + (component.replicas - steps * component.minimum) // steps
 
 
-def sub_step(components: Sequence[Component], done: Mapping[Key, int], remaining: Mapping[Key, int]) -> SubStep:
+def sub_step(components: Sequence[Component], done_counts: Mapping[Key, int], remaining: Mapping[Key, int]) -> SubStep:
     """Return the next sub-step, given how many members of each component are done and how many remain."""
     steps = step_count(components)
     targets = {component.key: members_per_step(component, steps) for component in components}
-    covered = {key: min(done[key], steps * targets[key]) for key in targets}
-    step = min(covered[key] // targets[key] for key in targets)
-    within = {key: covered[key] - step * targets[key] for key in targets}
+    covered_counts = {key: min(done_counts[key], steps * targets[key]) for key in targets}
+    step = min(covered_counts[key] // targets[key] for key in targets)
+    counts_in_step = {key: covered_counts[key] - step * targets[key] for key in targets}
     if step == steps:
         return SubStep(SubStepKind.LEFTOVER, {c.key: min(c.budget, remaining[c.key]) for c in components})
-    if any(within[component.key] < component.minimum for component in components):
+    if any(counts_in_step[component.key] < component.minimum for component in components):
         return first_sub_step(components, remaining)
-    missing_counts = {key: max(0, targets[key] - within[key]) for key in targets}
+    missing_counts = {key: max(0, targets[key] - counts_in_step[key]) for key in targets}
     return SubStep(
         SubStepKind.TAIL, {c.key: min(c.budget, missing_counts[c.key], remaining[c.key]) for c in components}
     )

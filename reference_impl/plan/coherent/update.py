@@ -47,10 +47,10 @@ def started_progress(old: SetUpdateProgress | None, scope: Collection[Key], now:
     """Return the progress of an update that starts. If it interrupts another update, it keeps that update's start time
     and turn (COH-195). Without a scope it ends at once (COH-113)."""
     is_running = old is not None and old.update_ended_at is None
-    started = (old.update_started_at if is_running and old is not None else None) or now
+    started_at = (old.update_started_at if is_running and old is not None else None) or now
     turn = old.currently_updating if is_running and old is not None and scope else None
     return SetUpdateProgress(
-        update_started_at=started,
+        update_started_at=started_at,
         update_ended_at=None if scope else now,
         currently_updating=[msgspec.structs.replace(replica, in_flight_epochs=None, message=None) for replica in turn]
         if turn

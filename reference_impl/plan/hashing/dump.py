@@ -96,10 +96,13 @@ class _PrinterFactory:
                 continue
             head = f"{' ' if result else opening}{struct_field.name}:({struct_field.type})"
             if struct_field.embedded and not struct_field.json:
-                inner = self._leaves(struct_field.type, head + "{")
-                last = inner[-1]
-                assert not last.optional, f"{struct}.{struct_field.name} must end with a field of all versions"
-                result += [*inner[:-1], _Leaf(last.json, last.head, last.printer, last.tail + "}")]
+                inner_leaves = self._leaves(struct_field.type, head + "{")
+                last_leaf = inner_leaves[-1]
+                assert not last_leaf.optional, f"{struct}.{struct_field.name} must end with a field of all versions"
+                result += [
+                    *inner_leaves[:-1],
+                    _Leaf(last_leaf.json, last_leaf.head, last_leaf.printer, last_leaf.tail + "}"),
+                ]
             else:
                 result.append(_Leaf(struct_field.json, head, self._printer(struct_field.type), optional=not supported))
         return result
@@ -174,7 +177,7 @@ class _PrinterFactory:
 
 
 def _struct(leaves: list[_Leaf]) -> _Printer:
-    places = {leaf.json: number for number, leaf in enumerate(leaves)}
+    positions = {leaf.json: number for number, leaf in enumerate(leaves)}
     runs: dict[tuple[int, int], str] = {}
 
     def between(start: int, end: int) -> str:
@@ -185,11 +188,11 @@ def _struct(leaves: list[_Leaf]) -> _Printer:
         return run
 
     def write(value: Any, text: Text) -> None:
-        pieces, place = text.pieces, 0
+        pieces, position = text.pieces, 0
         numbers = []
         for name, member in value.items():
             if member is not None:
-                number = places.get(name)
+                number = positions.get(name)
                 if number is None:
                     text.foreign += 1
                 else:
@@ -197,12 +200,12 @@ def _struct(leaves: list[_Leaf]) -> _Printer:
         numbers.sort()
         for number in numbers:
             leaf = leaves[number]
-            pieces.append(between(place, number) + leaf.head)
+            pieces.append(between(position, number) + leaf.head)
             leaf.printer.write(value[leaf.json], text)
             if leaf.tail:
                 pieces.append(leaf.tail)
-            place = number + 1
-        pieces.append(between(place, len(leaves)) + "}")
+            position = number + 1
+        pieces.append(between(position, len(leaves)) + "}")
 
     return _Printer(between(0, len(leaves)) + "}", write)
 

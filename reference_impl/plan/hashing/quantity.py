@@ -37,9 +37,9 @@ def _dump_text(text: str) -> str:
         return ABSENT
     if text == "0":
         return _dump(0, 0, "<nil>", "0", "DecimalSI")
-    if (small := quantity.small) is None:
+    if (small_amount := quantity.small) is None:
         return _dump_decimal(quantity)
-    value, scale = small
+    value, scale = small_amount
     cache = text if quantity.keeps_text else ""
     return _dump(-value if quantity.sign == "-" else value, scale, "<nil>", cache, quantity.form)
 
@@ -52,9 +52,9 @@ def _dump_decimal(quantity: Quantity) -> str:
     else:
         unscaled *= 2**quantity.exponent
     if unscaled:
-        exact = unscaled * 10 ** max(0, 9 - scale)
+        scaled_amount = unscaled * 10 ** max(0, 9 - scale)
         divisor = 10 ** max(0, scale - 9)
-        unscaled, scale = -(-exact // divisor), 9
+        unscaled, scale = -(-scaled_amount // divisor), 9
         if form == "BinarySI":
             if unscaled > _MAXIMUM * 10**9:
                 unscaled, scale = _MAXIMUM, 0

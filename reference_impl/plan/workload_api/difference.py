@@ -94,9 +94,9 @@ def _check_owner(gang: PodGang, kind: str, existing: WorkloadObject) -> None:
     collected."""
     owner, gang_meta = existing.metadata.controller, gang.metadata
     if owner is None or (owner.kind, owner.name) != (PODGANGS.kind, gang_meta.name):
-        place = f"{gang_meta.namespace}/{existing.metadata.name}"
+        full_name = f"{gang_meta.namespace}/{existing.metadata.name}"
         raise MappingError(
-            f"{kind} {place} exists and is not controlled by PodGang {gang_meta.namespace}/{gang_meta.name}"
+            f"{kind} {full_name} exists and is not controlled by PodGang {gang_meta.namespace}/{gang_meta.name}"
         )
 
 
@@ -162,6 +162,6 @@ def _with_counts(desired: Mapping[str, Any], existing: Mapping[str, Any]) -> Man
     for templates in (TREES, LEAVES):
         if templates in desired:
             merged[templates] = [
-                _with_counts(*both) for both in zip(desired[templates], existing[templates], strict=True)
+                _with_counts(*pair) for pair in zip(desired[templates], existing[templates], strict=True)
             ]
     return merged

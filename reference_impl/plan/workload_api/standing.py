@@ -32,14 +32,14 @@ class Standing:
     """Whether the gang has started and a group is below its minimum."""
 
 
-def standing(gang: PodGang, least: Mapping[str, int], pods: Iterable[Pod]) -> Standing:
+def standing(gang: PodGang, minimums_by_clique: Mapping[str, int], pods: Iterable[Pod]) -> Standing:
     """Return the state of a gang with these minimums and pods. Whether it has ever been placed is read from its status,
     which the operator writes (WL-H21)."""
-    bound = dict.fromkeys(least, 0)
+    bound = dict.fromkeys(minimums_by_clique, 0)
     for clique, clique_pods in gangs.pods_by_clique(pods, gang.metadata.name).items():
         if clique in bound:
             bound[clique] = sum(pod.scheduled and pod.active for pod in clique_pods)
-    has_minimum = bool(bound) and all(bound[clique] >= count for clique, count in least.items())
+    has_minimum = bool(bound) and all(bound[clique] >= count for clique, count in minimums_by_clique.items())
     placed_once = gang.status is not None and gang.status.last_scheduled is not None
     started = has_minimum or (placed_once and any(bound.values()))
     return Standing(started, started and not has_minimum)
@@ -52,25 +52,25 @@ def required_groups(now: Standing, mode: Mode) -> int | None:
     return 1 if now.broken and mode.replacements is Replacements.ALONE else None
 
 
-def max_pods(now: Standing, least: int, pods: Iterable[Pod], mode: Mode) -> int | None:
+def max_pods(now: Standing, minimums_by_clique: int, pods: Iterable[Pod], mode: Mode) -> int | None:
     """Return the number of pods of a clique that a gang may have now, or None if there is no limit. Before the minimum
     is bound, pods above it would take capacity from sibling groups (WL37-M06, WL37-M11). Bound pods are never
     removed."""
     if mode.extras is Extras.INSIDE or now.started:
         return None
-    return max(least, sum(pod.scheduled and pod.active for pod in pods))
+    return max(minimums_by_clique, sum(pod.scheduled and pod.active for pod in pods))
 
 
 def min_counts(
-    gang: PodGang, least: Mapping[str, int], groups: Mapping[str, str], pods: Iterable[Pod]
+    gang: PodGang, minimums_by_clique: Mapping[str, int], groups: Mapping[str, str], pods: Iterable[Pod]
 ) -> dict[str, int]:
     """Return the `minCount` of each clique's PodGroup: the clique's minimum less the pods that are bound outside the
     PodGroup, such as pods that existed before the back-end or before the current shape of the gang (WL-H19)."""
-    outside = dict.fromkeys(least, 0)
+    outside = dict.fromkeys(minimums_by_clique, 0)
     for clique, clique_pods in gangs.pods_by_clique(pods, gang.metadata.name).items():
         if clique in outside:
             outside[clique] = sum(pod.scheduled and pod.active and pod.group != groups[clique] for pod in clique_pods)
-    return {clique: max(1, count - outside[clique]) for clique, count in least.items()}
+    return {clique: max(1, count - outside[clique]) for clique, count in minimums_by_clique.items()}
 
 
 def stale_pods(pods: Iterable[Pod], group: str) -> list[Pod]:

@@ -1,4 +1,4 @@
-"""Chooses devices for claims on one node: all claims get their devices, or none does.
+"""The choice of devices for claims on one node. Either all claims get their devices, or no claim does.
 
 The search is exact. It tries devices in the order in which they are published and alternatives in the order of the
 claim, and steps back when a later request cannot be met. Devices that no request, constraint or counter of the search
@@ -30,16 +30,16 @@ Results = list[Result]
 
 
 class UnallocatableError(Exception):
-    """The claims cannot be allocated on the node. The message says why."""
+    """The claims cannot be allocated on the node. The message gives the reason."""
 
 
 @dataclass
 class Usage:
-    """The devices that are allocated, and what they consume of their counters."""
+    """The allocated devices, and the amounts that they consume of their counters."""
 
     devices: set[DeviceId] = field(default_factory=set)
     consumed: dict[Counter, int] = field(default_factory=dict)
-    """In thousandths."""
+    """The consumed amounts of counters, in thousandths."""
 
     def take(self, device_id: DeviceId, inventory: Inventory, count: int = 1) -> None:
         """Mark a device as allocated, or as free if `count` is -1. A device that is not published has no counters."""
@@ -52,7 +52,8 @@ class Usage:
 def allocate(
     claims: Sequence[ResourceClaimSpec], node: NodeDevices, inventory: Inventory, usage: Usage
 ) -> list[Results]:
-    """Return the allocated devices of each claim. `usage` is unchanged afterwards. Raises UnallocatableError."""
+    """Return the allocated devices of each claim. `usage` is unchanged afterwards. Raises UnallocatableError if the
+    claims cannot be allocated on the node."""
     return _Search(claims, node, inventory, usage).run()
 
 
@@ -93,7 +94,7 @@ class _Search:
         self._likeness: dict[DeviceId, object] = {}
 
     def run(self) -> list[Results]:
-        """Return the devices of each claim. Raises UnallocatableError."""
+        """Return the devices of each claim. Raises UnallocatableError if the claims cannot be allocated on the node."""
         try:
             for part in self._open:
                 for alternative in part.request.alternatives:
@@ -144,7 +145,7 @@ class _Search:
     def _take_some(
         self, position: int, alternative: Request, candidates: Sequence[PublishedDevice], count: int, start: int
     ) -> bool:
-        """Take `count` of the candidates from index `start` on, then meet the later requests."""
+        """Take `count` of the candidates from index `start` on, and then meet the later requests."""
         if not count:
             return self._meet(position + 1)
         tried: set[object] = set()

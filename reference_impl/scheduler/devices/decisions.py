@@ -1,5 +1,5 @@
-"""What a scheduling cycle has decided about claims: the devices that they get, and the pods for which they are
-reserved. Pure functions."""
+"""The decisions of a scheduling cycle about claims: the devices that the claims get, and the pods for which the claims
+are reserved. The functions are pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.selectors import NodeTerm
 
 Binding = tuple[Pod, Pod, str]
-"""A pod that is to be bound, the pod that represents it in the ledger, and the name of its node."""
+"""A pod to bind, the pod that represents it in the ledger, and the name of its node."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class ClaimDecision:
     claim: ResourceClaim
     results: Results | None
     pods: list[Pod] = field(default_factory=list)
-    """The pods to add to those for which the claim is reserved."""
+    """The pods for which the claim will additionally be reserved."""
 
     def status(self, inventory: Inventory) -> dict[str, Any]:
         """Return the fields of the claim's status that change."""
@@ -44,8 +44,8 @@ class ClaimDecision:
 
 
 def decisions(bindings: Iterable[Binding], ledger: Ledger) -> tuple[list[ClaimDecision], set[str]]:
-    """Return a decision for each claim that has to be written before the pods are bound, and the pods (by uid) that
-    must not be bound because devices for them are missing."""
+    """Return a decision for each claim that must be written before the pods are bound, and the pods (by uid) that must
+    not be bound because devices for them are missing."""
     by_claim: dict[Key, ClaimDecision] = {}
     without_devices: set[str] = set()
     used: Counter[tuple[str, int]] = Counter()
@@ -101,7 +101,7 @@ def allocation(claim: ResourceClaim, results: Results, inventory: Inventory) -> 
 
 
 def _configuration(claim: ResourceClaim, results: Results, inventory: Inventory) -> list[dict[str, Any]]:
-    """Return the parameters for drivers: those of the classes, then those of the claim."""
+    """Return the parameters for drivers: first the parameters of the classes, and then those of the claim."""
     chosen: dict[str, Request] = {
         request.result_name(alternative): alternative
         for request in claim.spec.devices.requests
@@ -122,7 +122,7 @@ def _configuration(claim: ResourceClaim, results: Results, inventory: Inventory)
 
 
 def _node_selector(results: Results, inventory: Inventory) -> dict[str, Any] | None:
-    """Return the nodes that all devices reach; None for all nodes."""
+    """Return the nodes that all devices reach, or None for all nodes."""
     terms: list[NodeTerm] = []
     for result in results:
         device = inventory.devices[result.device_id]

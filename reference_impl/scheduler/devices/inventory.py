@@ -64,7 +64,7 @@ class PublishedDevice:
         return tuple(taint for taint in self.device.taints if taint.effect in ("NoSchedule", "NoExecute"))
 
     def attribute(self, name: str) -> object:
-        """Return a comparable value of an attribute; None if the device does not have it."""
+        """Return a comparable value of an attribute, or None if the device does not have it."""
         value = self.attributes.get(expressions.qualified(name, self.driver))
         return tuple(value.items()) if value else None
 
@@ -77,7 +77,7 @@ class PublishedDevice:
 
 @dataclass(frozen=True)
 class NodeDevices:
-    """What a node can use."""
+    """The devices that a node can use."""
 
     devices: tuple[PublishedDevice, ...]
     incomplete_pools: tuple[str, ...]
@@ -122,7 +122,8 @@ class Inventory:
                 self._shared.append(device)
 
     def on_node(self, node: str, labels: Mapping[str, str] | None) -> NodeDevices:
-        """Return the devices that can be used on a node: its own, then those that several nodes can use."""
+        """Return the devices that can be used on a node: first its own devices, and then devices that several nodes can
+        use."""
         shared = [device for device in self._shared if device.is_usable_on(node, labels)]
         incomplete = {spec.pool.name for spec in self._incomplete if _concerns(spec, node, labels)}
         return NodeDevices((*self._local.get(node, ()), *shared), tuple(sorted(incomplete)))
@@ -146,7 +147,8 @@ class Inventory:
 
 
 def _concerns(spec: SliceSpec, node: str, labels: Mapping[str, str] | None) -> bool:
-    """Return whether a slice may affect which devices a node can use. Counters have no nodes, so they may always."""
+    """Return whether a slice may affect which devices a node can use. Counters have no nodes, so a slice with counters
+    always may."""
     if spec.shared_counters:
         return True
     if spec.per_device_node_selection:

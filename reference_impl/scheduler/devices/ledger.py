@@ -1,7 +1,7 @@
-"""The devices and claims during a scheduling cycle: what is allocated, and what the pods placed so far will get.
+"""The devices and claims during a scheduling cycle: the allocations, and the devices that the placed pods will get.
 
-The pods that a cycle places on a node share its devices. If a further pod finds no devices, the devices of all of them
-are chosen again, so that no order of pods leaves a device unused that some other order would use.
+The pods that a cycle places on a node share its devices. If another pod finds no devices, the devices of all these pods
+are chosen again, so that no order of pods leaves a device unused that another order would use.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class PodClaims:
     pod_owned: list[ResourceClaim] = field(default_factory=list)
     """Claims without an allocation that were created for this pod."""
     shared: list[ResourceClaim] = field(default_factory=list)
-    """Claims without an allocation that other pods may use too."""
+    """Claims without an allocation that other pods may also use."""
     problem: str = ""
 
 
 @dataclass
 class Placed:
-    """A pod placed in this cycle, with the devices that its claims get: those of its own claims, then those of shared
-    claims that it is the first to use. None if the devices do not suffice."""
+    """A pod placed in this cycle, with the devices of its own claims and then of the shared claims that it is the first
+    to use. `results` is None if the devices do not suffice."""
 
     pod: Pod
     claims: list[ResourceClaim]
@@ -102,7 +102,7 @@ class Ledger:
         return fixed, tuple(claim.form for claim in claims.pod_owned), claims.problem
 
     def refusal(self, pod: Pod, claims: PodClaims, node: Node) -> str:
-        """Return the reason why the claims of a pod cannot be met on a node; empty if they can."""
+        """Return the reason why the claims of a pod cannot be met on a node, or an empty string if they can."""
         if claims.problem:
             return claims.problem
         name, labels = node.metadata.name, node.metadata.labels
@@ -136,7 +136,7 @@ class Ledger:
         return self._placed[node]
 
     def likeness(self, node: Node) -> object:
-        """Return a key that is equal for nodes with equal devices of which the same ones are free."""
+        """Return a key that is equal for nodes with equal devices of which the same devices are free."""
         name = node.metadata.name
         version = self._versions[name], self._version
         if (cached := self._likenesses.get(name)) is None or cached[0] != version:
@@ -144,8 +144,8 @@ class Ledger:
         return cached[1]
 
     def _described(self, node: NodeDevices) -> object:
-        """Return the free devices of a node. The values of attributes that no expression names are replaced by numbers,
-        because only their equality can matter."""
+        """Return the free devices of a node. The values of attributes that no expression names are replaced with
+        numbers, because only their equality can matter."""
         numbers: dict[object, int] = {}
         described = []
         for device in node.devices:
@@ -184,7 +184,7 @@ class Ledger:
     # -- claims that are placed in this cycle ----
 
     def _open(self, claims: PodClaims) -> list[ResourceClaim]:
-        """Return the claims that need devices: those of the pod, and shared ones that nobody placed so far uses."""
+        """Return the claims that need devices: claims of the pod, and shared claims that no placed pod uses yet."""
         return [*claims.pod_owned, *(claim for claim in claims.shared if claim.metadata.uid not in self._shared)]
 
     def _add(self, pod: Pod, claims: PodClaims, node: Node) -> None:
@@ -208,7 +208,8 @@ class Ledger:
             del self._shared[uid]
 
     def _solved(self, claims: list[ResourceClaim], node: Node) -> list[list[Results]] | str:
-        """Return devices for each pod placed on the node and, last, for `claims`; or the reason why there are none."""
+        """Return the devices for each pod placed on the node and, last, for `claims`, or the reason why there are no
+        such devices."""
         if not claims:
             return [entry.results or [] for entry in self._placed[node.metadata.name]] + [[]]
         name = node.metadata.name

@@ -58,7 +58,7 @@ class CounterSet(msgspec.Struct):
 
 
 class Consumption(msgspec.Struct, rename="camel"):
-    """What a device consumes of one counter set."""
+    """The amounts that a device consumes of one counter set."""
 
     counter_set: str = ""
     counters: dict[str, DeviceQuantity] = {}
@@ -101,7 +101,7 @@ class SliceSpec(msgspec.Struct, rename="camel"):
 
 
 class ResourceSlice(msgspec.Struct):
-    """A ResourceSlice."""
+    """The fields of a ResourceSlice that the scheduler reads."""
 
     metadata: ObjectMeta
     spec: SliceSpec = msgspec.field(default_factory=SliceSpec)
@@ -128,14 +128,14 @@ class ClassSpec(msgspec.Struct, rename="camel"):
 
 
 class DeviceClass(msgspec.Struct):
-    """A DeviceClass."""
+    """The fields of a DeviceClass that the scheduler reads."""
 
     metadata: ObjectMeta
     spec: ClassSpec = msgspec.field(default_factory=ClassSpec)
 
 
 class Request(msgspec.Struct, rename="camel"):
-    """`exactly` of a request, or one of the alternatives in `firstAvailable`, which alone have a name."""
+    """`exactly` of a request, or one of the alternatives in `firstAvailable`. Only alternatives have a name."""
 
     name: str = ""
     device_class_name: str = ""
@@ -165,7 +165,7 @@ class DeviceRequest(msgspec.Struct, rename="camel"):
 
 
 class Constraint(msgspec.Struct, rename="camel"):
-    """A constraint on the devices of several requests. Without `requests`, it covers all of them."""
+    """A constraint on the devices of several requests. Without `requests`, the constraint covers all requests."""
 
     requests: list[str] = []
     match_attribute: str = ""
@@ -236,7 +236,7 @@ class ResourceClaimStatus(msgspec.Struct, rename="camel"):
 
 
 class ResourceClaim(msgspec.Struct, dict=True):
-    """A ResourceClaim."""
+    """The fields of a ResourceClaim that the scheduler reads."""
 
     metadata: ObjectMeta
     spec: ResourceClaimSpec = msgspec.field(default_factory=ResourceClaimSpec)

@@ -36,10 +36,11 @@ class NodeVolumeLimits(Plugin):
         attached = set()
         for other in state.pods_by_node.get(node.metadata.name, ()):
             attached |= _handles(other, state, csi_node)
-        added = Counter(driver for driver, _ in pod_volumes - attached)
+        added_counts = Counter(driver for driver, _ in pod_volumes - attached)
         attached_counts = Counter(driver for driver, _ in attached | _attachments(node, state))
         if any(
-            driver in limits and attached_counts[driver] + count > limits[driver] for driver, count in added.items()
+            driver in limits and attached_counts[driver] + count > limits[driver]
+            for driver, count in added_counts.items()
         ):
             return "node exceeds max volume count"
         return ""

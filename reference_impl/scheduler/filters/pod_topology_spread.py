@@ -83,8 +83,8 @@ class _Constraint:
     def fewest(self) -> int:
         """The number of pods in the emptiest domain, or 0 if there are fewer domains than `minDomains`."""
         if self._fewest is None:
-            enough = len(self.counts) >= (self.spec.min_domains or 1)
-            self._fewest = min(self.counts.values()) if enough else 0
+            has_min_domains = len(self.counts) >= (self.spec.min_domains or 1)
+            self._fewest = min(self.counts.values()) if has_min_domains else 0
         return self._fewest
 
     def counts_pod(self, pod: Pod) -> bool:
