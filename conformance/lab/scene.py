@@ -15,7 +15,7 @@ from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.scene import Scene, SceneEnvironment
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.sets import GROUPS, SECONDS, SETS
+from conformance.tests.coherent.sets import GROUPS, SETS, TIMEOUT_SECONDS
 
 SET, URGENT = "s", "urgent"
 CHANGE, UPDATED, REST = "change", "updated", "at rest"
@@ -40,18 +40,18 @@ class UpdateUnderObservation(Scene):
         self.components: list[Component] = sets.components(self.workload)
         env.nodes("single", _pods(self.workload))
         env.create(self.workload)
-        env.wait_for("deployed", sets.deployed(SET), SECONDS)
+        env.wait_for("deployed", sets.is_deployed(SET), TIMEOUT_SECONDS)
         env.quiet(1, real=True)
         self.writes_before = env.audit.mark() if env.audit else 0
         cliques = [clique["name"] for clique in self.workload["spec"]["template"]["cliques"]]
         env.mark(CHANGE)
-        self.before = sets.change(env, self.workload, *cliques, tag="2")
+        self.before = sets.change_images(env, self.workload, *cliques, tag="2")
         match self.trial.course.name:
             case experiment.PREEMPTION:
                 self._preempt(env)
             case experiment.NODE:
                 self._fail_node(env)
-        env.wait_for(UPDATED, sets.updated(SET, self.before), SECONDS)
+        env.wait_for(UPDATED, sets.is_updated(SET, self.before), TIMEOUT_SECONDS)
         env.quiet(1, real=True)
         self.writes_after = env.audit.mark() if env.audit else 0
         env.mark(REST)
@@ -60,11 +60,11 @@ class UpdateUnderObservation(Scene):
         if self.trial.course.name == experiment.QUIET:
             self._scale_in(env, layout)
         env.delete(SETS, SET)
-        env.wait_for("deleted", lambda view: not view.names("pods"), SECONDS)
+        env.wait_for("deleted", lambda view: not view.names("pods"), TIMEOUT_SECONDS)
 
     def _manifest(self, env: SceneEnvironment) -> Object:
         shape = self.trial.workload
-        workload = sets.coherent(env, SET, shape.cliques, shape.groups)
+        workload = sets.set_manifest(env, SET, shape.cliques, shape.groups)
         for group in workload["spec"]["template"].get("podCliqueScalingGroups", ()):
             if group["name"] in shape.budgets:
                 group["rollingUpdate"] = {"maxUnavailable": shape.budgets[group["name"]]}
@@ -80,7 +80,7 @@ class UpdateUnderObservation(Scene):
     def _preempt(self, env: SceneEnvironment) -> None:
         """Give the node of a new replica to a pod of higher priority for a while."""
         group = next(component for component in self.components if component.key.name == "p")
-        env.wait_for("replica to preempt", self._worth_preempting(group), SECONDS)
+        env.wait_for("replica to preempt", self._worth_preempting(group), TIMEOUT_SECONDS)
         view = env.history.view()
         index = max(
             self._new_replicas(view, group),
@@ -88,13 +88,13 @@ class UpdateUnderObservation(Scene):
         )
         [victim] = predicates.pods_of(view, f"{SET}-0-p-{index}-pl")
         env.create(self._urgent_manifest(env, pods.node(victim)))
-        env.wait_for("preempted", lambda view: any(map(pods.is_bound, sets.of_set(view, URGENT))), 60)
+        env.wait_for("preempted", lambda view: any(map(pods.is_bound, sets.pods_of_set(view, URGENT))), 60)
         env.quiet(HELD_SECONDS, timeout=HELD_SECONDS, real=True)
         env.delete(SETS, URGENT)
         env.mark("no longer preempted")
 
     def _urgent_manifest(self, env: SceneEnvironment, node: str) -> Object:
-        workload = sets.coherent(env, URGENT, {"u": (1, 1)}, strategy=sets.ROLLING, priorityClassName=PRIORITY)
+        workload = sets.set_manifest(env, URGENT, {"u": (1, 1)}, strategy=sets.ROLLING, priorityClassName=PRIORITY)
         [clique] = workload["spec"]["template"]["cliques"]
         clique["spec"]["podSpec"]["nodeSelector"][nodes.HOSTNAME] = node
         clique["spec"]["podSpec"]["containers"][0]["resources"] = {"requests": GPU, "limits": GPU}
@@ -115,7 +115,9 @@ class UpdateUnderObservation(Scene):
     def _fail_node(self, env: SceneEnvironment) -> None:
         """Let the node of an old replica fail for a while."""
         group = next(component for component in self.components if component.key.name == "p")
-        env.wait_for("a new replica of p", lambda view: any(True for _ in self._new_replicas(view, group)), SECONDS)
+        env.wait_for(
+            "a new replica of p", lambda view: any(True for _ in self._new_replicas(view, group)), TIMEOUT_SECONDS
+        )
         view = env.history.view()
         old = [replica for replica in range(group.replicas) if not self._is_of_version(view, group, replica, "2")]
         [victim] = predicates.pods_of(view, f"{SET}-0-p-{max(old, default=group.replicas - 1)}-pl")
@@ -135,7 +137,7 @@ class UpdateUnderObservation(Scene):
         cliques = [f"{SET}-0-{group.key.name}-{index}-{member}" for member in sets.members(group.key.name)]
         current = [pod for clique in cliques for pod in predicates.pods_of(view, clique)]
         is_complete = len(current) == len(cliques)
-        return is_complete and all(sets.tag(pod) == tag and (pods.is_ready(pod) or not ready) for pod in current)
+        return is_complete and all(sets.image_tag(pod) == tag and (pods.is_ready(pod) or not ready) for pod in current)
 
     # -- after the update --------------------------------------------------------------------------------------------
 
@@ -147,7 +149,7 @@ class UpdateUnderObservation(Scene):
         last_group = groups[-1]
         patch: Mapping[str, Any] = {"spec": {"replicas": last_group.minimum}}
         env.patch(GROUPS, f"{SET}-0-{last_group.key.name}", patch, subresource="scale")
-        env.wait_for("scaled in", sets.followed(SET, last_group.key.name, last_group.minimum), SECONDS)
+        env.wait_for("scaled in", sets.is_followed(SET, last_group.key.name, last_group.minimum), TIMEOUT_SECONDS)
         self.orphans = measures.orphans(before, sets.layout(env.history.view(), SET))
 
 

@@ -23,7 +23,7 @@ from conformance.tests.coherent import (
     test_shapes,
     test_update,
 )
-from conformance.tests.coherent.never_ready import SCALED, NeverReady
+from conformance.tests.coherent.never_ready import SCALE_TARGETS, NeverReady
 from conformance.tests.coherent.scenes import ALL, ORDERED, SHAPES, SetsOfEveryShape, SetUpdatedFourTimes
 from conformance.tests.coherent.sets import COHERENT, ON_DELETE, ROLLING
 from tests.history.story import Story
@@ -71,7 +71,7 @@ members in the next write."""
 def failed_checks_of_writes(writes: Sequence[Sequence[Entry]]) -> list[str]:
     story, scene = Story(), SetsOfEveryShape()
     env: Any = SimpleNamespace(placed=lambda workload: workload)
-    scene.workloads = {"uneven": sets.coherent(env, "uneven", *SHAPES["uneven"])}
+    scene.workloads = {"uneven": sets.set_manifest(env, "uneven", *SHAPES["uneven"])}
     steps = {}
     for number, write in enumerate((FIRST, *writes)):
         entries = [
@@ -203,7 +203,9 @@ def failed_requirements(is_refused: Callable[[str], bool]) -> list[str]:
     """Return the requirements that fail if scale requests are rejected for the objects for which `is_refused` holds."""
     story, scene = Story(), NeverReady()
     rejection = Reply(403, message="spec.replicas: a coherent update is in progress on PodCliqueSet s")
-    scene.refused = {key: rejection if is_refused(name) else Reply(200) for key, (_, name, _) in SCALED.items()}
+    scene.scale_replies = {
+        key: rejection if is_refused(name) else Reply(200) for key, (_, name, _) in SCALE_TARGETS.items()
+    }
     steps = {"first sub-step": step("first sub-step", story)}
     tests = {
         "COHR-050": test_never_ready.test_children_cannot_be_scaled,
@@ -236,7 +238,10 @@ def failures_of_defaults(test: Callable[..., None], id: str, **defaults: Budgets
         return Reply(201, {"spec": {"template": {"cliques": parts[:2], "podCliqueScalingGroups": parts[2:]}}})
 
     scene = test_served.AskedAboutCoherentUpdates()
-    scene.unset = {COHERENT: reply(2, None, 2), **{strategy: reply(*budgets) for strategy, budgets in defaults.items()}}
+    scene.unset_replies = {
+        COHERENT: reply(2, None, 2),
+        **{strategy: reply(*budgets) for strategy, budgets in defaults.items()},
+    }
     return failed_checks(test, id, scene, Story(), {})
 
 

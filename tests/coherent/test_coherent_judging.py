@@ -52,7 +52,7 @@ def test_a_complete_component_is_judged_separately() -> None:
     recording = Recording()
     complete_pod = recording.pod("partly-0-f", "f", "2")
     recording.pod("partly-0-g-0-gm", "gm", "2")
-    recording.scene.complete = {complete_pod: "partly-0-f"}
+    recording.scene.completed_pods = {complete_pod: "partly-0-f"}
     recording.at("second sub-steps", "partly: ended", "end")
     assert recording.outcome(test_interrupted.test_what_is_complete_is_not_replaced_again) == "passed"
 
@@ -76,7 +76,7 @@ def gangs_of_entries(*gangs: str) -> bool | Unmet:
     recording.story.record("podgangmaps", "s-0", {"metadata": metadata, "spec": spec})
     for gang in gangs:
         recording.story.record("podgangs", gang, {"metadata": metadata})
-    return sets.only_gangs_of_entries("s")(recording.story.history.view())
+    return sets.has_only_gangs_of_entries("s")(recording.story.history.view())
 
 
 def test_a_check_waits_for_the_deletion_of_a_gang_without_members() -> None:
@@ -89,7 +89,7 @@ def switch_outcome(test: Callable[..., None], *, recreated: bool = False) -> str
     recording = Recording()
     cliques = [f"{name}-0-f" for name in ("joins", "asks", "part")] + ["part-0-e-0-em"]
     uids = {clique: recording.pod(clique, clique) for clique in cliques}
-    recording.scene.first = {clique.partition("-")[0]: {uid: "g"} for clique, uid in uids.items()}
+    recording.scene.initial_pods = {clique.partition("-")[0]: {uid: "g"} for clique, uid in uids.items()}
     recording.at("deployed", "at rest")
     for clique in cliques:
         if recreated:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from conformance.grove.admission import examples, manifests, model, updates
 from conformance.grove.admission.defaults import differences, with_defaults
 from conformance.grove.admission.violation import AdmissionFacts
-from conformance.tests.admission.judging import complaint
+from conformance.tests.admission.judging import find_difference
 from tests.reference import apiserver
 
 WORDS = {"binding": "top", "scheduler": apiserver.SCHEDULER_NAME}
@@ -39,13 +39,13 @@ def _reply(manifest, settings):
 @pytest.mark.parametrize("manifest", _of(ON))
 def test_manifests_get_expected_verdicts_with_all_features(manifest):
     reply = _reply(manifest, apiserver.SETTINGS)
-    assert complaint(manifest, reply, WORDS) == "", str(reply)
+    assert find_difference(manifest, reply, WORDS) == "", str(reply)
 
 
 @pytest.mark.parametrize("manifest", [p for p in _of(set()) if p.values[0].lacks])
 def test_manifests_get_expected_verdicts_without_features(manifest):
     reply = _reply(manifest, apiserver.FEATURES_OFF)
-    assert complaint(manifest, reply, WORDS) == "", str(reply)
+    assert find_difference(manifest, reply, WORDS) == "", str(reply)
 
 
 def test_every_rule_about_single_requests_has_a_manifest():

@@ -16,7 +16,7 @@ from conformance.suite.scenes.recorded import Recorded
 from conformance.suite.scenes.scene import InvariantResult, SceneRun, Step
 from conformance.testing.accepted_pods import AcceptedPods
 from conformance.tests.core import test_gangs_of_a_set, test_managed_objects, test_pods_of_a_set, test_ready_statuses
-from conformance.tests.core.ready_set import PODS_READY, READY, ReadyDisaggregatedSet
+from conformance.tests.core.ready_set import PODS_READY, STATUSES_AT_REST, ReadyDisaggregatedSet
 from tests.history.story import SPACE, Story
 
 SET_FINALIZER = "grove.io/podcliqueset.grove.io"
@@ -69,16 +69,16 @@ class SetWithoutObjects(ReadyDisaggregatedSet):
     def play(self) -> SceneRun:  # type: ignore[override]
         story, workload = Story(), dict(workloads.load("disaggregated", {}))
         self.namespace, self.scheduler = SPACE, "s"
-        self.named = self.expected = expected(workload)
+        self.expected_names = self.expected = expected(workload)
         cliques = workload["spec"]["template"]["cliques"]
-        self.accepted = AcceptedPods(
+        self.accepted_pods = AcceptedPods(
             {clique["name"]: Reply(201, {"spec": clique["spec"]["podSpec"]}) for clique in cliques}
         )
         self.set_name = str(workload["metadata"]["name"])
         last = story.record("podcliquesets", self.set_name, {"metadata": {"finalizers": [SET_FINALIZER]}})
         steps = {
             step: Step(step, last.seq, None, last.at, unmet="it is not")
-            for step in ("all pods exist", "set available", PODS_READY, READY)
+            for step in ("all pods exist", "set available", PODS_READY, STATUSES_AT_REST)
         }
         verdicts = {
             result.id: InvariantResult(result.statement, result.holds, str(result), None)

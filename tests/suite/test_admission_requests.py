@@ -59,6 +59,6 @@ def test_an_authorizer_has_time_to_learn_that_the_protection_is_off() -> None:
 
 
 def test_a_protection_that_stays_on_is_told() -> None:
-    env: Any = Env([REFUSED] * (test_authorizer.ATTEMPTS + 1))
+    env: Any = Env([REFUSED] * (test_authorizer.MAX_ATTEMPTS + 1))
     request: Any = None
-    assert test_authorizer._ask_until_accepted(env, request) == "403: no" and env.waits == test_authorizer.ATTEMPTS
+    assert test_authorizer._ask_until_accepted(env, request) == "403: no" and env.waits == test_authorizer.MAX_ATTEMPTS

@@ -1,7 +1,7 @@
 """Judgement of the replies to dry-run requests.
 
-The requirement of a manifest is judged by whether the request is rejected. Separate requirements (`NAMING`) judge which
-field a rejection names.
+The requirement of a manifest is judged by whether the request is rejected. Separate requirements (`FIELD_REQUIREMENTS`)
+judge which field a rejection names.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from conformance.testing.topology_bindings import topology_binding
 LEVELS = {"zone": "topology.kubernetes.io/zone", "rack": "example.com/rack", "host": "kubernetes.io/hostname"}
 BINDINGS = "clustertopologybindings"
 
-NAMED = "ADM-043"
+FIELD_REQUIREMENT = "ADM-043"
 """The requirement that judges which fields the rejections of all manifests name."""
-NAMING = (NAMED, "ADM-041", "ADM-044")
+FIELD_REQUIREMENTS = (FIELD_REQUIREMENT, "ADM-041", "ADM-044")
 """The requirements about the fields that a rejection names."""
-SHADED = frozenset({"Invalid", "Forbidden", "NotFound", "NotSupported", "TooLong"})
+EQUIVALENT_ERROR_TYPES = frozenset({"Invalid", "Forbidden", "NotFound", "NotSupported", "TooLong"})
 """Types of errors that Kubernetes does not strictly distinguish. Required and Duplicate are distinct types."""
 _DENIED = re.compile(r"denied (?:the )?request")
 """The words with which the API server reports that a webhook or a ValidatingAdmissionPolicy has rejected a request."""
@@ -49,29 +49,35 @@ def cluster_topology_binding(env: SceneEnvironment, suffix: str = "") -> Iterato
             env.delete(BINDINGS, name)
 
 
-def manifests_of(case: Case, requirement: str) -> None:
+def judge_manifests(case: Case, requirement: str) -> None:
     """Judge all manifests of a requirement that apply to the implementation."""
     chosen = [m for m in manifests.load() if m.requirement == requirement]
-    with _dry_run(case, chosen) as (words, answers):
-        for manifest, reply in answers:
+    with _dry_run(case, chosen) as (placeholders, replies_by_manifest):
+        for manifest, reply in replies_by_manifest:
             expected = _expected(manifest)
-            difference = complaint(manifest, reply, words)
+            difference = find_difference(manifest, reply, placeholders)
             case.expect(requirement, _title(manifest), expected, f"{difference}; {reply}" if difference else expected)
 
 
-def fields_of_refusals(case: Case) -> None:
+def judge_fields_of_refusals(case: Case) -> None:
     """Judge which fields the rejections of single mistakes name. A manifest that is wrongly accepted is covered by its
     own requirement."""
-    chosen = [m for m in manifests.load() if m.errors and (m.requirement == NAMED or m.requirement not in NAMING)]
-    with _dry_run(case, chosen) as (_, answers):
-        for manifest, reply in answers:
-            if refused(reply) or manifest.requirement == NAMED:
+    chosen = [
+        m
+        for m in manifests.load()
+        if m.errors and (m.requirement == FIELD_REQUIREMENT or m.requirement not in FIELD_REQUIREMENTS)
+    ]
+    with _dry_run(case, chosen) as (_, replies_by_manifest):
+        for manifest, reply in replies_by_manifest:
+            if is_refused(reply) or manifest.requirement == FIELD_REQUIREMENT:
                 expected = f"refused ({', '.join(map(_error_text, manifest.errors))})"
-                difference = ("" if refused(reply) else "not refused") or _unnamed_errors(manifest.errors, reply)
-                case.expect(NAMED, _title(manifest), expected, f"{difference}; {reply}" if difference else expected)
+                difference = ("" if is_refused(reply) else "not refused") or _unnamed_errors(manifest.errors, reply)
+                case.expect(
+                    FIELD_REQUIREMENT, _title(manifest), expected, f"{difference}; {reply}" if difference else expected
+                )
 
 
-def refused(reply: Reply) -> bool:
+def is_refused(reply: Reply) -> bool:
     """Return whether a request was rejected by the API server, or denied by a webhook or a policy with any 4xx status.
     A webhook may return 404 if a referenced object is missing. A 500 is not a rejection (see `Reply.refused`)."""
     return reply.refused or (400 <= reply.status < 500 and _DENIED.search(reply.message) is not None)
@@ -84,14 +90,17 @@ def _dry_run(
     """Yield the values of the placeholders, and the replies to the manifests that apply to the implementation."""
     chosen = [manifest for manifest in candidates if manifest.applies(case.implementation.features)]
     with cluster_topology_binding(case) as binding, cluster_topology_binding(case, "-other") as other:
-        words = {"binding": binding, "other": other, "scheduler": case.implementation.scheduler_name}
-        stored = _Stored(case, words)
+        placeholders = {"binding": binding, "other": other, "scheduler": case.implementation.scheduler_name}
+        stored = _Stored(case, placeholders)
         try:
-            requests = [_request(case, manifest, words, stored) for manifest in chosen]
+            requests = [_request(case, manifest, placeholders, stored) for manifest in chosen]
             replies = zip(chosen, case.dry_run.all(requests), strict=True)
-            yield words, [(manifest, _without_coherent_defaults(case, manifest, reply)) for manifest, reply in replies]
+            yield (
+                placeholders,
+                [(manifest, _without_coherent_defaults(case, manifest, reply)) for manifest, reply in replies],
+            )
         finally:
-            stored.clear()
+            stored.delete_bindings()
 
 
 def _title(manifest: Manifest) -> str:
@@ -111,13 +120,13 @@ def _without_coherent_defaults(case: Case, manifest: Manifest, reply: Reply) -> 
 class _Stored:
     """The objects that are created so that their updates can be requested. Equal objects are created only once."""
 
-    def __init__(self, case: Case, words: Mapping[str, str]) -> None:
-        self._case, self._words = case, words
+    def __init__(self, case: Case, placeholders: Mapping[str, str]) -> None:
+        self._case, self._placeholders = case, placeholders
         self._names: list[tuple[dict[str, Any], str]] = []
         self._bindings: list[str] = []
 
-    def ensure_created(self, template: Mapping[str, Any]) -> str:
-        obj = manifests.filled(template, self._words)
+    def create_once(self, template: Mapping[str, Any]) -> str:
+        obj = manifests.filled(template, self._placeholders)
         for existing, name in self._names:
             if existing == obj:
                 return name
@@ -128,7 +137,7 @@ class _Stored:
             self._bindings.append(name)
         return name
 
-    def clear(self) -> None:
+    def delete_bindings(self) -> None:
         """Delete the objects that are not deleted together with the test's namespace."""
         for name in self._bindings:
             self._case.delete(BINDINGS, name)
@@ -137,17 +146,17 @@ class _Stored:
         return obj.get("kind") == "ClusterTopologyBinding"
 
 
-def _request(case: Case, manifest: Manifest, words: Mapping[str, str], stored: _Stored) -> Request:
-    obj = manifests.filled(manifest.object, words)
+def _request(case: Case, manifest: Manifest, placeholders: Mapping[str, str], stored: _Stored) -> Request:
+    obj = manifests.filled(manifest.object, placeholders)
     if manifest.stored is None:
         return case.dry_run.create(obj, bare=manifest.bare)
     return case.dry_run.replace_spec(
-        {**obj, "metadata": {**obj["metadata"], "name": stored.ensure_created(manifest.stored)}}
+        {**obj, "metadata": {**obj["metadata"], "name": stored.create_once(manifest.stored)}}
     )
 
 
 def _expected(manifest: Manifest) -> str:
-    errors = ", ".join(map(_error_text, manifest.errors)) if manifest.requirement in NAMING else ""
+    errors = ", ".join(map(_error_text, manifest.errors)) if manifest.requirement in FIELD_REQUIREMENTS else ""
     return f"{manifest.verdict} ({errors})" if errors else manifest.verdict
 
 
@@ -155,22 +164,23 @@ def _error_text(error: Error) -> str:
     return f"{error.at} {error.kind}".rstrip()
 
 
-def complaint(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> str:
+def find_difference(manifest: Manifest, reply: Reply, placeholders: Mapping[str, str]) -> str:
     """Return how a reply differs from the verdict and values that the manifest requires, or an empty string if it does
     not differ."""
     if manifest.verdict == ACCEPTED or (manifest.verdict == "either" and reply.accepted):
         if not reply.accepted:
             return "not accepted"
         differences = [
-            f"{path} is {_at(reply, path)!r}, not {value!r}" for path, value in _wrong_values(manifest, reply, words)
+            f"{path} is {_at(reply, path)!r}, not {value!r}"
+            for path, value in _wrong_values(manifest, reply, placeholders)
         ]
         differences += [f"{path} is {_at(reply, path)!r}" for path in manifest.absent if _at(reply, path) is not None]
     else:
         if reply.accepted:
             return "not refused"
-        if not refused(reply):
+        if not is_refused(reply):
             return "no verdict"
-        differences = [_unnamed_errors(manifest.errors, reply)] if manifest.requirement in NAMING else []
+        differences = [_unnamed_errors(manifest.errors, reply)] if manifest.requirement in FIELD_REQUIREMENTS else []
     differences += [f"no warning about {text}" for text in manifest.warnings if not _has_warning(reply, text)]
     differences += [f"a warning about {text}" for text in manifest.silent if _has_warning(reply, text)]
     return "; ".join(filter(None, differences))
@@ -184,7 +194,7 @@ def _unnamed_errors(errors: Sequence[Error], reply: Reply) -> str:
 
 def _matches(observed: FieldError, expected: Error) -> bool:
     """Return whether an observed error is at or below the expected field and has an equivalent type."""
-    kinds = SHADED if expected.kind in SHADED else {expected.kind}
+    kinds = EQUIVALENT_ERROR_TYPES if expected.kind in EQUIVALENT_ERROR_TYPES else {expected.kind}
     return f".{expected.at}." in f".{observed.path}." and (not expected.kind or observed.kind in kinds)
 
 
@@ -193,11 +203,11 @@ def _has_warning(reply: Reply, text: str) -> bool:
     return any(text.lower() in warning.lower() for warning in reply.warnings)
 
 
-def _wrong_values(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+def _wrong_values(manifest: Manifest, reply: Reply, placeholders: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     """Yield each path whose value differs from the expected value, with the expected value."""
     for path, value in manifest.defaults.items():
         observed = _at(reply, path)
-        if observed != manifests.filled(value, words) and not durations.equal(observed, value):
+        if observed != manifests.filled(value, placeholders) and not durations.equal(observed, value):
             yield path, value
     for path, text in manifest.written.items():
         if _at(reply, path) != text:

@@ -11,14 +11,14 @@ from conformance.history.view import View
 from conformance.suite.scenes.dry_run import Reply, Request
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
-from conformance.tests.admission.judging import refused
+from conformance.tests.admission.judging import is_refused
 
 ALICE = "alice"
-MANAGED = {"app.kubernetes.io/managed-by": "grove-operator"}
+MANAGED_BY_LABEL = {"app.kubernetes.io/managed-by": "grove-operator"}
 PART_OF = "app.kubernetes.io/part-of"
-CHANGE = {"metadata": {"labels": {"example.com/changed": "yes"}}}
+LABEL_CHANGE = {"metadata": {"labels": {"example.com/changed": "yes"}}}
 PROTECTION = "grove.io/disable-managed-resource-protection"
-ATTEMPTS = 10
+MAX_ATTEMPTS = 10
 """Maximum number of times that a request is repeated after the protection is switched off. An authorizer learns about
 the change through a watch."""
 
@@ -38,60 +38,62 @@ class RequestsOfAnAdministrator(Scene):
         env.create(workload)
         env.wait_for("the operator's own writes pass: its pods exist", predicates.all_exist(cliques))
         clique, gang, pod, service = env.wait_for("a clique, a gang, a pod and a Service exist", _first_names)
-        self.of_operator = _dry_run(
+        self.operator_replies = _dry_run(
             env,
             {
-                "create a clique": _create(env, {**MANAGED, PART_OF: self.set_name}),
-                "change a clique": env.dry_run.patch("podcliques", clique, CHANGE, user=ALICE),
+                "create a clique": _create(env, {**MANAGED_BY_LABEL, PART_OF: self.set_name}),
+                "change a clique": env.dry_run.patch("podcliques", clique, LABEL_CHANGE, user=ALICE),
                 "take a clique's label": env.dry_run.patch("podcliques", clique, _label_removal(), user=ALICE),
                 "delete a clique": env.dry_run.delete("podcliques", clique, user=ALICE),
-                "change a gang": env.dry_run.patch("podgangs", gang, CHANGE, user=ALICE),
+                "change a gang": env.dry_run.patch("podgangs", gang, LABEL_CHANGE, user=ALICE),
                 "delete a gang": env.dry_run.delete("podgangs", gang, user=ALICE),
-                "change a service": env.dry_run.patch("services", service, CHANGE, user=ALICE),
-                "change a pod": env.dry_run.patch("pods", pod, CHANGE, user=ALICE),
+                "change a service": env.dry_run.patch("services", service, LABEL_CHANGE, user=ALICE),
+                "change a pod": env.dry_run.patch("pods", pod, LABEL_CHANGE, user=ALICE),
             },
         )
-        scaled = {"spec": {"replicas": 2}}
-        self.of_users = _dry_run(
+        scale_patch = {"spec": {"replicas": 2}}
+        self.user_replies = _dry_run(
             env,
             {
-                "change the set itself": env.dry_run.patch("podcliquesets", self.set_name, CHANGE, user=ALICE),
-                "scale a clique": env.dry_run.patch("podcliques", clique, scaled, "scale", user=ALICE),
+                "change the set itself": env.dry_run.patch("podcliquesets", self.set_name, LABEL_CHANGE, user=ALICE),
+                "scale a clique": env.dry_run.patch("podcliques", clique, scale_patch, "scale", user=ALICE),
                 "delete a pod": env.dry_run.delete("pods", pod, user=ALICE),
             },
         )
-        self.without_set = _dry_run(
+        self.replies_without_set = _dry_run(
             env,
             {
-                "no set": _create(env, MANAGED),
-                "a set that does not exist": _create(env, {**MANAGED, PART_OF: "nobody"}),
+                "no set": _create(env, MANAGED_BY_LABEL),
+                "a set that does not exist": _create(env, {**MANAGED_BY_LABEL, PART_OF: "nobody"}),
                 "a set, but managed by nobody": _create(env, {PART_OF: self.set_name}),
             },
         )
         env.patch("podcliquesets", self.set_name, {"metadata": {"annotations": {PROTECTION: "true"}}})
-        self.unprotected = _ask_until_accepted(env, env.dry_run.patch("podcliques", clique, CHANGE, user=ALICE))
+        self.unprotected_replies = _ask_until_accepted(
+            env, env.dry_run.patch("podcliques", clique, LABEL_CHANGE, user=ALICE)
+        )
 
 
 @requirement("ADM-038")
 def test_managed_objects_are_protected(run: Recorded[RequestsOfAnAdministrator]) -> None:
     """Either a webhook or a policy of the API server may reject the request."""
-    for action, reply in run.scene.of_operator.items():
-        run.expect(f"{ALICE}: {action}", "refused", "refused" if refused(reply) else str(reply))
+    for action, reply in run.scene.operator_replies.items():
+        run.expect(f"{ALICE}: {action}", "refused", "refused" if is_refused(reply) else str(reply))
 
 
 @requirement("ADM-039")
 def test_users_may_do_what_is_theirs(run: Recorded[RequestsOfAnAdministrator]) -> None:
     """The operator itself would not make any of these requests."""
     run.given("the operator's own writes pass: its pods exist", "a clique, a gang, a pod and a Service exist")
-    for action, reply in run.scene.of_users.items():
+    for action, reply in run.scene.user_replies.items():
         run.expect(f"{ALICE}: {action}", ACCEPTED, str(reply))
-    run.expect("change a clique of a set without protection", ACCEPTED, run.scene.unprotected)
+    run.expect("change a clique of a set without protection", ACCEPTED, run.scene.unprotected_replies)
 
 
 @requirement("ADM-058")
 def test_objects_of_no_set_are_not_protected(run: Recorded[RequestsOfAnAdministrator]) -> None:
     """Such a clique may be a leftover or belong to another controller."""
-    for owner, reply in run.scene.without_set.items():
+    for owner, reply in run.scene.replies_without_set.items():
         run.expect(f"create a clique of {owner}", ACCEPTED, str(reply))
 
 
@@ -108,7 +110,7 @@ def _dry_run(env: SceneEnvironment, requests: Mapping[str, Request]) -> Replies:
 def _ask_until_accepted(env: SceneEnvironment, request: Request) -> str:
     """Repeat the request until it is accepted, up to a limit. Return the last reply as text."""
     answer = str(env.dry_run.ask(request))
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         if answer != ACCEPTED:
             env.quiet(1, 2, real=True)
             answer = str(env.dry_run.ask(request))
@@ -127,4 +129,4 @@ def _create(env: SceneEnvironment, labels: dict[str, str]) -> Request:
 
 
 def _label_removal() -> dict[str, object]:
-    return {"metadata": {"labels": dict.fromkeys(MANAGED)}}
+    return {"metadata": {"labels": dict.fromkeys(MANAGED_BY_LABEL)}}

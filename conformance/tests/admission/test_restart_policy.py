@@ -7,7 +7,7 @@ from conformance.grove.fields import text
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
-FORCED = "set to Always"
+WARNING_TEXT = "set to Always"
 """A part of the warning that the restart policy of the template is ignored (VAL-44)."""
 
 
@@ -32,5 +32,5 @@ def test_pods_have_the_restart_policy_that_was_announced(run: Recorded[RestartPo
     policies = {
         text(pod, "spec", "restartPolicy") for clique in cliques for pod in predicates.pods_of(view, clique.name)
     }
-    announced = "Always" if any(FORCED in warning for warning in run.scene.warnings) else "Never"
+    announced = "Always" if any(WARNING_TEXT in warning for warning in run.scene.warnings) else "Never"
     run.expect("restart policies of the pods", [announced], sorted(policies))

@@ -8,7 +8,7 @@ from conformance.grove import served
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 CRDS = "customresourcedefinitions"
-POD = "POD-"
+POD_REQUIREMENT_PREFIX = "POD-"
 """The prefix of facts about the pod spec within a kind."""
 
 
@@ -43,14 +43,14 @@ def test_kinds_have_their_printer_columns(run: Recorded[ServedKinds]) -> None:
 def test_kinds_have_their_fields(run: Recorded[ServedKinds]) -> None:
     """All fields are judged except those of the pod spec within a kind."""
     for kind in run.scene.kinds:
-        _compare(run, kind, [field for field in kind.fields if not field.fact.startswith(POD)])
+        _compare(run, kind, [field for field in kind.fields if not field.fact.startswith(POD_REQUIREMENT_PREFIX)])
 
 
 @requirement("CRD-004")
 def test_pod_specs_have_their_fields(run: Recorded[ServedKinds]) -> None:
     """A default that is meant only for Pods would be stored in the set and change its hash."""
     for kind in run.scene.kinds:
-        fields = [field for field in kind.fields if field.fact.startswith(POD)]
+        fields = [field for field in kind.fields if field.fact.startswith(POD_REQUIREMENT_PREFIX)]
         if fields:
             _compare(run, kind, fields)
 

@@ -26,7 +26,7 @@ def layouts(run: Run, update: str) -> list[Layout]:
     return sets.layouts(run.between(f"{update}: change", f"{update}: at rest"), "s")
 
 
-def generation(run: Run, update: str) -> str:
+def generation_hash(run: Run, update: str) -> str:
     """Return the generation hash of the set after an update."""
     return updates.generation_hash(run.at(f"{update}: at rest").get(SETS, "s"))
 
@@ -50,7 +50,7 @@ def expect_unchanged(run: Run, update: str, *names: str) -> None:
     templates = [clique for name in names for clique in ([name] if name == "f" else sets.members(name))]
     before, after = run.at(f"{update}: change"), run.at(f"{update}: at rest")
     gangs_by_pod = [
-        {uid(pod): label(pod, labels.GANG) for pod in sets.of_template(view, "s", *templates)}
+        {uid(pod): label(pod, labels.GANG) for pod in sets.pods_of_templates(view, "s", *templates)}
         for view in (before, after)
     ]
     run.same(f"{update}: pods that do not change, and their gangs", gangs_by_pod[0], gangs_by_pod[1])

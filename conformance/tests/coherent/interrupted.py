@@ -11,7 +11,7 @@ from conformance.testing import predicates
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Scene, SceneEnvironment
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.sets import MAPS, SECONDS, SETS
+from conformance.tests.coherent.sets import MAPS, SETS, TIMEOUT_SECONDS
 
 SIZES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
     "partly": ({"f": (1, 1)}, {"g": (3, 1), "d": (2, 1)}),
@@ -22,7 +22,7 @@ SIZES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
 }
 """Set → its standalone cliques and scaling groups, with replicas and minAvailable."""
 NAMES = tuple(SIZES)
-WEAK = "weak-0-f"
+WEAK_CLIQUE = "weak-0-f"
 
 
 class Interrupted(Scene):
@@ -38,109 +38,122 @@ class Interrupted(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 2)
         workloads = {
-            set_name: sets.coherent(env, set_name, *sizes, replicas=3 if set_name == "thrice" else 1)
+            set_name: sets.set_manifest(env, set_name, *sizes, replicas=3 if set_name == "thrice" else 1)
             for set_name, sizes in SIZES.items()
         }
         for workload in workloads.values():
             env.create(workload)
-        deployed = (sets.deployed(set_name, 3 if set_name == "thrice" else 1) for set_name in NAMES)
-        env.wait_for("deployed", all_of(*deployed), SECONDS)
+        deployed = (sets.is_deployed(set_name, 3 if set_name == "thrice" else 1) for set_name in NAMES)
+        env.wait_for("deployed", all_of(*deployed), TIMEOUT_SECONDS)
         env.quiet(0.7)
         env.mark("change")
-        before = {
-            "partly": sets.change(env, workloads["partly"], "f", "gm", tag="2", hold=("gm",)),
-            "wider": sets.change(env, workloads["wider"], "f", "gm", tag="2", hold=True),
-            "mapless": sets.change(env, workloads["mapless"], "f", "dm", tag="2", hold=True),
-            "weak": sets.change(env, workloads["weak"], "f", tag="2", hold=True),
+        old_generations = {
+            "partly": sets.change_images(env, workloads["partly"], "f", "gm", tag="2", hold=("gm",)),
+            "wider": sets.change_images(env, workloads["wider"], "f", "gm", tag="2", hold=True),
+            "mapless": sets.change_images(env, workloads["mapless"], "f", "dm", tag="2", hold=True),
+            "weak": sets.change_images(env, workloads["weak"], "f", tag="2", hold=True),
         }
-        sets.change(env, workloads["thrice"], "f", tag="2", hold=True)
-        self._begin_the_second_replica(env)
-        before["thrice"] = updates.generation_hash(env.history.view().get(SETS, "thrice"))
-        sets.change(env, workloads["thrice"], "f", tag="3")
+        sets.change_images(env, workloads["thrice"], "f", tag="2", hold=True)
+        self._start_second_replica(env)
+        old_generations["thrice"] = updates.generation_hash(env.history.view().get(SETS, "thrice"))
+        sets.change_images(env, workloads["thrice"], "f", tag="3")
         sets.release(env, "thrice")  # an operator may wait for the gangs of the second version
         counts = {"partly": 1, "wider": 2, "mapless": 2, "weak": 2}
-        waiting = (sets.pods_not_ready(set_name, count, "2") for set_name, count in counts.items())
-        env.wait_for("first sub-steps", all_of(*waiting), SECONDS)
-        self._raise_the_budget(env, workloads["wider"]["spec"]["template"]["podCliqueScalingGroups"])
-        self._delete_the_map(env)
+        unready_conditions = (sets.has_unready_pods(set_name, count, "2") for set_name, count in counts.items())
+        env.wait_for("first sub-steps", all_of(*unready_conditions), TIMEOUT_SECONDS)
+        self._raise_budget(env, workloads["wider"]["spec"]["template"]["podCliqueScalingGroups"])
+        self._delete_map(env)
         for set_name in ("partly", "weak"):
             sets.release(env, set_name)
-        env.wait_for("second sub-steps", all_of(rolled("partly", 2, 1), rolled("weak", 4, 2)), SECONDS)
-        self.complete = sets.uids(sets.of_template(env.history.view(), "partly", "f"))
+        env.wait_for(
+            "second sub-steps", all_of(has_rolled_pods("partly", 2, 1), has_rolled_pods("weak", 4, 2)), TIMEOUT_SECONDS
+        )
+        self.completed_pods = sets.clique_by_uid(sets.pods_of_templates(env.history.view(), "partly", "f"))
         env.mark("partly: changed again")
-        middle = sets.change(env, workloads["partly"], "gm", "dm", tag="3")
-        self._lose(env)
-        env.settle("partly: ended", sets.updated("partly", middle), SECONDS)
+        second_generation = sets.change_images(env, workloads["partly"], "gm", "dm", tag="3")
+        self._delete_pods(env)
+        env.settle("partly: ended", sets.is_updated("partly", second_generation), TIMEOUT_SECONDS)
         env.quiet(1)
         env.mark("weak: below the minimum")
-        sets.release_all(env, {set_name: before[set_name] for set_name in ("weak", "wider", "mapless")})
-        env.settle("thrice: ended", sets.updated("thrice", before["thrice"]), SECONDS)
+        sets.release_all(env, {set_name: old_generations[set_name] for set_name in ("weak", "wider", "mapless")})
+        env.settle("thrice: ended", sets.is_updated("thrice", old_generations["thrice"]), TIMEOUT_SECONDS)
         env.quiet(0.7)
         env.mark("end")
 
-    def _begin_the_second_replica(self, env: SceneEnvironment) -> None:
-        for _ in range(sets.SUB_STEPS):
-            view = env.settled("thrice: pods wait to become Ready", sets.waiting("thrice"))
-            if 1 in updates.updating_replicas(view.get(SETS, "thrice")) or sets.waiting("thrice")(view) is not True:
+    def _start_second_replica(self, env: SceneEnvironment) -> None:
+        for _ in range(sets.MAX_SUB_STEPS):
+            view = env.settled("thrice: pods wait to become Ready", sets.has_held_pod("thrice"))
+            if (
+                1 in updates.updating_replicas(view.get(SETS, "thrice"))
+                or sets.has_held_pod("thrice")(view) is not True
+            ):
                 break
             sets.release(env, "thrice")
-        env.wait_for("thrice: second replica", all_of(turn("thrice", 1), sets.pods_not_ready("thrice", 1, "2")))
+        env.wait_for(
+            "thrice: second replica", all_of(is_updating_replica("thrice", 1), sets.has_unready_pods("thrice", 1, "2"))
+        )
 
-    def _raise_the_budget(self, env: SceneEnvironment, groups: list[dict[str, object]]) -> None:
+    def _raise_budget(self, env: SceneEnvironment, groups: list[dict[str, object]]) -> None:
         groups[0]["rollingUpdate"] = {"maxUnavailable": 2}
         env.patch(SETS, "wider", {"spec": {"template": {"podCliqueScalingGroups": groups}}})
         env.mark("wider: budget raised")
 
-    def _delete_the_map(self, env: SceneEnvironment) -> None:
+    def _delete_map(self, env: SceneEnvironment) -> None:
         view = env.history.view()
         self.layout = shape(sets.layout(view, "mapless"))
-        self.mapless_pods = sets.uids(sets.of_set(view, "mapless"))
+        self.mapless_pods = sets.clique_by_uid(sets.pods_of_set(view, "mapless"))
         if (gang_map := sets.map_of(view, "mapless")) is not None:
             [reply] = env.dry_run.all([env.dry_run.delete(MAPS, name(gang_map))])
             if reply.accepted:
                 env.delete(MAPS, name(gang_map))
-        env.settle("mapless: map restored", self._restored)
+        env.settle("mapless: map restored", self._is_map_restored)
         env.quiet(1)
         env.mark("mapless: at rest")
 
-    def _restored(self, view: View) -> bool | Unmet:
+    def _is_map_restored(self, view: View) -> bool | Unmet:
         current = shape(sets.layout(view, "mapless"))
         return current == self.layout or Unmet(f"entries: {current}")
 
-    def _lose(self, env: SceneEnvironment) -> None:
+    def _delete_pods(self, env: SceneEnvironment) -> None:
         """Delete the new pods that are Ready, and one pod of the old version. Let the pods of the second sub-step
         become Ready."""
-        members = predicates.pods_of(env.history.view(), WEAK)
-        first = [pod for pod in members if sets.tag(pod) == "2" and pods.is_ready(pod)]
-        second = {name(pod) for pod in members if sets.tag(pod) == "2"} - {name(pod) for pod in first}
-        old, *remaining = (pod for pod in members if sets.tag(pod) == "1")
+        clique_pods = predicates.pods_of(env.history.view(), WEAK_CLIQUE)
+        ready_pods = [pod for pod in clique_pods if sets.image_tag(pod) == "2" and pods.is_ready(pod)]
+        second_sub_step = {name(pod) for pod in clique_pods if sets.image_tag(pod) == "2"} - {
+            name(pod) for pod in ready_pods
+        }
+        old_pod, *remaining = (pod for pod in clique_pods if sets.image_tag(pod) == "1")
         self.old_pods = {uid(pod) for pod in remaining}
-        for pod in (old, *first):
+        for pod in (old_pod, *ready_pods):
             env.delete("pods", name(pod))
-        env.wait_for("weak: pods lost", all_of(sets.pods_not_ready("weak", 4, "2"), old_pods(len(remaining))), SECONDS)
-        sets.release(env, "weak", second)
+        env.wait_for(
+            "weak: pods lost",
+            all_of(sets.has_unready_pods("weak", 4, "2"), has_old_pods(len(remaining))),
+            TIMEOUT_SECONDS,
+        )
+        sets.release(env, "weak", second_sub_step)
 
 
 @predicate
-def turn(view: View, set_name: str, replica: int) -> bool | Unmet:
+def is_updating_replica(view: View, set_name: str, replica: int) -> bool | Unmet:
     """This replica is being updated."""
     replicas = updates.updating_replicas(view.get(SETS, set_name))
     return replica in replicas or Unmet(f"replicas of {set_name} that are being updated: {replicas}")
 
 
 @predicate
-def rolled(view: View, set_name: str, count: int, waiting: int) -> bool | Unmet:
+def has_rolled_pods(view: View, set_name: str, count: int, waiting: int) -> bool | Unmet:
     """Exactly `count` pods of the changed component have the second version, and `waiting` of these pods are not
     Ready."""
     cliques = ("gm",) if set_name == "partly" else ("f",)
-    updated = sum(sets.tag(pod) == "2" for pod in sets.of_template(view, set_name, *cliques))
+    updated = sum(sets.image_tag(pod) == "2" for pod in sets.pods_of_templates(view, set_name, *cliques))
     if updated != count:
         return Unmet(f"{updated} of {count} pods of {set_name} are of the second version")
-    return sets.pods_not_ready(set_name, waiting, "2")(view)
+    return sets.has_unready_pods(set_name, waiting, "2")(view)
 
 
 @predicate
-def old_pods(view: View, count: int) -> bool | Unmet:
+def has_old_pods(view: View, count: int) -> bool | Unmet:
     """Exactly `count` pods of the set `weak` have its first version."""
-    number = sum(sets.tag(pod) == "1" for pod in predicates.pods_of(view, WEAK))
-    return number == count or Unmet(f"{number} pods of {WEAK} are of the first version, not {count}")
+    old_pods = sum(sets.image_tag(pod) == "1" for pod in predicates.pods_of(view, WEAK_CLIQUE))
+    return old_pods == count or Unmet(f"{old_pods} pods of {WEAK_CLIQUE} are of the first version, not {count}")

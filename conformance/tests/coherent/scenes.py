@@ -14,7 +14,7 @@ from conformance.testing.observed import all_of
 from conformance.testing.scene import Exclusive, Scene, SceneEnvironment
 from conformance.testing.topology_bindings import topology_binding
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.sets import CLIQUES, SECONDS, SETS
+from conformance.tests.coherent.sets import CLIQUES, SETS, TIMEOUT_SECONDS
 
 ALL, ONLY_GROUPS, ONLY_FRONT, ONE_MEMBER = "all", "groups", "front", "member"
 CHANGES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -32,9 +32,9 @@ class SetUpdatedFourTimes(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        self.workload = sets.coherent(env, "s", {"f": (5, 2)}, {"p": (4, 1), "d": (3, 1)})
+        self.workload = sets.set_manifest(env, "s", {"f": (5, 2)}, {"p": (4, 1), "d": (3, 1)})
         env.create(self.workload)
-        env.wait_for("deployed", sets.deployed("s"), SECONDS)
+        env.wait_for("deployed", sets.is_deployed("s"), TIMEOUT_SECONDS)
         env.quiet(1)
         env.mark("at rest")
         for number in range(3):
@@ -43,12 +43,12 @@ class SetUpdatedFourTimes(Scene):
         env.mark("looked at again")
         for number, (update, (cliques, _)) in enumerate(CHANGES.items(), 2):
             env.mark(f"{update}: change")
-            before = sets.change(env, self.workload, *cliques, tag=str(number))
-            env.wait_for(f"{update}: updated", sets.updated("s", before), SECONDS)
+            old_generation = sets.change_images(env, self.workload, *cliques, tag=str(number))
+            env.wait_for(f"{update}: updated", sets.is_updated("s", old_generation), TIMEOUT_SECONDS)
             env.quiet(1)
             env.mark(f"{update}: at rest")
         env.patch(CLIQUES, "s-0-f", {"spec": {"replicas": 6}}, subresource="scale")
-        env.wait_for("pods added", sets.followed("s", "f", 6), SECONDS)
+        env.wait_for("pods added", sets.is_followed("s", "f", 6), TIMEOUT_SECONDS)
         env.quiet(5.5, real=True)
         env.mark("end")
 
@@ -78,13 +78,15 @@ class SetsOfEveryShape(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        self.workloads = {set_name: sets.coherent(env, set_name, *sizes) for set_name, sizes in SHAPES.items()}
+        self.workloads = {set_name: sets.set_manifest(env, set_name, *sizes) for set_name, sizes in SHAPES.items()}
         binding = env.namespace if "topology" in env.implementation.features else ""
-        self.workloads[CONSTRAINED] = _constrained(env, binding)
+        self.workloads[CONSTRAINED] = _constrained_set(env, binding)
         in_order = "CliqueStartupTypeInOrder"
-        self.workloads[ORDERED] = sets.coherent(env, ORDERED, {"f": (2, 1)}, {"d": (2, 1)}, cliqueStartupType=in_order)
+        self.workloads[ORDERED] = sets.set_manifest(
+            env, ORDERED, {"f": (2, 1)}, {"d": (2, 1)}, cliqueStartupType=in_order
+        )
         if "single-anchor" in env.implementation.features:
-            self.workloads[SINGLE] = sets.coherent(env, SINGLE, {"f": (5, 2)}, {"g": (4, 1), "d": (3, 1)})
+            self.workloads[SINGLE] = sets.set_manifest(env, SINGLE, {"f": (5, 2)}, {"g": (4, 1), "d": (3, 1)})
             self.workloads[SINGLE]["metadata"]["annotations"] = {"grove.io/coherent-gang-layout": "SingleAnchor"}
         self.constraint = {"packConstraint": {"preferred": LEVELS["host"]}} if binding else None
         if binding:
@@ -98,34 +100,36 @@ class SetsOfEveryShape(Scene):
     def _play(self, env: SceneEnvironment) -> None:
         for workload in self.workloads.values():
             env.create(workload)
-        env.wait_for("deployed", all_of(*map(sets.deployed, self.workloads)), SECONDS)
+        env.wait_for("deployed", all_of(*map(sets.is_deployed, self.workloads)), TIMEOUT_SECONDS)
         env.quiet(0.7)
         env.mark("change")
-        before = {
-            set_name: _change_all(env, workload, hold="f" * (set_name == ORDERED))
+        old_generations = {
+            set_name: _change_all_cliques(env, workload, hold="f" * (set_name == ORDERED))
             for set_name, workload in self.workloads.items()
         }
-        env.settle(f"{ORDERED}: pods of f wait", sets.waiting(ORDERED), 60)
+        env.settle(f"{ORDERED}: pods of f wait", sets.has_held_pod(ORDERED), 60)
         env.quiet(2, real=True)
         env.mark(f"{ORDERED}: f released")
-        sets.release_all(env, {ORDERED: before[ORDERED]})
-        for set_name, generation in before.items():
-            env.settle(f"{set_name}: updated", sets.updated(set_name, generation), SECONDS)
+        sets.release_all(env, {ORDERED: old_generations[ORDERED]})
+        for set_name, generation in old_generations.items():
+            env.settle(f"{set_name}: updated", sets.is_updated(set_name, generation), TIMEOUT_SECONDS)
         env.quiet(0.7)
         env.mark("end")
 
 
-def _constrained(env: SceneEnvironment, binding: str) -> Object:
+def _constrained_set(env: SceneEnvironment, binding: str) -> Object:
     constraint: dict[str, Any] = (
         {"topologyConstraint": {"topologyName": binding, "pack": {"preferred": "host"}}} if binding else {}
     )
-    priority = "system-cluster-critical"
-    return sets.coherent(env, CONSTRAINED, {"f": (2, 1)}, {"d": (2, 1)}, priorityClassName=priority, **constraint)
+    priority_class = "system-cluster-critical"
+    return sets.set_manifest(
+        env, CONSTRAINED, {"f": (2, 1)}, {"d": (2, 1)}, priorityClassName=priority_class, **constraint
+    )
 
 
-def _change_all(env: SceneEnvironment, workload: Object, tag: str = "2", hold: str = "") -> str:
+def _change_all_cliques(env: SceneEnvironment, workload: Object, tag: str = "2", hold: str = "") -> str:
     cliques = [clique["name"] for clique in workload["spec"]["template"]["cliques"]]
-    return sets.change(env, workload, *cliques, tag=tag, hold=tuple(hold))
+    return sets.change_images(env, workload, *cliques, tag=tag, hold=tuple(hold))
 
 
 class OperatorKilled(Scene):
@@ -137,19 +141,19 @@ class OperatorKilled(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        self.workload = sets.coherent(env, "s", {"f": (2, 1)}, {"p": (2, 1)}, replicas=2)
+        self.workload = sets.set_manifest(env, "s", {"f": (2, 1)}, {"p": (2, 1)}, replicas=2)
         env.create(self.workload)
-        env.wait_for("deployed", sets.deployed("s", 2), SECONDS)
+        env.wait_for("deployed", sets.is_deployed("s", 2), TIMEOUT_SECONDS)
         env.quiet(0.7)
-        self.first = sets.uids(sets.of_set(env.history.view(), "s"))
+        self.initial_pods = sets.clique_by_uid(sets.pods_of_set(env.history.view(), "s"))
         env.mark("change")
-        before = self._change(env)
-        for share in sorted(env.random.uniform(0, 0.9) for _ in range(2)):
-            lost = int(share * len(self.first))
-            env.settled(f"more than {lost} pods are deleted", sets.lost(self.first, lost))
+        old_generation = self._change(env)
+        for fraction in sorted(env.random.uniform(0, 0.9) for _ in range(2)):
+            lost_pods = int(fraction * len(self.initial_pods))
+            env.settled(f"more than {lost_pods} pods are deleted", sets.has_lost_pods(self.initial_pods, lost_pods))
             env.roles.kill("operator")
             env.roles.restart("operator")
-        env.wait_for("updated", sets.updated("s", before), SECONDS)
+        env.wait_for("updated", sets.is_updated("s", old_generation), TIMEOUT_SECONDS)
         env.quiet(5.5, real=True)
         env.mark("end")
 
@@ -159,16 +163,16 @@ class OperatorKilled(Scene):
 
     def _change_while_down(self, env: SceneEnvironment) -> str:
         env.roles.kill("operator")
-        note = {"metadata": {"annotations": {"example.com/look": "1"}}}
-        [reply] = env.dry_run.all([env.dry_run.patch(SETS, "s", note)])
+        annotation_patch = {"metadata": {"annotations": {"example.com/look": "1"}}}
+        [reply] = env.dry_run.all([env.dry_run.patch(SETS, "s", annotation_patch)])
         if reply.accepted:
-            before = _change_all(env, self.workload)
+            old_generation = _change_all_cliques(env, self.workload)
         else:
             env.roles.restart("operator")
-            before = _change_all(env, self.workload)
+            old_generation = _change_all_cliques(env, self.workload)
             env.roles.kill("operator")
         env.roles.restart("operator")
-        return before
+        return old_generation
 
 
 class ScaledAfterAnUpdate(Scene):
@@ -178,11 +182,11 @@ class ScaledAfterAnUpdate(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        self.workload = sets.coherent(env, "s", {"f": (4, 2)}, {"p": (4, 1)})
+        self.workload = sets.set_manifest(env, "s", {"f": (4, 2)}, {"p": (4, 1)})
         env.create(self.workload)
-        env.wait_for("deployed", sets.deployed("s"), SECONDS)
-        before = _change_all(env, self.workload)
-        env.wait_for("updated", sets.updated("s", before), SECONDS)
+        env.wait_for("deployed", sets.is_deployed("s"), TIMEOUT_SECONDS)
+        old_generation = _change_all_cliques(env, self.workload)
+        env.wait_for("updated", sets.is_updated("s", old_generation), TIMEOUT_SECONDS)
         env.quiet(0.7)
         env.mark("at rest")
         self._scale(env, "replicas added", p=6)
@@ -190,16 +194,16 @@ class ScaledAfterAnUpdate(Scene):
         self._scale(env, "replicas removed", p=3)
         self._scale(env, "one replica added again", p=4)
         self._scale(env, "least replicas", p=1)
-        env.settle("empty gangs deleted", sets.only_gangs_of_entries("s"))
+        env.settle("empty gangs deleted", sets.has_only_gangs_of_entries("s"))
         self._scale(env, "two replicas", p=2)
         self._fail(env)
         self._scale(env, "pods removed", f=2)
         self._scale(env, "pods of the template", f=4)  # recreated cliques have this many pods
         disruption.set_termination_delay(env, ["s"], "2s")
-        self.first = sets.uids(sets.of_set(env.history.view(), "s"))
+        self.initial_pods = sets.clique_by_uid(sets.pods_of_set(env.history.view(), "s"))
         disruption.set_pod_states(env, "s-0-f", disruption.CRASHED, 3)
-        env.settle("terminated", sets.lost(self.first, len(self.first) - 1), SECONDS)
-        env.settle("terminated and recovered", sets.recreated("s", self.first), SECONDS)
+        env.settle("terminated", sets.has_lost_pods(self.initial_pods, len(self.initial_pods) - 1), TIMEOUT_SECONDS)
+        env.settle("terminated and recovered", sets.is_recreated("s", self.initial_pods), TIMEOUT_SECONDS)
         env.quiet(5.5, real=True)
         env.mark("end")
 
@@ -211,8 +215,8 @@ class ScaledAfterAnUpdate(Scene):
         for pod in failed:
             env.patch("pods", name(pod), {"metadata": {"annotations": {sets.HOLD_STATUS: "yes"}}})
             env.patch("pods", name(pod), health.status(pod, disruption.CRASHED), subresource="status")
-        env.wait_for("pods not Ready", sets.reported_ready("s-0-f", len(members) - len(failed)))
-        self.unready = {uid(pod) for pod in failed}
+        env.wait_for("pods not Ready", sets.reports_ready_pods("s-0-f", len(members) - len(failed)))
+        self.unready_pod = {uid(pod) for pod in failed}
 
     def _scale(self, env: SceneEnvironment, step: str, **sizes: int) -> None:
         """Scale one component through the scale subresource, and wait until everything is Ready."""
@@ -220,10 +224,10 @@ class ScaledAfterAnUpdate(Scene):
             resource = CLIQUES if component == "f" else sets.GROUPS
             env.patch(resource, f"s-0-{component}", {"spec": {"replicas": size}}, subresource="scale")
             if component == "f":
-                env.wait_for(f"{step}: number of pods", _pods_of_f(size), SECONDS)
+                env.wait_for(f"{step}: number of pods", _pods_of_f(size), TIMEOUT_SECONDS)
             else:
-                env.wait_for(f"{step}: in the map", sets.holds("s", component, size), SECONDS)
-            env.wait_for(step, sets.followed("s", component, size), SECONDS)
+                env.wait_for(f"{step}: in the map", sets.map_holds("s", component, size), TIMEOUT_SECONDS)
+            env.wait_for(step, sets.is_followed("s", component, size), TIMEOUT_SECONDS)
         env.quiet(0.7)
         env.mark(f"{step}: at rest")
 
@@ -239,9 +243,9 @@ class ReplicasOfASet(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        workload = sets.coherent(env, "s", {"f": (2, 1)}, {"d": (2, 1)}, replicas=3)
+        workload = sets.set_manifest(env, "s", {"f": (2, 1)}, {"d": (2, 1)}, replicas=3)
         env.create(workload)
-        env.wait_for("deployed", sets.deployed("s", 3), SECONDS)
+        env.wait_for("deployed", sets.is_deployed("s", 3), TIMEOUT_SECONDS)
         env.quiet(0.7)
         env.mark("at rest")
         env.patch(SETS, name(workload), {"spec": {"replicas": 1}})
@@ -249,7 +253,7 @@ class ReplicasOfASet(Scene):
         env.quiet(0.7)
         env.mark("scaled in: at rest")
         env.delete(SETS, name(workload))
-        kinds = (SETS, "pods", sets.GANGS, sets.MAPS)
-        env.wait_for("deleted", lambda view: not any(map(view.names, kinds)), 150)
+        resources = (SETS, "pods", sets.GANGS, sets.MAPS)
+        env.wait_for("deleted", lambda view: not any(map(view.names, resources)), 150)
         env.quiet(0.7)
         env.mark("end")

@@ -27,8 +27,8 @@ MAPS = "podgangmaps"
 COHERENT, ROLLING, ON_DELETE = "Coherent", "RollingRecreate", "OnDelete"
 HOLD_READY = "conformance.grove.io/hold-ready"
 HOLD_STATUS = health.HOLD_STATUS
-SECONDS = 150
-SUB_STEPS = 12
+TIMEOUT_SECONDS = 150
+MAX_SUB_STEPS = 12
 """The maximum number of sub-steps that are released one by one."""
 
 Sizes = Mapping[str, tuple[int, ...]]
@@ -39,7 +39,7 @@ def members(group: str) -> list[str]:
     return ["pl", "pw"] if group == "p" else [f"{group}m"]
 
 
-def coherent(
+def set_manifest(
     env: SceneEnvironment,
     set_name: str,
     cliques: Sizes | None = None,
@@ -116,7 +116,7 @@ def _clique(clique_name: str, size: int, min_available: int, *budget: int) -> Ob
 # -- changes -----------------------------------------------------------------------------------------------------------
 
 
-def change(
+def change_images(
     env: SceneEnvironment, workload: Object, *cliques: str, tag: str, hold: bool | Collection[str] = False
 ) -> str:
     """Give the pods of these cliques another image. With `hold`, the new pods of all these cliques, or of the cliques
@@ -136,7 +136,7 @@ def change(
     return before
 
 
-def switch(env: SceneEnvironment, set_name: str, strategy: str) -> None:
+def switch_strategy(env: SceneEnvironment, set_name: str, strategy: str) -> None:
     """Change the strategy of a set. rollingUpdate is removed for OnDelete, which does not use it and may reject it."""
     patch: Object = {"updateStrategy": {"type": strategy}}
     template = copy.deepcopy((env.history.view().get(SETS, set_name) or {})["spec"]["template"])
@@ -148,7 +148,7 @@ def switch(env: SceneEnvironment, set_name: str, strategy: str) -> None:
 
 def release(env: SceneEnvironment, set_name: str, chosen: Collection[str] | None = None) -> None:
     """Let all held pods of a set, or only the pods with the `chosen` names, become Ready."""
-    for pod in of_set(env.history.view(), set_name):
+    for pod in pods_of_set(env.history.view(), set_name):
         if _is_held(pod) and (chosen is None or name(pod) in chosen):
             env.patch("pods", name(pod), {"metadata": {"annotations": {HOLD_READY: None}}}, missing_ok=True)
 
@@ -158,9 +158,9 @@ def _is_held(pod: Mapping[str, Any]) -> bool:
 
 
 @predicate
-def waiting(view: View, set_name: str) -> bool | Unmet:
+def has_held_pod(view: View, set_name: str) -> bool | Unmet:
     """A set has a bound pod that is held."""
-    return any(pods.is_bound(pod) and _is_held(pod) for pod in of_set(view, set_name)) or Unmet("no pod is held")
+    return any(pods.is_bound(pod) and _is_held(pod) for pod in pods_of_set(view, set_name)) or Unmet("no pod is held")
 
 
 def release_all(env: SceneEnvironment, before: Mapping[str, str]) -> None:
@@ -168,21 +168,23 @@ def release_all(env: SceneEnvironment, before: Mapping[str, str]) -> None:
     `before` has the generation hash of each set before its update."""
 
     def running(view: View) -> list[str]:
-        return [set_name for set_name, generation in before.items() if updated(set_name, generation)(view) is not True]
+        return [
+            set_name for set_name, generation in before.items() if is_updated(set_name, generation)(view) is not True
+        ]
 
     def can_continue(view: View) -> bool:
         unfinished = running(view)
-        return not unfinished or any(waiting(set_name)(view) is True for set_name in unfinished)
+        return not unfinished or any(has_held_pod(set_name)(view) is True for set_name in unfinished)
 
-    for _ in range(SUB_STEPS * len(before)):
+    for _ in range(MAX_SUB_STEPS * len(before)):
         view = env.settled("pods wait to become Ready", can_continue)
         unfinished = running(view)
-        if not any(waiting(set_name)(view) is True for set_name in unfinished):
+        if not any(has_held_pod(set_name)(view) is True for set_name in unfinished):
             break  # all updates have ended, or an update is stuck
         for set_name in unfinished:
             release(env, set_name)
     for set_name, generation in before.items():
-        env.settle(f"{set_name}: ended", updated(set_name, generation), SECONDS)
+        env.settle(f"{set_name}: ended", is_updated(set_name, generation), TIMEOUT_SECONDS)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -211,7 +213,7 @@ def layouts(span: Span, set_name: str, replica: int = 0) -> list[Layout]:
     return [layout(span.start_view(), set_name, replica), *map(shapes.entries, versions)]
 
 
-def of_set(view: View, set_name: str) -> list[Mapping[str, Any]]:
+def pods_of_set(view: View, set_name: str) -> list[Mapping[str, Any]]:
     """Return the pods of a set that are not being deleted."""
     return [
         pod
@@ -221,9 +223,9 @@ def of_set(view: View, set_name: str) -> list[Mapping[str, Any]]:
     ]
 
 
-def of_template(view: View, set_name: str, *cliques: str) -> list[Mapping[str, Any]]:
+def pods_of_templates(view: View, set_name: str, *cliques: str) -> list[Mapping[str, Any]]:
     """Return the pods of a set that were created from these templates."""
-    return [pod for pod in of_set(view, set_name) if template_of(pod) in cliques]
+    return [pod for pod in pods_of_set(view, set_name) if template_of(pod) in cliques]
 
 
 def template_of(pod: Document) -> str:
@@ -231,20 +233,20 @@ def template_of(pod: Document) -> str:
     return label(pod, labels.CLIQUE).rpartition("-")[2]
 
 
-def uids(pod_objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def clique_by_uid(pod_objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return UID → PodClique for these pods."""
     return {uid(pod): label(pod, labels.CLIQUE) for pod in pod_objects}
 
 
-def tags(view: View, set_name: str) -> dict[str, list[str]]:
+def image_tags(view: View, set_name: str) -> dict[str, list[str]]:
     """Return clique template → distinct image tags of its pods."""
     tags_by_template: dict[str, set[str]] = {}
-    for pod in of_set(view, set_name):
-        tags_by_template.setdefault(template_of(pod), set()).add(tag(pod))
+    for pod in pods_of_set(view, set_name):
+        tags_by_template.setdefault(template_of(pod), set()).add(image_tag(pod))
     return {template: sorted(image_tags) for template, image_tags in sorted(tags_by_template.items())}
 
 
-def tag(pod: Mapping[str, Any]) -> str:
+def image_tag(pod: Mapping[str, Any]) -> str:
     """Return the tag of a pod's image."""
     return str(pod["spec"]["containers"][0]["image"]).rpartition(":")[2]
 
@@ -259,7 +261,7 @@ def member_index(view: View) -> dict[str, str]:
     return index_by_clique
 
 
-def gangs(view: View, set_name: str) -> dict[str, Document]:
+def gangs_by_key(view: View, set_name: str) -> dict[str, Document]:
     """Return entry key → PodGang, for the PodGangs of a set."""
     index_by_clique = member_index(view)
     own_gangs = [gang for gang in view.list(GANGS) if label(gang, labels.PART_OF) == set_name]
@@ -270,14 +272,14 @@ def gangs(view: View, set_name: str) -> dict[str, Document]:
 
 
 @predicate
-def deployed(view: View, set_name: str, replicas: int = 1) -> bool | Unmet:
+def is_deployed(view: View, set_name: str, replicas: int = 1) -> bool | Unmet:
     """The set is available, all pods of its cliques are Ready, and all gangs of its maps have been Ready."""
     if not (answer := predicates.is_available(set_name, replicas)(view)):
         return answer
-    return complete(view, set_name)
+    return is_complete(view, set_name)
 
 
-def complete(view: View, set_name: str) -> bool | Unmet:
+def is_complete(view: View, set_name: str) -> bool | Unmet:
     """Every clique of the set has all its pods, all of them Ready, and every gang of its maps has been Ready."""
     for clique in view.list(CLIQUES):
         if label(clique, labels.PART_OF) == set_name:
@@ -285,42 +287,42 @@ def complete(view: View, set_name: str) -> bool | Unmet:
             replicas = number(clique, "spec", "replicas")
             if len(clique_pods) != replicas or not all(map(pods.is_ready, clique_pods)):
                 return Unmet(f"{name(clique)}: {sum(map(pods.is_ready, clique_pods))} of {replicas} pods are Ready")
-    gangs_by_key = gangs(view, set_name)
+    gangs = gangs_by_key(view, set_name)
     for gang_map in view.list(MAPS):
         for entry in shapes.entries(gang_map) if gang_maps.set_of(gang_map) == set_name else ():
-            if not shapes.gang_was_ready(gangs_by_key.get(entry.key)):
+            if not shapes.gang_was_ready(gangs.get(entry.key)):
                 return Unmet(f"the gang of entry {entry.key} has not been Ready")
     return True
 
 
 @predicate
-def updated(view: View, set_name: str, before: str) -> bool | Unmet:
+def is_updated(view: View, set_name: str, before: str) -> bool | Unmet:
     """The set has another generation hash than `before`, its update has ended, and everything is Ready."""
     pcs = view.get(SETS, set_name)
     if updates.generation_hash(pcs) in ("", before):
         return Unmet(f"{set_name} still has the generation of before")
     if not updates.has_ended(pcs):
         return Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(pcs))}")
-    return complete(view, set_name)
+    return is_complete(view, set_name)
 
 
 @predicate
-def pods_not_ready(view: View, set_name: str, count: int, image_tag: str) -> bool | Unmet:
+def has_unready_pods(view: View, set_name: str, count: int, tag: str) -> bool | Unmet:
     """Exactly `count` bound pods of a set have an image with this tag and are not Ready."""
-    tagged = [pod for pod in of_set(view, set_name) if tag(pod) == image_tag]
-    not_ready = sum(pods.is_bound(pod) and not pods.is_ready(pod) for pod in tagged)
-    return not_ready == count or Unmet(f"{not_ready} of {count} pods of image {image_tag} wait to become Ready")
+    tagged_pods = [pod for pod in pods_of_set(view, set_name) if image_tag(pod) == tag]
+    not_ready = sum(pods.is_bound(pod) and not pods.is_ready(pod) for pod in tagged_pods)
+    return not_ready == count or Unmet(f"{not_ready} of {count} pods of image {tag} wait to become Ready")
 
 
 @predicate
-def lost(view: View, initial_uids: Collection[str], count: int) -> bool:
+def has_lost_pods(view: View, initial_uids: Collection[str], count: int) -> bool:
     """More than `count` of the initial pods are deleted or being deleted."""
     present = {uid(pod) for clique in view.names(CLIQUES) for pod in predicates.pods_of(view, clique)}
     return len(set(initial_uids) - present) > count
 
 
 @predicate
-def holds(view: View, set_name: str, component: str, size: int) -> bool | Unmet:
+def map_holds(view: View, set_name: str, component: str, size: int) -> bool | Unmet:
     """The map holds `size` pods or replicas of a component."""
     entries = layout(view, set_name)
     sizes = {total(entries, Key("clique", component)), total(entries, Key("group", component))}
@@ -328,31 +330,31 @@ def holds(view: View, set_name: str, component: str, size: int) -> bool | Unmet:
 
 
 @predicate
-def followed(view: View, set_name: str, component: str, size: int) -> bool | Unmet:
+def is_followed(view: View, set_name: str, component: str, size: int) -> bool | Unmet:
     """The map holds `size` pods or replicas of a component, and everything is Ready."""
-    return holds(set_name, component, size)(view) and complete(view, set_name)
+    return map_holds(set_name, component, size)(view) and is_complete(view, set_name)
 
 
 @predicate
-def only_gangs_of_entries(view: View, set_name: str) -> bool | Unmet:
+def has_only_gangs_of_entries(view: View, set_name: str) -> bool | Unmet:
     """Every PodGang of the set belongs to an entry that is not empty."""
     stored = [gang_map for gang_map in view.list(MAPS) if gang_maps.set_of(gang_map) == set_name]
     keys = {entry.key for gang_map in stored for entry in shapes.entries(gang_map)}
-    unexpected = sorted(gangs(view, set_name).keys() - keys)
+    unexpected = sorted(gangs_by_key(view, set_name).keys() - keys)
     return not unexpected or Unmet(f"PodGangs without an entry: {', '.join(unexpected)}")
 
 
 @predicate
-def recreated(view: View, set_name: str, initial_uids: Mapping[str, str]) -> bool | Unmet:
+def is_recreated(view: View, set_name: str, initial_uids: Mapping[str, str]) -> bool | Unmet:
     """No initial pod exists any more, and everything is Ready."""
-    remaining = uids(of_set(view, set_name)).keys() & initial_uids.keys()
+    remaining = clique_by_uid(pods_of_set(view, set_name)).keys() & initial_uids.keys()
     if remaining:
         return Unmet(f"{len(remaining)} of {len(initial_uids)} pods are left")
-    return complete(view, set_name) if view.names(CLIQUES) else Unmet("there are no cliques")
+    return is_complete(view, set_name) if view.names(CLIQUES) else Unmet("there are no cliques")
 
 
 @predicate
-def reported_ready(view: View, clique: str, count: int) -> bool | Unmet:
+def reports_ready_pods(view: View, clique: str, count: int) -> bool | Unmet:
     """A clique reports `count` Ready pods."""
     ready = number(view.get(CLIQUES, clique), "status", "readyReplicas")
     return ready == count or Unmet(f"readyReplicas of {clique} is {ready}, not {count}")

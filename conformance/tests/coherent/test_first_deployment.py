@@ -15,9 +15,9 @@ from conformance.suite.scenes.api import Object
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.scenes import ReplicasOfASet, SetUpdatedFourTimes
-from conformance.tests.coherent.sets import CLIQUES, GANGS, SECONDS
+from conformance.tests.coherent.sets import CLIQUES, GANGS, TIMEOUT_SECONDS
 
-FIRST = sorted(["anchor {f5, d[0], p[0]}", "{p[1]}", "{p[2]}", "{p[3]}", "{d[1]}", "{d[2]}"])
+FIRST_GANGS = sorted(["anchor {f5, d[0], p[0]}", "{p[1]}", "{p[2]}", "{p[3]}", "{d[1]}", "{d[2]}"])
 
 
 @requirement("COHR-010")
@@ -32,7 +32,7 @@ def test_each_replica_has_a_map(run: Recorded[ReplicasOfASet]) -> None:
 def test_the_first_gangs(run: Recorded[SetUpdatedFourTimes]) -> None:
     """It is not specified how many entries declare the gangs other than the anchor."""
     run.given("deployed")
-    run.expect("gangs in the map", FIRST, shape(sets.layout(run.at("at rest"), "s")))
+    run.expect("gangs in the map", FIRST_GANGS, shape(sets.layout(run.at("at rest"), "s")))
 
 
 @requirement("COHR-012")
@@ -41,7 +41,7 @@ def test_a_gang_for_each_entry(run: Recorded[SetUpdatedFourTimes]) -> None:
     run.given("deployed")
     view = run.at("at rest")
     expected = {entry.key: sets.cliques_of(entry, "s-0") for entry in sets.layout(view, "s")}
-    run.same("PodGroups", expected, {key: sorted(_groups(gang)) for key, gang in sets.gangs(view, "s").items()})
+    run.same("PodGroups", expected, {key: sorted(_groups(gang)) for key, gang in sets.gangs_by_key(view, "s").items()})
 
 
 @requirement("COHR-013")
@@ -51,9 +51,9 @@ def test_anchors_are_marked(run: Recorded[SetUpdatedFourTimes]) -> None:
     view = run.at("at rest")
     entries = {entry.key: entry for entry in sets.layout(view, "s")}
     expected = {key: bool(entry.cliques) for key, entry in entries.items()}
-    gangs = sets.gangs(view, "s")
-    marked = {key: shapes.is_anchor(gangs[key]) if key in gangs else ABSENT for key in entries}
-    run.same("marked gangs", expected, marked)
+    gangs = sets.gangs_by_key(view, "s")
+    objects_with_mark = {key: shapes.is_anchor(gangs[key]) if key in gangs else ABSENT for key in entries}
+    run.same("marked gangs", expected, objects_with_mark)
     run.same("entries without a dependency", expected, {key: not entry.dependent for key, entry in entries.items()})
 
 
@@ -64,7 +64,7 @@ def test_gangs_say_of_what_they_are(run: Recorded[SetUpdatedFourTimes]) -> None:
     view = run.at("at rest")
     expected = {entry.key: ("0", entry.generation) for entry in sets.layout(view, "s")}
     observed: dict[str, object] = dict.fromkeys(expected, ABSENT)
-    for key, gang in sets.gangs(view, "s").items():
+    for key, gang in sets.gangs_by_key(view, "s").items():
         if key in expected:
             observed[key] = (label(gang, labels.SET_INDEX), label(gang, labels.GENERATION_HASH))
     run.same("replica and generation of gangs", expected, observed)
@@ -77,7 +77,7 @@ def test_pods_name_their_gang(run: Recorded[SetUpdatedFourTimes]) -> None:
     for step in ("at rest", "all: at rest"):
         view = run.at(step)
         gang_by_reference = {pod_name: name(gang) for gang in view.list(GANGS) for pod_name in _references(gang)}
-        gang_by_pod = {name(pod): label(pod, labels.GANG) for pod in sets.of_set(view, "s")}
+        gang_by_pod = {name(pod): label(pod, labels.GANG) for pod in sets.pods_of_set(view, "s")}
         expected = {pod_name: gang_by_reference.get(pod_name, "") for pod_name in gang_by_pod}
         run.same(f"gangs of pods, {step}", expected, gang_by_pod)
         run.expect(f"gang of the clique f, {step}", "", label(view.get(CLIQUES, "s-0-f"), labels.GANG))
@@ -90,7 +90,7 @@ def test_gangs_are_scheduled_before_they_are_ready(run: Recorded[SetUpdatedFourT
     run.given("deployed")
 
 
-BIG = "20"
+TOO_MANY_CPUS = "20"
 """The number of CPUs requested by a pod that does not fit on a tiny node."""
 ALIKE, BLOCKED = "s-0", "s-0-0"
 """Sets whose names are prefixes of the names of another set's gangs."""
@@ -104,26 +104,28 @@ class AnchorWithoutRoom(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         def pods_exist(counts: Mapping[str, int]) -> Predicate:
-            return lambda view: {set_name: len(sets.of_set(view, set_name)) for set_name in counts} == counts
+            return lambda view: {set_name: len(sets.pods_of_set(view, set_name)) for set_name in counts} == counts
 
         env.nodes("tiny", 1)
-        env.create(_without_room(sets.coherent(env, "s", {"f": (1, 1)}, {"d": (3, 1)})))
-        env.create(_without_room(sets.coherent(env, BLOCKED, {"f": (1, 1)})))
-        env.wait_for("sets without room made", pods_exist({"s": 4, BLOCKED: 1}), SECONDS)
-        env.create(sets.coherent(env, ALIKE, {"f": (1, 1)}, {"d": (2, 1)}))
-        env.wait_for("all pods created", pods_exist({"s": 4, ALIKE: 3, BLOCKED: 1}), SECONDS)
-        env.settle(f"{ALIKE}: deployed", sets.deployed(ALIKE), 30)
+        env.create(_require_too_many_cpus(sets.set_manifest(env, "s", {"f": (1, 1)}, {"d": (3, 1)})))
+        env.create(_require_too_many_cpus(sets.set_manifest(env, BLOCKED, {"f": (1, 1)})))
+        env.wait_for("sets without room made", pods_exist({"s": 4, BLOCKED: 1}), TIMEOUT_SECONDS)
+        env.create(sets.set_manifest(env, ALIKE, {"f": (1, 1)}, {"d": (2, 1)}))
+        env.wait_for("all pods created", pods_exist({"s": 4, ALIKE: 3, BLOCKED: 1}), TIMEOUT_SECONDS)
+        env.settle(f"{ALIKE}: deployed", sets.is_deployed(ALIKE), 30)
         env.quiet(2)
-        env.settle("sets without room unbound", lambda view: not _bound(view, "s") and not _bound(view, BLOCKED), 5)
+        env.settle(
+            "sets without room unbound", lambda view: not _bound_pods(view, "s") and not _bound_pods(view, BLOCKED), 5
+        )
         env.mark("room for the anchor")
         env.nodes("single", 2)
-        env.wait_for("all bound", lambda view: len(_bound(view)) == 4, SECONDS)
+        env.wait_for("all bound", lambda view: len(_bound_pods(view)) == 4, TIMEOUT_SECONDS)
 
 
-def _without_room(workload: Object) -> Object:
+def _require_too_many_cpus(workload: Object) -> Object:
     """Make the pods of the set's first clique request more CPUs than a tiny node has. Return the set."""
     container = workload["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]
-    container["resources"] = {"requests": {"cpu": BIG}}
+    container["resources"] = {"requests": {"cpu": TOO_MANY_CPUS}}
     return workload
 
 
@@ -131,8 +133,8 @@ def _without_room(workload: Object) -> Object:
 def test_dependent_gangs_wait_for_their_anchor(run: Recorded[AnchorWithoutRoom]) -> None:
     """At first the pod of the anchor does not fit on any node, but the pods of the dependent gangs do."""
     run.given("all pods created")
-    run.always("nothing else is bound before the anchor", _anchor_first)
-    gated = [name(pod) for pod in sets.of_set(run.at("all bound"), "s") if pods.is_gated(pod)]
+    run.always("nothing else is bound before the anchor", _is_anchor_bound_first)
+    gated = [name(pod) for pod in sets.pods_of_set(run.at("all bound"), "s") if pods.is_gated(pod)]
     run.expect("pods with a gate in the end", [], gated)
 
 
@@ -140,7 +142,7 @@ def test_dependent_gangs_wait_for_their_anchor(run: Recorded[AnchorWithoutRoom])
 def test_anchors_of_other_sets_do_not_count(run: Recorded[AnchorWithoutRoom]) -> None:
     """The anchors of two other sets are not scheduled."""
     run.given("all pods created", "sets without room unbound")
-    bound = len(_bound(run.at("room for the anchor"), ALIKE))
+    bound = len(_bound_pods(run.at("room for the anchor"), ALIKE))
     run.expect(f"bound pods of {ALIKE} while two anchors have no room", 3, bound)
 
 
@@ -171,12 +173,12 @@ def _references(gang: object) -> list[str]:
     return [text(reference, "name") for group in groups for reference in items(group, "podReferences")]
 
 
-def _anchor_first(view: View) -> bool:
+def _is_anchor_bound_first(view: View) -> bool:
     """The pods of the anchor are bound, or no other pod is bound."""
-    anchor, bound = {"s-0-f", "s-0-d-0-dm"}, set(_bound(view))
+    anchor, bound = {"s-0-f", "s-0-d-0-dm"}, set(_bound_pods(view))
     return anchor <= bound or not bound - anchor
 
 
-def _bound(view: View, set_name: str = "s") -> list[str]:
+def _bound_pods(view: View, set_name: str = "s") -> list[str]:
     """Return the PodClique of each bound pod of a set."""
-    return [label(pod, labels.CLIQUE) for pod in sets.of_set(view, set_name) if pods.is_bound(pod)]
+    return [label(pod, labels.CLIQUE) for pod in sets.pods_of_set(view, set_name) if pods.is_bound(pod)]

@@ -9,7 +9,7 @@ from conformance.grove.fields import uid
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.interrupted import WEAK, Interrupted
+from conformance.tests.coherent.interrupted import WEAK_CLIQUE, Interrupted
 from conformance.tests.coherent.sets import SETS
 
 
@@ -17,8 +17,8 @@ from conformance.tests.coherent.sets import SETS
 def test_what_is_complete_is_not_replaced_again(run: Recorded[Interrupted]) -> None:
     """The clique f is complete when the group g is changed again, together with d."""
     run.given("second sub-steps", "partly: ended")
-    current = sets.uids(sets.of_template(run.at("end"), "partly", "f"))
-    run.expect("pods of f", run.scene.complete, current)
+    current = sets.clique_by_uid(sets.pods_of_templates(run.at("end"), "partly", "f"))
+    run.expect("pods of f", run.scene.completed_pods, current)
 
 
 @requirement("COHR-112")
@@ -46,7 +46,7 @@ def test_replicas_that_were_complete_are_updated_again(run: Recorded[Interrupted
     run.given("thrice: second replica")
     view = run.at("end")
     images = {
-        replica: sorted({sets.tag(pod) for pod in predicates.pods_of(view, f"thrice-{replica}-f")})
+        replica: sorted({sets.image_tag(pod) for pod in predicates.pods_of(view, f"thrice-{replica}-f")})
         for replica in range(3)
     }
     run.expect("images by replica", {replica: ["3"] for replica in range(3)}, images)
@@ -56,15 +56,17 @@ def test_replicas_that_were_complete_are_updated_again(run: Recorded[Interrupted
 def test_a_map_that_is_deleted_during_an_update(run: Recorded[Interrupted]) -> None:
     """The map is deleted after the first sub-step, unless admission protects it."""
     run.given("first sub-steps")
-    run.expect("pods", run.scene.mapless_pods, sets.uids(sets.of_set(run.at("mapless: at rest"), "mapless")))
-    run.expect("images", {"dm": ["2"], "f": ["2"]}, sets.tags(run.at("end"), "mapless"))
+    run.expect(
+        "pods", run.scene.mapless_pods, sets.clique_by_uid(sets.pods_of_set(run.at("mapless: at rest"), "mapless"))
+    )
+    run.expect("images", {"dm": ["2"], "f": ["2"]}, sets.image_tags(run.at("end"), "mapless"))
 
 
 @requirement("COHR-074", reaches="weak: ended")
 def test_an_update_waits_while_too_few_pods_are_ready(run: Recorded[Interrupted]) -> None:
     """Only three of six pods are Ready, although at least four must be."""
     run.given("second sub-steps", "weak: pods lost")
-    current_uids = {uid(pod) for pod in predicates.pods_of(run.at("weak: below the minimum"), WEAK)}
+    current_uids = {uid(pod) for pod in predicates.pods_of(run.at("weak: below the minimum"), WEAK_CLIQUE)}
     run.expect("pods of the old version that were deleted", [], sorted(run.scene.old_pods - current_uids))
 
 

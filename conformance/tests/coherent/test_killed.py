@@ -14,8 +14,8 @@ from conformance.tests.coherent.sets import SETS
 def test_the_update_is_completed_as_usual(run: Recorded[OperatorKilled]) -> None:
     """The operator is killed three times, and as many pods are created as existed before."""
     run.given("deployed")
-    created = {record.uid for record in run.between("change", "end").records("pods")} - run.scene.first.keys()
-    run.expect("pods that were created", len(run.scene.first), len(created))
+    created = {record.uid for record in run.between("change", "end").records("pods")} - run.scene.initial_pods.keys()
+    run.expect("pods that were created", len(run.scene.initial_pods), len(created))
     expected = ["anchor {f1, p[0]}", "anchor {f1, p[1]}"]
     for replica in range(2):
         run.expect(f"gangs of replica {replica}", expected, shape(sets.layout(run.at("end"), "s", replica)))

@@ -27,7 +27,7 @@ def test_scaling_groups_alone(run: Recorded[SetUpdatedFourTimes]) -> None:
     expect_unchanged(run, ONLY_GROUPS, "f")
     view = run.at(f"{ONLY_GROUPS}: at rest")
     keys = [entry.key for entry in sets.layout(view, "s") if entry.cliques]
-    gangs = sets.gangs(view, "s")
+    gangs = sets.gangs_by_key(view, "s")
     run.same(
         "anchors with pods of f", dict.fromkeys(keys, True), {key: shapes.is_anchor(gangs.get(key)) for key in keys}
     )
@@ -38,6 +38,9 @@ def test_one_clique_of_a_scaling_group(run: Recorded[SetUpdatedFourTimes]) -> No
     """The group p has two cliques, one of which is changed."""
     run.given(f"{ONE_MEMBER}: updated")
     before, after = run.at(f"{ONE_MEMBER}: change"), run.at(f"{ONE_MEMBER}: at rest")
-    remaining = sets.uids(sets.of_template(before, "s", "pl", "pw")).keys() & sets.uids(sets.of_set(after, "s")).keys()
+    remaining = (
+        sets.clique_by_uid(sets.pods_of_templates(before, "s", "pl", "pw")).keys()
+        & sets.clique_by_uid(sets.pods_of_set(after, "s")).keys()
+    )
     run.expect("pods of p that were kept", [], sorted(remaining))
     expect_unchanged(run, ONE_MEMBER, "f", "d")

@@ -12,9 +12,9 @@ from conformance.history.view import View
 from conformance.testing import disruption, predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.sets import GROUPS, SECONDS
+from conformance.tests.coherent.sets import GROUPS, TIMEOUT_SECONDS
 
-FIRST, LAST = "s-0-p-0-pl", "s-0-p-2-pl"
+FIRST_CLIQUE, LAST_CLIQUE = "s-0-p-0-pl", "s-0-p-2-pl"
 """Cliques of the first and the last replica of p."""
 
 
@@ -25,30 +25,30 @@ class GangsOfAnUpdateRemoved(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        workload = sets.coherent(env, "s", {}, {"p": (3, 1)})
+        workload = sets.set_manifest(env, "s", {}, {"p": (3, 1)})
         env.create(workload)
-        env.wait_for("deployed", sets.deployed("s"), SECONDS)
-        disruption.set_pod_states(env, LAST, disruption.CRASHED, 1)
-        env.wait_for("pod not Ready", sets.reported_ready(LAST, 0))
-        before = sets.change(env, workload, "pl", "pw", tag="2")
-        env.wait_for("updated", sets.updated("s", before), SECONDS)
+        env.wait_for("deployed", sets.is_deployed("s"), TIMEOUT_SECONDS)
+        disruption.set_pod_states(env, LAST_CLIQUE, disruption.CRASHED, 1)
+        env.wait_for("pod not Ready", sets.reports_ready_pods(LAST_CLIQUE, 0))
+        old_generation = sets.change_images(env, workload, "pl", "pw", tag="2")
+        env.wait_for("updated", sets.is_updated("s", old_generation), TIMEOUT_SECONDS)
         env.patch(GROUPS, "s-0-p", {"spec": {"replicas": 2}}, subresource="scale")
-        env.wait_for("scaled in", sets.followed("s", "p", 2), SECONDS)
+        env.wait_for("scaled in", sets.is_followed("s", "p", 2), TIMEOUT_SECONDS)
         env.quiet(0.7)
         env.mark("at rest")
-        [lost_pod] = predicates.pods_of(env.history.view(), FIRST)
+        [lost_pod] = predicates.pods_of(env.history.view(), FIRST_CLIQUE)
         env.delete("pods", name(lost_pod))
-        env.settle("lost pod replaced", replaced(FIRST, lost_pod))
+        env.settle("lost pod replaced", is_replaced(FIRST_CLIQUE, lost_pod))
         env.quiet(5.5, real=True)
         env.mark("end")
 
 
 @predicate
-def replaced(view: View, clique: str, lost_pod: Mapping[str, Any]) -> bool | Unmet:
+def is_replaced(view: View, clique: str, lost_pod: Mapping[str, Any]) -> bool | Unmet:
     """The only pod of a clique is Ready and is not the lost pod."""
     members = predicates.pods_of(view, clique)
-    done = len(members) == 1 and pods.is_ready(members[0]) and uid(members[0]) != uid(lost_pod)
-    return done or Unmet(f"pods of {clique}: {[name(pod) for pod in members]}")
+    has_replacement = len(members) == 1 and pods.is_ready(members[0]) and uid(members[0]) != uid(lost_pod)
+    return has_replacement or Unmet(f"pods of {clique}: {[name(pod) for pod in members]}")
 
 
 @requirement("COHR-088", reaches="lost pod replaced")
@@ -56,7 +56,7 @@ def test_a_lost_pod_is_recreated_in_its_gang(run: Recorded[GangsOfAnUpdateRemove
     """A gang that was created before the pod's gang no longer exists."""
     run.given("at rest")
     gangs = [
-        {label(pod, labels.GANG) for pod in predicates.pods_of(run.at(step), FIRST)}
+        {label(pod, labels.GANG) for pod in predicates.pods_of(run.at(step), FIRST_CLIQUE)}
         for step in ("at rest", "lost pod replaced")
     ]
     run.expect("gang of the pod", gangs[0], gangs[1])

@@ -19,7 +19,7 @@ from conformance.tests.coherent.following import expect_plan
 from conformance.tests.coherent.scenes import CONSTRAINED, ORDERED, SINGLE, SetsOfEveryShape
 
 
-def shaped(run: Recorded[SetsOfEveryShape], set_name: str) -> list[LayoutChange]:
+def expect_planned_update(run: Recorded[SetsOfEveryShape], set_name: str) -> list[LayoutChange]:
     """Expect that the set of this shape was updated according to the plan. Return the changes to its map, one per
     write."""
     run.given("deployed", f"{set_name}: updated")
@@ -31,7 +31,7 @@ def shaped(run: Recorded[SetsOfEveryShape], set_name: str) -> list[LayoutChange]
 @requirement("COHR-043")
 def test_standalone_cliques_only(run: Recorded[SetsOfEveryShape]) -> None:
     """The two texts have different plans for this shape."""
-    shaped(run, "alone")
+    expect_planned_update(run, "alone")
     observed = shape(sets.layout(run.at("end"), "alone"))
     # According to the older texts, each step opens an anchor. According to the newest text, one anchor takes in all
     # pods (GM-154).
@@ -41,24 +41,24 @@ def test_standalone_cliques_only(run: Recorded[SetsOfEveryShape]) -> None:
 @requirement("COHR-044", reaches="grouped: updated")
 def test_scaling_groups_only(run: Recorded[SetsOfEveryShape]) -> None:
     """Both anchors hold replicas of both groups."""
-    shaped(run, "grouped")
+    expect_planned_update(run, "grouped")
     view = run.at("end")
     anchors = {entry.key for entry in sets.layout(view, "grouped") if len(entry.groups) == 2}
-    marked = {key for key, gang in sets.gangs(view, "grouped").items() if shapes.is_anchor(gang)}
+    marked = {key for key, gang in sets.gangs_by_key(view, "grouped").items() if shapes.is_anchor(gang)}
     run.expect("anchors, and gangs that are marked", (2, sorted(anchors)), (len(anchors), sorted(marked)))
 
 
 @requirement("COHR-045")
 def test_everything_is_the_minimum(run: Recorded[SetsOfEveryShape]) -> None:
     """No pods of the old version remain alongside the anchor."""
-    shaped(run, "whole")
+    expect_planned_update(run, "whole")
     run.expect("gangs in the end", ["anchor {f2, g[0,1]}"], shape(sets.layout(run.at("end"), "whole")))
 
 
 @requirement("COHR-046")
 def test_what_is_left_follows_after_the_last_step(run: Recorded[SetsOfEveryShape]) -> None:
     """One pod of seven remains after two steps of three pods. Entries may be written one by one."""
-    changes = shaped(run, "uneven")
+    changes = expect_planned_update(run, "uneven")
     anchors = [(number, entry.key) for number, step in enumerate(changes) for entry in step.new_anchors]
     last, newest = anchors[-1] if anchors else (-1, "")
     joined = {gang for step in changes[last + 1 :] for gang in step.gains_by_gang}
@@ -81,11 +81,11 @@ def test_pods_that_start_in_order(run: Recorded[SetsOfEveryShape]) -> None:
     """The scene keeps the new pods of f from becoming Ready for a while. During that time, no pod of d may become
     Ready."""
     run.given(f"{ORDERED}: pods of f wait")
-    known_waits.require(sets.of_set(run.at(f"{ORDERED}: f released"), ORDERED), template_names=())
+    known_waits.require(sets.pods_of_set(run.at(f"{ORDERED}: f released"), ORDERED), template_names=())
     span = run.between("change", f"{ORDERED}: f released")
-    early = {record.name for record in span.records("pods") if _new_and_ready(record.object)}
+    early = {record.name for record in span.records("pods") if _is_new_and_ready(record.object)}
     run.expect("new pods of d that are Ready before one of f", [], sorted(early))
-    shaped(run, ORDERED)
+    expect_planned_update(run, ORDERED)
 
 
 @requirement("COHR-034")
@@ -101,7 +101,7 @@ def test_new_gangs_are_constrained_as_the_old_ones(run: Recorded[SetsOfEveryShap
     """It is not specified whether the constraint of the set also applies to the other replicas of its scaling
     groups."""
     run.given("deployed", f"{CONSTRAINED}: updated")
-    gangs = sets.gangs(run.at("end"), CONSTRAINED).values()
+    gangs = sets.gangs_by_key(run.at("end"), CONSTRAINED).values()
     constraints = {
         json.dumps(at(gang, "spec", "topologyConstraint"), sort_keys=True) for gang in gangs if shapes.is_anchor(gang)
     }
@@ -113,7 +113,7 @@ def test_new_gangs_are_constrained_as_the_old_ones(run: Recorded[SetsOfEveryShap
 @requirement("COHR-046")
 def test_a_budget_above_the_minimum(run: Recorded[SetsOfEveryShape]) -> None:
     """maxUnavailable of f is above its minimum."""
-    shaped(run, "loose")
+    expect_planned_update(run, "loose")
     entries = [entry for entry in sets.layout(run.at("end"), "loose") if not entry.is_empty]
     anchors = sorted(entry.sizes() for entry in entries if entry.anchor)
     run.expect("anchors in the end", ["{f3, g×1}", "{f4, g×1}"], anchors)
@@ -130,10 +130,10 @@ def test_one_anchor_only(run: Recorded[SetsOfEveryShape]) -> None:
     run.expect("gangs in the end", before, after)
 
 
-def _new_and_ready(pod: Mapping[str, Any]) -> bool:
+def _is_new_and_ready(pod: Mapping[str, Any]) -> bool:
     """Return whether a pod of the group d of the ordered set is Ready and of the new version."""
     of_d = label(pod, labels.PART_OF) == ORDERED and sets.template_of(pod) == "dm"
-    return of_d and sets.tag(pod) == "2" and pods.is_ready(pod)
+    return of_d and sets.image_tag(pod) == "2" and pods.is_ready(pod)
 
 
 test_invariants = invariants(SetsOfEveryShape, "INV-011", "INV-012", "INV-017", "INV-019", "INV-023")

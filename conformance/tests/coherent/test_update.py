@@ -10,7 +10,7 @@ from conformance.grove.coherent.model import broken_partition
 from conformance.grove.fields import items, label, name, text, uid
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.following import expect_plan, generation, layouts
+from conformance.tests.coherent.following import expect_plan, generation_hash, layouts
 from conformance.tests.coherent.scenes import (
     ALL,
     CHANGES,
@@ -35,7 +35,7 @@ def test_updates_follow_the_plan(run: Recorded[SetUpdatedFourTimes], update: str
 @pytest.mark.parametrize("update", CHANGES)
 def test_each_write_is_permitted(run: Recorded[SetUpdatedFourTimes], update: str) -> None:
     """The sub-steps themselves are covered by COHR-030."""
-    versions, new_generation = layouts(run, update), generation(run, update)
+    versions, new_generation = layouts(run, update), generation_hash(run, update)
     old_keys = [entry.key for entry in versions[0]]
     violations = {
         f"write {number}": problems
@@ -49,7 +49,7 @@ def test_each_write_is_permitted(run: Recorded[SetUpdatedFourTimes], update: str
 def test_nothing_old_is_left(run: Recorded[SetUpdatedFourTimes]) -> None:
     """Empty entries are not judged."""
     entries = layouts(run, ALL)[-1]
-    old_keys = sorted(entry.key for entry in entries if entry.generation != generation(run, ALL))
+    old_keys = sorted(entry.key for entry in entries if entry.generation != generation_hash(run, ALL))
     run.expect("entries of an old generation", [], old_keys)
     components = sets.components(run.scene.workload)
     run.expect("anchors", plan.steps(components).count, sum(entry.anchor for entry in entries))
@@ -81,7 +81,7 @@ def test_the_progress_of_the_set(run: Recorded[SetUpdatedFourTimes]) -> None:
 @requirement("COHR-034")
 def test_what_is_in_flight(run: Recorded[SetUpdatedFourTimes]) -> None:
     """The set's progress may identify a gang by its entry, its epoch or its name."""
-    versions, new_generation = layouts(run, ALL), generation(run, ALL)
+    versions, new_generation = layouts(run, ALL), generation_hash(run, ALL)
     new = {entry.key for layout in versions for entry in layout if entry.generation == new_generation}
     span = run.between(f"{ALL}: change", f"{ALL}: at rest")
     in_flight = {key for record in span.records(SETS, "s") for key in shapes.in_flight(record.object).get(0, [])}
@@ -99,25 +99,25 @@ def test_gangs_keep_their_generation(run: Recorded[SetUpdatedFourTimes]) -> None
     run.given(f"{ALL}: updated")
     generations_by_gang: dict[str, set[str]] = {}
     for record in run.until(f"{ALL}: at rest").records(GANGS):
-        key, generation_hash = f"{record.name} {record.uid}", label(record.object, labels.GENERATION_HASH)
-        generations_by_gang.setdefault(key, set()).add(generation_hash)
+        key, gang_generation = f"{record.name} {record.uid}", label(record.object, labels.GENERATION_HASH)
+        generations_by_gang.setdefault(key, set()).add(gang_generation)
     several = {key: sorted(hashes) for key, hashes in generations_by_gang.items() if len(hashes) > 1}
     run.expect("gangs that have had several", {}, several)
     before = updates.generation_hash(run.at(f"{ALL}: change").get(SETS, "s"))
     observed: set[str] = set().union(*generations_by_gang.values())
-    run.expect("generations", sorted([before, generation(run, ALL)]), sorted(observed))
+    run.expect("generations", sorted([before, generation_hash(run, ALL)]), sorted(observed))
 
 
 @requirement("COHR-036", reaches=f"{ALL}: updated")
 def test_each_pod_is_replaced_once(run: Recorded[SetUpdatedFourTimes]) -> None:
     """All components are in scope, so as many pods are created as existed before."""
-    before = sets.uids(sets.of_set(run.at(f"{ALL}: change"), "s"))
-    after = sets.uids(sets.of_set(run.at(f"{ALL}: at rest"), "s"))
+    before = sets.clique_by_uid(sets.pods_of_set(run.at(f"{ALL}: change"), "s"))
+    after = sets.clique_by_uid(sets.pods_of_set(run.at(f"{ALL}: at rest"), "s"))
     records = run.between(f"{ALL}: change", f"{ALL}: at rest").records("pods")
     created = {record.uid for record in records} - before.keys()
     run.expect("pods that were kept", [], sorted(before.keys() & after.keys()))
     run.expect("pods that were created", len(before), len(created))
-    images = sets.tags(run.at(f"{ALL}: at rest"), "s")
+    images = sets.image_tags(run.at(f"{ALL}: at rest"), "s")
     run.expect("images in the end", {"dm": ["2"], "f": ["2"], "pl": ["2"], "pw": ["2"]}, images)
 
 
@@ -150,7 +150,7 @@ def test_emptied_groups_vanish(run: Recorded[SetUpdatedFourTimes]) -> None:
         expected = {entry.key: sets.cliques_of(entry, "s-0") for entry in sets.layout(view, "s")}
         observed = {
             key: sorted(text(group, "name") for group in items(gang, "spec", "podgroups"))
-            for key, gang in sets.gangs(view, "s").items()
+            for key, gang in sets.gangs_by_key(view, "s").items()
         }
         run.same(f"PodGroups, {step}", expected, observed)
 

@@ -13,41 +13,41 @@ from conformance.grove.served import VERSION
 from conformance.testing import accepted_pods, predicates
 from conformance.testing.scene import Scene, SceneEnvironment
 
-EXIST = "all pods exist"
+PODS_EXIST = "all pods exist"
 """The step at which all pods have been created. They are never bound, because there are no nodes."""
 
-_OF_TEMPLATE = ("template", "cliques", "[]", "spec", "podSpec")
-_KINDS = {"podcliquesets.grove.io": _OF_TEMPLATE, "podcliques.grove.io": ("podSpec",)}
+_TEMPLATE_PATH = ("template", "cliques", "[]", "spec", "podSpec")
+_POD_SPEC_PATHS = {"podcliquesets.grove.io": _TEMPLATE_PATH, "podcliques.grove.io": ("podSpec",)}
 """Kind → the path of the pod spec in its spec, for every kind that has a pod spec."""
 
 
 class SetWithEveryPodField(Scene):
     """A set with a clique for each template of `fixtures/pods/fields.yaml`. Every field of the pod spec that the API
-    server and the CRDs of the implementation serve is set in one of the templates. `accepted` has the pods that the API
-    server would store for the templates, and `left_out` has the fields whose values it rejects."""
+    server and the CRDs of the implementation serve is set in one of the templates. `accepted_pods` has the pods that
+    the API server would store for the templates, and `removed_fields` has the fields whose values it rejects."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.namespace, self.scheduler, self.set_name = env.namespace, env.implementation.scheduler_name, "every"
-        schemas, served = accepted_pods.openapi_schemas(env), list(_served(env))
+        schemas, served_schemas = accepted_pods.openapi_schemas(env), list(_served_schemas(env))
         specs = {}
         for template in pod_fields.templates():
             specs[template.name] = pod_fields.pod_spec(schemas, template, env.namespace)
-            for schema in served:
+            for schema in served_schemas:
                 specs[template.name] = pod_specs.prune(specs[template.name], schema)
-        for obj in _named_objects(env.namespace, next(iter(specs.values()))):
+        for obj in _objects_for_names(env.namespace, next(iter(specs.values()))):
             env.create(obj)
-        workload = env.placed(_set(self.set_name, specs))
-        self.left_out = accepted_pods.remove_rejected_fields(env, workload)
-        self.accepted = accepted_pods.request_pods(env, workload)
+        workload = env.placed(_set_manifest(self.set_name, specs))
+        self.removed_fields = accepted_pods.remove_rejected_fields(env, workload)
+        self.accepted_pods = accepted_pods.request_pods(env, workload)
         self.expected = expected(workload)
         env.create(workload)
-        env.wait_for(EXIST, predicates.all_exist(list(self.expected.cliques.values())))
+        env.wait_for(PODS_EXIST, predicates.all_exist(list(self.expected.cliques.values())))
 
 
-def _served(env: SceneEnvironment) -> Iterator[Mapping[str, Any]]:
+def _served_schemas(env: SceneEnvironment) -> Iterator[Mapping[str, Any]]:
     """Yield the schemas of pod specs in the CRDs."""
-    replies = env.dry_run.all([env.dry_run.get("customresourcedefinitions", kind) for kind in _KINDS])
-    for path, reply in zip(_KINDS.values(), replies, strict=True):
+    replies = env.dry_run.all([env.dry_run.get("customresourcedefinitions", kind) for kind in _POD_SPEC_PATHS])
+    for path, reply in zip(_POD_SPEC_PATHS.values(), replies, strict=True):
         for version in items(reply.object, "spec", "versions"):
             if text(version, "name") == VERSION:
                 schema = at(version, "schema", "openAPIV3Schema", "properties", "spec")
@@ -57,7 +57,7 @@ def _served(env: SceneEnvironment) -> Iterator[Mapping[str, Any]]:
                     yield schema
 
 
-def _named_objects(name: str, pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _objects_for_names(name: str, pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the objects that the pod specs reference. Admission compares the pods with these objects."""
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
     yield {
@@ -76,7 +76,7 @@ def _named_objects(name: str, pod_spec: Mapping[str, Any]) -> Iterator[dict[str,
     }
 
 
-def _set(name: str, specs: Mapping[str, Any]) -> dict[str, Any]:
+def _set_manifest(name: str, specs: Mapping[str, Any]) -> dict[str, Any]:
     cliques = [
         {"name": clique, "spec": {"roleName": clique, "replicas": 1, "minAvailable": 1, "podSpec": spec}}
         for clique, spec in specs.items()

@@ -14,7 +14,7 @@ from conformance.testing.scene import Span
 GANGS = "podgangs"
 
 
-def minimums(expected_set: ExpectedObjects, span: Span) -> Comparison:
+def compare_minimums(expected_set: ExpectedObjects, span: Span) -> Comparison:
     """Return the expected and observed first minReplicas of PodGroups, which they had before any pod could be
     scheduled."""
     expected: dict[str, object] = {name: dict(gang.minimums) for name, gang in expected_set.gangs.items()}
@@ -26,7 +26,7 @@ def minimums(expected_set: ExpectedObjects, span: Span) -> Comparison:
     return expected, observed
 
 
-def later_minimums(expected_set: ExpectedObjects, view: View) -> Comparison:
+def compare_later_minimums(expected_set: ExpectedObjects, view: View) -> Comparison:
     """Return the expected and observed current minReplicas of PodGroups. For standalone cliques, they may have been set
     to 0."""
     expected: dict[str, object] = {}
@@ -34,13 +34,17 @@ def later_minimums(expected_set: ExpectedObjects, view: View) -> Comparison:
     for gang in expected_set.gangs.values():
         gang_object = view.get(GANGS, gang.name)
         groups = {text(group, "name"): count(group, "minReplicas") for group in items(gang_object, "spec", "podgroups")}
-        released = [group for group, minimum in groups.items() if not minimum and _standalone(expected_set, group)]
-        expected[gang.name] = {group: 0 if group in released else minimum for group, minimum in gang.minimums.items()}
+        released_gangs = [
+            group for group, minimum in groups.items() if not minimum and _is_standalone(expected_set, group)
+        ]
+        expected[gang.name] = {
+            group: 0 if group in released_gangs else minimum for group, minimum in gang.minimums.items()
+        }
         observed[gang.name] = value_or_absent(gang_object, groups)
     return expected, observed
 
 
-def references(expected_set: ExpectedObjects, view: View) -> Comparison:
+def compare_references(expected_set: ExpectedObjects, view: View) -> Comparison:
     """Return the expected and observed pods that PodGroups reference, as namespace/name."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
@@ -58,7 +62,7 @@ def references(expected_set: ExpectedObjects, view: View) -> Comparison:
     return expected, observed
 
 
-def schedulers(expected_set: ExpectedObjects, view: View, scheduler: str) -> Comparison:
+def compare_schedulers(expected_set: ExpectedObjects, view: View, scheduler: str) -> Comparison:
     """Return the expected and observed scheduler of each gang."""
     gangs = {gang.name: view.get(GANGS, gang.name) for gang in expected_set.gangs.values()}
     observed: dict[str, object] = {
@@ -67,14 +71,14 @@ def schedulers(expected_set: ExpectedObjects, view: View, scheduler: str) -> Com
     return dict.fromkeys(gangs, scheduler), observed
 
 
-def initialized(expected_set: ExpectedObjects, view: View) -> Comparison:
+def compare_initialized(expected_set: ExpectedObjects, view: View) -> Comparison:
     """Return the expected and observed condition Initialized of each gang."""
     gangs = {name: view.get(GANGS, name) for name in expected_set.gangs}
     observed = {name: value_or_absent(gang, condition_is(gang, "Initialized")) for name, gang in gangs.items()}
     return dict.fromkeys(gangs, "True"), dict(observed)
 
 
-def first_groups(span: Span) -> dict[str, object]:
+def initial_groups_by_gang(span: Span) -> dict[str, object]:
     """Return the PodGroups in the first record of each gang."""
     groups_by_gang: dict[str, object] = {}
     for record in span.records(GANGS):
@@ -83,7 +87,7 @@ def first_groups(span: Span) -> dict[str, object]:
     return groups_by_gang
 
 
-def _standalone(expected_set: ExpectedObjects, clique: str) -> bool:
+def _is_standalone(expected_set: ExpectedObjects, clique: str) -> bool:
     return clique in expected_set.cliques and labels.GROUP not in expected_set.cliques[clique].labels
 
 

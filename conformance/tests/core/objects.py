@@ -18,7 +18,7 @@ from conformance.testing.owners import PLURALS
 
 Labels = Mapping[str, str]
 
-COMMON = (labels.MANAGED_BY, labels.PART_OF, labels.COMPONENT, labels.NAME)
+COMMON_LABELS = (labels.MANAGED_BY, labels.PART_OF, labels.COMPONENT, labels.NAME)
 """The keys of the app.kubernetes.io labels."""
 
 
@@ -32,7 +32,7 @@ def is_of_gangs(key: str) -> bool:
     return key in (labels.GANG, labels.BASE_GANG)
 
 
-def managed(expected_set: ExpectedObjects) -> dict[str, dict[str, Labels]]:
+def labels_by_resource(expected_set: ExpectedObjects) -> dict[str, dict[str, Labels]]:
     """Return resource → object name → labels for the set's objects. Pods are left out because they have random
     names."""
     return {
@@ -43,14 +43,14 @@ def managed(expected_set: ExpectedObjects) -> dict[str, dict[str, Labels]]:
     }
 
 
-def labels_carried(
-    labels_by_name: Mapping[str, Labels], resource: str, view: View, chosen: Callable[[str], bool]
+def compare_labels(
+    labels_by_name: Mapping[str, Labels], resource: str, view: View, is_chosen: Callable[[str], bool]
 ) -> Comparison:
-    """Return the expected and observed labels of objects, limited to the keys that are `chosen`. Additional labels are
-    allowed."""
+    """Return the expected and observed labels of objects, limited to the keys for which `is_chosen` returns True.
+    Additional labels are allowed."""
     expected = {
-        object_name: {key: value for key, value in own_labels.items() if chosen(key)}
-        for object_name, own_labels in labels_by_name.items()
+        object_name: {key: value for key, value in observed_labels.items() if is_chosen(key)}
+        for object_name, observed_labels in labels_by_name.items()
     }
     observed = {
         object_name: value_or_absent(obj := view.get(resource, object_name), labels_of(obj)) for object_name in expected
@@ -58,7 +58,7 @@ def labels_carried(
     return dict(expected), dict(values_of_expected_keys(expected, observed))
 
 
-def owners(expected_set: ExpectedObjects, view: View) -> dict[str, dict[str, Owner]]:
+def owners_by_resource(expected_set: ExpectedObjects, view: View) -> dict[str, dict[str, Owner]]:
     """Return resource → object name → kind and name of the controller that the object must have."""
     return {
         "podcliques": {clique.name: clique.owner for clique in expected_set.cliques.values()},
@@ -73,7 +73,7 @@ def owners(expected_set: ExpectedObjects, view: View) -> dict[str, dict[str, Own
     }
 
 
-def controllers(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> Comparison:
+def compare_controllers(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> Comparison:
     """Return the expected and observed controllers of objects. The controllers must be the current objects with these
     names."""
     expected: dict[str, object] = {}
@@ -88,7 +88,7 @@ def controllers(owner_by_name: Mapping[str, Owner], resource: str, view: View) -
     return expected, observed
 
 
-def blocking(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> Comparison:
+def compare_blocking_owners(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> Comparison:
     """Return whether each object's reference to its controller must block, and does block, foreground deletion."""
     observed = {
         object_name: value_or_absent(obj := view.get(resource, object_name), controller(obj).get("blockOwnerDeletion"))
@@ -97,14 +97,14 @@ def blocking(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> C
     return dict.fromkeys(owner_by_name, True), dict(observed)
 
 
-def finalizers_of(expected_set: ExpectedObjects, set_name: str) -> Iterator[tuple[str, str, list[str]]]:
+def expected_finalizers(expected_set: ExpectedObjects, set_name: str) -> Iterator[tuple[str, str, list[str]]]:
     """Yield each finalizer with its resource and the names of the objects that must have it."""
     yield labels.SET_FINALIZER, "podcliquesets", [set_name]
     yield labels.CLIQUE_FINALIZER, "podcliques", list(expected_set.cliques)
     yield labels.GROUP_FINALIZER, "podcliquescalinggroups", list(expected_set.groups)
 
 
-def specs(expected_set: ExpectedObjects, accepted: AcceptedPods, view: View) -> Comparison:
+def compare_specs(expected_set: ExpectedObjects, accepted: AcceptedPods, view: View) -> Comparison:
     """Return the expected and observed specs of cliques and scaling groups, which must repeat their templates."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}

@@ -13,7 +13,7 @@ from conformance.testing import predicates
 from conformance.testing.scene import Recorded
 from conformance.tests.core.every_pod_field import SetWithEveryPodField
 from conformance.tests.core.published_sets import PublishedSet
-from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
+from conformance.tests.core.ready_set import STATUSES_AT_REST, ReadyDisaggregatedSet
 
 
 @dataclass(frozen=True)
@@ -21,21 +21,21 @@ class JudgedPod:
     """An observed pod, its clique, and the expected values of a pod with its index."""
 
     clique: ExpectedClique
-    observed: Document
-    expected: expected_pods.ExpectedPod
+    observed_pod: Document
+    template_pod: expected_pods.ExpectedPod
 
     @property
     def containers(self) -> list[Document]:
         """The containers and init containers that come from the pod's template. The operator may add other
         containers."""
-        of_template = expected_pods.containers(self.clique.template.pod_spec)
-        names = {text(container, "name") for container in of_template}
-        of_pod = expected_pods.containers(self.observed.get("spec"))
-        return [container for container in of_pod if text(container, "name") in names]
+        template_containers = expected_pods.containers(self.clique.template.pod_spec)
+        template_names = {text(container, "name") for container in template_containers}
+        pod_containers = expected_pods.containers(self.observed_pod.get("spec"))
+        return [container for container in pod_containers if text(container, "name") in template_names]
 
 
 def judged_pods(
-    run: Recorded[ReadyDisaggregatedSet | PublishedSet | SetWithEveryPodField], step: str = READY
+    run: Recorded[ReadyDisaggregatedSet | PublishedSet | SetWithEveryPodField], step: str = STATUSES_AT_REST
 ) -> Iterator[JudgedPod]:
     """Yield the pods of all cliques. A clique without pods blocks the test, because another test judges the number of
     pods of a clique."""

@@ -19,7 +19,7 @@ from conformance.grove.restricted import restricted
 from conformance.grove.template import read
 from conformance.testing import accepted_pods, composition, predicates
 from conformance.testing.scene import Scene, SceneEnvironment
-from conformance.tests.core.ready_set import AVAILABLE, PODS_READY, READY, all_ready, caught_up
+from conformance.tests.core.ready_set import PODS_READY, SET_AVAILABLE, STATUSES_AT_REST, all_pods_ready, has_caught_up
 
 Object = dict[str, Any]
 
@@ -40,23 +40,23 @@ class PublishedSet(Scene):
         for obj in objects:
             env.create(obj)
         workload = env.placed(workload)
-        self.accepted = accepted_pods.request_pods(env, workload)
-        if not all(reply.accepted for reply in self.accepted.replies.values()):
-            workload = without_host(workload)
-            self.accepted = accepted_pods.request_pods(env, workload)
+        self.accepted_pods = accepted_pods.request_pods(env, workload)
+        if not all(reply.accepted for reply in self.accepted_pods.replies.values()):
+            workload = without_host_fields(workload)
+            self.accepted_pods = accepted_pods.request_pods(env, workload)
         self.namespace, self.scheduler, self.set_name = env.namespace, env.implementation.scheduler_name, name(workload)
-        named = self.expected = expected(workload)
+        expected_names = self.expected = expected(workload)
         env.create(workload)
-        env.settle(AVAILABLE, predicates.is_available(self.set_name, 1), 60)
+        env.settle(SET_AVAILABLE, predicates.is_available(self.set_name, 1), 60)
         if self.group:
-            named = self.expected = self._scale_out(env, workload)
-        env.settle(PODS_READY, all_ready(named), 60)
-        view = env.settle(READY, caught_up(named, self.set_name), 60)
-        self.expected = composition.with_actual_gang_names(named, view)
+            expected_names = self.expected = self._scale_out(env, workload)
+        env.settle(PODS_READY, all_pods_ready(expected_names), 60)
+        view = env.settle(STATUSES_AT_REST, has_caught_up(expected_names, self.set_name), 60)
+        self.expected = composition.with_actual_gang_names(expected_names, view)
 
     def _scale_out(self, env: SceneEnvironment, workload: Object) -> ExpectedObjects:
         (group,) = (group for group in read(workload).groups if group.name == self.group)
-        expected_set = expected(scaled(workload, self.group, group.replicas + 1))
+        expected_set = expected(with_group_replicas(workload, self.group, group.replicas + 1))
         full_name = next(name for name in expected_set.groups if name.endswith(f"-{self.group}"))
         env.patch("podcliquescalinggroups", full_name, {"spec": {"replicas": group.replicas + 1}})
         return expected_set
@@ -84,13 +84,13 @@ class RenderedSet(PublishedSet):
 Published = WideExpertParallelSet | RoutedSet | RenderedSet
 
 
-def scaled(workload: Object, group: str, replicas: int) -> Object:
+def with_group_replicas(workload: Object, group: str, replicas: int) -> Object:
     """Return a copy of a set with another number of replicas in one scaling group."""
-    result = copy.deepcopy(workload)
-    for entry in result["spec"]["template"]["podCliqueScalingGroups"]:
+    scaled_workload = copy.deepcopy(workload)
+    for entry in scaled_workload["spec"]["template"]["podCliqueScalingGroups"]:
         if entry["name"] == group:
             entry["replicas"] = replicas
-    return result
+    return scaled_workload
 
 
 def provide_storage(env: SceneEnvironment, objects: list[Object], workload: Object) -> None:
@@ -113,11 +113,11 @@ def provide_storage(env: SceneEnvironment, objects: list[Object], workload: Obje
         objects.insert(0, {**storage_class, "metadata": {"name": env.namespace}, "volumeBindingMode": "Immediate"})
 
 
-def without_host(workload: Object) -> Object:
+def without_host_fields(workload: Object) -> Object:
     """Return a copy of a set whose pods do not use resources of their host, for clusters that do not permit such
     use."""
-    result = copy.deepcopy(workload)
-    for clique in result["spec"]["template"]["cliques"]:
+    workload_without_host = copy.deepcopy(workload)
+    for clique in workload_without_host["spec"]["template"]["cliques"]:
         spec = clique["spec"]["podSpec"]
         for field in ("hostNetwork", "hostIPC", "dnsPolicy"):
             spec.pop(field, None)
@@ -131,7 +131,7 @@ def without_host(workload: Object) -> Object:
             for mount in container.get("volumeMounts", ()):
                 mount.pop("mountPropagation", None)
         clique["spec"]["podSpec"] = restricted(spec)
-    return result
+    return workload_without_host
 
 
 def _pod_specs(workload: Object) -> Iterator[Object]:

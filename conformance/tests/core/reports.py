@@ -13,14 +13,14 @@ SET, WARNING = "PodCliqueSet", "Warning"
 
 
 @predicate
-def available(view: View, resource: str, name: str, count: int) -> bool | Unmet:
+def has_available_replicas(view: View, resource: str, name: str, count: int) -> bool | Unmet:
     """The status of an object reports this number of available replicas."""
     observed = number(view.get(resource, name), "status", "availableReplicas")
     return observed == count or Unmet(f"{resource}/{name} has {observed} of {count} available replicas")
 
 
 @predicate
-def counts(view: View, clique: str, expected: Mapping[str, int]) -> bool | Unmet:
+def has_counts(view: View, clique: str, expected: Mapping[str, int]) -> bool | Unmet:
     """The status of a clique has these numbers."""
     podclique = view.get(CLIQUES, clique)
     observed = {field: number(podclique, "status", field) for field in expected}
@@ -28,7 +28,7 @@ def counts(view: View, clique: str, expected: Mapping[str, int]) -> bool | Unmet
 
 
 @predicate
-def conditions(view: View, clique: str, expected: Mapping[str, str]) -> bool | Unmet:
+def has_conditions(view: View, clique: str, expected: Mapping[str, str]) -> bool | Unmet:
     """The conditions of a clique have these statuses."""
     podclique = view.get(CLIQUES, clique)
     observed = {condition_type: condition_is(podclique, condition_type) for condition_type in expected}
@@ -36,14 +36,14 @@ def conditions(view: View, clique: str, expected: Mapping[str, str]) -> bool | U
 
 
 @predicate
-def group_breached(view: View, group: str, status: str) -> bool | Unmet:
+def is_group_breached(view: View, group: str, status: str) -> bool | Unmet:
     """MinAvailableBreached of a scaling group has this status."""
     observed = condition_is(view.get(GROUPS, group), BREACHED)
     return observed == status or Unmet(f"{BREACHED} of {group} is {observed or 'absent'}")
 
 
 @predicate
-def warned(view: View, name: str) -> bool | Unmet:
+def has_warning(view: View, name: str) -> bool | Unmet:
     """A Warning event reports that all scheduled replicas of an object are lost."""
     for event in view.list("events"):
         target = event.get("regarding") or event.get("involvedObject")
@@ -53,7 +53,7 @@ def warned(view: View, name: str) -> bool | Unmet:
 
 
 @predicate
-def an_error(view: View, cliques: Iterable[str]) -> str | Unmet:
+def find_clique_with_error(view: View, cliques: Iterable[str]) -> str | Unmet:
     """Return the name of a clique whose lastErrors describe an error."""
     for clique in cliques:
         if any(text(error, "description") for error in items(view.get(CLIQUES, clique), "status", "lastErrors")):
@@ -62,21 +62,23 @@ def an_error(view: View, cliques: Iterable[str]) -> str | Unmet:
 
 
 @predicate
-def error_of_set(view: View, name: str, words: str) -> bool | Unmet:
+def set_has_error(view: View, name: str, words: str) -> bool | Unmet:
     """The lastErrors of a set contain these words."""
     errors = [text(error, "description") for error in items(view.get(SETS, name), "status", "lastErrors")]
     return any(words in error for error in errors) or Unmet(f"lastErrors of {SETS}/{name} has {errors or 'no entry'}")
 
 
 @predicate
-def warning_of_set(view: View, name: str, words: str) -> bool | Unmet:
+def set_has_warning(view: View, name: str, words: str) -> bool | Unmet:
     """A Warning event about a set contains these words."""
-    events = map(event, view.list("events"))
-    notes = [note for target, kind, _, note in events if (target, kind) == (f"{SET}/{name}", WARNING)]
-    return any(words in note for note in notes) or Unmet(f"Warning events about the set {name}: {notes or 'none'}")
+    events = map(event_fields, view.list("events"))
+    messages = [message for target, kind, _, message in events if (target, kind) == (f"{SET}/{name}", WARNING)]
+    return any(words in message for message in messages) or Unmet(
+        f"Warning events about the set {name}: {messages or 'none'}"
+    )
 
 
-def event(obj: Mapping[str, object]) -> tuple[str, str, str, str]:
+def event_fields(obj: Mapping[str, object]) -> tuple[str, str, str, str]:
     """Return the object that an event is about, and the event's type, reason and message. Both event APIs are
     supported."""
     target = obj.get("regarding") or obj.get("involvedObject")
@@ -85,7 +87,7 @@ def event(obj: Mapping[str, object]) -> tuple[str, str, str, str]:
 
 
 @predicate
-def no_errors(view: View, resource: str, name: str) -> bool | Unmet:
+def has_no_errors(view: View, resource: str, name: str) -> bool | Unmet:
     """An object reports no lastErrors."""
     errors = items(view.get(resource, name), "status", "lastErrors")
     return not errors or Unmet(f"lastErrors of {resource}/{name} still has {errors}")

@@ -28,21 +28,21 @@ HEALTHY_GROUP: Conditions = {
 
 def all_comparisons(expected_set: ExpectedObjects, view: View, set_name: str) -> Iterator[Comparison]:
     """Yield the comparisons of this module, except for `reasons`."""
-    yield of_set(expected_set, view, set_name)
-    yield of_cliques(expected_set, view)
-    yield of_groups(expected_set, view)
-    yield selectors(expected_set, view, set_name)
-    yield hashes(expected_set, view, set_name)
+    yield compare_set_status(expected_set, view, set_name)
+    yield compare_clique_statuses(expected_set, view)
+    yield compare_group_statuses(expected_set, view)
+    yield compare_selectors(expected_set, view, set_name)
+    yield compare_hashes(expected_set, view, set_name)
 
 
-def of_set(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
+def compare_set_status(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
     """Return the expected and observed replica counts of the set. All replicas must be available and updated."""
     counts = dict.fromkeys(("replicas", "availableReplicas", "updatedReplicas"), len(expected_set.services))
     expected, observed = _counts(view, SETS, set_name, counts)
     return {set_name: expected}, {set_name: observed}
 
 
-def of_cliques(expected_set: ExpectedObjects, view: View) -> Comparison:
+def compare_clique_statuses(expected_set: ExpectedObjects, view: View) -> Comparison:
     """Return the expected and observed pod counts and conditions of cliques."""
     counts = {
         clique.name: {
@@ -54,37 +54,44 @@ def of_cliques(expected_set: ExpectedObjects, view: View) -> Comparison:
     return _healthy(view, CLIQUES, counts, HEALTHY_CLIQUE)
 
 
-def of_groups(expected_set: ExpectedObjects, view: View) -> Comparison:
+def compare_group_statuses(expected_set: ExpectedObjects, view: View) -> Comparison:
     """Return the expected and observed replica counts and conditions of scaling groups."""
     fields = ("replicas", "scheduledReplicas", "availableReplicas", "updatedReplicas")
     counts = {group.name: dict.fromkeys(fields, group.replicas) for group in expected_set.groups.values()}
     return _healthy(view, GROUPS, counts, HEALTHY_GROUP)
 
 
-def selectors(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
+def compare_selectors(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
     """Return the expected and observed pod selectors for autoscalers, as the pods that they select. The selectors of
     cliques in scaling groups are not judged, because such cliques are not scaled individually."""
     cliques = expected_set.cliques.values()
-    parts = [(SETS, set_name, "hpaPodSelector", {clique.name for clique in cliques})]
-    parts += [(CLIQUES, clique.name, "hpaPodSelector", {clique.name}) for clique in cliques if not clique.group]
-    parts += [
+    selected_parts = [(SETS, set_name, "hpaPodSelector", {clique.name for clique in cliques})]
+    selected_parts += [
+        (CLIQUES, clique.name, "hpaPodSelector", {clique.name}) for clique in cliques if not clique.group
+    ]
+    selected_parts += [
         (GROUPS, group, "selector", {clique.name for clique in cliques if clique.group == group})
         for group in expected_set.groups
     ]
     pods = predicates.pods_by_clique(view, cliques)
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
-    for resource, owner, field, members in parts:
+    for resource, owner, field, selected_pods in selected_parts:
         obj = view.get(resource, owner)
         selector = text(obj, "status", field)
-        matches = [(name(pod), clique in members, selects(selector, pod)) for clique in pods for pod in pods[clique]]
+        matches = [
+            (name(pod), clique in selected_pods, selects(selector, pod)) for clique in pods for pod in pods[clique]
+        ]
         expected[owner] = {"published": True, "pods": sorted(pod for pod, member, _ in matches if member)}
-        published = {"published": selector != "", "pods": sorted(pod for pod, _, selected in matches if selected)}
-        observed[owner] = published if resource == SETS else value_or_absent(obj, published)
+        published_selector = {
+            "published": selector != "",
+            "pods": sorted(pod for pod, _, selected in matches if selected),
+        }
+        observed[owner] = published_selector if resource == SETS else value_or_absent(obj, published_selector)
     return expected, observed
 
 
-def reasons(expected_set: ExpectedObjects, view: View) -> Comparison:
+def compare_reasons(expected_set: ExpectedObjects, view: View) -> Comparison:
     """Return the expected and observed condition reasons of cliques and scaling groups."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
@@ -101,7 +108,7 @@ def reasons(expected_set: ExpectedObjects, view: View) -> Comparison:
     return expected, observed
 
 
-def hashes(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
+def compare_hashes(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
     """Return the expected and observed template hashes of cliques and pods, and the template and generation hashes that
     statuses report."""
     generation_hash = text(view.get(SETS, set_name), "status", "currentGenerationHash")
@@ -142,14 +149,16 @@ def _counts(
     return expected, {field: number(obj, "status", field) for field in expected}
 
 
-def _healthy(view: View, resource: str, counts: Mapping[str, Mapping[str, int]], healthy: Conditions) -> Comparison:
+def _healthy(
+    view: View, resource: str, counts: Mapping[str, Mapping[str, int]], healthy_conditions: Conditions
+) -> Comparison:
     """Return the expected and observed counts and conditions in the statuses of these objects."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
-    for owner, numbers in counts.items():
+    for owner, object_counts in counts.items():
         obj = view.get(resource, owner)
-        expected_status, observed_status = _counts(view, resource, owner, numbers)
-        for condition_type, (status, _) in healthy.items():
+        expected_status, observed_status = _counts(view, resource, owner, object_counts)
+        for condition_type, (status, _) in healthy_conditions.items():
             expected_status[condition_type], observed_status[condition_type] = status, condition_is(obj, condition_type)
         expected[owner], observed[owner] = expected_status, value_or_absent(obj, observed_status)
     return expected, observed

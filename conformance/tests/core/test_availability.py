@@ -12,7 +12,7 @@ from conformance.testing.services import headless_services
 from conformance.tests.core import reports
 
 GROUP, ROUTER = "s-0-workers", "s-0-router"
-DECODES = [f"{GROUP}-{replica}-decode" for replica in range(3)]
+DECODE_CLIQUES = [f"{GROUP}-{replica}-decode" for replica in range(3)]
 
 
 class PodsLosingReadiness(Scene):
@@ -27,38 +27,40 @@ class PodsLosingReadiness(Scene):
         workload = env.workload("disaggregated", setName="s", **sizes)
         self.expected = expected(workload)
         env.create(workload)
-        all_available = all_of(reports.available(SETS, "s", 1), reports.available(GROUPS, GROUP, 3))
-        env.wait_for("all available", all_available)
+        all_replicas_available = all_of(
+            reports.has_available_replicas(SETS, "s", 1), reports.has_available_replicas(GROUPS, GROUP, 3)
+        )
+        env.wait_for("all available", all_replicas_available)
 
-        disruption.set_pod_states(env, DECODES[1], STALLED, 1)
-        env.wait_for("replica with an unready pod unavailable", reports.available(GROUPS, GROUP, 2))
+        disruption.set_pod_states(env, DECODE_CLIQUES[1], STALLED, 1)
+        env.wait_for("replica with an unready pod unavailable", reports.has_available_replicas(GROUPS, GROUP, 2))
         env.quiet(1)
         env.mark("one replica unavailable")
 
-        for decode in DECODES:
+        for decode in DECODE_CLIQUES:
             disruption.set_pod_states(env, decode, STARTING, 1)
-        env.wait_for("replicas with starting pods unavailable", reports.available(GROUPS, GROUP, 0))
+        env.wait_for("replicas with starting pods unavailable", reports.has_available_replicas(GROUPS, GROUP, 0))
         env.quiet(1)
         env.mark("all replicas starting")
-        for decode in DECODES:
+        for decode in DECODE_CLIQUES:
             disruption.set_pod_states(env, decode, STALLED, 1)
-        env.wait_for("group breached", reports.group_breached(GROUP, "True"))
-        env.wait_for("set without its group unavailable", reports.available(SETS, "s", 0))
+        env.wait_for("group breached", reports.is_group_breached(GROUP, "True"))
+        env.wait_for("set without its group unavailable", reports.has_available_replicas(SETS, "s", 0))
 
-        for decode in DECODES:
+        for decode in DECODE_CLIQUES:
             disruption.set_pod_states(env, decode, SERVING, 1)
-        env.wait_for("group no longer breached", reports.group_breached(GROUP, "False"))
-        env.wait_for("all available again", all_available)
+        env.wait_for("group no longer breached", reports.is_group_breached(GROUP, "False"))
+        env.wait_for("all available again", all_replicas_available)
         disruption.set_pod_states(env, ROUTER, STALLED, 2)
         env.wait_for("router breached", disruption.are_breached(CLIQUES, [ROUTER]))
-        env.wait_for("set without its router unavailable", reports.available(SETS, "s", 0))
+        env.wait_for("set without its router unavailable", reports.has_available_replicas(SETS, "s", 0))
         env.quiet(1)
         env.mark("router unready")
 
         disruption.cordon(env, nodes)
-        for decode in DECODES:
+        for decode in DECODE_CLIQUES:
             disruption.delete_pods(env, decode, 1)
-        env.wait_for("Warning event about the group", reports.warned(GROUP), resources=["events"])
+        env.wait_for("Warning event about the group", reports.has_warning(GROUP), resources=["events"])
 
 
 @requirement(

@@ -8,7 +8,7 @@ from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 GATE = "example.com/quota"
-CREATED = "all pods exist, or the set is rejected"
+CREATED_OR_REJECTED = "all pods exist, or the set is rejected"
 
 
 class GatedTemplate(Scene):
@@ -23,13 +23,13 @@ class GatedTemplate(Scene):
         if not self.rejected:
             env.create(workload)
             env.wait_for("all pods exist", predicates.all_exist(self.cliques))
-        env.mark(CREATED)
+        env.mark(CREATED_OR_REJECTED)
 
 
 @requirement("CORE-044")
 def test_gates_of_a_template_are_kept_or_rejected(run: Recorded[GatedTemplate]) -> None:
     """A pod that loses the gate would be scheduled before the author of the set permits it."""
-    view = run.at(CREATED)
+    view = run.at(CREATED_OR_REJECTED)
     pods = [pod for clique in run.scene.cliques for pod in predicates.pods_of(view, clique.name)]
     gated = {name(pod): GATE in [text(gate, "name") for gate in items(pod, "spec", "schedulingGates")] for pod in pods}
     run.expect("the set is rejected, or has pods", True, run.scene.rejected or bool(pods))

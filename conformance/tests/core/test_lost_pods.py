@@ -20,10 +20,10 @@ from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.core import reports
 
-TOO_FEW = {"PodCliqueScheduled": "False", BREACHED: "True"}
+CONDITIONS_BELOW_MINIMUM = {"PodCliqueScheduled": "False", BREACHED: "True"}
 OPERATORS_OBJECTS = frozenset({SETS, GROUPS, CLIQUES, "services"})
 """The resources that only the operator writes."""
-WRITTEN = OPERATORS_OBJECTS | {GANGS, "pods"}
+WRITTEN_RESOURCES = OPERATORS_OBJECTS | {GANGS, "pods"}
 
 
 class PodsLostOneByOne(Scene):
@@ -36,49 +36,51 @@ class PodsLostOneByOne(Scene):
         [clique] = expected(workload).cliques
         self.clique = clique
         env.create(workload)
-        env.wait_for("all pods ready", reports.counts(clique, {"readyReplicas": 3}))
-        self.before = before = _by_index(env.history.view(), clique)
+        env.wait_for("all pods ready", reports.has_counts(clique, {"readyReplicas": 3}))
+        self.initial_pods = initial_pods = _pods_by_index(env.history.view(), clique)
 
-        env.delete("pods", name(before["1"]))
-        env.wait_for("deleted pod replaced", _replaced(clique, uid(before["1"]), "1"))
-        self.after = after = _by_index(env.history.view(), clique)
-        env.wait_for("gang refers to the new pod", _refers(clique, {name(pod) for pod in after.values()}))
+        env.delete("pods", name(initial_pods["1"]))
+        env.wait_for("deleted pod replaced", _is_replaced(clique, uid(initial_pods["1"]), "1"))
+        self.replacement_pods = replacement_pods = _pods_by_index(env.history.view(), clique)
+        env.wait_for(
+            "gang refers to the new pod", _gang_references(clique, {name(pod) for pod in replacement_pods.values()})
+        )
         env.wait_for("all pods ready again", pods_are({clique: 3}, ready=True))
-        env.wait_for("clique reports all pods ready again", reports.counts(clique, {"readyReplicas": 3}))
+        env.wait_for("clique reports all pods ready again", reports.has_counts(clique, {"readyReplicas": 3}))
 
         # Statuses may still change until they reflect the replacement.
         env.wait_for("set available again", predicates.is_available("s", 1))
-        start = env.machine.now()
-        env.quiet(2, real=True, of=WRITTEN)
+        quiet_start = env.machine.now()
+        env.quiet(2, real=True, of=WRITTEN_RESOURCES)
         env.mark("nothing changes")
-        calm = env.history.mark()
+        quiet_mark = env.history.mark()
         env.quiet(3, real=True)
         env.mark("nothing has changed")
-        if any(record.resource in OPERATORS_OBJECTS for record in env.history.records(after=calm)):
-            env.machine.require(start, "statuses had caught up before the quiet time")
+        if any(record.resource in OPERATORS_OBJECTS for record in env.history.records(after=quiet_mark)):
+            env.machine.require(quiet_start, "statuses had caught up before the quiet time")
         # A status that is written once more may simply be late. A status that is written again and again is written at
         # least twice in this time.
-        env.quiet(1.5 * REST_SECONDS, 6 * REST_SECONDS, real=True, of=WRITTEN)
+        env.quiet(1.5 * REST_SECONDS, 6 * REST_SECONDS, real=True, of=WRITTEN_RESOURCES)
 
         disruption.cordon(env, nodes)
-        self._fail(env, after["2"])
-        env.settle("failed pod not counted", reports.counts(clique, {"scheduledReplicas": 2}), 60)
-        env.settle("clique reports too few pods", reports.conditions(clique, TOO_FEW), 60)
+        self._fail(env, replacement_pods["2"])
+        env.settle("failed pod not counted", reports.has_counts(clique, {"scheduledReplicas": 2}), 60)
+        env.settle("clique reports too few pods", reports.has_conditions(clique, CONDITIONS_BELOW_MINIMUM), 60)
 
         for pod in predicates.pods_of(env.history.view(), clique):
             env.delete("pods", name(pod))
-        env.wait_for("no pod scheduled", reports.counts(clique, {"scheduledReplicas": 0}))
+        env.wait_for("no pod scheduled", reports.has_counts(clique, {"scheduledReplicas": 0}))
         env.quiet(1)
         env.mark("all pods lost")
-        env.wait_for("Warning event about the clique", reports.warned(clique), resources=["events"])
+        env.wait_for("Warning event about the clique", reports.has_warning(clique), resources=["events"])
 
     def _fail(self, env: SceneEnvironment, pod: Mapping[str, Any]) -> None:
         """Make a pod fail. If the pod is not replaced, delete it so that the scene can go on."""
         env.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
         env.patch("pods", name(pod), {"status": {"phase": "Failed", "reason": "Evicted"}}, subresource="status")
-        env.settle("failed pod is no replica", _replicas_run(self.clique), 60)
-        replaced = _replaced(self.clique, uid(pod), label(pod, labels.POD_INDEX))
-        if not replaced(env.settle("failed pod replaced", replaced, 60)):
+        env.settle("failed pod is no replica", _reports_running_pods(self.clique), 60)
+        is_replaced = _is_replaced(self.clique, uid(pod), label(pod, labels.POD_INDEX))
+        if not is_replaced(env.settle("failed pod replaced", is_replaced, 60)):
             env.delete("pods", name(pod))
 
 
@@ -86,8 +88,8 @@ class PodsLostOneByOne(Scene):
 def test_a_lost_pod_is_replaced_in_its_place(run: Recorded[PodsLostOneByOne]) -> None:
     """The other pods are identified by their UIDs."""
     run.given("all pods ready")
-    uids = {index: uid(run.scene.before[index]) for index in ("0", "2")}
-    run.expect("the other pods", uids, {index: uid(run.scene.after.get(index, {})) for index in uids})
+    uids = {index: uid(run.scene.initial_pods[index]) for index in ("0", "2")}
+    run.expect("the other pods", uids, {index: uid(run.scene.replacement_pods.get(index, {})) for index in uids})
 
 
 @requirement("CORE-023", reaches="Warning event about the clique")
@@ -101,8 +103,8 @@ def test_nothing_is_written_while_nothing_changes(run: Recorded[PodsLostOneByOne
     """Gangs and pods are left out because they have other writers."""
     run.given("set available again")
     records = run.between("nothing changes", "nothing has changed").records()
-    written = [f"{record.resource}/{record.name}" for record in records if record.resource in OPERATORS_OBJECTS]
-    run.expect("objects that changed while nothing happened", [], written)
+    written_objects = [f"{record.resource}/{record.name}" for record in records if record.resource in OPERATORS_OBJECTS]
+    run.expect("objects that changed while nothing happened", [], written_objects)
 
 
 @requirement("CORE-026", reaches=("failed pod replaced", "failed pod not counted"))
@@ -120,10 +122,11 @@ def test_a_failed_pod_is_no_replica(run: Recorded[PodsLostOneByOne]) -> None:
 def test_a_clique_reports_that_too_few_pods_are_scheduled(run: Recorded[PodsLostOneByOne]) -> None:
     """The conditions are judged while some pods are scheduled, and when no pod is left."""
     view = run.at("all pods lost")
-    lost = {
-        condition_type: condition_is(view.get(CLIQUES, run.scene.clique), condition_type) for condition_type in TOO_FEW
+    lost_conditions = {
+        condition_type: condition_is(view.get(CLIQUES, run.scene.clique), condition_type)
+        for condition_type in CONDITIONS_BELOW_MINIMUM
     }
-    run.expect("conditions of a clique that has lost all pods", TOO_FEW, lost)
+    run.expect("conditions of a clique that has lost all pods", CONDITIONS_BELOW_MINIMUM, lost_conditions)
 
 
 @requirement("GANG-009", reaches="gang refers to the new pod")
@@ -137,36 +140,36 @@ def test_a_gang_stays_initialized_while_a_pod_is_replaced(run: Recorded[PodsLost
     run.given("gang refers to the new pod")
     gang = gang_of(run.at("gang refers to the new pod"), run.scene.clique)
     records = run.until("clique reports all pods ready again").records(GANGS, name(gang))
-    run.expect("states in which the gang was no longer Initialized", [], _initialized_lost(records))
+    run.expect("states in which the gang was no longer Initialized", [], _lost_initializations(records))
 
 
 test_invariants = invariants(PodsLostOneByOne, "INV-001", "INV-004", "INV-005", "INV-007", "INV-025")
 
 
-def _by_index(view: View, clique: str) -> dict[str, Mapping[str, Any]]:
+def _pods_by_index(view: View, clique: str) -> dict[str, Mapping[str, Any]]:
     return {label(pod, labels.POD_INDEX): pod for pod in predicates.pods_of(view, clique)}
 
 
 @predicate
-def _replaced(view: View, clique: str, lost_uid: str, index: str) -> bool | Unmet:
+def _is_replaced(view: View, clique: str, lost_uid: str, index: str) -> bool | Unmet:
     """A clique has a pod with this index whose UID is not `lost_uid`."""
     pods = [pod for pod in predicates.pods_of(view, clique) if label(pod, labels.POD_INDEX) == index]
     return any(uid(pod) != lost_uid for pod in pods) or Unmet(f"there is no new pod with index {index}")
 
 
 @predicate
-def _replicas_run(view: View, clique: str) -> bool | Unmet:
+def _reports_running_pods(view: View, clique: str) -> bool | Unmet:
     """The number of replicas that a clique reports equals the number of its pods that have not ended."""
-    present = predicates.pods_of(view, clique)
-    running = sum(text(pod, "status", "phase") not in ("Failed", "Succeeded") for pod in present)
+    clique_pods = predicates.pods_of(view, clique)
+    running_pods = sum(text(pod, "status", "phase") not in ("Failed", "Succeeded") for pod in clique_pods)
     reported = number(view.get(CLIQUES, clique), "status", "replicas")
-    return reported == running or Unmet(
-        f"{clique} reports {reported} replicas, and {running} of its pods have not ended"
+    return reported == running_pods or Unmet(
+        f"{clique} reports {reported} replicas, and {running_pods} of its pods have not ended"
     )
 
 
 @predicate
-def _refers(view: View, clique: str, pod_names: set[str]) -> bool | Unmet:
+def _gang_references(view: View, clique: str, pod_names: set[str]) -> bool | Unmet:
     """The podReferences of a clique's gang are these pods, in any order."""
     groups = items(gang_of(view, clique), "spec", "podgroups")
     references = sorted(text(reference, "name") for group in groups for reference in items(group, "podReferences"))
@@ -175,7 +178,7 @@ def _refers(view: View, clique: str, pod_names: set[str]) -> bool | Unmet:
     )
 
 
-def _initialized_lost(records: Iterable[Record]) -> list[str]:
+def _lost_initializations(records: Iterable[Record]) -> list[str]:
     """Return the records after the gang's first Initialized=True in which the gang is not initialized."""
     initialized = dropwhile(lambda record: not _is_initialized(record), records)
     return [str(record) for record in initialized if not _is_initialized(record)]

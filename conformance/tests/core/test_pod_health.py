@@ -19,14 +19,14 @@ from conformance.testing.disruption import BREACHED, CLIQUES
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.core import reports
 
-SET = "health"
-SCHEDULED = "PodCliqueScheduled"
+SET_NAME = "health"
+SCHEDULED_CONDITION = "PodCliqueScheduled"
 ONE_READY = {"replicas": 2, "readyReplicas": 1}
-UNDECIDED = frozenset({"crashed", "completed", "init-failed"})
+UNDECIDED_CASES = frozenset({"crashed", "completed", "init-failed"})
 """Cases with a pod that starts again. No document says whether such a pod counts as starting."""
-BEFORE_START = frozenset({"starting", "silent"})
+STARTING_CASES = frozenset({"starting", "silent"})
 """Cases whose pods have not started yet. The documents disagree about whether such pods count."""
-RECOVERING = ("unready", "crashed")
+RECOVERING_CASES = ("unready", "crashed")
 """Cases whose pods become Ready later."""
 
 
@@ -47,8 +47,8 @@ class PodsInAllStates(Scene):
 
         # A pod that has been Ready is no longer starting, however "starting" is defined.
         _set_states(env, clique_name("unready"), self.cases["serving"])
-        ready = {"readyReplicas": len(self.cases["unready"].pods)}
-        env.wait_for("pods Ready once", reports.counts(clique_name("unready"), ready))
+        ready_counts = {"readyReplicas": len(self.cases["unready"].pods)}
+        env.wait_for("pods Ready once", reports.has_counts(clique_name("unready"), ready_counts))
 
         for clique in self.cliques.values():
             _set_states(env, clique.name, self.cases[clique.template.name])
@@ -56,36 +56,38 @@ class PodsInAllStates(Scene):
 
         # Wait for more than a second before the same pods recover, because transition times are in whole seconds.
         env.quiet(1.1, real=True)
-        for recovering in RECOVERING:
-            _set_states(env, clique_name(recovering), self.cases["serving"])
-        sound = {case: disruption.are_breached(CLIQUES, [clique_name(case)], "False") for case in RECOVERING}
-        env.wait_for("breach of unready ended", sound["unready"])
-        env.settle("breach of crashed ended", sound["crashed"], 60)
+        for recovering_cliques in RECOVERING_CASES:
+            _set_states(env, clique_name(recovering_cliques), self.cases["serving"])
+        healthy_cliques = {
+            case: disruption.are_breached(CLIQUES, [clique_name(case)], "False") for case in RECOVERING_CASES
+        }
+        env.wait_for("breach of unready ended", healthy_cliques["unready"])
+        env.settle("breach of crashed ended", healthy_cliques["crashed"], 60)
 
         # A spare pod that becomes Ready changes the message of the condition but not its status. By then the status is
         # so old that every cache has it.
-        start = incarnations.condition_start(env.history, CLIQUES, clique_name("spare"), BREACHED, "False")
-        if start is not None and (seconds := start.at + STALE + 1 - env.history.now()) > 0:
+        start_time = incarnations.condition_start(env.history, CLIQUES, clique_name("spare"), BREACHED, "False")
+        if start_time is not None and (seconds := start_time.at + STALE + 1 - env.history.now()) > 0:
             env.quiet(seconds, seconds + 5, real=True)
         _set_states(env, clique_name("spare"), self.cases["serving"])
-        env.wait_for("spare pod ready", reports.counts(clique_name("spare"), {"readyReplicas": 2}))
+        env.wait_for("spare pod ready", reports.has_counts(clique_name("spare"), {"readyReplicas": 2}))
 
         terminating_pods = [_terminate_a_pod(env, clique_name("serving"))]
-        env.settle("terminating pod replaced", reports.counts(clique_name("serving"), ONE_READY), 60)
+        env.settle("terminating pod replaced", reports.has_counts(clique_name("serving"), ONE_READY), 60)
 
         # An operator that has just started reports the same as an operator that has observed all events (OBJ-264).
         env.roles.restart("operator")
         terminating_pods.append(_terminate_a_pod(env, clique_name("recovered")))
-        replaced = reports.counts(clique_name("recovered"), ONE_READY)
-        env.settle("terminating pod replaced after a restart", replaced, 60)
+        replaced_pods = reports.has_counts(clique_name("recovered"), ONE_READY)
+        env.settle("terminating pod replaced after a restart", replaced_pods, 60)
         for pod in terminating_pods:
             env.patch("pods", pod, {"metadata": {"annotations": {health.HOLD_DELETION: None}}})
 
     def _reported(self, view: View) -> bool | Unmet:
         comparisons = (
-            _scheduled(self.cliques.values(), view),
-            _ready(self.cliques.values(), self.cases, view),
-            _breaches(self.cliques.values(), self.cases, view, *self.cases),
+            _compare_scheduled(self.cliques.values(), view),
+            _compare_ready_counts(self.cliques.values(), self.cases, view),
+            _compare_breaches(self.cliques.values(), self.cases, view, *self.cases),
         )
         equal = all(expected_values == observed_values for expected_values, observed_values in comparisons)
         return equal or Unmet("the statuses are behind")
@@ -96,7 +98,7 @@ def test_bound_pods_count_as_scheduled(run: Recorded[PodsInAllStates]) -> None:
     """A pod whose status has not been reported by the kubelet yet counts as well."""
     run.given("all pods bound")
     view = run.at("statuses follow the pods")
-    run.same("scheduled pods, and the condition about them", *_scheduled(run.scene.cliques.values(), view))
+    run.same("scheduled pods, and the condition about them", *_compare_scheduled(run.scene.cliques.values(), view))
 
 
 @requirement("CORE-011")
@@ -104,14 +106,16 @@ def test_cliques_count_their_ready_pods(run: Recorded[PodsInAllStates]) -> None:
     """The reason why a pod is not Ready makes no difference."""
     run.given("all pods bound")
     view = run.at("statuses follow the pods")
-    run.same("ready pods", *_ready(run.scene.cliques.values(), run.scene.cases, view))
+    run.same("ready pods", *_compare_ready_counts(run.scene.cliques.values(), run.scene.cases, view))
 
 
 @requirement("CORE-017", reaches="breach of unready ended")
 def test_a_clique_is_breached_while_too_few_pods_are_ready_or_starting(run: Recorded[PodsInAllStates]) -> None:
     """Cases with pods that have not started yet, or that start again after they have failed or ended, are left out."""
     view, cases = run.at("statuses follow the pods"), run.scene.cases
-    breaches = _breaches(run.scene.cliques.values(), cases, view, *(cases.keys() - UNDECIDED - BEFORE_START))
+    breaches = _compare_breaches(
+        run.scene.cliques.values(), cases, view, *(cases.keys() - UNDECIDED_CASES - STARTING_CASES)
+    )
     run.same("MinAvailableBreached", *breaches)
 
 
@@ -119,7 +123,7 @@ def test_a_clique_is_breached_while_too_few_pods_are_ready_or_starting(run: Reco
 def test_a_clique_is_not_breached_while_its_pods_start(run: Recorded[PodsInAllStates]) -> None:
     """For some pods, the kubelet has not reported any containers yet."""
     view = run.at("statuses follow the pods")
-    breaches = _breaches(run.scene.cliques.values(), run.scene.cases, view, *BEFORE_START)
+    breaches = _compare_breaches(run.scene.cliques.values(), run.scene.cases, view, *STARTING_CASES)
     run.same("MinAvailableBreached", *breaches)
 
 
@@ -127,7 +131,7 @@ def test_a_clique_is_not_breached_while_its_pods_start(run: Recorded[PodsInAllSt
 def test_a_pod_that_has_failed_is_not_starting(run: Recorded[PodsInAllStates]) -> None:
     """A pod that has failed may never start, whereas a pod that has succeeded is expected to start again."""
     view = run.at("statuses follow the pods")
-    breaches = _breaches(run.scene.cliques.values(), run.scene.cases, view, *UNDECIDED)
+    breaches = _compare_breaches(run.scene.cliques.values(), run.scene.cases, view, *UNDECIDED_CASES)
     run.same("MinAvailableBreached", *breaches)
 
 
@@ -154,13 +158,13 @@ def test_transition_times_change_with_the_status(run: Recorded[PodsInAllStates])
     judge."""
     run.judge_violation()
     before, after = (run.at(step) for step in ("statuses follow the pods", "spare pod ready"))
-    later: dict[str, bool] = {}
-    for clique in map(clique_name, RECOVERING):
-        old, new = (condition(view.get(CLIQUES, clique), BREACHED) for view in (before, after))
-        if text(old, "status") != text(new, "status"):
-            later[clique] = "" < text(old, "lastTransitionTime") < text(new, "lastTransitionTime")
-    run.holds("the status of a condition changes", bool(later) or None)
-    run.same("the transition time changes with the status", dict.fromkeys(later, True), later)
+    later_pods: dict[str, bool] = {}
+    for clique in map(clique_name, RECOVERING_CASES):
+        old_pods, new_pods = (condition(view.get(CLIQUES, clique), BREACHED) for view in (before, after))
+        if text(old_pods, "status") != text(new_pods, "status"):
+            later_pods[clique] = "" < text(old_pods, "lastTransitionTime") < text(new_pods, "lastTransitionTime")
+    run.holds("the status of a condition changes", bool(later_pods) or None)
+    run.same("the transition time changes with the status", dict.fromkeys(later_pods, True), later_pods)
 
 
 test_invariants = invariants(PodsInAllStates, "INV-001", "INV-003", "INV-004", "INV-005")
@@ -168,12 +172,12 @@ test_invariants = invariants(PodsInAllStates, "INV-001", "INV-003", "INV-004", "
 
 def clique_name(case: str) -> str:
     """Return the name of the PodClique of a case."""
-    return f"{SET}-0-{case}"
+    return f"{SET_NAME}-0-{case}"
 
 
 def _workload(env: SceneEnvironment, cases: Mapping[str, HealthCase]) -> Object:
     """Return a set with a clique for each case. The cliques differ only in their names and sizes."""
-    workload = env.workload("waiting", setName=SET)
+    workload = env.workload("waiting", setName=SET_NAME)
     cliques = workload["spec"]["template"]["cliques"]
     [pattern] = cliques
     cliques.clear()
@@ -199,7 +203,7 @@ def _terminate_a_pod(env: SceneEnvironment, clique: str) -> str:
     return pod_name
 
 
-def _scheduled(cliques: Iterable[ExpectedClique], view: View) -> Comparison:
+def _compare_scheduled(cliques: Iterable[ExpectedClique], view: View) -> Comparison:
     """Return the expected and observed numbers of scheduled pods of cliques, and the condition that reports them."""
     expected_values: dict[str, object] = {}
     observed_values: dict[str, object] = {}
@@ -207,11 +211,11 @@ def _scheduled(cliques: Iterable[ExpectedClique], view: View) -> Comparison:
         podclique = view.get(CLIQUES, clique.name)
         expected_values[clique.name] = [clique.template.replicas, "True"]
         scheduled = number(podclique, "status", "scheduledReplicas")
-        observed_values[clique.name] = [scheduled, condition_is(podclique, SCHEDULED)]
+        observed_values[clique.name] = [scheduled, condition_is(podclique, SCHEDULED_CONDITION)]
     return expected_values, observed_values
 
 
-def _ready(cliques: Iterable[ExpectedClique], cases: Mapping[str, HealthCase], view: View) -> Comparison:
+def _compare_ready_counts(cliques: Iterable[ExpectedClique], cases: Mapping[str, HealthCase], view: View) -> Comparison:
     """Return the expected and observed numbers of Ready pods of cliques."""
     expected_counts: dict[str, object] = {}
     observed_counts: dict[str, object] = {}
@@ -222,7 +226,7 @@ def _ready(cliques: Iterable[ExpectedClique], cases: Mapping[str, HealthCase], v
     return expected_counts, observed_counts
 
 
-def _breaches(
+def _compare_breaches(
     cliques: Iterable[ExpectedClique], cases: Mapping[str, HealthCase], view: View, *chosen: str
 ) -> Comparison:
     """Return the expected and observed statuses of the condition MinAvailableBreached for the cliques of the chosen

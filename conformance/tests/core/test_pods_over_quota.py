@@ -18,8 +18,8 @@ from conformance.testing.quotas import limit_pods
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.core import reports
 
-SET, QUOTA = "s", "few"
-FOREIGN: Mapping[str, Any] = {
+SET_NAME, QUOTA_NAME = "s", "few"
+FOREIGN_CONDITION: Mapping[str, Any] = {
     "type": "example.com/Noted",
     "status": "True",
     "reason": "Noted",
@@ -34,32 +34,37 @@ class PodsOverQuota(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        limit_pods(env, QUOTA, 3)
-        workload = env.workload("chain", setName=SET, startup="CliqueStartupTypeAnyOrder", fronts=2, groups=1)
+        limit_pods(env, QUOTA_NAME, 3)
+        workload = env.workload("chain", setName=SET_NAME, startup="CliqueStartupTypeAnyOrder", fronts=2, groups=1)
         cliques = list(expected(workload).cliques.values())
         self.cliques = [clique.name for clique in cliques]
         env.create(workload)
-        failing_clique = env.wait_for("clique reports the refusal", reports.an_error(self.cliques))
-        env.wait_for("pods within the quota exist", _exist(self.cliques, 3))
-        env.settle("set reports the refusal", reports.error_of_set(SET, QUOTA))
-        env.settle("Warning event about the set", reports.warning_of_set(SET, QUOTA), resources=["events"])
-        first = self.cliques[0]
-        env.settle("gang not initialized", _initialized(first, "False"), 60)
+        failing_clique = env.wait_for("clique reports the refusal", reports.find_clique_with_error(self.cliques))
+        env.wait_for("pods within the quota exist", _has_pods(self.cliques, 3))
+        env.settle("set reports the refusal", reports.set_has_error(SET_NAME, QUOTA_NAME))
+        env.settle("Warning event about the set", reports.set_has_warning(SET_NAME, QUOTA_NAME), resources=["events"])
+        first_clique = self.cliques[0]
+        env.settle("gang not initialized", _is_initialized(first_clique, "False"), 60)
         env.quiet(1, of=("pods", GANGS))  # cliques report each attempt
         env.mark("gang incomplete")
 
-        env.wait_for("gang exists", all_in_gangs([first]))
-        gang = gang_of(env.history.view(), first)
+        env.wait_for("gang exists", all_in_gangs([first_clique]))
+        gang = gang_of(env.history.view(), first_clique)
         self.gang = name(gang)
-        status = {"phase": text(gang, "status", "phase"), "conditions": [*items(gang, "status", "conditions"), FOREIGN]}
+        status = {
+            "phase": text(gang, "status", "phase"),
+            "conditions": [*items(gang, "status", "conditions"), FOREIGN_CONDITION],
+        }
         env.mark("before the foreign condition")
         env.patch(GANGS, self.gang, {"status": status}, subresource="status")
-        env.delete("resourcequotas", QUOTA)
-        env.settle("gang initialized", _initialized(first, "True"), 60)
-        ready = [reports.counts(clique.name, {"readyReplicas": clique.template.replicas}) for clique in cliques]
-        env.settle("all pods ready", all_of(*ready), 60)
-        env.settle("clique reports no refusal", reports.no_errors(CLIQUES, failing_clique), 60)
-        env.settle("set reports no refusal", reports.no_errors(SETS, SET), 60)
+        env.delete("resourcequotas", QUOTA_NAME)
+        env.settle("gang initialized", _is_initialized(first_clique, "True"), 60)
+        ready_counts = [
+            reports.has_counts(clique.name, {"readyReplicas": clique.template.replicas}) for clique in cliques
+        ]
+        env.settle("all pods ready", all_of(*ready_counts), 60)
+        env.settle("clique reports no refusal", reports.has_no_errors(CLIQUES, failing_clique), 60)
+        env.settle("set reports no refusal", reports.has_no_errors(SETS, SET_NAME), 60)
 
 
 @requirement("CORE-025", reaches="clique reports the refusal")
@@ -104,27 +109,29 @@ def test_a_gang_is_initialized_once_it_is_complete(run: Recorded[PodsOverQuota])
 @requirement("GANG-022")
 def test_conditions_of_others_survive(run: Recorded[PodsOverQuota]) -> None:
     records = run.between("before the foreign condition", "clique reports no refusal").records(GANGS, run.scene.gang)
-    first = next((index for index, record in enumerate(records) if _foreign(record.object)), 0)
-    lost = [str(record) for record in records[first:] if not _foreign(record.object)]
-    run.expect("states in which the gang has lost the condition", [], lost)
+    first_index = next((index for index, record in enumerate(records) if _has_foreign_condition(record.object)), 0)
+    records_without_condition = [
+        str(record) for record in records[first_index:] if not _has_foreign_condition(record.object)
+    ]
+    run.expect("states in which the gang has lost the condition", [], records_without_condition)
 
 
 test_invariants = invariants(PodsOverQuota, "INV-001", "INV-003", "INV-005")
 
 
-def _foreign(gang: Mapping[str, Any] | None) -> bool:
-    return condition_is(gang, str(FOREIGN["type"])) == "True"
+def _has_foreign_condition(gang: Mapping[str, Any] | None) -> bool:
+    return condition_is(gang, str(FOREIGN_CONDITION["type"])) == "True"
 
 
 @predicate
-def _initialized(view: View, clique: str, status: str) -> bool | Unmet:
+def _is_initialized(view: View, clique: str, status: str) -> bool | Unmet:
     """The gang of a clique has the condition Initialized with this status."""
     reported = condition_is(gang_of(view, clique), "Initialized")
     return reported == status or Unmet(f"gang of {clique}: Initialized is {reported or 'absent'}")
 
 
 @predicate
-def _exist(view: View, cliques: Iterable[str], count: int) -> bool | Unmet:
+def _has_pods(view: View, cliques: Iterable[str], count: int) -> bool | Unmet:
     """These cliques together have this number of pods."""
-    total = sum(len(predicates.pods_of(view, clique)) for clique in cliques)
-    return total == count or Unmet(f"there are {total} pods, not {count}")
+    pod_count = sum(len(predicates.pods_of(view, clique)) for clique in cliques)
+    return pod_count == count or Unmet(f"there are {pod_count} pods, not {count}")

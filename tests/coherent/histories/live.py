@@ -178,7 +178,7 @@ class _HistoryRun:
         workload["metadata"]["namespace"] = self.namespace
         workload["spec"]["template"]["cliques"] = self._cliques()
         self._send_with_retries(lambda: self.live.api.create(workload))
-        self.events.wait("the set is deployed", sets.deployed(SET, self.history.replicas), WAIT_SECONDS)
+        self.events.wait("the set is deployed", sets.is_deployed(SET, self.history.replicas), WAIT_SECONDS)
         self.events.wait("the set has a PodGangMap", lambda view: bool(sets.layout(view, SET)), WAIT_SECONDS)
         for action in self.history.actions:
             self.versions, self._last = reproduction.versions_after(self.versions, self._last, action)
@@ -327,13 +327,13 @@ class _HistoryRun:
             clique["name"]: [clique["spec"]["podSpec"]["containers"][0]["image"].rpartition(":")[2]]
             for clique in reproduction.cliques(self.history, self.versions)
         }
-        if (actual := sets.tags(view, SET)) != expected and not self._may_keep_old_pods:
+        if (actual := sets.image_tags(view, SET)) != expected and not self._may_keep_old_pods:
             return Unmet(f"versions of pods: {actual}, wanted: {expected}")
-        return sets.complete(view, SET)
+        return sets.is_complete(view, SET)
 
     def _has_versions(self, view: View, required_versions: Mapping[str, int]) -> bool | Unmet:
         """Return whether all pods of the parts in `required_versions` have the required version."""
-        tags = sets.tags(view, SET)
+        tags = sets.image_tags(view, SET)
         cliques = {
             reproduction.clique_of(self.history.part(name)): [str(number)] for name, number in required_versions.items()
         }
