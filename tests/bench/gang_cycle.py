@@ -54,8 +54,8 @@ def create_nodes(count: int) -> list[model.Node]:
 
 def measure_cycle(gangs: int) -> float:
     """Return the CPU seconds of the fastest of REPEATS cycles."""
-    hosts = create_nodes(-(-gangs * PODS // PODS_ON_A_NODE))
-    names = [host.metadata.name for host in hosts]
+    nodes = create_nodes(-(-gangs * PODS // PODS_ON_A_NODE))
+    names = [host.metadata.name for host in nodes]
     pods = {
         gang: [
             pod(gang, index, names[gang * PODS // PODS_ON_A_NODE] if gang < gangs - WAITING else "")
@@ -68,9 +68,9 @@ def measure_cycle(gangs: int) -> float:
     durations = []
     for _ in range(REPEATS):
         start = time.process_time()
-        served = [gang for gang, item in items.items() if snapshot.is_responsible(item, SCHEDULER)]
-        candidates = [snapshot.gang(items[gang], pods[gang], SCHEDULER, {}) for gang in served]
-        capacity = Capacity(hosts, snapshot.used_resources(all_pods, {}))
+        own_gangs = [gang for gang, item in items.items() if snapshot.is_responsible(item, SCHEDULER)]
+        candidates = [snapshot.gang(items[gang], pods[gang], SCHEDULER, {}) for gang in own_gangs]
+        capacity = Capacity(nodes, snapshot.used_resources(all_pods, {}))
         plan = cycle.plan(candidates, capacity, snapshot.other_pods(all_pods, {gang.name for gang in candidates}, ()))
         durations.append(time.process_time() - start)
         assert len(plan.bindings) == WAITING * PODS, "all that wait are placed"

@@ -25,10 +25,10 @@ def scene(nodes: int, gangs: int, *, preemption: bool) -> Scene:
     generated = fragmented.scene(SEED, nodes, 12 * gangs)  # a gang has ten pods on average
     waiting = [gang for gang in generated.gangs if gang.name.startswith("waiting")]
     assert len(waiting) >= gangs
-    chosen = [gang for gang in generated.gangs if gang not in waiting] + waiting[:gangs]
+    chosen_gangs = [gang for gang in generated.gangs if gang not in waiting] + waiting[:gangs]
     if not preemption:
-        chosen = [dataclasses.replace(gang, priority=0) for gang in chosen]
-    return dataclasses.replace(generated, gangs=chosen)
+        chosen_gangs = [dataclasses.replace(gang, priority=0) for gang in chosen_gangs]
+    return dataclasses.replace(generated, gangs=chosen_gangs)
 
 
 def measure(example: Scene) -> float:

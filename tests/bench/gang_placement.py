@@ -90,19 +90,19 @@ def _pod(name: str, requests: dict[str, str], priority: int) -> model.Pod:
 def measure(gang_count: int, node_count: int) -> tuple[float, cycle.Plan]:
     """Return the least CPU time of REPEATS cycles, and the last plan. Each cycle starts with new objects, as from the
     informer caches."""
-    best, plan = math.inf, cycle.Plan()
+    best_time, plan = math.inf, cycle.Plan()
     for _ in range(REPEATS):
         nodes, waiting = create_nodes(node_count), workload(gang_count)
         gc.collect()
         start = time.process_time()
         plan = cycle.plan(waiting, Capacity(nodes, {}))
-        best = min(best, time.process_time() - start)
-    return best, plan
+        best_time = min(best_time, time.process_time() - start)
+    return best_time, plan
 
 
 def main() -> int:
     print(f"{'gangs':>6}{'nodes':>7}{'CPU':>9}{'pods bound':>12}{'gangs waiting':>15}  why")
-    wrong = []
+    failures = []
     for label, nodes_for in (("1,000 nodes", lambda _: 1000), ("as many nodes as gangs", lambda count: count)):
         times: dict[int, float] = {}
         for count in SIZES:
@@ -115,12 +115,12 @@ def main() -> int:
         exponent = math.log(times[SIZES[-1]] / times[SIZES[0]]) / math.log(SIZES[-1] / SIZES[0])
         print(f"{label}: exponent {exponent:.2f}\n")
         if times[SIZES[-1]] > MAX_SECONDS:
-            wrong.append(f"{label}: {times[SIZES[-1]]:.1f} s for {SIZES[-1]} gangs, the limit is {MAX_SECONDS:g} s")
+            failures.append(f"{label}: {times[SIZES[-1]]:.1f} s for {SIZES[-1]} gangs, the limit is {MAX_SECONDS:g} s")
         if exponent > MAX_EXPONENT:
-            wrong.append(f"{label}: exponent {exponent:.2f}, the limit is {MAX_EXPONENT}")
-    for line in wrong:
+            failures.append(f"{label}: exponent {exponent:.2f}, the limit is {MAX_EXPONENT}")
+    for line in failures:
         print(line, file=sys.stderr)
-    return bool(wrong)
+    return bool(failures)
 
 
 if __name__ == "__main__":

@@ -111,8 +111,8 @@ async def test_responses_are_returned() -> None:
 
 
 async def test_a_missing_object_is_none_for_get_and_no_error_for_delete() -> None:
-    missing = refusal(404, "NotFound")
-    async with serving(missing, missing, missing) as (_, client):
+    missing_error = refusal(404, "NotFound")
+    async with serving(missing_error, missing_error, missing_error) as (_, client):
         assert await client.get_or_none(PODS, "ns", "a") is None
         await client.delete(PODS, "ns", "a")
         with pytest.raises(ApiError, match="404 NotFound"):
@@ -181,16 +181,16 @@ async def test_a_request_without_a_response_times_out() -> None:
 
 
 async def test_a_stream_has_no_timeout() -> None:
-    later = asyncio.Event()
+    later_response = asyncio.Event()
     async with (
-        serving(watch(b"one", later, b"two"), held_open(), timeout=0.05) as (_, client),
+        serving(watch(b"one", later_response, b"two"), held_open(), timeout=0.05) as (_, client),
         client.stream("/x", {}) as stream,
     ):
         assert await stream.readany() == b"one"
         # A request sent after the stream was opened times out; the stream stays open.
         with pytest.raises(TimeoutError):
             await client.request("GET", "/y")
-        later.set()
+        later_response.set()
         assert await stream.readany() == b"two"
 
 

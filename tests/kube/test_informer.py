@@ -100,21 +100,21 @@ class CheckingHandler:
 
 
 @pytest.fixture
-def book() -> CheckingHandler:
+def handler() -> CheckingHandler:
     return CheckingHandler()
 
 
-def informer_with_events(book: CheckingHandler, *events: tuple[str, dict[str, Any]]) -> Informer[Pod]:
+def informer_with_events(handler: CheckingHandler, *events: tuple[str, dict[str, Any]]) -> Informer[Pod]:
     cache = informer()
-    cache.add_handler(book)
+    cache.add_handler(handler)
     for kind, item in events:
         cache.on_event(kind, decode_pod(item))
     return cache
 
 
-def test_the_same_name_with_a_new_uid_is_a_deletion_and_an_addition(book: CheckingHandler) -> None:
-    cache = informer_with_events(book, ("ADDED", pod("a", 1)), ("MODIFIED", pod("a", 5, uid="second")))
-    assert book.calls == [("ADDED", "uid-a@1"), ("DELETED", "uid-a@1"), ("ADDED", "second@5")]
+def test_the_same_name_with_a_new_uid_is_a_deletion_and_an_addition(handler: CheckingHandler) -> None:
+    cache = informer_with_events(handler, ("ADDED", pod("a", 1)), ("MODIFIED", pod("a", 5, uid="second")))
+    assert handler.calls == [("ADDED", "uid-a@1"), ("DELETED", "uid-a@1"), ("ADDED", "second@5")]
     current = cache.get("ns", "a")
     assert current is not None
     assert current.metadata.uid == "second"
@@ -134,27 +134,27 @@ def test_the_same_name_with_a_new_uid_is_a_deletion_and_an_addition(book: Checki
     ],
 )
 def test_states_older_than_the_stored_state_are_ignored(
-    book: CheckingHandler, stale_event: tuple[str, dict[str, Any]]
+    handler: CheckingHandler, stale_event: tuple[str, dict[str, Any]]
 ) -> None:
-    cache = informer_with_events(book, ("ADDED", pod("a", 10)), stale_event)
-    assert book.calls == [("ADDED", "uid-a@10")]
+    cache = informer_with_events(handler, ("ADDED", pod("a", 10)), stale_event)
+    assert handler.calls == [("ADDED", "uid-a@10")]
     assert len(cache) == 1
 
 
-def test_versions_compare_as_numbers(book: CheckingHandler) -> None:
-    informer_with_events(book, ("ADDED", pod("a", 9)), ("MODIFIED", pod("a", 10)), ("MODIFIED", pod("a", 9)))
-    assert book.calls == [("ADDED", "uid-a@9"), ("MODIFIED", "uid-a@10")]
+def test_versions_compare_as_numbers(handler: CheckingHandler) -> None:
+    informer_with_events(handler, ("ADDED", pod("a", 9)), ("MODIFIED", pod("a", 10)), ("MODIFIED", pod("a", 9)))
+    assert handler.calls == [("ADDED", "uid-a@9"), ("MODIFIED", "uid-a@10")]
 
 
-def test_the_deletion_of_an_unseen_successor_removes_the_old_object(book: CheckingHandler) -> None:
-    cache = informer_with_events(book, ("ADDED", pod("a", 1)), ("DELETED", pod("a", 6, uid="second")))
-    assert book.calls == [("ADDED", "uid-a@1"), ("DELETED", "uid-a@1")]
+def test_the_deletion_of_an_unseen_successor_removes_the_old_object(handler: CheckingHandler) -> None:
+    cache = informer_with_events(handler, ("ADDED", pod("a", 1)), ("DELETED", pod("a", 6, uid="second")))
+    assert handler.calls == [("ADDED", "uid-a@1"), ("DELETED", "uid-a@1")]
     assert len(cache) == 0
 
 
-def test_the_deletion_of_an_unknown_object_is_ignored(book: CheckingHandler) -> None:
-    informer_with_events(book, ("DELETED", pod("a", 6)))
-    assert book.calls == []
+def test_the_deletion_of_an_unknown_object_is_ignored(handler: CheckingHandler) -> None:
+    informer_with_events(handler, ("DELETED", pod("a", 6)))
+    assert handler.calls == []
 
 
 def test_an_index_survives_an_object_that_was_changed_in_place() -> None:
@@ -168,30 +168,30 @@ def test_an_index_survives_an_object_that_was_changed_in_place() -> None:
     assert len(cache.indexed("node", "m")) == 1
 
 
-def test_our_own_write_is_visible_at_once_and_reported_once(book: CheckingHandler) -> None:
-    cache = informer_with_events(book)
+def test_our_own_write_is_visible_at_once_and_reported_once(handler: CheckingHandler) -> None:
+    cache = informer_with_events(handler)
     cache._reflector._advance_version("5")
     cache.observe(decode_pod(pod("a", 8)))
-    assert book.calls == [("ADDED", "uid-a@8")]
+    assert handler.calls == [("ADDED", "uid-a@8")]
     # A list that had already started does not contain the pod yet.
     cache._reflector._advance_version("7")
     cache.on_list([])
     cache.on_event("ADDED", decode_pod(pod("a", 8)))
-    assert book.calls == [("ADDED", "uid-a@8")]
+    assert handler.calls == [("ADDED", "uid-a@8")]
     cache._reflector._advance_version("9")
     cache.on_list([])
-    assert book.calls == [("ADDED", "uid-a@8"), ("DELETED", "uid-a@8")]
+    assert handler.calls == [("ADDED", "uid-a@8"), ("DELETED", "uid-a@8")]
 
 
-def test_a_response_after_the_deletion_of_its_object_restores_nothing(book: CheckingHandler) -> None:
-    cache = informer_with_events(book, ("ADDED", pod("a", 6)), ("DELETED", pod("a", 7)))
+def test_a_response_after_the_deletion_of_its_object_restores_nothing(handler: CheckingHandler) -> None:
+    cache = informer_with_events(handler, ("ADDED", pod("a", 6)), ("DELETED", pod("a", 7)))
     cache._reflector._advance_version("7")
     cache.observe(decode_pod(pod("a", 6)))
-    assert book.calls == [("ADDED", "uid-a@6"), ("DELETED", "uid-a@7")]
+    assert handler.calls == [("ADDED", "uid-a@6"), ("DELETED", "uid-a@7")]
 
 
-def test_our_own_deletion_is_visible_at_once_and_stays_visible(book: CheckingHandler) -> None:
-    cache = informer_with_events(book, ("ADDED", {**pod("a", 1), "spec": {"nodeName": "n"}}))
+def test_our_own_deletion_is_visible_at_once_and_stays_visible(handler: CheckingHandler) -> None:
+    cache = informer_with_events(handler, ("ADDED", {**pod("a", 1), "spec": {"nodeName": "n"}}))
     cache.observe_deletion(decode_pod(pod("a", 1, uid="another")))
     assert len(cache.indexed("node", "n")) == 1
     cache.observe_deletion(decode_pod(pod("a", 1)))
@@ -360,19 +360,19 @@ def step(world: World, cache: Informer[Pod], action: tuple[Any, ...]) -> None:
 @settings(max_examples=400, deadline=None)
 @given(STEPS)
 def test_the_cache_reflects_all_events_in_order(steps: list[tuple[Any, ...]]) -> None:
-    world, cache, book = World(), informer(), CheckingHandler()
-    cache.add_handler(book)
+    world, cache, handler = World(), informer(), CheckingHandler()
+    cache.add_handler(handler)
     for action in steps:
-        before = len(book.calls)
+        before = len(handler.calls)
         step(world, cache, action)
         expected = world.expected()
         actual = {item.metadata.name: item for item in cache}
         assert {name: item.metadata.resource_version for name, item in actual.items()} == {
             name: item["metadata"]["resourceVersion"] for name, item in expected.items()
         }
-        assert book.items == {item.metadata.key: item for item in cache}
+        assert handler.items == {item.metadata.key: item for item in cache}
         if action[0] == "replay":
-            assert len(book.calls) == before
+            assert len(handler.calls) == before
         for name, function in INDICES.items():
             naive: dict[str, dict[tuple[str, str], Pod]] = {}
             for item in cache:

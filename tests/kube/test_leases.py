@@ -171,8 +171,8 @@ def test_a_dead_leader_is_replaced_after_its_lease_and_a_live_leader_never() -> 
         await acquire_task
         # The other candidate sees the last renewal at its next check, and finds it expired at the first check after
         # that.
-        look = TERMS.retry * (1 + JITTER)
-        assert 13 <= clock() - died_at <= TERMS.lease + 2 * look
+        poll_delay = TERMS.retry * (1 + JITTER)
+        assert 13 <= clock() - died_at <= TERMS.lease + 2 * poll_delay
         assert (leases.record.holder, leases.record.transitions) == ("second", 1)
         assert not first.leads
 
@@ -285,10 +285,10 @@ def test_a_leader_survives_temporary_errors() -> None:
         leases = FakeLeaseServer()
         candidate = elector(leases)
         await candidate.acquire()
-        troubles = iter([True, True, True])
+        errors = iter([True, True, True])
 
         def now_and_then(verb: str) -> None:
-            if next(troubles, False):
+            if next(errors, False):
                 raise ApiError(503, "", "busy", {}, None)
 
         leases.fault = now_and_then
@@ -336,11 +336,11 @@ def test_a_change_by_another_client_costs_one_more_read() -> None:
 def test_two_simultaneous_candidates_do_not_both_lead() -> None:
     async def scenario() -> None:
         leases = FakeLeaseServer()
-        both = elector(leases, "a"), elector(leases, "b")
-        tasks = [asyncio.create_task(one.acquire()) for one in both]
+        candidates = elector(leases, "a"), elector(leases, "b")
+        tasks = [asyncio.create_task(one.acquire()) for one in candidates]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.sleep(5)
-        assert sum(one.leads for one in both) == 1
+        assert sum(one.leads for one in candidates) == 1
         for task in tasks:
             task.cancel()
 

@@ -59,13 +59,13 @@ class Difference:
 
     def __str__(self) -> str:
         objects, metadata, volumes = self.scene.objects, self.pod["metadata"], self.pod["spec"].get("volumes", ())
-        places = [(metadata["namespace"], volume["name"]) for volume in volumes]
+        claim_keys = [(metadata["namespace"], volume["name"]) for volume in volumes]
         claims = objects["persistentvolumeclaims"]
         documents = {
             "pod": self.pod,
             "node": [node for node in objects["nodes"] if node["metadata"]["name"] == self.node],
             "pods on the node": [pod for pod in objects["pods"] if pod["spec"]["nodeName"] == self.node],
-            "claims": [c for c in claims if (c["metadata"]["namespace"], c["metadata"]["name"]) in places],
+            "claims": [c for c in claims if (c["metadata"]["namespace"], c["metadata"]["name"]) in claim_keys],
         }
         return (
             f"seed {self.scene.seed}, pod {metadata['name']}, node {self.node}: "

@@ -33,14 +33,17 @@ class Draw:
 
     def some(self, options: Sequence[T], minimum: int, maximum: int) -> list[T]:
         """Choose between `minimum` and `maximum` distinct options."""
-        rest = list(options)
-        return [rest.pop(self.number(0, len(rest) - 1)) for _ in range(min(len(rest), self.number(minimum, maximum)))]
+        remaining_options = list(options)
+        return [
+            remaining_options.pop(self.number(0, len(remaining_options) - 1))
+            for _ in range(min(len(remaining_options), self.number(minimum, maximum)))
+        ]
 
     def weighted(self, options: Mapping[T, float]) -> T:
         """Choose a key. The values are the weights."""
-        place = self._random.random() * sum(options.values())
+        remaining_weight = self._random.random() * sum(options.values())
         for option, weight in options.items():
-            place -= weight
-            if place < 0:
+            remaining_weight -= weight
+            if remaining_weight < 0:
                 return option
         return option

@@ -76,14 +76,14 @@ class Scheduler:
 
     async def _set_up(self, objects: Mapping[str, Sequence[Manifest]]) -> None:
         """Create objects, and wait until the scheduler has seen all of them."""
-        tag = next(self._numbers)
-        last = probe(tag)
+        attempt_label = next(self._numbers)
+        last_objects = probe(attempt_label)
         for plural in RESOURCES:
             await asyncio.gather(*(self._create(plural, manifest) for manifest in objects[plural]))
-            for manifest in last[plural]:
+            for manifest in last_objects[plural]:
                 await self._create(plural, manifest)
         for attempt in itertools.count():
-            [pod] = await self._decide([probe(tag, attempt)["pod"]])
+            [pod] = await self._decide([probe(attempt_label, attempt)["pod"]])
             if self._nodes(pod) == EXPECTED:
                 break
             await self._client.delete(PODS, NAMESPACE, pod.metadata.name)
@@ -107,33 +107,33 @@ class Scheduler:
     async def _create(self, plural: str, manifest: Manifest) -> None:
         """Create an object with its status, and delete it if it is supposed to be terminating."""
         resource, metadata, status = RESOURCES[plural], manifest["metadata"], manifest.get("status")
-        place = (metadata.get("namespace"), metadata["name"])
+        key = (metadata.get("namespace"), metadata["name"])
         body = {**manifest, "metadata": {k: v for k, v in metadata.items() if k != "deletionTimestamp"}}
         if resource == NAMESPACES:
             body["metadata"] = {**metadata, "labels": {"team": None, "stage": None, **metadata["labels"]}}
-            answer = await self._client.patch(resource, *place, body)
+            answer = await self._client.patch(resource, *key, body)
         elif plural == "nodes":  # admission taints new nodes, and only the node lifecycle controller would untaint them
             await self._client.create(resource, body)
             taints = {"spec": {"taints": manifest["spec"].get("taints")}}
-            answer = await self._client.patch(resource, *place, taints)
+            answer = await self._client.patch(resource, *key, taints)
         else:
             answer = await self._client.create(resource, {k: v for k, v in body.items() if k != "status"})
             if status:
-                answer = await self._client.patch(resource, *place, {"status": status}, subresource="status")
+                answer = await self._client.patch(resource, *key, {"status": status}, subresource="status")
         if "deletionTimestamp" in metadata:
-            await self._client.delete(resource, *place)
-        if wrong := difference(stored(plural, body), orjson.loads(answer)):
-            raise AssertionError(f"{plural} {metadata['name']} is stored otherwise: {wrong}")
+            await self._client.delete(resource, *key)
+        if stored_difference := difference(stored(plural, body), orjson.loads(answer)):
+            raise AssertionError(f"{plural} {metadata['name']} is stored otherwise: {stored_difference}")
 
     async def _clear(self) -> None:
         """Remove all objects except the namespaces."""
         for plural, resource in reversed(RESOURCES.items()):
-            for space in ALL_NAMESPACES if resource.namespaced else (None,) if resource != NAMESPACES else ():
-                await self._client.request("DELETE", resource.path(space), body=DELETE_OPTIONS)
+            for namespace in ALL_NAMESPACES if resource.namespaced else (None,) if resource != NAMESPACES else ():
+                await self._client.request("DELETE", resource.path(namespace), body=DELETE_OPTIONS)
             if plural.startswith("persistentvolume"):
                 for item in await self._client.list(resource):
-                    place = (item["metadata"].get("namespace"), item["metadata"]["name"])
-                    await self._client.patch(resource, *place, {"metadata": {"finalizers": None}})
+                    key = (item["metadata"].get("namespace"), item["metadata"]["name"])
+                    await self._client.patch(resource, *key, {"metadata": {"finalizers": None}})
 
 
 @asynccontextmanager

@@ -157,9 +157,9 @@ class StorageDraw:
     def _bind(self, claim: Manifest, kind: str) -> None:
         """Bind a claim to its own volume."""
         metadata, spec = claim["metadata"], claim["spec"]
-        place = {"namespace": metadata["namespace"], "name": metadata["name"]}
+        claim_key = {"namespace": metadata["namespace"], "name": metadata["name"]}
         spec["storageClassName"] = self.draw.weighted({"late": 2, "immediate": 2, "": 1})
-        spec["volumeName"] = f"{place['namespace']}-{place['name']}"
+        spec["volumeName"] = f"{claim_key['namespace']}-{claim_key['name']}"
         if kind != "incomplete":
             metadata["annotations"] = {BOUND: "yes"}
         claim["status"] = {"phase": "Lost" if kind == "lost" else "Bound"}
@@ -168,7 +168,7 @@ class StorageDraw:
         if kind not in ("volume missing", "lost"):
             size = spec["resources"]["requests"]["storage"]
             volume = self._volume(spec["volumeName"], size, kind, "Bound")
-            volume["spec"]["claimRef"] = place
+            volume["spec"]["claimRef"] = claim_key
             if spec["storageClassName"]:
                 volume["spec"]["storageClassName"] = spec["storageClassName"]
             self.objects["persistentvolumes"].append(volume)

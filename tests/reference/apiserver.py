@@ -62,8 +62,8 @@ def ask(obj: Mapping[str, Any], before: Mapping[str, Any] | None = None, setting
     kind = obj["kind"]
     old = None if before is None else _defaulted(before)
     new = _defaulted(obj, old)
-    if wrong := [*_breaches(kind, new), *_twice(new, schema(kind), "")]:
-        return Reply(422, errors=tuple(wrong), message=str([str(error) for error in wrong]))
+    if breaches := [*_breaches(kind, new), *_duplicate_keys(new, schema(kind), "")]:
+        return Reply(422, errors=tuple(breaches), message=str([str(error) for error in breaches]))
     if kind == "PodCliqueSet":
         verdict = podcliqueset.judge(new, old, settings, LEVELS)
     else:
@@ -85,14 +85,16 @@ def _defaulted(obj: Mapping[str, Any], before: Mapping[str, Any] | None = None) 
     result = _schema_defaults(copy.deepcopy(dict(obj)), schema(obj["kind"]))
     if obj["kind"] == "PodCliqueSet":
         for operation in defaults.patch(result, before):
-            *way, last = (step.replace("~1", "/").replace("~0", "~") for step in operation["path"][1:].split("/"))
-            at: Any = result
-            for step in way:
-                at = at[int(step)] if isinstance(at, list) else at[step]
+            *path_steps, last_step = (
+                step.replace("~1", "/").replace("~0", "~") for step in operation["path"][1:].split("/")
+            )
+            parent: Any = result
+            for step in path_steps:
+                parent = parent[int(step)] if isinstance(parent, list) else parent[step]
             if operation["op"] == "remove":
-                del at[last]
+                del parent[last_step]
             else:
-                at[last] = copy.deepcopy(operation["value"])
+                parent[last_step] = copy.deepcopy(operation["value"])
     return _schema_defaults(result, schema(obj["kind"]))
 
 
@@ -120,16 +122,19 @@ def _breaches(kind: str, obj: dict[str, Any]) -> list[FieldError]:
     return errors
 
 
-def _twice(value: Any, rules: Mapping[str, Any], path: str) -> list[FieldError]:
+def _duplicate_keys(value: Any, rules: Mapping[str, Any], path: str) -> list[FieldError]:
     """Return errors for keys that occur twice in a list map."""
     if isinstance(value, dict):
         fields = rules.get("properties", {}).items()
         return [
-            error for name, field in fields if name in value for error in _twice(value[name], field, f"{path}.{name}")
+            error
+            for name, field in fields
+            if name in value
+            for error in _duplicate_keys(value[name], field, f"{path}.{name}")
         ]
     if not isinstance(value, list) or "items" not in rules:
         return []
-    errors = [error for item in value for error in _twice(item, rules["items"], path)]
+    errors = [error for item in value for error in _duplicate_keys(item, rules["items"], path)]
     if keys := rules.get("x-kubernetes-list-map-keys"):
         values = [str([item.get(key) for key in keys]) for item in value if isinstance(item, dict)]
         errors += [FieldError(path.lstrip("."), "Duplicate")] if len(set(values)) < len(values) else []

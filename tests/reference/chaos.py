@@ -38,7 +38,7 @@ from tests.reference.mortal import Mortal, death
 SCHEDULER = "grove-gang-scheduler"
 CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 PRIORITIES = {"low": 10, "high": 20}
-FLEET = {"dgx-h100": 2, "tiny": 1}
+NODE_COUNTS = {"dgx-h100": 2, "tiny": 1}
 """Nodes by profile. Every life uses all of them, because its scheduler does not see the pods of other lives."""
 KINDS = ("podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "podgangmaps", "services", "pods")
 PART, PARTS = map(int, os.environ.get("CHAOS", "1/1").split("/"))
@@ -77,7 +77,7 @@ GANG_TIME = re.compile(r"(?<![0-9])[0-9]{19}(?![0-9])")
 """An epoch, either alone or in the name of a gang."""
 
 Role = Literal["operator", "gang-scheduler"]
-Done = Callable[[View], bool | Unmet]
+Predicate = Callable[[View], bool | Unmet]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Chapter:
 
     name: str
     act: Callable[[CrashRun], Awaitable[None]]
-    ended: Callable[[CrashRun], Done]
+    ended: Callable[[CrashRun], Predicate]
     killed: bool = True
     judge: Callable[[CrashRun], None] = lambda played: None
 
@@ -148,15 +148,15 @@ class CrashRun:
         for task in self.tasks.values():
             await death(task)
 
-    async def play_chapter(self, chapter: Chapter, right: dict[str, dict[str, Any]]) -> int:
+    async def play_chapter(self, chapter: Chapter, expected: dict[str, dict[str, Any]]) -> int:
         """Run a chapter. Return the victim's number of writes until it died or the chapter ended."""
         self.armed = self.k if chapter.killed else 0
         mortal = self.clients[self.victim]
         mortal.writes, mortal.k = 0, self.armed
         await chapter.act(self)
         mortal = self.clients[self.victim]  # the act may have started another operator
-        done = chapter.ended(self)
-        ended = asyncio.create_task(self._ended(chapter, done, right.get(chapter.name)))
+        predicate = chapter.ended(self)
+        ended = asyncio.create_task(self._ended(chapter, predicate, expected.get(chapter.name)))
         died = asyncio.create_task(mortal.dead.wait())
         await asyncio.wait({ended, died, *self.tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
         if died.done():
@@ -170,7 +170,7 @@ class CrashRun:
         mortal.k = 0
         if mortal.dead.is_set() and self.clients[self.victim] is mortal:
             await self._restart()
-        differences = list(unlike(right.setdefault(chapter.name, final), final))
+        differences = list(differences_between(expected.setdefault(chapter.name, final), final))
         assert not differences, f"{self._about(chapter.name)}: {differences[:10]}"
         chapter.judge(self)
         return mortal.writes
@@ -182,17 +182,17 @@ class CrashRun:
         await death(task)
         self.start(self.victim)
 
-    async def _ended(self, chapter: Chapter, done: Done, right: dict[str, Any] | None) -> dict[str, Any]:
+    async def _ended(self, chapter: Chapter, predicate: Predicate, expected: dict[str, Any] | None) -> dict[str, Any]:
         """Wait for the final state and return it. This is the known state or, if there is none yet, the state in which
         nothing changes any more."""
-        if right is None:
-            await asyncio.to_thread(self.history.wait, self._about(chapter.name), done, WAIT_SECONDS)
+        if expected is None:
+            await asyncio.to_thread(self.history.wait, self._about(chapter.name), predicate, WAIT_SECONDS)
             await asyncio.to_thread(self.history.quiet, REST_SECONDS, WAIT_SECONDS, resources=KINDS)
         else:
-            reached = lambda view: bool(done(view)) and normal(view, self.namespace) == right  # noqa: E731
+            reached = lambda view: bool(predicate(view)) and normal(view, self.namespace) == expected  # noqa: E731
             with suppress(WaitTimeout):
                 await asyncio.to_thread(self.history.wait, chapter.name, reached, WAIT_SECONDS)
-            answer = done(self.history.view())
+            answer = predicate(self.history.view())
             assert answer, f"{self._about(chapter.name)}: it has not come to its end: {answer}"
         return normal(self.history.view(), self.namespace)
 
@@ -211,7 +211,7 @@ class Testbed:
 
 
 async def play(
-    testbed: Testbed, story: Sequence[Chapter], victim: Role, k: int, right: dict[str, Any]
+    testbed: Testbed, story: Sequence[Chapter], victim: Role, k: int, expected: dict[str, Any]
 ) -> dict[str, int]:
     """Run one life. Return the victim's number of writes in each chapter."""
     played = CrashRun(testbed, f"{testbed.name}-{k}", victim, k)
@@ -220,7 +220,7 @@ async def play(
     played.start("operator")
     played.start("gang-scheduler")
     try:
-        return {chapter.name: await played.play_chapter(chapter, right) for chapter in story}
+        return {chapter.name: await played.play_chapter(chapter, expected) for chapter in story}
     finally:
         await played.stop()
 
@@ -242,8 +242,8 @@ async def all_deaths(
         connection = config.load(cluster.kubeconfig)
         client = await stack.enter_async_context(Client(connection, user_agent="test"))
         await _set_up(client)
-        testbed, right = Testbed(name, connection, client, recorder), dict[str, Any]()
-        writes = await play(testbed, story, victim, 0, right)
+        testbed, expected_state = Testbed(name, connection, client, recorder), dict[str, Any]()
+        writes = await play(testbed, story, victim, 0, expected_state)
         killed = {chapter.name: writes[chapter.name] for chapter in story if chapter.killed}
 
         def until_death(k: int) -> list[Chapter]:
@@ -255,7 +255,7 @@ async def all_deaths(
 
         async def one(k: int) -> None:
             async with turns:
-                await play(testbed, until_death(k), victim, k, right)
+                await play(testbed, until_death(k), victim, k, expected_state)
 
         async with asyncio.TaskGroup() as group:
             for k in range(PART, max(killed.values()) + 1, PARTS):
@@ -268,7 +268,7 @@ async def _set_up(client: Client) -> None:
         priority_class = {"apiVersion": CLASSES.api_version, "kind": CLASSES.kind, "metadata": {"name": name}}
         if await client.get_or_none(CLASSES, None, name) is None:
             await client.create(CLASSES, {**priority_class, "value": value})
-    fleet = [node for profile, count in FLEET.items() for node in nodes.manifests(profile, count)]
+    fleet = [node for profile, count in NODE_COUNTS.items() for node in nodes.manifests(profile, count)]
     node_names = {node["metadata"]["name"] for node in await client.list(NODES)}
     await nodes.create_nodes(client, [node for node in fleet if node["metadata"]["name"] not in node_names])
     await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in fleet])
@@ -329,13 +329,13 @@ def _numbered(documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {text: hostname for pod, old_hostname, hostname in new for text in (pod["metadata"]["name"], old_hostname)}
 
 
-def unlike(right: Any, actual: Any, path: str = "") -> Iterator[str]:
+def differences_between(expected: Any, actual: Any, path: str = "") -> Iterator[str]:
     """Yield the differences between two states."""
-    if isinstance(right, dict) and isinstance(actual, dict):
-        for key in sorted({*right, *actual}):
-            yield from unlike(right.get(key), actual.get(key), f"{path}.{key}")
-    elif isinstance(right, list) and isinstance(actual, list) and len(right) == len(actual):
-        for i, (one, other) in enumerate(zip(right, actual, strict=True)):
-            yield from unlike(one, other, f"{path}[{i}]")
-    elif right != actual:
-        yield f"{path}: {actual!r} instead of {right!r}"
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in sorted({*expected, *actual}):
+            yield from differences_between(expected.get(key), actual.get(key), f"{path}.{key}")
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for i, (expected_value, actual_value) in enumerate(zip(expected, actual, strict=True)):
+            yield from differences_between(expected_value, actual_value, f"{path}[{i}]")
+    elif expected != actual:
+        yield f"{path}: {actual!r} instead of {expected!r}"

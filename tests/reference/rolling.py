@@ -114,8 +114,8 @@ class Rolling:
             self.clique_pass(clique, now)
         for member in self.pods.values():
             owner = member.metadata.controller.name
-            young = member.metadata.creation_timestamp == now
-            if not member.status.conditions and owner not in self.held_cliques and not young:
+            is_young = member.metadata.creation_timestamp == now
+            if not member.status.conditions and owner not in self.held_cliques and not is_young:
                 member.status.conditions, member.status.phase = [PodCondition("Ready", "True")], "Running"
                 member.spec.node_name = "n"
         for clique in self.cliques.values():
@@ -132,21 +132,21 @@ class Rolling:
         self.pcs.status = statuses.set_status(
             self.pcs, generation.hash, self.cliques.get, self.groups.get, True, progress
         )
-        expected = set()
+        expected_names = set()
         for index in range(self.pcs.spec.replicas):
             for template in children.standalone_templates(self.pcs):
                 self.follow(standalone(self.pcs, index, template), now)
-                expected.add(names.clique("llm", index, template.name))
+                expected_names.add(names.clique("llm", index, template.name))
             for config in children.group_configs(self.pcs):
                 manifest = children.scaling_group(self.pcs, index, config)
                 name = manifest["metadata"]["name"]
-                expected.add(name)
+                expected_names.add(name)
                 if name not in self.groups:
                     self.groups[name] = self.born(manifest, PodCliqueScalingGroup, now)
         for name in [n for n, c in self.cliques.items() if c.metadata.controller.kind == "PodCliqueSet"]:
-            if name not in expected:
+            if name not in expected_names:
                 self.drop(name)
-        for name in [n for n in self.groups if n not in expected]:
+        for name in [n for n in self.groups if n not in expected_names]:
             for member in [n for n in self.cliques if n.startswith(f"{name}-")]:
                 self.drop(member)
             del self.groups[name]

@@ -65,10 +65,10 @@ async def wait_until_adopted(w: World, expected: set[str], strategy: str, *, pod
 @pytest.mark.parametrize("strategy", STRATEGIES)
 async def test_orphans_of_a_deleted_set_are_adopted(strategy: str):
     async with world(the_set(strategy=strategy, **SIZES), 4) as w:
-        before = uids(w, *KINDS)
+        uids_before = uids(w, *KINDS)
         await orphan(w)
         await w.create(the_set(strategy=strategy, **SIZES))
-        await wait_until_adopted(w, before, strategy)
+        await wait_until_adopted(w, uids_before, strategy)
 
 
 async def test_orphans_of_another_template_are_updated():
@@ -82,9 +82,9 @@ async def test_orphans_of_another_template_are_updated():
 @pytest.mark.parametrize("kind", KINDS)
 async def test_an_object_that_loses_its_controller_is_adopted_again(kind: str):
     async with world(the_set(**SIZES), 4) as w:
-        before, uids_of_kind = uids(w, *KINDS), uids(w, kind)
+        uids_before, uids_of_kind = uids(w, *KINDS), uids(w, kind)
         await remove_controllers(w, lambda item: item["metadata"]["uid"] in uids_of_kind)
-        await wait_until_adopted(w, before, "Coherent")
+        await wait_until_adopted(w, uids_before, "Coherent")
 
 
 async def test_objects_restored_from_a_backup_are_adopted():
@@ -99,27 +99,27 @@ async def test_objects_restored_from_a_backup_are_adopted():
             del w.api.objects[kind, namespace, name]
             if kind != "secrets":
                 await w.api.restored(kind, item)
-        before = uids(w, *KINDS)
+        uids_before = uids(w, *KINDS)
         await w.start()
-        await wait_until_adopted(w, before, "Coherent")
+        await wait_until_adopted(w, uids_before, "Coherent")
 
 
 async def test_the_token_secret_is_replaced_instead_of_adopted():
     async with world(the_set(**SIZES), 4) as w:
-        [before] = uids(w, "secrets")
-        await remove_controllers(w, lambda item: item["metadata"]["uid"] == before)
+        [uid_before] = uids(w, "secrets")
+        await remove_controllers(w, lambda item: item["metadata"]["uid"] == uid_before)
         await w.until(lambda: len(uids(w, "secrets")) == 1 and not uncontrolled(w), "created again")
-        assert uids(w, "secrets") != {before}
+        assert uids(w, "secrets") != {uid_before}
 
 
 @pytest.mark.parametrize("label", [labels.MANAGED_BY, labels.PODCLIQUE, labels.PART_OF])
 async def test_a_lost_label_of_a_pod_is_restored(label: str):
     async with world(the_set(**SIZES), 4) as w:
-        before, tags = uids(w, "pods"), {pod["metadata"]["name"]: pod["metadata"]["labels"] for pod in w.pods()}
+        uids_before, tags = uids(w, "pods"), {pod["metadata"]["name"]: pod["metadata"]["labels"] for pod in w.pods()}
         name = sorted(tags)[0]
         await w.api.patch(("pods", "ns", name), {"metadata": {"labels": {label: None}}}, "merge", False)
         await w.until(lambda: w.api.objects["pods", "ns", name]["metadata"]["labels"] == tags[name], "labelled")
-        assert uids(w, "pods") == before
+        assert uids(w, "pods") == uids_before
 
 
 def meta(name: str, uid: str, created: str, *owners: OwnerReference) -> ObjectMeta:

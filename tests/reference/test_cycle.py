@@ -96,25 +96,29 @@ def test_taints_selectors_and_affinity_are_respected():
     tainted = node("t", 8, taints=[{"key": "pool", "value": "x", "effect": "NoSchedule"}], labels={"zone": "z1"})
     plain = gpu_pod("p", 1)
     tolerant = gpu_pod("p", 1, tolerations=[{"key": "pool", "operator": "Equal", "value": "x"}])
-    anyone = gpu_pod("p", 1, tolerations=[{"operator": "Exists"}])
+    any_pod = gpu_pod("p", 1, tolerations=[{"operator": "Exists"}])
     assert not eligibility.eligible(plain, tainted)
-    assert eligibility.eligible(tolerant, tainted) and eligibility.eligible(anyone, tainted)
+    assert eligibility.eligible(tolerant, tainted) and eligibility.eligible(any_pod, tainted)
 
     def wants(operator, *values):
         term = {"matchExpressions": [{"key": "zone", "operator": operator, "values": list(values)}]}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
         return gpu_pod("p", 1, affinity={"nodeAffinity": required})
 
-    here = node("h", 8, labels={"zone": "z1", "rank": "5"})
-    assert eligibility.eligible(wants("In", "z1"), here) and not eligibility.eligible(wants("In", "z2"), here)
-    assert eligibility.eligible(wants("NotIn", "z2"), here) and eligibility.eligible(wants("Exists"), here)
-    assert not eligibility.eligible(wants("DoesNotExist"), here)
-    assert not eligibility.eligible(gpu_pod("p", 1, nodeSelector={"zone": "z9"}), here)
+    labelled_node = node("h", 8, labels={"zone": "z1", "rank": "5"})
+    assert eligibility.eligible(wants("In", "z1"), labelled_node) and not eligibility.eligible(
+        wants("In", "z2"), labelled_node
+    )
+    assert eligibility.eligible(wants("NotIn", "z2"), labelled_node) and eligibility.eligible(
+        wants("Exists"), labelled_node
+    )
+    assert not eligibility.eligible(wants("DoesNotExist"), labelled_node)
+    assert not eligibility.eligible(gpu_pod("p", 1, nodeSelector={"zone": "z9"}), labelled_node)
 
 
 def test_cordoned_and_unready_nodes_are_not_used():
-    for bad in (node("n", 8, unschedulable=True), node("n", 8, ready=False)):
-        assert not eligibility.eligible(gpu_pod("p", 1), bad)
+    for unusable_node in (node("n", 8, unschedulable=True), node("n", 8, ready=False)):
+        assert not eligibility.eligible(gpu_pod("p", 1), unusable_node)
 
 
 def test_init_containers_count_by_their_maximum_and_sidecars_always():
@@ -190,8 +194,8 @@ def test_a_scaled_gang_that_does_not_fit_next_to_its_base_gang_reports_its_short
 
 
 def test_gangs_that_no_extra_pod_blocks_cost_a_single_check_of_the_extra_pods(monkeypatch):
-    right, released = Capacity.release, []
-    monkeypatch.setattr(Capacity, "release", lambda *given: (released.append(given), right(*given)))
+    original_release, released = Capacity.release, []
+    monkeypatch.setattr(Capacity, "release", lambda *given: (released.append(given), original_release(*given)))
     wide = gang("wide", (1, 50, 1))
     waiting = [gang(f"big-{size}", (size, size, 16)) for size in range(2, 40)]
     plan = cycle.plan([wide, *waiting], Capacity([node(f"n{i}", 8) for i in range(7)], {}))

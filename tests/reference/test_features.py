@@ -46,10 +46,10 @@ async def test_a_missing_kind_is_reported_by_name():
 
 
 async def test_a_conflicting_crd_of_an_earlier_version_is_reported_by_name():
-    complaint = await missing_api_message(Features(topology=True), clustertopologies={"metadata": {}})
-    assert EARLIER_TOPOLOGIES in complaint
-    assert f"kubectl delete crd {EARLIER_TOPOLOGIES}" in complaint
-    assert "kubectl get" in complaint  # the user is to save the objects first
+    message = await missing_api_message(Features(topology=True), clustertopologies={"metadata": {}})
+    assert EARLIER_TOPOLOGIES in message
+    assert f"kubectl delete crd {EARLIER_TOPOLOGIES}" in message
+    assert "kubectl get" in message  # the user is to save the objects first
 
 
 # -- gangs on kube-scheduler (WL37-E01, WL37-E05, WL-H13, WL-H14) ------------------------------------------------------
@@ -91,11 +91,11 @@ async def test_the_form_depends_on_the_served_resources(served: tuple[str, ...],
     client: Any = VersionedClient(*served)
     features = await with_form(client, ON)
     assert features.workload_api is not None and features.workload_api.form is form
-    complaint = await missing_api(client, features, NAMES)
-    assert (missing in complaint) if missing else complaint == ""
+    message = await missing_api(client, features, NAMES)
+    assert (missing in message) if missing else message == ""
     if missing:
-        assert all(gate in complaint for gate in ("GenericWorkload", "TopologyAware", "CompositePodGroup"))
-        assert "gangScheduling: false" in complaint and "\n" not in complaint
+        assert all(gate in message for gate in ("GenericWorkload", "TopologyAware", "CompositePodGroup"))
+        assert "gangScheduling: false" in message and "\n" not in message
 
 
 async def test_the_operator_does_not_start_without_the_api():
@@ -109,6 +109,6 @@ async def test_nothing_is_requested_without_gang_scheduling():
 
 
 async def test_the_release_line_maps_requires_podgangmaps() -> None:
-    complaint = await missing_api(CannedClient(), Features(), MAPS)  # type: ignore[arg-type]
-    assert "serves no podgangmaps" in complaint and "--contract names" in complaint
+    message = await missing_api(CannedClient(), Features(), MAPS)  # type: ignore[arg-type]
+    assert "serves no podgangmaps" in message and "--contract names" in message
     assert await missing_api(CannedClient(), Features(maps=True), MAPS) == ""  # type: ignore[arg-type]

@@ -90,20 +90,23 @@ def test_references_name_the_living_pods_of_the_gang_sorted_by_name(router):
 
 def test_a_gang_is_complete_when_all_replicas_exist_and_not_only_the_minimum(router):
     gang = gang_of(router)
-    one, two = (
+    one_pod, two_pods = (
         gangs.groups_with_references(gang, None, [pod(router, 0)]),
         gangs.groups_with_references(gang, None, [pod(router, 0), pod(router, 1)]),
     )
-    assert not gangs.is_complete(gang, one, lambda _: router, {})
-    assert gangs.is_complete(gang, two, lambda _: router, {})
-    assert not gangs.is_complete(gang, two, lambda _: None, {})
+    assert not gangs.is_complete(gang, one_pod, lambda _: router, {})
+    assert gangs.is_complete(gang, two_pods, lambda _: router, {})
+    assert not gangs.is_complete(gang, two_pods, lambda _: None, {})
 
 
 def test_a_gang_is_complete_with_its_share_of_a_clique(router):
     router.metadata.labels.pop(labels.PODGANG)
-    gang, one = gang_of(router), gangs.groups_with_references(gang_of(router), None, [pod(router, 0, gang="llm-0")])
-    assert gangs.is_complete(gang, one, lambda _: router, {"llm-0-router": 1})
-    assert not gangs.is_complete(gang, one, lambda _: router, {"llm-0-router": 2})
+    gang, one_pod = (
+        gang_of(router),
+        gangs.groups_with_references(gang_of(router), None, [pod(router, 0, gang="llm-0")]),
+    )
+    assert gangs.is_complete(gang, one_pod, lambda _: router, {"llm-0-router": 1})
+    assert not gangs.is_complete(gang, one_pod, lambda _: router, {"llm-0-router": 2})
 
 
 def test_a_gang_without_groups_is_never_complete(router):
@@ -115,8 +118,8 @@ def test_a_gate_is_removed_when_the_initialized_gang_names_the_pod(router):
     first, second = pod(router, 0, gated=True), pod(router, 1, gated=True)
     named = gang_of(router, references=[first.metadata.name])
     assert gates.pods_to_ungate([first, second], router.metadata.name, named, [], lambda _: 0) == [first]
-    early = gang_of(router, initialized=False, references=[first.metadata.name])
-    assert gates.pods_to_ungate([first], router.metadata.name, early, [], lambda _: 0) == []
+    uninitialized_gang = gang_of(router, initialized=False, references=[first.metadata.name])
+    assert gates.pods_to_ungate([first], router.metadata.name, uninitialized_gang, [], lambda _: 0) == []
     assert gates.pods_to_ungate([first], router.metadata.name, None, [], lambda _: 0) == []
 
 

@@ -18,7 +18,7 @@ from conformance.history.view import View
 from conformance.testing import incarnations, predicates
 from kube.resource import PODS
 from reference_impl.api import models
-from tests.reference.chaos import SCHEDULER, Chapter, CrashRun, Done, Role, all_deaths, pods_made
+from tests.reference.chaos import SCHEDULER, Chapter, CrashRun, Predicate, Role, all_deaths, pods_made
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -104,7 +104,7 @@ async def crash(played: CrashRun) -> None:
     await played.client.patch(PODS, played.namespace, name(pod), health.status(pod, CRASHED), subresource="status")
 
 
-def settled(replicas: int) -> Done:
+def settled(replicas: int) -> Predicate:
     """Return a predicate that holds once the set is available, its group and its clique have this many replicas, and
     nothing is being recreated."""
 
@@ -118,7 +118,7 @@ def settled(replicas: int) -> Done:
     return is_settled
 
 
-def is_recreated(played: CrashRun) -> Done:
+def is_recreated(played: CrashRun) -> Predicate:
     before = played.notes["before"]
     renewed = incarnations.are_recreated("podcliques", before, before)
     return lambda view: bool(renewed(view)) and settled(1)(view)

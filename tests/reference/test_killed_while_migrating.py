@@ -97,24 +97,24 @@ def start(kubeconfig: Path, policy: Policy, k: int = 0) -> tuple[asyncio.Task[No
     return asyncio.create_task(run()), client
 
 
-def written_by(view: View, way: HashScheme) -> list[str]:
+def written_by(view: View, scheme: HashScheme) -> list[str]:
     """Return an error for each of the set's hashes that is not written in this way."""
     if (pcs := view.get("podcliquesets", SET)) is None:
         return [f"{SET} has not arrived"]
-    whole = pcs["spec"]["template"]
-    generation = template_hashes.of_set(whole, way)
-    of_role = {clique["name"]: template_hashes.of_clique(clique, "", way) for clique in whole["cliques"]}
+    set_template = pcs["spec"]["template"]
+    generation = template_hashes.of_set(set_template, scheme)
+    of_role = {clique["name"]: template_hashes.of_clique(clique, "", scheme) for clique in set_template["cliques"]}
     current = takeover.everything(view, SET)
-    wrong = []
-    for place, hash in current.items():
-        kind, _, rest = place.partition("/")
+    problems = []
+    for location, hash in current.items():
+        kind, _, rest = location.partition("/")
         if kind == "podcliquesets" or "Generation" in rest:
             expected = generation
         else:
             expected = next(value for role, value in of_role.items() if f"-{role}" in rest)
         if hash != expected:
-            wrong.append(f"{place} is {hash}, not {expected}")
-    return wrong if len(current) == 1 + REPLICAS + 3 * REPLICAS * CLIQUES + PODS else [f"{len(current)} hashes"]
+            problems.append(f"{location} is {hash}, not {expected}")
+    return problems if len(current) == 1 + REPLICAS + 3 * REPLICAS * CLIQUES + PODS else [f"{len(current)} hashes"]
 
 
 async def all_deaths(cluster: Cluster) -> int:
@@ -125,8 +125,8 @@ async def all_deaths(cluster: Cluster) -> int:
     history = History(recorder, NAMESPACE)
     legacy, canonical, other = HashScheme("0.34", False), HashScheme("0.34", True), HashScheme("0.35", False)
 
-    async def until(way: HashScheme, expectation: str) -> None:
-        await asyncio.to_thread(history.wait, expectation, lambda view: not written_by(view, way), 60)
+    async def until(scheme: HashScheme, expectation: str) -> None:
+        await asyncio.to_thread(history.wait, expectation, lambda view: not written_by(view, scheme), 60)
 
     async def migrated(expectation: str) -> None:
         await until(canonical, expectation)

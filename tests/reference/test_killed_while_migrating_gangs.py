@@ -19,7 +19,7 @@ from conformance.testing.scaled import pods_are
 from reference_impl.api import models
 from reference_impl.plan import gang_migration
 from reference_impl.plan.lines import MAPS, NAMES
-from tests.reference.chaos import Chapter, CrashRun, Done, all_deaths, pods_made
+from tests.reference.chaos import Chapter, CrashRun, Predicate, all_deaths, pods_made
 from tests.reference.test_killed_at_any_write import with_defaults
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -67,7 +67,7 @@ def _groups(view: View) -> int:
     return len(view.list("podcliquescalinggroups"))
 
 
-def deployed(pods: int, replicas: int) -> Done:
+def deployed(pods: int, replicas: int) -> Predicate:
     """Return a predicate that holds once all pods are Ready and no other pods are left."""
 
     def is_deployed(view: View) -> bool:
@@ -81,7 +81,7 @@ def _sizes(view: View) -> dict[str, int]:
     return {clique["metadata"]["name"]: number(clique, "spec", "replicas") or 0 for clique in view.list("podcliques")}
 
 
-def migrated(played: CrashRun) -> Done:
+def migrated(played: CrashRun) -> Predicate:
     """Return a predicate that holds once maps, gangs and pods agree and the migration has ended."""
 
     def is_migrated(view: View) -> bool | Unmet:

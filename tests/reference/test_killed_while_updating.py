@@ -17,7 +17,7 @@ from conformance.suite.scenes.recorded import Span
 from conformance.suite.scenes.scene import Step
 from conformance.testing import predicates, replay
 from reference_impl.api import models
-from tests.reference.chaos import Chapter, CrashRun, Done, all_deaths
+from tests.reference.chaos import Chapter, CrashRun, Predicate, all_deaths
 from tests.reference.test_killed_at_any_write import with_defaults
 
 pytestmark = [pytest.mark.cluster, pytest.mark.thorough, pytest.mark.timeout(600)]
@@ -58,7 +58,7 @@ async def update(played: CrashRun) -> None:
     await played.client.patch(models.PODCLIQUESETS, played.namespace, "s", body)
 
 
-def ended(played: CrashRun) -> Done:
+def ended(played: CrashRun) -> Predicate:
     """Return a predicate that holds once the set and its parts report that they are updated."""
 
     def is_ended(view: View) -> bool:

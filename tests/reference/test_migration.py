@@ -102,8 +102,8 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
 
     document = to_json(pcs)
     document["metadata"]["namespace"] = "ns"
-    whole = put("PodCliqueSet", document, {"currentGenerationHash": generation, "replicas": 2})
-    pcs = msgspec.convert(whole, PodCliqueSet)
+    stored_set = put("PodCliqueSet", document, {"currentGenerationHash": generation, "replicas": 2})
+    pcs = msgspec.convert(stored_set, PodCliqueSet)
     manifests: list[dict[str, Any]] = []
     for index in range(2):
         standalone = children.standalone_templates(pcs)
@@ -197,10 +197,10 @@ async def test_every_hash_is_rewritten_and_nothing_else() -> None:
 
 async def test_the_next_operator_completes_an_interrupted_migration() -> None:
     expected = without_versions(stored(NEW, build_set()))
-    whole = FakeOperator(stored(OLD, build_set()))
-    await whole.migrate()
-    assert whole.client.writes > 20
-    for k in range(1, whole.client.writes + 1):
+    uninterrupted = FakeOperator(stored(OLD, build_set()))
+    await uninterrupted.migrate()
+    assert uninterrupted.client.writes > 20
+    for k in range(1, uninterrupted.client.writes + 1):
         objects = stored(OLD, build_set())
         with pytest.raises((Death, ExceptionGroup)):
             await FakeOperator(objects, k).migrate()

@@ -99,10 +99,13 @@ def test_a_field_without_a_divisor_is_unchanged() -> None:
         return {"initContainers": [{"name": "i", "env": [{"name": "E", "valueFrom": {"resourceFieldRef": field}}]}]}
 
     divisor = "/spec/template/cliques/0/spec/podSpec/initContainers/0/env/0/valueFrom/resourceFieldRef/divisor"
-    with_one, without = a_set(**env(resource="limits.cpu", divisor="0")), a_set(**env(resource="limits.cpu"))
-    assert changed(without) == {divisor: "0"} and changed(with_one) == {}
-    assert changed(without, with_one) == {divisor: "0"}
-    assert changed(without, without) == {} and changed(with_one, without) == {divisor: None}
+    with_divisor, without_divisor = (
+        a_set(**env(resource="limits.cpu", divisor="0")),
+        a_set(**env(resource="limits.cpu")),
+    )
+    assert changed(without_divisor) == {divisor: "0"} and changed(with_divisor) == {}
+    assert changed(without_divisor, with_divisor) == {divisor: "0"}
+    assert changed(without_divisor, without_divisor) == {} and changed(with_divisor, without_divisor) == {divisor: None}
 
 
 @pytest.mark.parametrize(("sent", "marshalled"), [pair for pair in NOTATIONS if pair[0] != LOST])

@@ -23,12 +23,12 @@ items = st.lists(st.tuples(amounts, st.integers(1, 3), st.sets(st.integers(0, 2)
 def fits(free, demands):
     """Return whether the pods fit, by trying all nodes for all pods."""
     pods = [(requests, allowed) for requests, count, allowed in demands for _ in range(count)]
-    for places in product(range(len(free)), repeat=len(pods)):
+    for node_choices in product(range(len(free)), repeat=len(pods)):
         remaining = [dict(amounts) for amounts in free]
-        for (requests, _), place in zip(pods, places, strict=True):
+        for (requests, _), node_index in zip(pods, node_choices, strict=True):
             for name, amount in requests.items():
-                remaining[place][name] -= amount
-        allowed = all(place in amounts for (_, amounts), place in zip(pods, places, strict=True))
+                remaining[node_index][name] -= amount
+        allowed = all(node_index in amounts for (_, amounts), node_index in zip(pods, node_choices, strict=True))
         if allowed and all(amount >= 0 for amounts in remaining for amount in amounts.values()):
             return True
     return False

@@ -44,25 +44,25 @@ def pcs(
     return msgspec.convert({"metadata": metadata, "spec": {"replicas": 1, "template": template}}, PodCliqueSet)
 
 
-def cliques(of: PodCliqueSet) -> dict[str, children.Manifest]:
-    manifests = [examples.standalone(of, 0, t) for t in children.standalone_templates(of)]
-    if children.group_configs(of):
-        manifests += examples.members(of, scaling_group(of))
+def cliques(pod_clique_set: PodCliqueSet) -> dict[str, children.Manifest]:
+    manifests = [examples.standalone(pod_clique_set, 0, t) for t in children.standalone_templates(pod_clique_set)]
+    if children.group_configs(pod_clique_set):
+        manifests += examples.members(pod_clique_set, scaling_group(pod_clique_set))
     return {m["metadata"]["name"]: m for m in manifests}
 
 
-def parents(of: PodCliqueSet) -> dict[str, list[str]]:
+def parents(pod_clique_set: PodCliqueSet) -> dict[str, list[str]]:
     """Return `startsAfter` by clique, for the cliques that have it."""
-    specs = {name: manifest["spec"] for name, manifest in cliques(of).items()}
+    specs = {name: manifest["spec"] for name, manifest in cliques(pod_clique_set).items()}
     return {name: spec["startsAfter"] for name, spec in specs.items() if "startsAfter" in spec}
 
 
-def pod_spec(of: PodCliqueSet, name: str) -> dict[str, Any]:
-    clique, placement = examples.clique(cliques(of)[name]), examples.placement(of)
+def pod_spec(pod_clique_set: PodCliqueSet, name: str) -> dict[str, Any]:
+    clique, placement = examples.clique(cliques(pod_clique_set)[name]), examples.placement(pod_clique_set)
     gang = clique.metadata.label(labels.PODGANG)
-    template = children.clique_template(of, clique)
+    template = children.clique_template(pod_clique_set, clique)
     assert template is not None
-    waits = startup.awaited_cliques(of, template, 0, placement.gangs[gang])
+    waits = startup.awaited_cliques(pod_clique_set, template, 0, placement.gangs[gang])
     return dict(pods.PodBuilder(clique, "s", waits, "initc:1").pod(0, gang)["spec"])
 
 

@@ -54,11 +54,11 @@ def test_an_error_has_the_same_text_for_all_attempts_and_replicas() -> None:
 
 def test_parts_being_deleted_do_not_count_and_errors_are_limited() -> None:
     pcs = disaggregated()
-    leaving = _router(pcs, 0, "no")
-    leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    terminating = _router(pcs, 0, "no")
+    terminating.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
     unknown = _router(pcs, 0, "no")
     unknown.metadata.name = "llm-0-other"
-    assert part_errors.part_errors(pcs, [leaving, unknown, _router(pcs, 0)]) == []
+    assert part_errors.part_errors(pcs, [terminating, unknown, _router(pcs, 0)]) == []
     routers = [_router(pcs, 0, f"claim-{number} is missing") for number in range(part_errors.MAX_ERRORS + 5)]
     assert len(part_errors.part_errors(pcs, routers)) == part_errors.MAX_ERRORS
     manifest = children.scaling_group(pcs, 0, children.group_configs(pcs)[0])
@@ -70,9 +70,11 @@ def test_parts_being_deleted_do_not_count_and_errors_are_limited() -> None:
 
 def test_the_set_is_triggered_when_errors_appear_or_disappear() -> None:
     pcs = disaggregated()
-    well, ill = _router(pcs, 0), _router(pcs, 0, "no")
-    assert errors_changed(well, ill) and errors_changed(ill, well) and errors_changed(ill, None)
-    assert not errors_changed(ill, ill) and not errors_changed(None, well) and not errors_changed(well, None)
+    healthy, failing = _router(pcs, 0), _router(pcs, 0, "no")
+    assert errors_changed(healthy, failing) and errors_changed(failing, healthy) and errors_changed(failing, None)
+    assert (
+        not errors_changed(failing, failing) and not errors_changed(None, healthy) and not errors_changed(healthy, None)
+    )
 
 
 class CountingClient:

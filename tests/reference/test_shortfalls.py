@@ -32,38 +32,44 @@ def shortfall_of(item, nodes, **other_pods):
 
 
 def test_a_scarce_resource_is_reported():
-    lack = shortfall_of(gang("a", (3, 4)), [node("n", 8)])
-    assert (lack.kind, lack.group, lack.resource, lack.needed, lack.possible) == ("resource", "a-0", GPU, 3, 2)
-    assert "2 of 3 pods of a-0" in str(lack) and GPU in str(lack)
+    shortfall = shortfall_of(gang("a", (3, 4)), [node("n", 8)])
+    assert (shortfall.kind, shortfall.group, shortfall.resource, shortfall.needed, shortfall.possible) == (
+        "resource",
+        "a-0",
+        GPU,
+        3,
+        2,
+    )
+    assert "2 of 3 pods of a-0" in str(shortfall) and GPU in str(shortfall)
 
 
 def test_a_group_without_eligible_nodes_is_reported():
-    lack = shortfall_of(gang("a", (1, 1)), [node("n", 8, unschedulable=True)])
-    assert lack.kind == "nodes" and "a-0" in str(lack)
+    shortfall = shortfall_of(gang("a", (1, 1)), [node("n", 8, unschedulable=True)])
+    assert shortfall.kind == "nodes" and "a-0" in str(shortfall)
 
 
 def test_the_best_domain_is_reported():
-    lack = shortfall_of(gang("a", (3, 1), rack=True), racked(r1_a=1, r1_b=1, r2_a=1))
-    assert (lack.kind, lack.key, lack.domain, lack.possible) == ("domain", RACK, "r1", 2)
-    assert RACK in str(lack) and "r1" in str(lack) and GPU in str(lack)
+    shortfall = shortfall_of(gang("a", (3, 1), rack=True), racked(r1_a=1, r1_b=1, r2_a=1))
+    assert (shortfall.kind, shortfall.key, shortfall.domain, shortfall.possible) == ("domain", RACK, "r1", 2)
+    assert RACK in str(shortfall) and "r1" in str(shortfall) and GPU in str(shortfall)
 
 
 def test_a_missing_node_label_is_reported():
-    lack = shortfall_of(gang("a", (1, 1), rack=True), [node("n", 8)])
-    assert lack.kind == "domain" and lack.domain == "" and RACK in str(lack)
+    shortfall = shortfall_of(gang("a", (1, 1), rack=True), [node("n", 8)])
+    assert shortfall.kind == "domain" and shortfall.domain == "" and RACK in str(shortfall)
 
 
 def test_groups_that_fit_only_separately_are_reported():
-    lack = shortfall_of(gang("a", (2, 2), (2, 2)), [node("n", 6)])
-    assert lack.kind == "together" and GPU in str(lack)
+    shortfall = shortfall_of(gang("a", (2, 2), (2, 2)), [node("n", 6)])
+    assert shortfall.kind == "together" and GPU in str(shortfall)
 
 
 def test_bound_pods_in_two_domains_are_reported():
     item = gang("a", (1, 1), rack=True)
     item.groups[0].minimum = 3
     item.groups[0].members = [(gpu_pod("x", 1), "r1_a"), (gpu_pod("y", 1), "r2_a")]
-    lack = shortfall_of(item, racked(r1_a=4, r2_a=4))
-    assert lack.kind == "torn" and RACK in str(lack)
+    shortfall = shortfall_of(item, racked(r1_a=4, r2_a=4))
+    assert shortfall.kind == "torn" and RACK in str(shortfall)
 
 
 def test_a_waiting_base_gang_is_reported():

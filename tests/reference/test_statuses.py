@@ -30,8 +30,11 @@ def reasons(status):
 
 
 def test_terminating_pods_are_not_counted(router, pcs):
-    living, going = pod(router, 0, node="n", ready=True), pod(router, 1, node="n", ready=True, terminating=True)
-    status = statuses.clique_status(router, [living, going], pcs, NOW)
+    running_pod, terminating_pod = (
+        pod(router, 0, node="n", ready=True),
+        pod(router, 1, node="n", ready=True, terminating=True),
+    )
+    status = statuses.clique_status(router, [running_pod, terminating_pod], pcs, NOW)
     assert (status.replicas, status.ready_replicas, status.scheduled_replicas, status.updated_replicas) == (1, 1, 1, 1)
 
 

@@ -65,9 +65,9 @@ def test_without_a_binding_or_the_feature_nothing_is_constrained(pcs, binding, e
 
 
 def test_an_unknown_domain_is_ignored(pcs):
-    fewer = ClusterTopologyBinding(spec=TopologyBindingSpec(levels=BINDING.spec.levels[:1]))
-    assert plan(pcs, fewer)["llm-0-workers-0"].topology is None
-    condition = topology.condition(pcs, topology.set_topology(pcs, True, fewer), "now")
+    fewer_levels = ClusterTopologyBinding(spec=TopologyBindingSpec(levels=BINDING.spec.levels[:1]))
+    assert plan(pcs, fewer_levels)["llm-0-workers-0"].topology is None
+    condition = topology.condition(pcs, topology.set_topology(pcs, True, fewer_levels), "now")
     assert (condition.status, condition.message) == ("True", "Unavailable topology domains: [host rack]")
 
 
@@ -169,8 +169,8 @@ def test_there_are_no_channels_without_domains():
 
 def test_domains_of_the_former_naming_scheme_are_kept_with_their_replica():
     pcs = linked(of_set="g")
-    present = [
+    existing = [
         ComputeDomain(metadata=ObjectMeta(name=name)) for name in ("llm-0", "llm-0-h", f"llm-{pcs.spec.replicas}")
     ]
-    surplus = desired.DesiredSet(pcs, (), (), ()).surplus("ComputeDomain", present)
+    surplus = desired.DesiredSet(pcs, (), (), ()).surplus("ComputeDomain", existing)
     assert [domain.metadata.name for domain in surplus] == ["llm-0-h", f"llm-{pcs.spec.replicas}"]

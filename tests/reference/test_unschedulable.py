@@ -35,19 +35,19 @@ def test_each_waiting_pod_of_a_gang_that_does_not_fit_gets_its_reason() -> None:
 def test_extra_pods_and_pods_of_incomplete_gangs_also_get_a_reason() -> None:
     bound = [(gpu_pod("a", 1), "n")]
     [(_, extra)] = reasons(Gang("ns/g", [Group("p", 1, [gpu_pod("b", 1)], bound)]), None, {})
-    [(_, early)] = reasons(Gang("ns/g", [Group("p", 2, [gpu_pod("a", 1)])]), None, {})
+    [(_, message)] = reasons(Gang("ns/g", [Group("p", 2, [gpu_pod("a", 1)])]), None, {})
     assert "no node has capacity for more pods of p" in extra
-    assert "missing or have scheduling gates" in early
+    assert "missing or have scheduling gates" in message
     assert not list(reasons(Gang("ns/g", [Group("p", 1, [], bound)]), None, {}))
 
 
 def test_the_transition_time_changes_only_with_the_status() -> None:
     pod = gpu_pod("a", 1)
-    [fresh] = (status_patch(pod, "why") or {})["status"]["conditions"]
-    assert fresh.pop("lastTransitionTime")
-    assert fresh == {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "why"}
+    [new_condition] = (status_patch(pod, "why") or {})["status"]["conditions"]
+    assert new_condition.pop("lastTransitionTime")
+    assert new_condition == {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "why"}
     pod.status.conditions = [GATED]
-    assert (status_patch(pod, "why") or {})["status"]["conditions"] == [fresh]
+    assert (status_patch(pod, "why") or {})["status"]["conditions"] == [new_condition]
     pod.status.conditions = [Condition("PodScheduled", "False", "Unschedulable", "why")]
     assert status_patch(pod, "why") is None
 

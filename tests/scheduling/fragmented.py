@@ -127,17 +127,17 @@ def take(requests: Mapping[str, int], free: Amounts, count: int = 1) -> None:
         free[name] = free.get(name, 0) - amount * count
 
 
-def plan(given: Scene) -> cycle.Plan:
+def plan(generated: Scene) -> cycle.Plan:
     """Run one cycle of the reference's scheduler on a scene."""
-    gangs, capacity = models(given)
+    gangs, capacity = models(generated)
     return cycle.plan(gangs, capacity)
 
 
-def models(given: Scene) -> tuple[list[gang.Gang], Capacity]:
+def models(generated: Scene) -> tuple[list[gang.Gang], Capacity]:
     """Return the scheduler's models of a scene."""
     used: dict[str, model.Resources] = {}
-    gangs = [_model(item, used) for item in given.gangs]
-    return gangs, Capacity([_node(host) for host in given.hosts], used)
+    gangs = [_model(item, used) for item in generated.gangs]
+    return gangs, Capacity([_node(host) for host in generated.hosts], used)
 
 
 def _node(host: Host) -> model.Node:

@@ -23,7 +23,7 @@ def judge_seed(seed: int) -> list[str]:
     """Return the breaches of one cycle on a generated scene, and the gangs for which the search gave up."""
     scene = fragmented.scene(seed)
     plan = fragmented.plan(scene)
-    given_up = [f"{name}: {lack}" for name, lack in plan.waiting.items() if lack.kind == "effort"]
+    given_up = [f"{name}: {shortfall}" for name, shortfall in plan.waiting.items() if shortfall.kind == "effort"]
     return breaches(scene, plan) + given_up
 
 
@@ -54,14 +54,16 @@ def _reserved(scene: Scene, plan: Plan) -> list[tuple[str, Amounts]]:
     """Return the resources that each gang that waits for its victims needs on each node, minus the resources that its
     victims hold there."""
     requests = {group.name: group.requests for gang in scene.gangs for group in gang.groups}
-    net: dict[tuple[str, str], Amounts] = {}
+    net_requests: dict[tuple[str, str], Amounts] = {}
     for gang, bound in plan.nominated.items():
         for pod, node in bound:
-            take(requests[pod.metadata.name.rpartition("-")[0]], net.setdefault((gang, node), {}), -1)
+            take(requests[pod.metadata.name.rpartition("-")[0]], net_requests.setdefault((gang, node), {}), -1)
     for eviction in plan.evictions:
-        if (needed := net.get((eviction.preemptor, eviction.node))) is not None:
+        if (needed := net_requests.get((eviction.preemptor, eviction.node))) is not None:
             take(requests[eviction.pod.metadata.name.rpartition("-")[0]], needed)
-    return [(node, {name: max(0, amount) for name, amount in needed.items()}) for (_, node), needed in net.items()]
+    return [
+        (node, {name: max(0, amount) for name, amount in needed.items()}) for (_, node), needed in net_requests.items()
+    ]
 
 
 def _is_torn(scene: Scene, gang: Gang, placed: Placed) -> bool:
@@ -125,21 +127,24 @@ def _pack(order: tuple[Group, ...], hosts: list[Host], free: dict[str, Amounts],
         for host in hosts:
             if fits(group.requests, free[host.name]):
                 by_domain.setdefault(host.labels[group.required] if group.required else "", []).append(host)
-        if not any(_fill(group, within, free, tight=tight) for within in _ranked_domains(by_domain, free, tight=tight)):
+        if not any(
+            _fill(group, domain_hosts, free, tight=tight)
+            for domain_hosts in _ranked_domains(by_domain, free, tight=tight)
+        ):
             return False
     return True
 
 
 def _ranked_domains(by_domain: dict[str, list[Host]], free: Mapping[str, Amounts], *, tight: bool) -> list[list[Host]]:
-    def size(within: list[Host]) -> tuple[int, int]:
-        return sum(free[h.name][GPU] for h in within), sum(free[h.name]["cpu"] for h in within)
+    def size(domain_hosts: list[Host]) -> tuple[int, int]:
+        return sum(free[h.name][GPU] for h in domain_hosts), sum(free[h.name]["cpu"] for h in domain_hosts)
 
     return sorted(by_domain.values(), key=size, reverse=not tight)
 
 
-def _fill(group: Group, within: list[Host], free: dict[str, Amounts], *, tight: bool) -> bool:
+def _fill(group: Group, domain_hosts: list[Host], free: dict[str, Amounts], *, tight: bool) -> bool:
     chosen: list[str] = []
-    for host in sorted(within, key=lambda h: (free[h.name][GPU], free[h.name]["cpu"]), reverse=not tight):
+    for host in sorted(domain_hosts, key=lambda h: (free[h.name][GPU], free[h.name]["cpu"]), reverse=not tight):
         while len(chosen) < group.minimum and fits(group.requests, free[host.name]):
             take(group.requests, free[host.name])
             chosen.append(host.name)

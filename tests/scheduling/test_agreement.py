@@ -38,7 +38,7 @@ def test_the_scheduler_settles_the_scenarios_of_the_specification_correctly(scen
 def test_the_scheduler_settles_generated_instances_correctly(instance):
     driver = Driver(instance, strategies.LEVELS)
     outcome = driver.run()
-    assert not any(lack.kind == "effort" for plan in driver.plans for lack in plan.waiting.values())
+    assert not any(shortfall.kind == "effort" for plan in driver.plans for shortfall in plan.waiting.values())
     # SHOULD rules are also judged. Otherwise a violation would occasionally appear on real nodes.
     scaled = {gang.name for gang in instance.gangs if gang.base}
     # While capacity is being freed for its base gang, no capacity is reserved for a scaled gang.
@@ -61,8 +61,11 @@ def _two_groups_that_prefer_one_host() -> Instance:
 @example(_two_groups_that_prefer_one_host())
 def test_generated_preferences_are_met_as_well_as_possible(instance):
     outcome = Driver(instance, strategies.LEVELS).run()
-    best = max((outcomes.score(instance, good) for good in outcomes.permitted_outcomes(instance)), default=1.0)
-    if (score := outcomes.score(instance, outcome)) < best:
-        note(scenarios.to_yaml(instance, about=f"preferences are met by {score:.2f}, and could be by {best:.2f}"))
+    best_score = max(
+        (outcomes.score(instance, permitted) for permitted in outcomes.permitted_outcomes(instance)),
+        default=1.0,
+    )
+    if (score := outcomes.score(instance, outcome)) < best_score:
+        note(scenarios.to_yaml(instance, about=f"preferences are met by {score:.2f}, and could be by {best_score:.2f}"))
         note(f"the scheduler: {scenarios.notation(outcome)}")
-    assert score == best
+    assert score == best_score

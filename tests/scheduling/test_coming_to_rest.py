@@ -19,8 +19,8 @@ class RepeatedEvictions(ScenarioRunner):
         settled = lambda description, predicate, within: None  # noqa: E731
         self.alive_checks: list[tuple[str, int]] = []
         alive = lambda step: self.alive_checks.append((step, self.remaining))  # noqa: E731
-        given = {"quiet": quiet, "settled": settled, "require_alive": alive}
-        self.env: Any = SimpleNamespace(implementation=SimpleNamespace(settle=4.0), **given)
+        attributes = {"quiet": quiet, "settled": settled, "require_alive": alive}
+        self.env: Any = SimpleNamespace(implementation=SimpleNamespace(settle=4.0), **attributes)
 
     def _note(self) -> None:
         self.rested += 1

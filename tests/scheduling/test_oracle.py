@@ -43,9 +43,9 @@ def test_the_oracle_permits_as_many_outcomes_as_the_specification(scenario):
     if expected.should is not None:
         assert len(outcomes.recommended_outcomes(scenario.instance)) == expected.should, text
     if expected.victims:
-        good = [o for o in permitted if not verdict(scenario.instance, o)]
+        without_breaches = [o for o in permitted if not verdict(scenario.instance, o)]
         # A scheduler that never preempts is also correct.
-        assert {o.evicted for o in good} | {frozenset()} == {*expected.victims, frozenset()}, text
+        assert {o.evicted for o in without_breaches} | {frozenset()} == {*expected.victims, frozenset()}, text
     for outcome in permitted:
         bound = placed(scenario, outcome)
         assert bound >= set(expected.always) and not bound & set(expected.never), text
@@ -66,8 +66,8 @@ def test_a_printed_scenario_reads_back_unchanged(scenario, tmp_path):
 
 
 def test_a_torn_gang_is_reported_with_its_rule():
-    (torn,) = [s for s in ALL if s.id == "GS-S02"]
-    breaches = verdict(torn.instance, SchedulingOutcome({"A": {"w": {"n1": 2}}}))
+    (scenario,) = [s for s in ALL if s.id == "GS-S02"]
+    breaches = verdict(scenario.instance, SchedulingOutcome({"A": {"w": {"n1": 2}}}))
     assert [breach.rule for breach in breaches] == ["GS-20"] and "w 2 of 4" in str(breaches[0])
 
 

@@ -96,9 +96,9 @@ class SmallApi:
         if isinstance(body, list):
             _json_patch(new, body)
         else:
-            given = body.get("metadata", {})
+            new_metadata = body.get("metadata", {})
             for field in ("uid", "resourceVersion"):
-                if field in given and given[field] != old["metadata"][field]:
+                if field in new_metadata and new_metadata[field] != old["metadata"][field]:
                     raise refused(409, "Conflict")
             if content_type.startswith("application/strategic"):
                 _strategic(new, body)
@@ -164,13 +164,13 @@ class SmallApi:
 
     async def collect_again(self) -> None:
         """Resume the garbage collector, and delete the objects that it has missed."""
-        self.collects, missed, self._uncollected = True, self._uncollected, []
-        for uid in missed:
+        self.collects, missed_uids, self._uncollected = True, self._uncollected, []
+        for uid in missed_uids:
             await self._collect(uid)
 
-    async def _collect(self, uid: str, after: float = 0.0) -> None:
+    async def _collect(self, uid: str, delay: float = 0.0) -> None:
         """Delete the dependents of the object with this UID, as the garbage collector does once the object is gone."""
-        await asyncio.sleep(after)
+        await asyncio.sleep(delay)
         for other, item in list(self.objects.items()):
             if any(owner["uid"] == uid for owner in item["metadata"].get("ownerReferences", ())):
                 await self.delete(other)
@@ -194,14 +194,14 @@ class SmallApi:
 
     async def watch(self, plural: str, start: int, selector: str) -> AsyncIterator[bytes]:
         events, version, watch_id = self._events.setdefault(plural, []), start, object()
-        following = bisect(events, start, key=itemgetter(0))
-        selected = {item["metadata"]["name"]: _selected(item, selector) for _, _, item in events[:following]}
+        next_index = bisect(events, start, key=itemgetter(0))
+        selected = {item["metadata"]["name"]: _selected(item, selector) for _, _, item in events[:next_index]}
         try:
             while True:
                 self._watches[watch_id] = plural, version
-                while following < len(events):
-                    version, line, item = events[following]
-                    following += 1
+                while next_index < len(events):
+                    version, line, item = events[next_index]
+                    next_index += 1
                     name = item["metadata"]["name"]
                     was_selected, selected[name] = selected.get(name, False), _selected(item, selector)
                     if selected[name]:
@@ -209,7 +209,7 @@ class SmallApi:
                     elif was_selected:  # an object that no longer matches the selector looks deleted
                         yield orjson.dumps({"type": "DELETED", "object": item}) + b"\n"
                 async with self._news:
-                    if following == len(events):
+                    if next_index == len(events):
                         self._watches[watch_id] = plural, version
                         await self._news.wait()
         finally:
@@ -294,11 +294,11 @@ def refused(status: int, reason: str) -> ApiError:
 def _parts(path: str) -> tuple[str, str, str, str]:
     """Return the plural, namespace, name and subresource of a request path."""
     words = path.strip("/").split("/")
-    rest = words[2:] if words[0] == "api" else words[3:]
+    remaining_words = words[2:] if words[0] == "api" else words[3:]
     namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2:
-        namespace, rest = rest[1], rest[2:]
-    return (rest[0], namespace, *[*rest[1:], "", ""][:2])  # type: ignore[return-value]
+    if remaining_words[0] == "namespaces" and len(remaining_words) > 2:
+        namespace, remaining_words = remaining_words[1], remaining_words[2:]
+    return (remaining_words[0], namespace, *[*remaining_words[1:], "", ""][:2])  # type: ignore[return-value]
 
 
 def _selected(item: Object, selector: str) -> bool:
@@ -334,19 +334,19 @@ def _strategic(old: Object, patch: Object) -> None:
 
 def _json_patch(item: Object, operations: list[Object]) -> None:
     for operation in operations:
-        *way, last = [part.replace("~1", "/") for part in operation["path"].strip("/").split("/")]
-        place: Any = item
-        for part in way:
-            place = place[int(part)] if isinstance(place, list) else place[part]
-        key = int(last) if isinstance(place, list) else last
+        *path_steps, last_step = [part.replace("~1", "/") for part in operation["path"].strip("/").split("/")]
+        parent: Any = item
+        for part in path_steps:
+            parent = parent[int(part)] if isinstance(parent, list) else parent[part]
+        key = int(last_step) if isinstance(parent, list) else last_step
         match operation["op"]:
             case "test":
-                if place[key] != operation["value"]:
+                if parent[key] != operation["value"]:
                     raise refused(422, "Invalid")
             case "remove":
-                del place[key]
+                del parent[key]
             case "add":
-                place[key] = operation["value"]
+                parent[key] = operation["value"]
 
 
 def _copy(item: Object) -> Object:

@@ -93,14 +93,14 @@ def test_rules_apply_to_every_strategy(strategy: str | None) -> None:
     member = coherent_set(strategy)
     member["spec"]["template"]["cliques"][1]["rollingUpdate"] = {"maxUnavailable": 1}
     assert errors(member) == ["spec.template.cliques[1].rollingUpdate Forbidden"]
-    none = coherent_set(strategy, rollingUpdate={"maxUnavailable": 0})
-    assert errors(none) == ["spec.template.cliques[0].rollingUpdate.maxUnavailable Invalid"]
+    zero_budget = coherent_set(strategy, rollingUpdate={"maxUnavailable": 0})
+    assert errors(zero_budget) == ["spec.template.cliques[0].rollingUpdate.maxUnavailable Invalid"]
     assert errors(coherent_set(strategy, rollingUpdate={"maxUnavailable": 50})) == [], "more than there are (COH-066)"
-    for wrong in ("soon", "0s", "-1m"):
-        invalid = coherent_set(strategy, rollingUpdate={"maxUnavailable": 50, "progressDeadline": wrong})
+    for deadline in ("soon", "0s", "-1m"):
+        invalid = coherent_set(strategy, rollingUpdate={"maxUnavailable": 50, "progressDeadline": deadline})
         assert errors(invalid) == ["spec.template.cliques[0].rollingUpdate.progressDeadline Invalid"]
-    right = {"maxUnavailable": 50, "progressDeadline": "1m30s"}
-    assert errors(coherent_set(strategy, rollingUpdate=right)) == []
+    valid_budget = {"maxUnavailable": 50, "progressDeadline": "1m30s"}
+    assert errors(coherent_set(strategy, rollingUpdate=valid_budget)) == []
 
 
 def test_a_defaulted_budget_must_be_set_before_a_strategy_switch() -> None:
@@ -125,8 +125,8 @@ def test_gang_layout_annotations_are_validated() -> None:
     for layout, accepted in (("PerStep", True), ("SingleAnchor", True), ("Sideways", False)):
         pcs["metadata"]["annotations"] = {"grove.io/coherent-gang-layout": layout}
         assert (errors(pcs) == []) is accepted
-    good = coherent_set()
-    assert errors(pcs, good), "also if nothing else changes"
+    valid_set = coherent_set()
+    assert errors(pcs, valid_set), "also if nothing else changes"
     pcs["spec"]["updateStrategy"]["coherent"] = {"gangLayout": "Sideways"}
     refused = [str(error) for error in apiserver.ask(pcs).errors]
     assert refused == ["spec.updateStrategy.coherent.gangLayout NotSupported"]

@@ -63,21 +63,21 @@ async def test_a_partial_update_leaves_other_components_unchanged():
         await w.scale("podcliques", "s-0-f", 6)
         await w.until(lambda: w.serving(13), "F 6")
         assert w.gangs()[0] == "F6 P0"
-        rest = w.uids("dw") | w.uids("pw")
+        other_uids = w.uids("dw") | w.uids("pw")
         await w.change(the_set({"D": "v1", "F": "v1"}, **FPD))
         await w.until(w.ended, "F updated")
-        assert rest <= w.uids() and w.images("s-0-f") == {"x:v1"} and w.mixed() == []
+        assert other_uids <= w.uids() and w.images("s-0-f") == {"x:v1"} and w.mixed() == []
 
 
 async def test_a_reverted_change_keeps_untouched_members():
     sizes = {"P": (4, 1)}
     async with world(the_set(**sizes), 4) as w:
-        old = w.uids()
+        old_uids = w.uids()
         await w.change(the_set("v1", **sizes))
         await w.soon(lambda: [pod["spec"]["containers"][0]["image"] for pod in w.pods()].count("x:v1") == 2)
         await w.change(the_set("v0", **sizes))
         await w.until(w.ended, "reverted")
-        assert w.images() == {"x:v0"} and len(old & w.uids()) >= 1 and w.mixed() == []
+        assert w.images() == {"x:v0"} and len(old_uids & w.uids()) >= 1 and w.mixed() == []
         assert sorted(part for gang in w.gangs() for part in gang.split()) == ["P0", "P1", "P2", "P3"]
 
 
@@ -99,8 +99,8 @@ async def test_lost_pods_of_the_old_version_are_not_recreated_with_the_new_versi
     async with world(the_set(**sizes), 8) as w:
         await w.change(the_set("v1", broken=True, **sizes))
         await w.until(lambda: len(w.gangs()) == 4, "stopped")
-        old = next(pod for pod in w.pods("s-0-f") if pod["spec"]["containers"][0]["image"] == "x:v0")
-        await w.api.delete(("pods", "ns", old["metadata"]["name"]))
+        old_pod = next(pod for pod in w.pods("s-0-f") if pod["spec"]["containers"][0]["image"] == "x:v0")
+        await w.api.delete(("pods", "ns", old_pod["metadata"]["name"]))
         await w.until(lambda: len(w.pods("s-0-f")) == 3, "one pod lost, and not replaced")
         assert w.mixed() == []
         await w.change(the_set("v2", **sizes))
@@ -126,10 +126,10 @@ async def test_replicas_of_the_set_are_updated_one_after_another():
 async def test_switching_to_coherent_and_back_restarts_no_pods():
     async with world(the_set(strategy="RollingRecreate", F=(3, 1), P=(2, 1), D=(1, 1)), 6) as w:
         assert w.gangs() == ["F3 P0 D0", "P1"]
-        old, gang_names = w.uids(), {g["metadata"]["name"] for g in w.api.all("podgangs")}
+        old_uids, gang_names = w.uids(), {g["metadata"]["name"] for g in w.api.all("podgangs")}
         await w.change(the_set(F=(3, 1), P=(2, 1), D=(1, 1)))
         await w.until(lambda: w.gangs() == ["F3 P0 D0", "P1"], "coherent")
-        assert w.uids() == old and {g["metadata"]["name"] for g in w.api.all("podgangs")} == gang_names
+        assert w.uids() == old_uids and {g["metadata"]["name"] for g in w.api.all("podgangs")} == gang_names
         await w.scale("podcliquescalinggroups", "s-0-p", 3)
         await w.until(lambda: w.serving(7), "P 3")
         assert w.gangs() == ["F3 P0 D0", "P1", "P2"]
@@ -140,10 +140,10 @@ async def test_switching_to_coherent_and_back_restarts_no_pods():
         await w.change(the_set("v2", strategy="RollingRecreate", F=(3, 1), P=(2, 1), D=(1, 1)))
         await w.until(lambda: w.ended() and w.images() == {"x:v2"}, "rolled")
         assert {g["metadata"]["name"] for g in w.api.all("podgangs")} == names
-        old = w.uids()
+        old_uids = w.uids()
         await w.change(the_set("v2", F=(3, 1), P=(2, 1), D=(1, 1)))
         await w.until(lambda: True, "coherent again")
-        assert w.uids() == old and w.ended()
+        assert w.uids() == old_uids and w.ended()
 
 
 async def test_an_update_that_stops_being_coherent_continues_pod_by_pod():
@@ -154,10 +154,10 @@ async def test_an_update_that_stops_being_coherent_continues_pod_by_pod():
         await w.change(the_set("v1", strategy="RollingRecreate", **sizes))
         await w.until(w.ended, "ended")
         assert w.images() == {"x:v1"} and "inScopeStandalonePodCliques" not in w.progress()
-        old = w.uids()
+        old_uids = w.uids()
         await w.change(the_set("v1", **sizes))
         await w.until(lambda: True, "coherent again")
-        assert w.uids() == old
+        assert w.uids() == old_uids
         await w.change(the_set("v2", **sizes))
         await w.until(w.ended, "coherent")
         assert w.images() == {"x:v2"} and w.gangs() == ["F2 P0", "P1", "F2 P2", "P3"]
@@ -167,10 +167,10 @@ async def test_a_deleted_map_is_restored_without_touching_pods():
     async with world(the_set(**FPD), 12) as w:
         await w.change(the_set("v1", **FPD))
         await w.until(w.ended, "updated")
-        gangs, old = w.gangs(), w.uids()
+        gangs, old_uids = w.gangs(), w.uids()
         await w.api.delete(("podgangmaps", "ns", "s-0"))
         await w.until(lambda: w.gangs() == gangs, "restored")
-        assert w.uids() == old
+        assert w.uids() == old_uids
         await w.change(the_set("v2", **FPD))
         await w.soon(lambda: "x:v2" in w.images())
         await w.api.delete(("podgangmaps", "ns", "s-0"))
@@ -205,15 +205,15 @@ async def test_a_terminated_replica_is_recreated_in_the_gangs_of_its_map():
     body = the_set(**sizes)
     body["spec"]["template"]["terminationDelay"] = "1s"
     async with world(body, 4) as w:
-        gangs, old = w.gangs(), w.uids()
+        gangs, old_uids = w.gangs(), w.uids()
         lost = w.pods("s-0-f")[0]["metadata"]["name"]
         w.api.held_back = True
         await w.api.delete(("pods", "ns", lost))
-        await w.until(lambda: not w.uids() & old, "terminated")
+        await w.until(lambda: not w.uids() & old_uids, "terminated")
         w.api.held_back = False
         await w.until(lambda: w.serving(4), "recovered")
         assert w.gangs() == gangs
-        bound = first_bound(w, old)
+        bound = first_bound(w, old_uids)
         assert bound["s-0-p-1-pw"] > max(bound["s-0-f"], bound["s-0-p-0-pw"])
 
 
@@ -222,23 +222,23 @@ async def test_remaining_pods_of_a_terminated_replica_do_not_count():
     body["spec"]["template"]["terminationDelay"] = "1s"
     async with world(body, 4) as w:
         w.api.collects_after = 0.5
-        old = w.uids()
+        old_uids = w.uids()
         container = {"name": "main", "started": False, "lastState": {"terminated": {"exitCode": 1}}}
         failed = {"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [container]}
         await w.api.patch(("pods", "ns", w.pods("s-0-f")[0]["metadata"]["name"]), {"status": failed}, "merge", True)
-        await w.until(lambda: not w.uids() & old and w.serving(4), "terminated and recovered")
-        bound = first_bound(w, old)
+        await w.until(lambda: not w.uids() & old_uids and w.serving(4), "terminated and recovered")
+        bound = first_bound(w, old_uids)
         assert bound["s-0-p-1-pw"] > max(bound["s-0-f"], bound["s-0-p-0-pw"])
 
 
-def first_bound(w: World, old: set[str]) -> dict[str, int]:
+def first_bound(w: World, old_uids: set[str]) -> dict[str, int]:
     """Return, by clique, the position in the history at which its first pod was bound. Pods with the UIDs in `old` are
     ignored."""
-    places: dict[str, int] = {}
-    for place, (plural, _, item) in enumerate(w.api.history):
-        if plural == "pods" and item["spec"].get("nodeName") and item["metadata"]["uid"] not in old:
-            places.setdefault(item["metadata"]["labels"][labels.PODCLIQUE], place)
-    return places
+    first_positions: dict[str, int] = {}
+    for position, (plural, _, item) in enumerate(w.api.history):
+        if plural == "pods" and item["spec"].get("nodeName") and item["metadata"]["uid"] not in old_uids:
+            first_positions.setdefault(item["metadata"]["labels"][labels.PODCLIQUE], position)
+    return first_positions
 
 
 async def test_pods_start_after_the_parents_in_their_own_gang():

@@ -37,23 +37,23 @@ async def test_a_lost_pod_is_not_recreated_in_a_gang_that_the_map_no_longer_assi
     (COH-I11)."""
     sizes = {"P": (3, 1)}
     async with world(the_set(**sizes), 3) as w:
-        right, dead = w.api.finish, asyncio.Event()
+        original_write, has_died = w.api.finish, asyncio.Event()
 
         async def finish(write: Coroutine[Any, Any, Any]) -> Any:
             """Drop every write after the write of the map."""
-            if dead.is_set():
+            if has_died.is_set():
                 write.close()
                 await asyncio.Event().wait()
-            answer = await right(write)
+            answer = await original_write(write)
             if w.api.writes[-1][1][0] == "podgangmaps":
-                dead.set()
+                has_died.set()
             return answer
 
         w.api.finish = finish  # type: ignore[method-assign]
         await w.change(the_set("v1", **sizes))
-        await dead.wait()
+        await has_died.wait()
         await w.stop()
-        w.api.finish = right  # type: ignore[method-assign]
+        w.api.finish = original_write  # type: ignore[method-assign]
         entries = w.api.objects["podgangmaps", "ns", "s-0"]["spec"]["entries"]
         [moved] = [entry["pcsgReplicaIndices"]["p"][0] for entry in entries[-1:]]
         [lost] = w.pods(f"p-{moved}-pw")
@@ -62,8 +62,10 @@ async def test_a_lost_pod_is_not_recreated_in_a_gang_that_the_map_no_longer_assi
         await w.start()
         await w.until(w.ended, "updated")
         created = [item for plural, kind, item in w.api.history[before:] if (plural, kind) == ("pods", "ADDED")]
-        old = lost["metadata"]["labels"][labels.PODGANG]
-        assert [pod["metadata"]["name"] for pod in created if pod["metadata"]["labels"][labels.PODGANG] == old] == []
+        gang_name = lost["metadata"]["labels"][labels.PODGANG]
+        assert [
+            pod["metadata"]["name"] for pod in created if pod["metadata"]["labels"][labels.PODGANG] == gang_name
+        ] == []
 
 
 def changed_set(strategy: str, tag: str, *, ready: bool = False) -> dict[str, Any]:

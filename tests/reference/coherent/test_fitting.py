@@ -40,8 +40,8 @@ def test_a_layout_that_fits_is_unchanged(replica: Replica) -> None:
 
 
 def test_violations_are_reported_by_name(replica: Replica) -> None:
-    anchor, tail, place = replica.layout
-    broken = (anchor.with_pods("F", 4), tail.with_indices("P", [2, 3]), place)
+    anchor, tail, scale_out = replica.layout
+    broken = (anchor.with_pods("F", 4), tail.with_indices("P", [2, 3]), scale_out)
     assert violations(broken, replica.components) == [
         "PodClique F: 4 pods in gangs, 5 expected",
         "PodCliqueScalingGroup P: replica indices [0, 2, 3] in gangs, 0 to 3 expected",
@@ -49,22 +49,22 @@ def test_violations_are_reported_by_name(replica: Replica) -> None:
 
 
 def test_an_index_in_two_entries_stays_in_the_entry_where_it_runs(replica: Replica) -> None:
-    anchor, tail, place = replica.layout
-    duplicated = (anchor, tail, place.with_indices("P", [1]))
+    anchor, tail, scale_out = replica.layout
+    duplicated = (anchor, tail, scale_out.with_indices("P", [1]))
     assert fit(replica, duplicated) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
     replica.members[named("P")].clear()
     assert fit(replica, duplicated) == "F5 D0 P0 | P2 | P3 | D1 | D2 | P1", "the newest, if it runs nowhere"
 
 
 def test_members_return_to_their_entries(replica: Replica) -> None:
-    anchor, _, place = replica.layout
-    stolen = (anchor.with_pods("F", 1), place)
+    anchor, _, scale_out = replica.layout
+    stolen = (anchor.with_pods("F", 1), scale_out)
     assert fit(replica, stolen, replica.layout) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
 
 
 def test_members_of_unknown_entries_join_the_scale_out_entry(replica: Replica) -> None:
-    anchor, tail, place = replica.layout
-    edited = (anchor, tail.with_indices("P", [1, 3]), place)
+    anchor, tail, scale_out = replica.layout
+    edited = (anchor, tail.with_indices("P", [1, 3]), scale_out)
     assert fit(replica, edited) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2", "it runs there"
     replica.members[named("P")].clear()
     assert fit(replica, edited) == "F5 D0 P0 | P1 | P3 | D1 | D2 | P2"
@@ -78,16 +78,16 @@ def test_a_missing_anchor_is_restored_from_live_gangs_or_the_layout_starts_over(
 
 
 def test_a_dependency_on_a_missing_entry_becomes_a_dependency_on_the_anchor(replica: Replica) -> None:
-    anchor, tail, place = replica.layout
-    for unknown in ((), ("",), ("17",), (place.key,)):
-        edited = (anchor, replace(tail, depends_on=unknown), place)
+    anchor, tail, scale_out = replica.layout
+    for unknown in ((), ("",), ("17",), (scale_out.key,)):
+        edited = (anchor, replace(tail, depends_on=unknown), scale_out)
         assert not fits(edited, replica.components)
         assert fitted_layout(edited, replica.components, replica.observed(), "v0", replica.epochs) == replica.layout
 
 
 def test_a_changed_role_is_restored_from_the_live_gangs(replica: Replica) -> None:
-    anchor, tail, place = replica.layout
-    edited = (replace(anchor, role=Role.TAIL), replace(tail, role=Role.ANCHOR), place)
+    anchor, tail, scale_out = replica.layout
+    edited = (replace(anchor, role=Role.TAIL), replace(tail, role=Role.ANCHOR), scale_out)
     result = fitted_layout(edited, replica.components, replica.observed(), "v0", replica.epochs, replica.layout)
     assert result == replica.layout
 
@@ -138,12 +138,12 @@ def test_a_deleted_map_is_restored_from_the_gangs(replica: Replica) -> None:
     for _ in range(3):
         replica.advance()
         replica.settle()
-    observed, living = replica.observed(), tuple(entry for entry in replica.layout if not entry.empty)
+    observed, observed_gangs = replica.observed(), tuple(entry for entry in replica.layout if not entry.empty)
     result = adopted_layout(
-        live_layout(live_gangs(living)[::-1], observed), replica.components, observed, "v0", replica.epochs
+        live_layout(live_gangs(observed_gangs)[::-1], observed), replica.components, observed, "v0", replica.epochs
     )
     assert result[-1].role is Role.SCALE_OUT and result[-1].empty, "there is a place for more replicas again"
-    for before, after in zip(living, result[:-1], strict=True):
+    for before, after in zip(observed_gangs, result[:-1], strict=True):
         assert (before.key, before.role, before.generation) == (after.key, after.role, after.generation)
         assert (before.cliques, before.groups) == (after.cliques, after.groups)
         if before.role is not Role.SCALE_OUT:
@@ -154,9 +154,9 @@ def test_a_scale_out_entry_depends_on_an_anchor_of_its_own_generation(replica: R
     replica.change("v1", keys("FPD"))
     replica.advance()
     replica.settle()
-    observed, living = replica.observed(), tuple(entry for entry in replica.layout if not entry.empty)
+    observed, observed_gangs = replica.observed(), tuple(entry for entry in replica.layout if not entry.empty)
     result = adopted_layout(
-        live_layout(live_gangs(living), observed), replica.components, observed, "v1", replica.epochs
+        live_layout(live_gangs(observed_gangs), observed), replica.components, observed, "v1", replica.epochs
     )
     anchor = next(entry for entry in result if entry.anchor and entry.generation == "v1")
     assert (result[-1].role, result[-1].depends_on) == (Role.SCALE_OUT, (anchor.key,))

@@ -18,7 +18,7 @@ from conformance.suite.scenes.recorded import Span
 from conformance.suite.scenes.scene import Step
 from conformance.testing import replay
 from reference_impl.api import models
-from tests.reference.chaos import Chapter, CrashRun, Done, all_deaths, pods_made
+from tests.reference.chaos import Chapter, CrashRun, Predicate, all_deaths, pods_made
 from tests.reference.test_killed_at_any_write import with_defaults
 
 pytestmark = [pytest.mark.cluster, pytest.mark.thorough, pytest.mark.timeout(900)]
@@ -78,7 +78,7 @@ def has_replicas(view: View, replicas: int) -> bool:
     )
 
 
-def updated(played: CrashRun) -> Done:
+def updated(played: CrashRun) -> Predicate:
     def is_updated(view: View) -> bool:
         pcs = view.get("podcliquesets", "s")
         generation = updates.generation_hash(pcs)

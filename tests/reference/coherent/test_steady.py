@@ -55,8 +55,8 @@ def test_the_scale_out_entry_depends_on_the_oldest_remaining_anchor() -> None:
     while not isinstance(replica.advance(), Complete):
         replica.settle()
     oldest = next(entry for entry in replica.layout if entry.anchor)
-    [place] = [entry for entry in replica.layout if entry.role is Role.SCALE_OUT]
-    assert place.depends_on in ((), (oldest.key,)) and place.generation == "v1"
+    [scale_out] = [entry for entry in replica.layout if entry.role is Role.SCALE_OUT]
+    assert scale_out.depends_on in ((), (oldest.key,)) and scale_out.generation == "v1"
 
 
 def test_epochs_grow_even_if_the_clock_steps_back() -> None:

@@ -106,8 +106,8 @@ def test_an_extra_pod_that_is_too_large_lacks_capacity():
 
 
 def test_pods_without_such_fields_are_also_repelled():
-    lonely = pod("q", affinity=anti_affinity_to(term(HOST)))
-    plan = plan_cycle(cluster(NODES[:1]), gang("g", [lonely]), gang("h", [pod(labels=X)]))
+    repelling_pod = pod("q", affinity=anti_affinity_to(term(HOST)))
+    plan = plan_cycle(cluster(NODES[:1]), gang("g", [repelling_pod]), gang("h", [pod(labels=X)]))
     assert nodes_by_pod(plan) == "q:a" and "existing pods anti-affinity" in reason_of(plan, "h")
 
 
@@ -132,8 +132,8 @@ def test_a_large_gang_with_one_pod_per_node_is_decided_quickly():
 
 
 def test_a_placed_pod_is_reported_only_to_filters_that_it_affects(monkeypatch):
-    right, calls = Guard.update, []
-    monkeypatch.setattr(Guard, "update", lambda *given: (calls.append(given), right(*given)))
+    original_update, calls = Guard.update, []
+    monkeypatch.setattr(Guard, "update", lambda *given: (calls.append(given), original_update(*given)))
     gangs = []
     for app in map(str, range(20)):
         fields = {"labels": {"app": app}, "affinity": anti_affinity_to(term(HOST, app))}
@@ -189,7 +189,7 @@ FIELDS = [
 ]
 
 
-def possible(pods, state, spots=None, memo=None):
+def possible(pods, state, node_names=None, memo=None):
     """Return, by brute force, whether the pods can be placed one after another in some order (on their `spots`, if
     given)."""
     memo = {} if memo is None else memo
@@ -199,9 +199,11 @@ def possible(pods, state, spots=None, memo=None):
     for subject in pods:
         for name, reason in feasible_nodes(subject, state).items():
             placed = pod(subject.metadata.name, name, **POD_FIELDS[subject.metadata.name])
-            rest = [p for p in pods if p is not subject]
-            fits = not reason and (spots is None or spots[subject.metadata.name] == name)
-            if fits and possible(rest, ClusterState(state.nodes, [*state.pods, placed]), spots, memo):
+            remaining_pods = [p for p in pods if p is not subject]
+            is_possible = not reason and (node_names is None or node_names[subject.metadata.name] == name)
+            if is_possible and possible(
+                remaining_pods, ClusterState(state.nodes, [*state.pods, placed]), node_names, memo
+            ):
                 return True
     memo[key] = False
     return False
@@ -221,11 +223,11 @@ def test_a_small_gang_is_placed_if_and_only_if_it_fits(seed):
     old = [pod("o", nodes[0].metadata.name, **random.choice(FIELDS))] if random.random() < 0.5 else []
     pods = [[pod(name, **POD_FIELDS[name]) for name in names] for names in groups]
     plan = plan_cycle(cluster(nodes, *old), gang("g", *pods))
-    everyone = [p for group in pods for p in group]
-    assert bool(plan.bindings) == possible(everyone, cluster(nodes, *old)), POD_FIELDS
+    all_pods = [p for group in pods for p in group]
+    assert bool(plan.bindings) == possible(all_pods, cluster(nodes, *old)), POD_FIELDS
     if plan.bindings:
-        spots = {bound.metadata.name: name for bound, name in plan.bindings}
-        assert len(spots) == len(POD_FIELDS) and possible(everyone, cluster(nodes, *old), spots)
+        nodes_by_name = {bound.metadata.name: name for bound, name in plan.bindings}
+        assert len(nodes_by_name) == len(POD_FIELDS) and possible(all_pods, cluster(nodes, *old), nodes_by_name)
 
 
 def test_a_gang_with_unbound_claims_is_postponed():

@@ -45,8 +45,8 @@ def test_a_gang_is_in_place_only_when_all_its_objects_exist():
     of = disaggregated()
     all_objects = created(of)
     for key in all_objects:
-        rest = {other: item for other, item in all_objects.items() if other != key}
-        plan = planned(of, objects=rest)
+        remaining_objects = {other: item for other, item in all_objects.items() if other != key}
+        plan = planned(of, objects=remaining_objects)
         assert not plan.in_place
         assert [(c.verb, (c.kind, c.name)) for c in plan.difference.changes] == [(Verb.CREATE, key)]
 
@@ -89,8 +89,8 @@ def test_the_default_priority_class_of_the_cluster_is_kept():
 def test_an_additional_group_recreates_objects_that_the_api_cannot_change():
     of = gang(group("a", 1), group("b", 1))
     objects = created(of)
-    wider = gang(group("a", 1), group("b", 1), group("c", 1))
-    assert verbs(wider, objects) == [
+    larger_gang = gang(group("a", 1), group("b", 1), group("c", 1))
+    assert verbs(larger_gang, objects) == [
         (Verb.REPLACE, "Workload"),
         (Verb.REPLACE, "CompositePodGroup"),
         (Verb.CREATE, "PodGroup"),
@@ -119,8 +119,8 @@ def test_a_leaf_with_another_shape_gets_a_new_name_and_the_old_leaf_is_deleted()
 def test_surplus_objects_do_not_matter_for_a_gang_in_place():
     of = gang(group("a", 1), group("b", 1))
     objects = created(gang(group("a", 1), group("b", 1), group("c", 1)))
-    rebuilt = created(of) | {key: item for key, item in objects.items() if key[0] == "PodGroup"}
-    plan = planned(of, objects=rebuilt)
+    remaining_objects = created(of) | {key: item for key, item in objects.items() if key[0] == "PodGroup"}
+    plan = planned(of, objects=remaining_objects)
     assert [c.verb for c in plan.difference.changes] == [Verb.DELETE] and plan.in_place
 
 
@@ -207,8 +207,8 @@ def test_a_released_minimum_keeps_its_last_value():
     plan = planned(of, objects=objects)
     assert plan.minimums[PREFILL] == 2 and verbs(of, objects) == []
     for lost in ("Workload", "PodGroup"):  # either object suffices
-        rest = {key: item for key, item in objects.items() if key[0] != lost}
-        assert planned(of, objects=rest).minimums[PREFILL] == 2
+        remaining_objects = {key: item for key, item in objects.items() if key[0] != lost}
+        assert planned(of, objects=remaining_objects).minimums[PREFILL] == 2
     assert planned(of, **{PREFILL: 4}).minimums[PREFILL] == 4  # without either object, the clique's minimum applies
     assert planned(of).minimums[PREFILL] == 1
     assert planned(of).groups == groups and not planned(of).refusal

@@ -45,10 +45,10 @@ def test_the_state_of_a_gang_is_derived(placed_once: bool, p: int, d: int, expec
 
 
 def test_pods_that_do_not_run_or_belong_to_other_gangs_do_not_count():
-    leaving = pod("d", on="n")
-    leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
-    ignored = [pod("d"), leaving, pod("d", on="n", phase="Failed"), pod("d", on="n", gang="dis-1")]
-    assert planned(pair(), [*pods(2, 0), *ignored]).now == WAITING
+    terminating = pod("d", on="n")
+    terminating.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    ignored_pods = [pod("d"), terminating, pod("d", on="n", phase="Failed"), pod("d", on="n", gang="dis-1")]
+    assert planned(pair(), [*pods(2, 0), *ignored_pods]).now == WAITING
 
 
 # -- extras (WL37-M06 to WL37-M11) -------------------------------------------------------------------------------------

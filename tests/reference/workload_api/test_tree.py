@@ -35,8 +35,8 @@ def test_a_gang_becomes_a_root_with_a_node_for_each_replica_and_a_leaf_for_each_
     def shape(node: dict[str, Any]) -> Any:
         topology = node.get("schedulingConstraints", {}).get("topology", [{"key": None}])
         [policy] = node["schedulingPolicy"].values()
-        below = [*node.get("podGroupTemplates", ()), *node.get("compositePodGroupTemplates", ())]
-        return (node["name"], policy, topology[0]["key"], [shape(child) for child in below])
+        children = [*node.get("podGroupTemplates", ()), *node.get("compositePodGroupTemplates", ())]
+        return (node["name"], policy, topology[0]["key"], [shape(child) for child in children])
 
     assert shape(root) == (
         "root",
@@ -142,11 +142,11 @@ def test_groups_without_members_and_preferred_keys_are_omitted():
 
 def large_gang(leaves: int, replicas: int, members: int = 1) -> Any:
     leaf_groups = [group(f"a{i}", 1) for i in range(leaves)]
-    below = {f"r{i}": [f"r{i}-m{j}" for j in range(members)] for i in range(replicas)}
-    configs = [{"name": name, "podGroupNames": pod_groups} for name, pod_groups in below.items()]
+    children = {f"r{i}": [f"r{i}-m{j}" for j in range(members)] for i in range(replicas)}
+    configs = [{"name": name, "podGroupNames": pod_groups} for name, pod_groups in children.items()]
     return gang(
         *leaf_groups,
-        *(group(m, 1) for pod_groups in below.values() for m in pod_groups),
+        *(group(m, 1) for pod_groups in children.values() for m in pod_groups),
         topologyConstraintGroupConfigs=configs,
     )
 
@@ -161,8 +161,8 @@ def test_no_gang_has_more_levels_than_the_api_permits():
     """A PodGang has at most topology groups of PodGroups, which makes three of the four permitted levels (WL37-V11)."""
 
     def depth(node: dict[str, Any]) -> int:
-        below = [*node.get("podGroupTemplates", ()), *node.get("compositePodGroupTemplates", ())]
-        return 1 + max(map(depth, below), default=0)
+        children = [*node.get("podGroupTemplates", ()), *node.get("compositePodGroupTemplates", ())]
+        return 1 + max(map(depth, children), default=0)
 
     for size in ((1, 0), (8, 0), (1, 8, 8)):
         [workload] = specs("Workload", large_gang(*size)).values()
@@ -243,9 +243,9 @@ def test_a_recreated_gang_shares_no_group_with_the_former_gang():
 def test_a_leaf_has_another_name_if_the_api_could_not_change_it(
     leaf: Leaf, parent: TreeNode | None, of_class: str | None
 ):
-    usual = names.leaf(gang(), Tree(TreeNode("dis-0")), Leaf("a", 1), TreeNode("dis-0"))
-    assert names.leaf(gang(), Tree(TreeNode("dis-0")), Leaf("a", 2), TreeNode("dis-0")) == usual
-    assert names.leaf(gang(), Tree(TreeNode("dis-0"), of_class), leaf, parent) != usual
+    default_name = names.leaf(gang(), Tree(TreeNode("dis-0")), Leaf("a", 1), TreeNode("dis-0"))
+    assert names.leaf(gang(), Tree(TreeNode("dis-0")), Leaf("a", 2), TreeNode("dis-0")) == default_name
+    assert names.leaf(gang(), Tree(TreeNode("dis-0"), of_class), leaf, parent) != default_name
 
 
 # -- priority (WL37-B34, WL37-V13) -------------------------------------------------------------------------------------
