@@ -119,6 +119,38 @@ def test_what_cannot_be_recovered_is_one_line(tmp_path: Path, capsys: pytest.Cap
     assert "has its report.yaml already" in capsys.readouterr().err
 
 
+ENDED = TestFinished(wall=5.0, test="t", outcome="failed", worker="gw0", seconds={"call": 1.5})
+SHARD = "1/1000000000"
+"""A shard of a run with more shards than `report combine` could list."""
+
+
+@pytest.mark.parametrize(
+    ("written", "changed"),
+    [
+        (b'"wall":5.0', b'"wall":9223372036854775808'),
+        (b'"wall":5.0', b'"wall":-1e308'),
+        (b'"at":null', b'"at":1e308'),
+        (b'"call":1.5', b'"call":1e308'),
+        (b'"shard":""', f'"shard":"{SHARD}"'.encode()),
+        (b'"shard":""', b'"shard":"x/y"'),
+        (b'"expected_failures":[]', b'"expected_failures":[{"id":"CORE-001","expires":"soon"}]'),
+    ],
+)
+@pytest.mark.parametrize("command", ["recover", "baseline"])
+def test_a_value_that_no_run_writes_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], written: bytes, changed: bytes, command: str
+) -> None:
+    run_started, *rest = of_run(FAILED, ENDED)
+    implementation = msgspec.structs.replace(run_started.implementation, expected_failures=())
+    book.save(tmp_path / "ledger", [msgspec.structs.replace(run_started, implementation=implementation), *rest])
+    ledger = tmp_path / "ledger" / book.FILE
+    content = ledger.read_bytes()
+    assert written in content
+    ledger.write_bytes(content.replace(written, changed))
+    assert cli.run(lambda: cli.app(["report", command, str(tmp_path)], standalone_mode=False)) == Exit.USAGE
+    assert " is no event: " in capsys.readouterr().err
+
+
 def test_the_suite_may_have_changed_since(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_started, *rest = of_run()
     ledger_file.save(tmp_path / "ledger", [msgspec.structs.replace(run_started, suite_digest="sha256:other"), *rest])

@@ -6,7 +6,8 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from typing import Literal
+from datetime import date
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -15,11 +16,14 @@ from conformance import credentials
 Cause = Literal["", "implementation", "circumstances"]
 """Why a test was blocked: because of the implementation, or because this run cannot perform it."""
 
+Seconds = Annotated[float, msgspec.Meta(ge=-1e11, le=1e11)]
+"""Seconds that can be added, and converted to a date: a ledger may come from outside."""
+
 
 class Event(msgspec.Struct, tag_field="event", kw_only=True, frozen=True):
     """An event. `wall` is in seconds since the epoch."""
 
-    wall: float = 0.0
+    wall: Seconds = 0.0
 
 
 class ExpectedFailure(msgspec.Struct, frozen=True):
@@ -30,6 +34,11 @@ class ExpectedFailure(msgspec.Struct, frozen=True):
     reason: str = ""
     link: str = ""
     expires: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an invalid date. A decoder reports it like a value of the wrong type."""
+        if self.expires:
+            date.fromisoformat(self.expires)
 
 
 class Implementation(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +81,7 @@ class RunStarted(Event, tag="run-started", kw_only=True, frozen=True):
     """The tests that were named with --test; empty if none were."""
     skip: tuple[str, ...] = ()
     """The requirements that were left out with --skip."""
-    shard: str = ""
+    shard: Annotated[str, msgspec.Meta(pattern=r"\A([0-9]{1,4}/[0-9]{1,4})?\Z")] = ""
     """The shard of the selection that the plan contains, as i/n; empty for the whole selection."""
     elsewhere: dict[str, int] = {}
     """Invariant → how many more tests would judge it, in scenes that the selection of profiles leaves out."""
@@ -133,7 +142,7 @@ class Check(Event, tag="check", kw_only=True, frozen=True):
     outcome: Literal["passed", "failed", "unknown"]
     expected: object = None
     seen: object = None
-    at: float | None = None
+    at: Seconds | None = None
     deviation: Deviation | None = None
 
 
@@ -148,7 +157,7 @@ class TestFinished(Event, tag="test-finished", kw_only=True, frozen=True):
     cause: Cause = ""
     ended_by: str = ""
     """The failed check that ended the test early; empty if it ran to its end."""
-    seconds: dict[str, float] = {}
+    seconds: dict[str, Seconds] = {}
     """Durations of setup, call and teardown."""
     bundle: str = ""
     """Folder of the failure bundle, relative to the run's folder."""
@@ -165,11 +174,11 @@ class ScenePlayed(Event, tag="scene-played", kw_only=True, frozen=True):
 
     scene: str
     worker: str
-    seconds: float
-    steps: dict[str, float]
+    seconds: Seconds
+    steps: dict[str, Seconds]
     ended_by: str = ""
     """The step that was not reached; empty if the scene ran to its end."""
-    markers: dict[str, dict[str, float]] = {}
+    markers: dict[str, dict[str, Seconds]] = {}
     """Timing markers by phase, in seconds since the request that started the phase. They do not affect the verdict."""
 
 
