@@ -40,8 +40,10 @@ _ADMISSION = re.compile(
 )
 """A pattern for messages of the API server about webhooks, policies and plugins that denied a request or did not
 respond."""
+_FORBIDDEN = re.compile(r'[\w.-]+(?: "(?:[^"\\]|\\.)*")? is forbidden: \[?')
+"""The start of a message of the API server that rejects a request for one object."""
 _QUOTA = re.compile(r"(?:exceeded quota|failed quota|status unknown for quota): (?P<name>[\w.-]+)")
-_LIMITS = re.compile(r"(?:max|min)imum \S+ usage per |max limit to request ratio per ")
+_LIMITS = re.compile(r"(?:max|min)imum \S+ usage per |\S+ max limit to request ratio per ")
 _DEFAULT_LIMITS = re.compile(r"resources\.requests: Invalid value: .*must be less than or equal to \S+ limit")
 _POD_SECURITY = re.compile(r'violates PodSecurity "')
 _DENIED = re.compile(
@@ -79,17 +81,24 @@ def field_errors(message: str, details: Mapping[str, Any]) -> Iterator[FieldErro
         yield FieldError(_INDEX.sub("", match["path"]), _KINDS[match["kind"]], match["path"])
 
 
-def by_cluster(answer: str, test_objects: Collection[str], hooks: Collection[str]) -> bool:
+def by_cluster(answer: str, test_objects: Collection[str], hooks: Collection[str], *, quoted: bool = False) -> bool:
     """Return whether the cluster itself has rejected a request: by a quota, limits, Pod Security, or one of its
     webhooks and policies (`hooks`). `test_objects`: kinds and names of quotas and limits that the test itself has
-    created."""
-    if (quota := _QUOTA.search(answer)) is not None:
-        return quota["name"] not in test_objects
-    if _LIMITS.search(answer) is not None:
-        return "LimitRange" not in test_objects
+    created. `quoted`: the answer may be a part of a longer text.
+
+    Webhooks, policies and schemas write the end of a message, and clients choose the names in it. The reason of the
+    cluster directly follows the quoted name of the object."""
     if (denial := _DENIED.search(answer)) is not None:
         return (denial["hook"] or denial["policy"]) in hooks
-    return _POD_SECURITY.search(answer) is not None
+    forbidden = _FORBIDDEN.search(answer) if quoted else _FORBIDDEN.match(answer)
+    if forbidden is None:
+        return False
+    reason = answer[forbidden.end() :]
+    if (quota := _QUOTA.match(reason)) is not None:
+        return quota["name"] not in test_objects
+    if _LIMITS.match(reason) is not None:
+        return "LimitRange" not in test_objects
+    return _POD_SECURITY.match(reason) is not None
 
 
 def by_default_limits(answer: str) -> bool:

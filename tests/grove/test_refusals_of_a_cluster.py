@@ -34,6 +34,34 @@ def test_a_refusal_by_what_came_with_the_implementation_is_judged(answer: str) -
     assert not by_cluster(answer, (), ())
 
 
+SPOKEN = "exceeded quota: house, requested: pods=1"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f'admission webhook "mine.example.com" denied the request: {SPOKEN}',
+        f'admission webhook "mine.example.com" denied the request: pods "web-x" is forbidden: {SPOKEN}',
+        f"pods \"web-x\" is forbidden: ValidatingAdmissionPolicy 'mine' with binding 'mine' denied request: {SPOKEN}",
+        f'failed calling webhook "mine.example.com": failed to call webhook: Post "https://a/{SPOKEN}": EOF',
+        f'conversion webhook for grove.io/v1, Kind=PodCliqueSet failed: pods "web-x" is forbidden: {SPOKEN}',
+        f'PodCliqueSet.grove.io "web" is invalid: spec: Invalid value: "object": {SPOKEN}',
+        f'PodCliqueSet.grove.io "web" is invalid: spec: Invalid value: "object": pods "web-x" is forbidden: {SPOKEN}',
+        f'pods "{SPOKEN}" not found',
+        f'pods "a\\" is forbidden: {SPOKEN}" not found',
+        'admission webhook "mine.example.com" denied the request: violates PodSecurity "restricted:latest"',
+        'admission webhook "mine.example.com" denied the request: maximum cpu usage per Container is 1',
+    ],
+)
+def test_the_words_of_the_cluster_can_be_spoken_by_others(answer: str) -> None:
+    assert not by_cluster(answer, (), SERVED)
+
+
+def test_an_operator_quotes_the_cluster() -> None:
+    assert by_cluster(f"cannot create pods: {QUOTA}", (), (), quoted=True)
+    assert not by_cluster(f"cannot create pods: {QUOTA}", (), ())
+
+
 @pytest.mark.parametrize(
     "answer",
     [

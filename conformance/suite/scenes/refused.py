@@ -40,7 +40,7 @@ class Refused:
         created = {word for verb, obj in self._acts if verb == "create" for word in (name(obj), str(obj.get("kind")))}
         if refusals.by_default_limits(answer):
             return "LimitRange" not in created and self._has_limit_range()
-        return refusals.by_cluster(answer, created, self._hooks)
+        return refusals.by_cluster(answer, created, self._hooks, quoted=self._audit is None)
 
     def words(self) -> str:
         """Return the message of such a rejection; empty if there was none."""
