@@ -34,7 +34,7 @@ from conformance.report import matrix as matrices
 from conformance.report.comparison import ComparedReport
 from conformance.report.document import Document, render
 from conformance.report.markdown import replace_between
-from conformance.report.terminal import clean
+from conformance.report.terminal import clean, printable
 from conformance.run import launch
 from conformance.run.preparation import suite_digest
 from conformance.suggestions import absent
@@ -148,7 +148,7 @@ def matrix(
 def print_annotations(report: Report) -> None:
     """Print the failures of a run as annotations for GitHub's checks, one for each cause."""
     for command in check_annotations.commands(reading.load(report)):
-        typer.echo(clean(command))
+        typer.echo(printable(command))
 
 
 @app.command("baseline")

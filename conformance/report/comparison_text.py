@@ -37,6 +37,10 @@ def _reports_without_verdict(comparison: Comparison) -> list[str]:
 
 def text(comparison: Comparison) -> Iterator[str]:
     """Yield lines for a terminal."""
+    return map(clean, _lines(comparison))
+
+
+def _lines(comparison: Comparison) -> Iterator[str]:
     yield f"old: {comparison.old.name}" + (f": {comparison.old.verdict}" if comparison.old.verdict else "")
     yield f"new: {comparison.new.name}" + (f": {comparison.new.verdict}" if comparison.new.verdict else "")
     for name, (old, new) in comparison.differing.items():
@@ -47,7 +51,7 @@ def text(comparison: Comparison) -> Iterator[str]:
         for changed in changed_requirements:
             yield f"  {changed.id} ({changed.latest.level}, {changed.latest.profile}): {changed.latest.text}"
             if change in _WORSE_CHANGES and (reason := _reason(changed)):
-                yield f"      {clean(reason)}"
+                yield f"      {reason}"
     if comparison.slower:
         yield f"\nslower ({_ONE_RUN_NOTE}):"
     for marker in comparison.slower:

@@ -6,6 +6,7 @@ Values from an implementation are shown as plain text, without markup or control
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -76,11 +77,23 @@ def show(report: Report, path: Path, console: Console, *, verbose: bool = False)
 
 
 def clean(text: str) -> str:
+    """Return a string that can control neither a terminal nor a CI system that reads the output: control characters
+    become escapes, and so does the first character of what a line of output could be taken for (`_COMMAND`). Line feeds
+    are kept."""
+    return _COMMAND.sub(lambda match: f"{match[1]}\\x{ord(match[2]):02x}", printable(text))
+
+
+def printable(text: str) -> str:
     """Return a string that cannot control a terminal: control characters become escapes, and line feeds are kept."""
     return "".join(
         c if c == "\n" or (c.isprintable() and c not in "\u2028\u2029") else c.encode("unicode_escape").decode()
         for c in text
     )
+
+
+_COMMAND = re.compile(r"(^\s*(?=::|```)|(?=##\w*\[))([:`#])", re.MULTILINE)
+"""The start of a workflow command of GitHub or Azure, of a service message of TeamCity, or of a fence that would end a
+code block in a summary in Markdown. GitHub ignores spaces before a command, and others read commands inside a line."""
 
 
 def sentence(report: Report) -> str:

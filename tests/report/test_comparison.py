@@ -185,3 +185,10 @@ def test_a_report_without_a_verdict_is_named(verdicts: tuple[str, str], mark: st
     sides = [replace(SIDE, verdict=verdict, requirements={"BB-001": PASSED}) for verdict in verdicts]
     first = next(comparison_text.markdown(comparison.compare(*sides)))
     assert first == f"### {mark} Conformance: no regression: nothing has changed {suffix}"
+
+
+def test_nothing_in_a_report_controls_a_terminal_or_a_ci_system() -> None:
+    difference = compared(PASSED, replace(FAILED, text="a\x1b[2J\n::error::b"), suites=("1", "2\n::stop-commands::c"))
+    text = "\n".join(comparison_text.text(difference))
+    assert all(words in text for words in (r"a\x1b[2J", r"\x3a:error::b", r"\x3a:stop-commands::c"))
+    assert "\n::" not in text

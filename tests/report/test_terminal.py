@@ -367,3 +367,21 @@ def test_an_invariant_is_reported_with_the_number_of_other_tests() -> None:
     report = document.document(model.judge(REGISTRY, [run_started, *EVENTS[1:]], date(2026, 11, 21)))
     document.validate(report)
     assert [entry.get("elsewhere") for entry in report["verdict"]["requirements"]] == [3, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("::set-output name=exit-code::0", r"\x3a:set-output name=exit-code::0"),
+        ("seen:\n   ::stop-commands::a", "seen:\n   \\x3a:stop-commands::a"),
+        (
+            "seen: ##[error]a ##vso[task.complete]b ##teamcity[c",
+            r"seen: \x23#[error]a \x23#vso[task.complete]b \x23#teamcity[c",
+        ),
+        ("a\n```\n# heading", "a\n\\x60``\n# heading"),
+        ("\x1b[31m::a", r"\x1b[31m::a"),
+        ("a::b, ## [c] and `d`", "a::b, ## [c] and `d`"),
+    ],
+)
+def test_what_is_printed_is_no_command_for_a_ci_system(text: str, printed: str) -> None:
+    assert terminal.clean(text) == printed
