@@ -44,7 +44,7 @@ class AuditedRequest(NamedTuple):
     `namespace` is empty for cluster-scoped objects; `at` is in seconds since 1970 by the server's clock; `resource` is
     as in `AuditKey.resource`; `name` is empty if the server generates it. If the log has bodies, `version` is the
     resource version after a write, `sent` the request body and `answer` the response body; otherwise they are empty. A
-    dry run stores nothing."""
+    dry run stores nothing. `message` is the API server's message if it has rejected the request."""
 
     program: str
     code: int
@@ -58,6 +58,7 @@ class AuditedRequest(NamedTuple):
     sent: bytes = b""
     answer: bytes = b""
     dry_run: bool = False
+    message: str = ""
 
 
 class Writer(NamedTuple):
@@ -169,6 +170,7 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
             sent=bytes(self.requestObject),
             answer=response,
             dry_run="dryRun=" in self.requestURI,
+            message=self.responseStatus.message,
         )
 
 
@@ -280,6 +282,10 @@ class AuditLog:
         """Yield the accepted writes since a mark, without dry runs."""
         requests = (event.request for event in self._finished_writes(begin) if event.responseStatus.code < 300)
         return (request for request in requests if not request.dry_run)
+
+    def rejected(self, mark: int = 0) -> Iterator[AuditedRequest]:
+        """Yield the writes since a mark that the API server has rejected."""
+        return (event.request for event in self._finished_writes(mark) if event.responseStatus.code >= 400)
 
     def _finished_writes(self, begin: int, until: int | None = None) -> Iterator[_Event]:
         for event, _ in self.events(begin, until):

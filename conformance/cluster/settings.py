@@ -33,6 +33,8 @@ UNUSED_CONTROLLERS = (
 )
 """Controllers whose writes no component of a fake cluster reads: endpoints are for DNS and kube-proxy (two writes per
 pod), and the annotations of the TTL controller are for kubelets (one write per node)."""
+NODE_LEASES = "kube-node-lease"
+"""The namespace of the Leases of nodes."""
 NAMESPACE_OBJECTS = "namespace-objects.yaml"
 """The file with the objects that each new namespace gets."""
 _GATES = "feature-gates"
@@ -83,11 +85,14 @@ class ClusterSettings:
 
 def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, Any]:
     """Return the audit policy: writes, without bodies unless `bodies` is set, and the requested reads of resources.
-    Leases are omitted, because nodes renew them all the time (FC-106). Some writes always have bodies: writes of pod
-    statuses, because admission can change the status that the kubelet writes; the few writes that can make the API
-    server do this (`mutating`); and the tokens that the components request, which identify them (`identities`)."""
+    Leases are omitted, because nodes and operators renew them all the time (FC-106), unless another user than the
+    components writes the Lease of a node, which tells KWOK whether to simulate the node. Some writes always have
+    bodies: writes of pod statuses, because admission can change the status that the kubelet writes; the few writes that
+    can make the API server do this (`mutating`); and the tokens that the components request, which identify them
+    (`identities`)."""
     statuses = {"verbs": WRITES, "resources": [{"group": "", "resources": ["pods/status"]}]}
     risky = {"verbs": WRITES, "resources": mutating.resources()}
+    leases = {"resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]}
     tokens = {"users": [users.COMPONENT], "resources": [{"group": "", "resources": ["serviceaccounts/token"]}]}
     excluded: list[dict[str, Any]] = [{"verbs": READS}]
     if reads is not Reads.NONE:
@@ -100,7 +105,9 @@ def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, A
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [
-            {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
+            {"level": "None", "users": [*users.COMPONENTS, users.SUITE], **leases},
+            {"level": "Metadata", "verbs": WRITES, "namespaces": [NODE_LEASES], **leases},
+            {"level": "None", **leases},
             *({"level": "None", **rule} for rule in excluded),
             *([{"level": "RequestResponse", "verbs": WRITES, "omitManagedFields": True}] if bodies else []),
             *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **statuses}]),

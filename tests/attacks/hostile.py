@@ -28,6 +28,7 @@ from tests.attacks import (  # noqa: F401 - their modes
     keys,
     large_objects,
     long_requests,
+    obstacles,
     policies,
     servers,
 )
@@ -87,23 +88,14 @@ def hang_namespaces(kubeconfig: Path, folder: Path) -> None:
 def deny_namespaces(kubeconfig: Path, folder: Path) -> None:
     """After a failure, deny new namespaces with an admission policy."""
     wait_until(lambda: has_failed_check(folder))
-    _deny(kubeconfig, NAMESPACES)
-
-
-def _deny(kubeconfig: Path, requests: dict[str, Any]) -> None:
-    policy = {"matchConstraints": {"resourceRules": [requests]}, "validations": [{"expression": "false"}]}
-    for plural, spec in (
-        ("validatingadmissionpolicies", policy),
-        ("validatingadmissionpolicybindings", {"policyName": "hostile", "validationActions": ["Deny"]}),
-    ):
-        send(kubeconfig, "POST", f"{ADMISSION}/{plural}", {"metadata": {"name": "hostile"}, "spec": spec})
+    obstacles.deny(kubeconfig, NAMESPACES)
 
 
 @mode
 def deny_deletions(kubeconfig: Path, folder: Path) -> None:
     """Deny the deletion of namespaces with an admission policy."""
     wait_until(lambda: ledger_contains(folder, '"phase":"ready"'))
-    _deny(kubeconfig, NAMESPACES | {"operations": ["DELETE"]})
+    obstacles.deny(kubeconfig, NAMESPACES | {"operations": ["DELETE"]})
 
 
 @mode

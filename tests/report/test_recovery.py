@@ -142,8 +142,8 @@ def test_a_value_that_no_run_writes_is_one_line(
 ) -> None:
     run_started, *rest = of_run(FAILED, ENDED)
     implementation = msgspec.structs.replace(run_started.implementation, expected_failures=())
-    book.save(tmp_path / "ledger", [msgspec.structs.replace(run_started, implementation=implementation), *rest])
-    ledger = tmp_path / "ledger" / book.FILE
+    ledger_file.save(tmp_path / "ledger", [msgspec.structs.replace(run_started, implementation=implementation), *rest])
+    ledger = tmp_path / "ledger" / ledger_file.FILE
     content = ledger.read_bytes()
     assert written in content
     ledger.write_bytes(content.replace(written, changed))

@@ -19,6 +19,7 @@ from conformance.errors import HarnessError
 from conformance.grove.fields import label
 from conformance.history.query import History
 from conformance.history.record import DELETED
+from conformance.suite.scenes import interference
 from conformance.suite.scenes.writers import MAX_AUDIT_LAG_SECONDS, UPDATE_VERBS, note_writers
 
 DELETE_VERBS = frozenset({"delete", "deletecollection"})
@@ -35,9 +36,12 @@ class Premises:
         audit: AuditLog | None,
         supplied: Collection[str] = (),
         mutators: Callable[[], str] = lambda: "",
+        hooks: Collection[str] = (),
     ) -> None:
         """`supplied`: users of the roles that the implementation does not play. `mutators`: returns a description of a
-        webhook or policy with which the implementation changes other clients' objects; empty if there is none."""
+        webhook or policy with which the implementation changes other clients' objects; empty if there is none. `hooks`:
+        the webhooks and policies of the cluster itself."""
+        self._hooks = hooks
         self._history, self._namespace, self._pool, self._audit = history, namespace, pool, audit
         self._supplied, self._mutators = supplied, mutators
         self._audit_mark = audit.mark() if audit is not None else 0
@@ -82,6 +86,14 @@ class Premises:
             raise HarnessError(f"{damage} {culprit}", where=f"pool {self._pool}")
         return ""
 
+    def interference(self) -> str:
+        """Return a message about what the implementation has done to keep the cluster from working; empty if there is
+        nothing. Call this before the cluster is blamed."""
+        if self._audit is None:
+            return ""
+        place = interference.Place(self._namespace, self._pool)
+        return interference.first(self._audit, self._audit_mark, place, self._supplied, self._hooks)
+
     def note_writers(self) -> None:
         """Note in the history, from the audit log, the writers of fields that rules would otherwise trust."""
         if self._audit is not None:
@@ -89,9 +101,7 @@ class Premises:
 
     def _implementation_writers(self, writers: Sequence[Writer]) -> list[Writer]:
         """Return the writers that can only be the implementation."""
-        return [
-            writer for writer in writers if not users.is_component(writer.user) and writer.user not in self._supplied
-        ]
+        return [writer for writer in writers if interference.is_stranger(writer.user, self._supplied)]
 
     def _causers(self, deleted_nodes: Collection[str]) -> list[Writer]:
         """Return the writers that may have caused a deletion by a component: they changed the nodes, for example so

@@ -86,7 +86,7 @@ class SceneEnvironment:
         self.audit = audit
         """The API server's audit log; None if the cluster is not one of the suite's."""
         supplied = set(Role) - driver.descriptor.roles
-        self.premises = Premises(history, namespace, pool, audit, supplied, mutators)
+        self.premises = Premises(history, namespace, pool, audit, supplied, mutators, hooks)
         self.sole_writer = SoleWriter(pool, compares_nodes=audit is not None)
         self._refused = Refused(
             history, namespace, audit, hooks, self.acts, lambda: api.holds("limitranges", namespace)
@@ -182,6 +182,7 @@ class SceneEnvironment:
         except ApiError as error:
             if is_admission_error(error):
                 raise self.checks.broken(f"{count} nodes are accepted", "accepted", words(error)) from error
+            self._require_no_interference()
             raise HarnessError(f"nodes cannot be created: {words(error)}", where=self.pool) from error
 
         def are_ready(view: View) -> bool | Unmet:
@@ -199,6 +200,7 @@ class SceneEnvironment:
         except WaitTimeout as error:
             self._require_fault()
             self.require_premises([node for node in names if not nodes.schedulable(error.view.get("nodes", node))])
+            self._require_no_interference()
             raise HarnessError(error.unmet or str(error), where=f"pool {self.pool}") from error
         self.history.stir()
         return names
@@ -454,8 +456,10 @@ class SceneEnvironment:
             if unattended_pods := unattended.pods_of(
                 self.history, self.pool, unattended.MAX_KUBELET_LAG_SECONDS * max(1.0, self._scale)
             ):
+                self._require_no_interference()
                 raise HarnessError(f"the cluster was too slow: {unattended_pods}", where=f"pool {self.pool}") from None
             if rejection := self._refused.words():
+                self._require_no_interference()
                 raise Blocked(
                     f"the cluster has refused what the scene needs: {rejection}", "circumstances", description
                 ) from None
@@ -482,6 +486,7 @@ class SceneEnvironment:
             self.history.wait(description, has_turned, limit, is_hopeless=self._is_hopeless)
         except WaitTimeout as error:
             self._require_fault()
+            self._require_no_interference()
             raise HarnessError(error.unmet or str(error), where=f"node {node}") from error
 
     def _require_abilities(self, obj: object) -> None:
@@ -510,6 +515,7 @@ class SceneEnvironment:
         except (ApiError, NotServed) as error:
             self._require_fault()
             if isinstance(error, ApiError) and self._refused.by_cluster(error.message):
+                self._require_no_interference()
                 raise Blocked(
                     f"the cluster has refused what the scene needs: {words(error)}", "circumstances"
                 ) from None
@@ -546,6 +552,13 @@ class SceneEnvironment:
     def require_premises(self, unusable: Sequence[str] = ()) -> None:
         """End the scene if another client has deleted the namespace or nodes of the test, or has changed nodes that are
         `unusable`."""
-        if reason := self.premises.accusation(unusable):
-            expectation = "only the suite changes the namespace and the nodes of a test"
+        self._accuse("only the suite changes the namespace and the nodes of a test", self.premises.accusation(unusable))
+
+    def _require_no_interference(self) -> None:
+        """End the scene if the implementation has kept the cluster from doing its own work. Call this before the
+        cluster or the machine is blamed."""
+        self._accuse("the implementation leaves the cluster to its own work", self.premises.interference())
+
+    def _accuse(self, expectation: str, reason: str) -> None:
+        if reason:
             raise self.checks.broken(expectation, expectation, reason, at=round(self.history.now(), 3))

@@ -71,7 +71,7 @@ class Silence:
             self._circles.forget()
         self._polled = now
         requests = [request for request in self._poll() if _of_implementation(request)]
-        if sum(self._circles.new(request._replace(at=0)) for request in requests):
+        if sum(self._circles.new(request._replace(at=0, message="")) for request in requests):
             self._last = now
         for request in requests:
             # Rejections in other namespaces do not count: the namespace of an earlier test is being deleted and rejects

@@ -34,7 +34,7 @@ from conformance.history import redaction
 from conformance.history.query import History
 from conformance.history.recorder import Recorder
 from conformance.implementation import deployment, discovery, loading, role_process, scheduler_names, succession
-from conformance.implementation.descriptor import Descriptor, Process
+from conformance.implementation.descriptor import Descriptor, Process, Role
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.implementation.process import answers
 from conformance.suite.environment import GivenUp, RunningTest, folder_name, randomness, short_name
@@ -42,6 +42,7 @@ from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.outcomes.ledger import Check, ClusterKept, HarnessFault, Ledger, Phase
 from conformance.suite.registry import requirement
 from conformance.suite.registry.selection import not_claimed
+from conformance.suite.scenes import interference
 from conformance.suite.scenes.api import Api, Loop, is_admission_error, words
 from conformance.suite.scenes.case import Case
 from conformance.suite.scenes.machine import Machine
@@ -541,6 +542,8 @@ class ClusterEnvironment:
             api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         except (ApiError, HarnessError) as error:
             fault = f"the namespace {name} cannot be made: {words(error) if isinstance(error, ApiError) else error}"
+            if reason := self._interference(name):
+                raise Blocked(f"{fault}: {reason}", "implementation") from error
             self._namespace_failures += 1
             # No later test can be played, and each of them would wait just as long for a rejection.
             if isinstance(error, ApiError) and refusals.by_cluster(error.message, (), self._hooks):
@@ -552,6 +555,13 @@ class ClusterEnvironment:
             raise self._refusal or HarnessError(fault) from error
         self._namespace_failures = 0
         policy_objects.wait(api, name, self._policies.without_namespace)
+
+    def _interference(self, namespace: str) -> str:
+        """Return what the implementation has done to keep a namespace from being created; empty if nothing."""
+        if self._audit is None:
+            return ""
+        place, supplied = interference.Place(namespace, namespace), set(Role) - self.driver.descriptor.roles
+        return interference.first(self._audit, self._audit.mark(), place, supplied, self._hooks)
 
     def _reproduce(self, tests: Sequence[str], failed: Sequence[str]) -> list[str]:
         lines = [f"# Runs {'this test' if len(tests) == 1 else 'these tests'} again:"]

@@ -1,0 +1,71 @@
+"""Find out whether the implementation has kept the cluster from doing its own work, before the cluster is blamed.
+
+Some objects belong to the cluster or to the suite, and nobody else has a reason to write them: the Leases of nodes,
+which tell KWOK which nodes to simulate; nodes and namespaces with the names of a test; and the quotas and limits of a
+test's namespace. Webhooks and admission policies of an implementation can also reject the requests of the cluster's
+components, such as the statuses of pods and nodes.
+
+This is looked up only when a test would otherwise end without anybody being at fault, because the audit log is long,
+and because an implementation may do all of this without harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from conformance.cluster import users
+from conformance.cluster.audit import AuditedRequest, AuditLog
+from conformance.cluster.settings import NODE_LEASES
+from conformance.grove import refusals
+from conformance.suite.scenes.writers import LIMIT_RESOURCES
+
+
+class Place(NamedTuple):
+    """The namespace and the node pool of a test. Names of nodes and of a second namespace start with these."""
+
+    namespace: str
+    pool: str
+
+
+def is_stranger(user: str, supplied: Collection[str]) -> bool:
+    """Return whether a user can only be the implementation. `supplied`: the users of the roles that it does not
+    play."""
+    return user != users.SUITE and not users.is_component(user) and user not in supplied
+
+
+def first(audit: AuditLog, mark: int, place: Place, supplied: Collection[str], hooks: Collection[str]) -> str:
+    """Return a message about the first such act of the implementation; empty if there is none. `mark`: the audit log's
+    mark at the start of the test, before which rejections do not count. `hooks`: the webhooks and policies of the
+    cluster."""
+    written = (
+        f"{_described(request)}, which only the cluster and the suite write: the user {request.user} has done that"
+        for request in audit.accepted()
+        if is_stranger(request.user, supplied) and _belongs_to_others(request, place)
+    )
+    return next(written, "") or next(_rejections(audit.rejected(mark), hooks), "")
+
+
+def _belongs_to_others(request: AuditedRequest, place: Place) -> bool:
+    match request.resource:
+        case "leases":
+            return request.namespace == NODE_LEASES
+        case "nodes":
+            return request.name.startswith(f"{place.pool}-")
+        case "namespaces":
+            return request.verb == "create" and request.name.startswith(place.namespace)
+        case resource:
+            return resource in LIMIT_RESOURCES and request.namespace == place.namespace
+
+
+def _rejections(requests: Iterable[AuditedRequest], hooks: Collection[str]) -> Iterator[str]:
+    for request in requests:
+        by_component = request.user == users.SUITE or users.is_component(request.user)
+        by_other_hook = refusals.by_webhook(request.message) and not refusals.by_cluster(request.message, (), hooks)
+        if by_component and by_other_hook:
+            yield f"{_described(request)} of the user {request.user} was rejected: {request.message}"
+
+
+def _described(request: AuditedRequest) -> str:
+    namespace = f" of the namespace {request.namespace}" if request.namespace else ""
+    return f"the request to {request.verb} {request.resource} {request.name}".rstrip() + namespace

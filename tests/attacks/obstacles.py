@@ -1,0 +1,94 @@
+"""Modes of hostile.py that keep the cluster from doing its own work, so that the cluster seems to be at fault."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from conformance.cluster.settings import NODE_LEASES
+from kube.errors import ApiError
+from tests.attacks.helpers import ADMISSION, NODES, for_each_object, mode, send
+from tests.attacks.policies import rule
+
+NODE = "dgx-h100-0"
+"""The end of the name of the first node of a test that uses nodes of this profile."""
+
+
+def deny(kubeconfig: Path, requests: dict[str, Any], message: str = "no") -> None:
+    """Deny requests with an admission policy."""
+    validation = {"expression": "false", "message": message}
+    policy = {"matchConstraints": {"resourceRules": [requests]}, "validations": [validation]}
+    binding = {"policyName": "hostile", "validationActions": ["Deny"]}
+    send(
+        kubeconfig,
+        "POST",
+        f"{ADMISSION}/validatingadmissionpolicies",
+        {"metadata": {"name": "hostile"}, "spec": policy},
+    )
+    body = {"metadata": {"name": "hostile"}, "spec": binding}
+    send(kubeconfig, "POST", f"{ADMISSION}/validatingadmissionpolicybindings", body)
+
+
+def in_each_namespace(kubeconfig: Path, create: Callable[[str], None]) -> None:
+    """Call a function once with the name of each new namespace of a test."""
+    done: set[str] = set()
+
+    def act(namespace: Any) -> None:
+        name = namespace["metadata"]["name"]
+        if name not in done and name != "default" and not name.startswith("kube-"):
+            done.add(name)
+            with contextlib.suppress(ApiError):
+                create(name)
+
+    for_each_object(kubeconfig, "/api/v1/namespaces", act)
+
+
+@mode
+def deny_in_words_of_a_quota(kubeconfig: Path, folder: Path) -> None:
+    """Deny each new set with an admission policy whose message is that of a quota."""
+    deny(kubeconfig, rule("grove.io", "podcliquesets", "CREATE"), "exceeded quota: compute, requested: pods=1")
+
+
+@mode
+def deny_pod_statuses(kubeconfig: Path, folder: Path) -> None:
+    """Deny the updates that a kubelet sends for its pods."""
+    deny(kubeconfig, rule("", "pods/status", "UPDATE"))
+
+
+@mode
+def limit_namespaces(kubeconfig: Path, folder: Path) -> None:
+    """Create a quota without pods in the namespace of each test."""
+
+    def limit(name: str) -> None:
+        body = {"metadata": {"name": "compute"}, "spec": {"hard": {"pods": "0"}}}
+        send(kubeconfig, "POST", f"/api/v1/namespaces/{name}/resourcequotas", body)
+
+    in_each_namespace(kubeconfig, limit)
+
+
+@mode
+def hold_leases_of_nodes(kubeconfig: Path, folder: Path) -> None:
+    """Create the Lease of each test's first node, so that KWOK leaves the node to somebody else."""
+
+    def hold(name: str) -> None:
+        until = {"renewTime": "2100-01-01T00:00:00.000000Z", "leaseDurationSeconds": 100_000}
+        body = {"metadata": {"name": f"{name}-{NODE}"}, "spec": {"holderIdentity": "hostile", **until}}
+        send(
+            kubeconfig,
+            "POST",
+            f"/apis/coordination.k8s.io/v1/namespaces/{NODE_LEASES}/leases",
+            json.dumps(body).encode(),
+        )
+
+    in_each_namespace(kubeconfig, hold)
+
+
+@mode
+def take_names_of_nodes(kubeconfig: Path, folder: Path) -> None:
+    """Create a node under the name that the first node of a test will have."""
+    in_each_namespace(
+        kubeconfig, lambda name: send(kubeconfig, "POST", NODES, {"metadata": {"name": f"{name}-{NODE}"}})
+    )
