@@ -59,16 +59,18 @@ class Growing:
         inside a line, because a server does not write lines atomically."""
         self.end()
         offset = max(0, begin - 1)  # the end of the previous line, unless `begin` is inside a line
-        incomplete, is_skipping = b"", begin > 0
+        incomplete: list[bytes] = []  # joined once, because a client can make lines as long as many pieces
+        is_skipping, length = begin > 0, 0
         for piece in self._pieces(offset):
-            lines = (incomplete + piece).splitlines(keepends=True)
-            incomplete = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
-            for line in lines:
-                offset += len(line)
-                if not is_skipping and not line.isspace():
-                    yield line, offset
-                is_skipping = False
-            if len(incomplete) > LONGEST:
+            for part in piece.splitlines(keepends=True):
+                incomplete.append(part)
+                length += len(part)
+                if part.endswith(b"\n"):
+                    line, offset = b"".join(incomplete), offset + length
+                    if not is_skipping and not line.isspace():
+                        yield line, offset
+                    incomplete, is_skipping, length = [], False, 0
+            if length > LONGEST:
                 raise self.wrong(f"has a line of more than {LONGEST >> 20} MiB")
 
     def wrong(self, problem: str) -> HarnessError:
