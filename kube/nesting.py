@@ -1,4 +1,4 @@
-"""A limit on the depth of JSON, because any client may store an object that no decoder here can read.
+"""A limit on the depth of JSON, because any client may store an object that no decoder in this package can read.
 
 The API server accepts 10,000 levels. Our decoders fail at about 1,000 levels, encoders at 254, and recursive Python
 functions somewhere in between. `metadata.managedFields[].fieldsV1` of any object may be as deep as its writer likes.

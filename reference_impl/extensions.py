@@ -16,7 +16,7 @@ Role = Literal["operator", "gang-scheduler"]
 
 
 class UnknownNameError(Exception):
-    """An extension is not installed, or does not know a name."""
+    """An extension is not installed, or does not provide a name."""
 
 
 class Extension(Protocol):

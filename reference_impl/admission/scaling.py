@@ -2,7 +2,7 @@
 
 The update plans with the replicas of the cliques and scaling groups. Scaling is blocked for all replicas of the set,
 since an update reaches one replica after another. After a change in between, some replicas would be planned with the
-old numbers and others with the new numbers. The functions are pure: callers pass in the state of the cluster.
+old numbers and other replicas with the new numbers. The functions are pure: callers pass in the state of the cluster.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def is_updating(pcs: PodCliqueSet) -> bool:
 
 
 def rejection_reason(namespace: str, pcs: str) -> str:
-    """Return the message for a rejected change to `spec.replicas`, which says why the change is rejected, and until
-    when."""
+    """Return the message for a rejected change to `spec.replicas`, which states the reason and how long changes are
+    rejected."""
     return (
         f"replicas cannot be changed while a coherent update is in progress on PodCliqueSet {namespace}/{pcs}: "
         "scaling is blocked until status.updateProgress.updateEndedAt is set"

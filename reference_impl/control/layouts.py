@@ -35,7 +35,7 @@ from reference_impl.plan.revisions import Revision
 
 @dataclass(frozen=True)
 class _CachedPlacement:
-    """A placement, and what it was computed from."""
+    """A placement with the source from which it was computed."""
 
     source: object
     placement: Placement
@@ -127,8 +127,8 @@ class Layouts:
 
     def may_refill(self, pcs: PodCliqueSet, entry: Entry, item: PodClique) -> bool:
         """Return whether pods of a clique may be created in a gang of an entry. In a coherent update, pods must not be
-        created if their version would differ from that of the other pods there (COH-210). A scaling group's clique
-        belongs to a single gang."""
+        created if their version would differ from the version of the gang's other pods (COH-210). A scaling group's
+        clique belongs to a single gang."""
         if item.metadata.label(labels.SCALING_GROUP) or self._may_refill_all(pcs):
             return True
         template, stored = children.clique_template(pcs, item), self.stored(pcs, index_of(item))

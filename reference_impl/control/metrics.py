@@ -127,7 +127,7 @@ class OperatorMetrics(Metrics):
 
 
 class _QueueMeter:
-    """A `Meter` that looks up its time series only once."""
+    """A `Meter` that caches its time series."""
 
     def __init__(
         self,

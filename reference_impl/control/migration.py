@@ -5,8 +5,8 @@ with hashes in our scheme before any comparison. An upgrade therefore restarts n
 
 Each reconciler consults the migration once per reconcile, before it makes any decision. A set is migrated as a whole
 (`migrate`): its status first, then its scaling groups, cliques, pods, PodGangMaps and PodGangs. The reconcilers of
-scaling groups and cliques wait until the set is migrated (`settled`). Every write is independent of the others, so an
-operator that takes over after an interruption at any point completes the migration.
+scaling groups and cliques wait until the set is migrated (`is_migrated`). Every write is independent of the others, so
+an operator that takes over after an interruption at any point completes the migration.
 """
 
 from __future__ import annotations

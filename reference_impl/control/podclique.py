@@ -212,7 +212,7 @@ class CliqueReconciler:
         surplus = [pod for pod in difference.surplus if is_complete or pod.finished]
         manifests = self._manifests(context, difference.missing)
         await await_all(self._writer.delete(self._cache.pods, pod) for pod in surplus)
-        # After a refusal, only one pod is created at first: if it is refused again, the others would probably be
+        # After a refusal, only one pod is created at first: if it is refused again, the other pods would probably be
         # refused as well.
         probe_count = 1 if clique.metadata.key in self.last_errors.failed_keys else len(manifests)
         await await_all(self._writer.create(self._cache.pods, manifest) for manifest in manifests[:probe_count])

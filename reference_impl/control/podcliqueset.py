@@ -114,8 +114,7 @@ class SetReconciler:
 
     async def _take_over(self, pcs: PodCliqueSet) -> PodCliqueSet:
         """Migrate and repair existing objects: adopt orphans, migrate objects of earlier operators and earlier kinds of
-        gangs, and restore lost PodGangMaps. For a set that this operator has created, none of these steps changes
-        anything."""
+        gangs, and restore lost PodGangMaps. These steps do not change a set that this operator has created."""
         pcs = await self._adoption.adopt_for_set(pcs, revisions.set_revision(pcs, self._policy))
         pcs = await self._migration.migrate(pcs)
         pcs = await self._gang_migration.begin(pcs)

@@ -189,7 +189,7 @@ class GroupReconciler:
     async def _sync_claims(
         self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, planned: Iterable[PlannedClaim]
     ) -> None:
-        """Create the resource claims that the scaling group owns, and delete those of removed replicas."""
+        """Create the resource claims that the scaling group owns, and delete the claims of removed replicas."""
         owner = children.owner_reference(SCALING_GROUPS.api_version, "PodCliqueScalingGroup", group.metadata)
         manifests = [
             claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, self._cache.claim_spec), owner)

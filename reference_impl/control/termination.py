@@ -74,7 +74,7 @@ class Termination:
         await self._writer.post_event(PODCLIQUESETS, pcs, "Normal", termination.TERMINATED, note)
 
     async def _delete_cliques(self, cliques: Iterable[PodClique], last_uids: Collection[str] = ()) -> None:
-        """Delete cliques. Cliques whose uids are in `last` are deleted after the others."""
+        """Delete cliques. Cliques whose UIDs are in `last_uids` are deleted after all other cliques."""
         living_cliques = [clique for clique in cliques if clique.metadata.deletion_timestamp is None]
         for is_last in (False, True):
             await await_all(

@@ -1,5 +1,5 @@
 """The operator's writes, and the few reads that bypass the caches. The response to each write is stored in the informer
-cache, so that the next reconcile sees it."""
+cache, so that the next reconcile uses it."""
 
 from __future__ import annotations
 
@@ -167,8 +167,8 @@ class Writer:
         await self._send_patch(informer, item, body, "status" if status else None)
 
     async def renew(self, informer: Informer[T], item: T, manifest: dict[str, Any]) -> None:
-        """Replace the pod spec, labels and annotations of the clique with this UID with those of its manifest, in one
-        write. A missing object is not an error."""
+        """Replace the pod spec, labels and annotations of the clique with this UID with the values in its manifest, in
+        one write. A missing object is not an error."""
         meta = manifest["metadata"]
         body = [
             {"op": "test", "path": "/metadata/uid", "value": item.metadata.uid},

@@ -55,8 +55,8 @@ def fitted_layout(
 ) -> Layout:
     """Return the layout with each member of all components in one gang, and without any other component.
 
-    `live` is the layout of the existing gangs. A member that the layout has lost returns to the gang that holds it
-    there, and an entry keeps the role that its gangs have. All other missing members are new: a scaling group replica
+    `live` is the layout of the existing gangs. A member that the layout has lost returns to the gang that holds it in
+    `live`, and an entry keeps the role that its gangs have. All other missing members are new: a scaling group replica
     joins the entry for replicas that scaling adds, and a pod joins the newest anchor. If there is no anchor, the result
     is the layout of a new replica.
     """

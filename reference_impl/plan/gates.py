@@ -31,7 +31,7 @@ def pods_to_ungate(
 
 
 def has_been_scheduled(gang: PodGang, scheduled: Callable[[str], int]) -> bool:
-    """Return whether a gang has ever been scheduled, or the minimum of each of its groups is bound."""
+    """Return whether a gang was scheduled at any time, or the minimum of each of its groups is bound."""
     if gangs.has_been_scheduled(gang):
         return True
     return bool(gang.spec.podgroups) and all(

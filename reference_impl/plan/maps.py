@@ -1,6 +1,6 @@
 """PodGangMaps, in which the layouts of replicas are stored (spec GM-10 to GM-15, GM-30 to GM-33).
 
-An annotation of the map holds the template hashes of the generations that its entries name. The map alone thus
+An annotation of the map holds the template hashes of the generations that its entries name. The map alone therefore
 determines which template the pods of an entry have, even if the pods are lost. Two generations may share a template
 (COH-197), and pods of an old template are never replaced with new pods in the same gang (COH-210).
 """

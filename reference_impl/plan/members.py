@@ -1,7 +1,7 @@
 """The cliques of a scaling group and their gangs (spec OBJ-320, COH-127, COH-210).
 
 A scaling group replica that moves to another gang is deleted and recreated under the same names. The new cliques are
-created only when the old ones are gone.
+created only after the old cliques have been removed.
 """
 
 from __future__ import annotations

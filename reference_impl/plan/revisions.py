@@ -1,5 +1,5 @@
 """Revisions of the templates of objects. Only this module computes hashes for comparison. All comparisons use a
-`Revision`, which may accept more hashes than the one that it writes."""
+`Revision`, which may accept hashes other than the hash that it writes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def template_revision(pcs: PodCliqueSet, template: CliqueTemplate, policy: Polic
 
 def pod_revision(clique: PodClique, current: Revision | None) -> Revision:
     """Return the revision with which the pods of a clique are compared. It is the clique's own revision, which may be
-    older than that of its template."""
+    older than the revision of its template."""
     clique_hash = clique.metadata.label(labels.TEMPLATE_HASH)
     return current if current is not None and current.has(clique_hash) else _exact_revision(clique_hash)
 

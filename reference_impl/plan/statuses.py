@@ -96,7 +96,7 @@ _INITIAL_STATUS = {SCHEDULED: "False", BREACHED: "True"}
 
 
 def _scheduled_condition(scheduled: int, minimum: int, now: str, failure_reason: str = "") -> Condition:
-    """Return the condition PodCliqueScheduled. `lacking` is the reason if the condition is False."""
+    """Return the condition PodCliqueScheduled. `failure_reason` is the reason if the condition is False."""
     is_sufficient = scheduled >= minimum
     return Condition(
         type=SCHEDULED,

@@ -36,7 +36,7 @@ def clique_patch(template: CliqueTemplate, existing: PodClique) -> Manifest:
 
 def is_outdated(existing: PodClique, current: Revision) -> bool:
     """Return whether pod spec, labels and annotations of a clique must be rewritten. The hash label, which is written
-    together with them, decides, because pod specs cannot be compared: the API server adds defaults to them."""
+    in the same write, decides, because pod specs cannot be compared: the API server adds defaults to them."""
     return (
         existing.metadata.deletion_timestamp is None and existing.metadata.label(labels.TEMPLATE_HASH) != current.hash
     )

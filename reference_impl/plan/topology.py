@@ -50,7 +50,7 @@ def domains(constraint: TopologyConstraint | None) -> tuple[str | None, str | No
 
 
 def constraints(pcs: PodCliqueSet) -> Iterator[TopologyConstraint]:
-    """Yield all constraints of a set: its own constraint, those of its scaling groups, and those of its cliques."""
+    """Yield all constraints of a set: its own constraint and the constraints of its scaling groups and cliques."""
     template = pcs.spec.template
     of_groups = (config.topology_constraint for config in group_configs(pcs))
     of_cliques = (clique.topology_constraint for clique in template.cliques)

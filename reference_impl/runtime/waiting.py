@@ -27,8 +27,8 @@ async def retry_until_answered(
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
-    """Return the result of `ask`. Repeat it with back-off while the API server is unreachable or returns a temporary
-    error; log only the first failure. Any permanent error propagates."""
+    """Return the result of `send`. Call it again with back-off while the API server is unreachable or returns a
+    temporary error; log only the first failure. Any permanent error propagates."""
     backoff, has_logged = Backoff(first=0.2, cap=5.0), False
     while True:
         try:

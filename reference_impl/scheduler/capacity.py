@@ -1,9 +1,9 @@
 """Free capacity of nodes, in thousandths of a unit, with a journal for undoing attempts.
 
-Pods with equal requests that are eligible for the same nodes share a *shape*. For each shape, the capacity knows how
-many more of its pods fit on each node (*slots*), and the sums of these slots over domains. Slots and sums are updated
-from the log of changed nodes when they are read, so that the cost of a read depends on the number of changes and not on
-the size of the cluster.
+Pods with equal requests that are eligible for the same nodes share a *shape*. For each shape, the capacity stores the
+number of additional pods that fit on each node (*slots*), and the sums of these slots over domains. Slots and sums are
+updated from the log of changed nodes when they are read, so that the cost of a read depends on the number of changes
+and not on the size of the cluster.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ class Shape:
         self._scarce_first = sorted(requests, key=lambda item: item[0] != self.scarce_resource)
         self._slots = capacity.ranking(eligible, self.scarce_resource).zeros.copy()
         self._by_slots: dict[int, dict[int, None]] = defaultdict(dict)
-        """The nodes by their number of slots. Nodes without slots are left out."""
+        """The nodes by their number of slots. Nodes without slots are omitted."""
         self._total = 0
         for slots, nodes in self._nodes_by_slots().items():
             self._by_slots[slots] = dict.fromkeys(sorted(nodes))
@@ -291,7 +291,7 @@ class Shape:
 
     @property
     def total(self) -> int:
-        """The number of additional pods that fit on all eligible nodes together."""
+        """The total number of additional pods that fit on all eligible nodes."""
         self._catch_up()
         return self._total
 
@@ -331,7 +331,7 @@ class Shape:
         return by_slots
 
     def shortages(self) -> Counter[str]:
-        """Return, for each resource, how many eligible nodes have too little of it for one pod."""
+        """Return, by resource, the number of eligible nodes that have too little of it for one pod."""
         return Counter({r: self._capacity.ranking(self.eligible, r).count_below(amount) for r, amount in self.requests})
 
     @cached_property

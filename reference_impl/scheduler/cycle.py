@@ -3,7 +3,7 @@ and the reasons why gangs wait.
 
 The rules (spec GS-20 to GS-45):
 
-- The minimums of all groups of a gang are placed together or not at all. If a running gang has lost pods, each of its
+- The minimums of all groups of a gang are placed as a whole or not placed. If a running gang has lost pods, each of its
   groups is placed separately.
 - Gangs of higher priority come first.
 - No extra pod is placed before the minimums of every gang have been tried.
@@ -379,7 +379,7 @@ def _count_nominated(capacity: Capacity, result: Plan, count: int) -> None:
 
 def _are_consistent(bindings: Sequence[Bound], capacity: Capacity, result: Plan) -> bool:
     """Return whether the filters accept each pod alongside all other pods, both with and without the nominated pods.
-    Through affinity or topology spread, a pod's placement may depend on a pod that is given up again."""
+    Through affinity or topology spread, a pod's placement may depend on a pod that is given up later."""
     accepted = all(_is_accepted(pod, capacity.index[name], capacity) for pod, name in bindings)
     if not accepted or not result.nominated:
         return accepted

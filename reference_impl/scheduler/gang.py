@@ -34,7 +34,7 @@ class ConstraintScope:
     (GS-34 to GS-38)."""
 
     groups: tuple[int, ...]
-    """Indices of the groups, whose pods are counted together."""
+    """Indices of the groups whose pods are counted as a whole."""
     required: str = ""
     preferred: str = ""
 
@@ -46,8 +46,8 @@ class Gang:
     name: str
     groups: list[Group]
     scopes: tuple[ConstraintScope, ...] = ()
-    """From the broadest to the narrowest: the gang's own constraint, the constraints of group configs, those of single
-    groups."""
+    """From the broadest to the narrowest: the gang's own constraint, the constraints of group configs, and the
+    constraints of single groups."""
     priority: int = 0
     base: str = ""
     """The base gang of a scaled gang, whose minimum must be placed first (GS-03)."""

@@ -25,8 +25,8 @@ def status(
     score: float | None = None,
 ) -> PodGangStatus:
     """Return the status of a gang after a scheduling cycle. `pods` holds the gang's pods by name, except terminating
-    pods. `reason` says why the minimum is not placed, `preemptor` is the gang in whose favor all pods are evicted, and
-    `score` is the placement score."""
+    pods. `reason` is the reason why the minimum is not placed, `preemptor` is the gang in whose favor all pods are
+    evicted, and `score` is the placement score."""
     old = item.status or PodGangStatus()
     scheduled = gang.minimum_reached
     ready = scheduled and all(

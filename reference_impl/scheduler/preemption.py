@@ -38,7 +38,7 @@ class Eviction:
 
 @dataclass(frozen=True)
 class Unit:
-    """Pods that can only be evicted together."""
+    """Pods that can be evicted only as a unit."""
 
     pods: tuple[tuple[Pod, str, str], ...]
     """Pods with their nodes and their gangs."""
@@ -94,8 +94,8 @@ def choose_victims(
 def find_fitting_gangs(
     waiting: Iterable[Gang], gangs: Sequence[Gang], new_pod_uids: Collection[str], capacity: Capacity, budget: Budget
 ) -> list[Gang]:
-    """Return the waiting gangs whose minimum would fit if all groups gave up all their `fresh` extra pods. For all
-    other gangs there is no need to call `choose_given_up_pods`, which is expensive with many extra pods."""
+    """Return the waiting gangs whose minimum would fit if all groups gave up all their extra pods in `new_pod_uids`.
+    For all other gangs there is no need to call `choose_given_up_pods`, which is expensive with many extra pods."""
     extra_pods = [
         unit
         for unit in _extra_pods([g for g in gangs if g.minimum_reached])
@@ -115,9 +115,10 @@ def find_fitting_gangs(
 def choose_given_up_pods(
     gang: Gang, gangs: Sequence[Gang], new_pod_uids: Collection[str], capacity: Capacity, budget: Budget
 ) -> tuple[set[str], Placement] | None:
-    """Return the `fresh` pods (placed in this cycle and not bound yet) that gangs of the same or lower priority give up
-    so that the minimum of `gang` fits, and the resulting placement of `gang`, whose capacity is taken. Each of the
-    other gangs keeps its own minimum. Return None and leave the capacity unchanged if that does not help."""
+    """Return the pods in `new_pod_uids` (placed in this cycle and not bound yet) that gangs of the same or lower
+    priority give up so that the minimum of `gang` fits, and the resulting placement of `gang`, whose capacity is taken.
+    Each of the other gangs keeps its own minimum. Return None and leave the capacity unchanged if that does not
+    help."""
     donors = [
         other for other in gangs if other is not gang and other.priority <= gang.priority and other.minimum_reached
     ]
@@ -267,7 +268,7 @@ def _find_minimal_set(
         return _place(gang, chosen, capacity, budget, keep_capacity=False) is not None
 
     def needed(chosen: list[Unit], changed: bool, candidates: list[Unit]) -> list[Unit]:
-        """Return a smallest part of `among` that suffices together with `chosen`, preferring cheap units."""
+        """Return a minimal part of `candidates` that suffices in combination with `chosen`, preferring cheap units."""
         if changed and enough(chosen):
             return []
         if len(candidates) <= 1:
@@ -286,7 +287,7 @@ def _find_minimal_set(
 def _place(
     gang: Gang, units: Sequence[Unit], capacity: Capacity, budget: Budget, *, keep_capacity: bool
 ) -> Placement | None:
-    """Return the placement of the gang after the eviction of the units. Capacity changes only with `keep`."""
+    """Return the placement of the gang after the eviction of the units. Capacity changes only with `keep_capacity`."""
     mark = capacity.mark()
     released_uids: set[str] = set()
     for unit in units:

@@ -30,15 +30,15 @@ class Ranking:
         return bisect_left(self._amounts, amount)
 
     def nodes_below(self, nodes: Sequence[int], amount: int) -> list[int]:
-        """Return those of `nodes` that have less than `amount`."""
+        """Return the nodes in `nodes` that have less than `amount`."""
         if not self.count_below(amount):
             return []
         free = self._free_amounts
         return [node for node in nodes if free[node] < amount]
 
     def multiples(self, amount: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield the nodes that have the amount at least once, grouped by how many times they have it. Nothing may
-        change during the iteration."""
+        """Yield the nodes that have at least the amount, grouped by the multiple of the amount that they have. No
+        amount may change during the iteration."""
         start = self.count_below(amount)
         while start < len(self._ranked):
             times = self._amounts[start] // amount

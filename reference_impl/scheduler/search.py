@@ -2,7 +2,7 @@
 
 Domains are chosen first, starting with the broadest scope, and then nodes in these domains. A greedy placement is tried
 first, domain by domain: large pods before small ones, the fullest nodes first. If it fails everywhere, the domains are
-chosen again, and `packing` decides exactly: before each choice whether the pods fit at all, and after the last choice
+chosen again, and `packing` decides exactly: before each choice whether the pods fit anywhere, and after the last choice
 where they fit. Domains that consist of a single node are not chosen one by one. Instead, their pods are packed as one
 item. A budget of steps limits the effort.
 """
@@ -164,7 +164,7 @@ class Search:
         return result
 
     def _candidates(self, restriction: Restriction, allowed: list[Nodes]) -> Iterator[frozenset[str]]:
-        """Yield sets of domains that have room for each need by itself, the tightest first."""
+        """Yield sets of domains that have room for each single need, the tightest first."""
         sums = [self._domain_sums(restriction.key, n, allowed[n]) for n in restriction.needs]
         needs = [self.needs[n] for n in restriction.needs]
         settled = restriction.settled
@@ -213,7 +213,7 @@ class Search:
                 yield settled | {value}
 
     def _too_small_domains(self, key: str, settled: frozenset[str], needs: Sequence[Need]) -> set[str]:
-        """Return domains that may fit each need by itself but not all needs together, because they have too little of a
+        """Return domains that may fit each single need but not all needs, because they have too little of a
         resource."""
         if len(needs) == 1:
             return set()
@@ -330,7 +330,7 @@ class Search:
         return True
 
     def _item(self, part: list[int], single: list[Restriction], allowed: list[Nodes], *, as_one_item: bool) -> Item:
-        """Return the pods of a need as items or, with `whole`, all pods of several needs as one item."""
+        """Return the pods of a need as items or, with `as_one_item`, all pods of several needs as one item."""
         requests: dict[str, int] = defaultdict(int)
         nodes: set[int] | None = None
         for n in part:

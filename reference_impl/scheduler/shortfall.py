@@ -55,7 +55,8 @@ class Shortfall:
     domain: str = ""
     needed: int = 0
     possible: int = 0
-    """`needed` is how many pods of the group the minimum needs, and `possible` is how many of these fit."""
+    """`needed` is the number of pods of the group in the minimum, and `possible` is the number of these pods that
+    fit."""
     detail: str = ""
     """The number of nodes that each filter rejects, the unbound claims, or the obstacle of the first attempt."""
 
@@ -160,7 +161,7 @@ def shortfall_for_gang(shortfall: Shortfall, gang: Gang, other: Gang) -> Shortfa
 def _domain_shortfall(
     gang: Gang, needs: Sequence[Need], restriction: Restriction, capacity: Capacity
 ) -> Shortfall | None:
-    """Return the shortfall of the best domain, or None if some domain fits each need by itself."""
+    """Return the shortfall of the best domain, or None if some domain fits each single need."""
     restricted_needs = [needs[n] for n in restriction.needs]
     sums = [need.shape.sums(restriction.key) for need in restricted_needs]
     best: tuple[float, str] | None = None

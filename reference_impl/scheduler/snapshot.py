@@ -26,7 +26,7 @@ def used_resources(pods: Iterable[Pod], assumed_nodes: dict[str, str]) -> dict[s
 
 
 def other_pods(pods: Iterable[Pod], gangs: Collection[str], preemptors: Collection[str]) -> OtherPods:
-    """Return the other pods on the nodes: pods that belong to none of `gangs`, and terminating pods."""
+    """Return the other pods on the nodes: pods that do not belong to any of `gangs`, and terminating pods."""
     evictable, terminating = [], []
     for pod in pods:
         if not pod.spec.node_name or not pod.holds_resources:

@@ -28,8 +28,8 @@ class Stepwise:
         self._remaining = [need.count for need in self._needs]
         self._order_matters = not all(need.shape.guard is None or need.shape.guard.monotone for need in self._needs)
         self.obstacle: tuple[Need, int, Counter[str]] | None = None
-        """The need whose pods could not all be placed, how many of them were placed, and how many nodes each filter
-        rejects."""
+        """The need whose pods could not all be placed, the number of its placed pods, and the number of nodes that each
+        filter rejects."""
 
     def run(self, *, explain: bool = False) -> bool:
         """Search for a placement and return whether there is one. With `explain`, stop after the first try and record

@@ -26,16 +26,16 @@ log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS, TICK_SECONDS = 5.0, 1.0
 """How long a pod waits before its reason is written, and the interval between checks, in seconds. Under load, the pods
-of a gang lose their gates seconds apart, and the first pods only wait for the others."""
+of a gang lose their gates seconds apart, and the first pods only wait for the rest of the gang."""
 CONDITION, REASON, EVENT = "PodScheduled", "Unschedulable", "FailedScheduling"
 MAX_CONCURRENT_WRITES = 16
 """Maximum number of concurrent writes, so that bindings are not delayed."""
 
 
 def reasons(gang: Gang, shortfall: str | None, extra_pod_reasons: Mapping[str, str]) -> Iterable[tuple[Pod, str]]:
-    """Yield the ungated pods of a gang that wait after a scheduling cycle, each with the reason. `shortfall` says why
-    the gang's minimum cannot be placed, and `extra_pod_reasons` why pods above the minimum (by uid) wait for something
-    other than capacity."""
+    """Yield the ungated pods of a gang that wait after a scheduling cycle, each with the reason. `shortfall` is the
+    reason why the gang's minimum cannot be placed, and `extra_pod_reasons` are the reasons why pods above the minimum
+    (by uid) wait for something other than capacity."""
     for group in gang.groups:
         for pod in group.waiting:
             if shortfall is not None:

@@ -1,6 +1,6 @@
 """A loopback HTTP server that sends scripted bytes to our client, one response for each request, in order.
 
-The server knows nothing about Kubernetes and sends only what a test scripts. Requests beyond the script hang until the
+The server does not implement Kubernetes and sends only what a test scripts. Requests beyond the script hang until the
 test ends. The server is driven by events and never waits for time to pass.
 """
 

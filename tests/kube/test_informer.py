@@ -275,7 +275,7 @@ STEPS = st.lists(
 
 @dataclass
 class World:
-    """A naive collection: the log of all events, and the number of events that the cache can know."""
+    """A naive collection: the log of all events, and the number of events that can have reached the cache."""
 
     log: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     now: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -310,8 +310,8 @@ class World:
 
     def expected(self, *, answers: bool = True) -> dict[str, dict[str, Any]]:
         """Return the objects that the cache must show after it has processed all known events in the order in which
-        they happened. With `answers=False`, responses to our own writes are left out, so the result is the collection
-        at the version of the last delivery."""
+        they happened. With `answers=False`, responses to our own writes are omitted, so the result is the collection at
+        the version of the last delivery."""
         state: dict[str, dict[str, Any]] = {}
         for number, (kind, item) in enumerate(self.log):
             if number < self.delivered or (answers and number in self.answered):

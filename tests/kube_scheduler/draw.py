@@ -15,8 +15,8 @@ WEIGHTS = yaml.safe_load(Path(__file__).with_name("weights.yaml").read_text(enco
 
 
 class Draw:
-    """Choices made with `Random.random` alone, because Python guarantees its sequence but not that of `choice` and
-    `sample`."""
+    """Choices made with `Random.random` alone, because Python guarantees its sequence, but not the sequences of
+    `choice` and `sample`."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)

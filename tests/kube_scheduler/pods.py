@@ -39,7 +39,7 @@ class PodDraw:
         return self._manifest()
 
     def bound(self) -> Manifest:
-        """Draw a pod that runs on a node or has finished there."""
+        """Draw a pod that runs or has finished on a node."""
         self._parts(WEIGHTS["bound"], self.draw.weighted({1: 4, 2: 3, 3: 1}))
         self.spec["nodeName"] = self.draw.one(self.node_names)
         if self.draw.chance(0.1):

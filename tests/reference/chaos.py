@@ -84,7 +84,7 @@ Predicate = Callable[[View], bool | Unmet]
 class Chapter:
     """An action of a user and the predicate for its completion.
 
-    `ended` is called after `act` and returns the predicate. `killed` says whether the victim dies in this chapter.
+    `ended` is called after `act` and returns the predicate. `killed` is whether the victim dies in this chapter.
     `judge` asserts what must also hold at the end.
     """
 

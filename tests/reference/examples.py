@@ -53,7 +53,7 @@ def disaggregated(replicas: int = 1, group_replicas: int = 3, min_available: int
 
 def placement(pcs: PodCliqueSet, index: int = 0, live: int | None = None) -> Placement:
     """Return the gangs of a replica on the release line `names`. `live` is the number of replicas of its scaling
-    groups, which defaults to that of the template."""
+    groups, which defaults to the template's number."""
     cliques = [components.clique(t.name, t.spec.replicas, t.spec.minimum) for t in children.standalone_templates(pcs)]
     groups = [
         components.group(config.name, config.replicas if live is None else live, config.min_available)

@@ -88,7 +88,7 @@ async def test_an_object_that_loses_its_controller_is_adopted_again(kind: str):
 
 
 async def test_objects_restored_from_a_backup_are_adopted():
-    """The objects have new UIDs but refer to the old UIDs of their owners, and their statuses are gone.
+    """The objects have new UIDs but refer to the old UIDs of their owners, and their statuses are lost.
 
     The garbage collector, which would delete the objects, lags. The token Secret was not backed up.
     """

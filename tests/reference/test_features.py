@@ -16,7 +16,7 @@ NOT_FOUND = ApiError(404, "NotFound", "", {}, None)
 
 
 class CannedClient:
-    """A client that returns these responses by the last part of the path, and otherwise NotFound."""
+    """A client that returns canned responses by the last part of the path, or NotFound for other paths."""
 
     def __init__(self, **answers: object) -> None:
         self._answers = answers

@@ -79,7 +79,7 @@ def test_an_empty_template_has_a_hash() -> None:
 
 
 def test_every_field_of_the_served_pod_spec_is_hashed() -> None:
-    """A change to a field that none of our library versions has would go unnoticed."""
+    """A change to a field that is missing in all our library versions would go unnoticed."""
     crd = yaml.safe_load((crds.FOLDER / "podcliquesets.grove.io.yaml").read_text())
     served = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     for step in ("spec", "template", "cliques", "", "spec", "podSpec"):

@@ -1,5 +1,5 @@
 """Tests that an operator can be killed while it migrates the hashes that an earlier version has left. The next operator
-continues where the first operator stopped, and no pod is ever touched. The operator dies after each of its writes, or
+continues where the first operator stopped, and pods are never changed. The operator dies after each of its writes, or
 after some of them with `CHAOS=i/n`.
 
 On the way back, an operator that recognizes all other hashes writes the hashes of the earlier version. A downgrade that

@@ -23,7 +23,7 @@ def gang(name, *groups, rack=False, **fields):
 
 
 def racked(**gpus_of):
-    """Return nodes that are named `rack_number`."""
+    """Return nodes, whose names start with the name of their rack and an underscore."""
     return [node(name, gpus, labels={RACK: name.split("_")[0]}) for name, gpus in gpus_of.items()]
 
 

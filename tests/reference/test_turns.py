@@ -11,7 +11,7 @@ SIZES = {"groups alone": {"P": (1, 1)}, "a clique and a group": {"F": (1, 1), "P
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 async def test_a_replica_without_bound_pods_is_updated_first(sizes: dict[str, tuple[int, int]]) -> None:
-    """Pods of scaling groups count just as pods of standalone cliques do."""
+    """Pods of scaling groups count in the same way as pods of standalone cliques."""
     rolling, pods = "RollingRecreate", len(sizes)
     async with world(the_set(strategy=rolling, **sizes), pods) as w:
         w.api.held_back = True

@@ -60,7 +60,7 @@ def test_a_pod_bound_in_the_meantime_is_not_reported_as_unschedulable() -> None:
 
 
 class Cluster:
-    """A client that applies and counts writes to pods. The first writes fail with the given errors."""
+    """A client that applies and counts writes to pods. The first writes fail with `failures`."""
 
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)
@@ -90,7 +90,7 @@ class Cluster:
 
 
 def run_cycles(client: Cluster, *cycles: dict[str, str], apart: float = 10) -> None:
-    """Run scheduling cycles. Each cycle is given as its waiting pods with their reasons."""
+    """Run scheduling cycles. Each argument maps a cycle's waiting pods to their reasons."""
 
     async def scenario() -> None:
         informer = Informer(client, PODS, typed_decoder(Pod))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Tests of updates at all levels, on a miniature cluster (rolling.py)."""
+"""Tests of updates of sets, scaling groups and cliques, on a miniature cluster (rolling.py)."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def test_another_scheduler_selects_the_node(selected: str) -> None:
 
 
 def test_the_provisioner_withdraws_the_selected_node() -> None:
-    """The provisioner cannot create a volume there, and requests another node."""
+    """The provisioner cannot create a volume on this node and requests another node."""
     refused = claim(storage_class="made", uid="u-c")
 
     async def scenario() -> SchedulerWithGang:

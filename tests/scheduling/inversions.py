@@ -84,8 +84,8 @@ def _is_torn(scene: Scene, gang: Gang, placed: Placed) -> bool:
 
 
 def _inverted_priorities(scene: Scene, placed: Placed, free: dict[str, Amounts]) -> Iterator[tuple[str, str]]:
-    """Yield each waiting gang that fits into the free capacity plus the capacity given to gangs of lower priority,
-    together with one of those gangs."""
+    """Yield each waiting gang that fits into the free capacity plus the capacity given to gangs of lower priority, with
+    one of those gangs of lower priority."""
     placed_gangs = [gang for gang in scene.gangs if any(group.name in placed for group in gang.groups)]
     for high in waiting_gangs(scene, placed):
         lower = [gang for gang in placed_gangs if gang.priority < high.priority]

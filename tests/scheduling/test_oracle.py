@@ -1,5 +1,5 @@
 """Tests of the oracle against the specification's tables: it permits as many outcomes as the tables list, and none of
-the must_breaches ones."""
+the forbidden outcomes."""
 
 from __future__ import annotations
 

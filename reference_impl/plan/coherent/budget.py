@@ -14,9 +14,9 @@ Batch = dict[Key, list[Slot]]
 def affordable_batch(
     components: Sequence[Component], slots_by_key: Slots, counts: Mapping[Key, int], *, whole: bool
 ) -> Batch:
-    """Return the members of the next batch. It has as many members of each component as `counts` says, unavailable
-    members first, and only as many available members as the budget permits. If the batch must be `whole`, it includes
-    either all its available members or none of them.
+    """Return the members of the next batch. `counts` specifies the number of members of each component. Unavailable
+    members are taken first, and only as many available members as the budget permits. If the batch must be `whole`, it
+    includes either all its available members or no available members.
 
     Unavailable members may always be taken, since this does not reduce availability. A workload that never works can
     therefore be updated (COH-213). While any component has fewer available members than it must keep, no available

@@ -24,7 +24,7 @@ def scope(
 ) -> frozenset[Key]:
     """Return the components that are in scope once a new generation is recorded.
 
-    `changed` holds the components whose template differs from that of their objects, and `previous` holds the
+    `changed` holds the components whose template differs from the template of their objects, and `previous` holds the
     components of the update that this update interrupts. A component with nothing left to do is not in scope: it has
     converged, or the change was reverted before the component was touched. An empty scope ends the update at once
     (COH-113).

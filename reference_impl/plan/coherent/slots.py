@@ -28,7 +28,7 @@ def slots(layout: Layout, key: Key, observed: Observed, generation: str) -> list
     """Return all slots of a component in the order in which an update moves them: unavailable members first.
 
     The progress of an update is derived from these slots and not stored as a number. An update that continues, reverts
-    or replaces another update determines from the slots what is left to do. An existing member is judged by its
+    or replaces another update determines the remaining work from the slots. An existing member is judged by its
     template, and a slot without a member by the generation of its entry.
     """
     all_slots = [

@@ -48,7 +48,7 @@ def members_per_step(component: Component, steps: int) -> int:
 
 
 def sub_step(components: Sequence[Component], done_counts: Mapping[Key, int], remaining: Mapping[Key, int]) -> SubStep:
-    """Return the next sub-step, given how many members of each component are done and how many remain."""
+    """Return the next sub-step, given the numbers of updated and remaining members of each component."""
     steps = step_count(components)
     targets = {component.key: members_per_step(component, steps) for component in components}
     covered_counts = {key: min(done_counts[key], steps * targets[key]) for key in targets}

@@ -25,7 +25,7 @@ _ZERO_TIME = "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)
 @dataclass
 class Text:
     """A dump that is being written. `foreign` counts the fields that are set but that the library does not have; they
-    are left out."""
+    are omitted."""
 
     pieces: list[str] = field(default_factory=list)
     foreign: int = 0

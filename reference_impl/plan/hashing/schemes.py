@@ -51,7 +51,8 @@ class Template:
 
     @classmethod
     def of(cls, name: str, labels: object, annotations: object, spec: dict[str, Any], priority: str | None) -> Template:
-        """Return the hashed part of the template `name`. The set's priority class replaces that of the pod spec."""
+        """Return the hashed part of the template `name`. The set's priority class replaces the priority class of the
+        pod spec."""
         spec = {**spec, "priorityClassName": priority or None}
         return cls(name, orjson.dumps([labels, annotations, spec]))
 

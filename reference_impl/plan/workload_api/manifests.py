@@ -30,7 +30,7 @@ def desired(
     gang: PodGang, tree: Tree, form: Form, counts: Mapping[str, int], *, required_groups: int | None = None
 ) -> list[Manifest]:
     """Return all objects of a gang in the order of creation, parents first. `counts` holds the `minCount` of each
-    clique's PodGroup, which may be less than that of the template while pods of the clique run outside the PodGroup.
+    clique's PodGroup, which may be less than the template's minimum while pods of the clique run outside the PodGroup.
     `required_groups` limits the `minGroupCount` of all runtime composites; the Workload always shows the intended
     gang."""
     if form is Form.FLAT:

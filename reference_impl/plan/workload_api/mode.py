@@ -36,7 +36,7 @@ class Extras(StrEnum):
 
 class Replacements(StrEnum):
     """Whether the replacement of a lost pod waits until all groups of the gang have their minimum again, as GREP-531
-    specifies, or is placed by itself (docs/decisions/023-replacements-alone.md)."""
+    specifies, or is placed on its own (docs/decisions/023-replacements-alone.md)."""
 
     TOGETHER = "together"
     ALONE = "alone"

@@ -1,8 +1,8 @@
 """Names of the runtime groups and of the templates.
 
-A PodGroup keeps its name until its last pod is gone, and pods cannot change their group (WL37-L03, WL37-V18). The name
-of each group therefore depends on the uid of the gang, and the name of a leaf also on every field that the API does not
-permit changing. A gang that is recreated, or that gets another shape, never needs a name that is still in use
+A PodGroup keeps its name until its last pod has been removed, and pods cannot change their group (WL37-L03, WL37-V18).
+The name of each group therefore depends on the uid of the gang, and the name of a leaf also on every field that the API
+does not permit changing. A gang that is recreated, or that gets another shape, never needs a name that is still in use
 (docs/decisions/022-names-of-groups.md).
 """
 

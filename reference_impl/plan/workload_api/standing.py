@@ -13,8 +13,8 @@ from reference_impl.plan.workload_api.mode import Extras, Mode, Replacements
 
 def minimums(gang: PodGang, earlier: Mapping[str, int], templates: Mapping[str, int]) -> dict[str, int]:
     """Return the minimum of each clique's group, at least 1. A minimum that was released to 0 keeps its last positive
-    value (WL-H11, WL-HD2). `earlier` holds the minimums of the existing objects, and `templates` those of the clique
-    templates."""
+    value (WL-H11, WL-HD2). `earlier` holds the minimums of the existing objects, and `templates` the minimums of the
+    clique templates."""
     return {
         group.name: group.min_replicas or max(1, earlier.get(group.name) or templates.get(group.name) or 1)
         for group in gang.spec.podgroups

@@ -53,8 +53,8 @@ class Tree:
 
     @property
     def leaves(self) -> Iterable[tuple[Leaf, TreeNode]]:
-        """All leaves with their parents, in the order of creation: the root's leaves first, then those of its
-        children."""
+        """All leaves with their parents, in the order of creation: the root's leaves first, then its children's
+        leaves."""
         for node in (self.root, *self.root.children):
             for leaf in node.leaves:
                 yield leaf, node

@@ -1,1 +1,2 @@
-"""Devices of Dynamic Resource Allocation (DRA): which claims can be allocated where, and what is written for them."""
+"""Devices of Dynamic Resource Allocation (DRA): which claims can be allocated on which nodes, and which results are
+written to them."""

@@ -83,8 +83,8 @@ class ClaimStore:
             self._claims.observe(self._claims.decode(answer))
 
     async def write(self, decisions: Iterable[ClaimDecision]) -> set[str]:
-        """Write the allocations and reservations of claims. Return the pods (by uid) that must not be bound because a
-        claim of theirs could not be written."""
+        """Write the allocations and reservations of claims. Return the pods (by uid) that must not be bound because one
+        of their claims could not be written."""
         order = list(decisions)
         outcomes = await asyncio.gather(*(self._write(decision) for decision in order))
         failed = (decision for decision, written in zip(order, outcomes, strict=True) if not written)

@@ -101,7 +101,7 @@ def allocation(claim: ResourceClaim, results: Results, inventory: Inventory) -> 
 
 
 def _configuration(claim: ResourceClaim, results: Results, inventory: Inventory) -> list[dict[str, Any]]:
-    """Return the parameters for drivers: first the parameters of the classes, and then those of the claim."""
+    """Return the parameters for drivers: first the parameters of the classes, and then the parameters of the claim."""
     chosen: dict[str, Request] = {
         request.result_name(alternative): alternative
         for request in claim.spec.devices.requests

@@ -28,12 +28,13 @@ Value = dict[str, Any]
 
 
 class ExpressionError(Exception):
-    """An expression does not compile, or has no boolean value for a device. The message says why."""
+    """An expression does not compile, or has no boolean value for a device. The message contains the reason."""
 
 
 @lru_cache(maxsize=4096)
 def _compiled(expression: str) -> tuple[cel.Expression, tuple[str, ...]]:
-    """Return a compiled expression with the attribute domains that it names. Raises ExpressionError."""
+    """Return a compiled expression with the attribute domains that it names. Raises ExpressionError if the expression
+    is invalid."""
     try:
         return _environment().compile(expression), tuple(_DOMAIN.findall(expression))
     except RuntimeError as error:
@@ -41,7 +42,8 @@ def _compiled(expression: str) -> tuple[cel.Expression, tuple[str, ...]]:
 
 
 def matches(expression: str, driver: str, device: Device) -> bool:
-    """Return whether a device of a driver meets an expression. Raises ExpressionError."""
+    """Return whether a device of a driver meets an expression. Raises ExpressionError if the expression cannot be
+    evaluated to a boolean."""
     compiled, domains = _compiled(expression)
     attributes = {name: _attribute(value) for name, value in device.attributes.items()}
     amounts = {name: {_QUANTITY: thousandths(amount.value)} for name, amount in device.capacity.items()}

@@ -24,7 +24,7 @@ MAX_CONSUMERS = 256
 
 @dataclass
 class PodClaims:
-    """The claims of a pod. `problem` says why the pod cannot be placed yet; empty if it can."""
+    """The claims of a pod. `problem` is the reason why the pod cannot be placed yet; empty if it can."""
 
     allocated: list[ResourceClaim] = field(default_factory=list)
     pod_owned: list[ResourceClaim] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Ledger:
 
     @cached_property
     def usage(self) -> Usage:
-        """The allocated devices, including those of pods placed in this cycle."""
+        """The allocated devices, including the devices of pods placed in this cycle."""
         usage = Usage()
         for claim in self.claims.values():
             for device_id in _devices(claim):

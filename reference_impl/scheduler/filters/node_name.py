@@ -7,7 +7,7 @@ from reference_impl.scheduler.model import Node
 
 
 class NodeName(Plugin):
-    """Rejects all nodes except the one that the pod names."""
+    """Rejects all nodes except the node that the pod names."""
 
     def refusal(self, node: Node) -> str:
         if self.pod.spec.node_name in ("", node.metadata.name):

@@ -13,8 +13,8 @@ from reference_impl.scheduler.selectors import SpreadConstraint, selects, with_m
 
 
 class PodTopologySpread(Plugin):
-    """Rejects nodes in domains whose number of matching pods would exceed that of the emptiest domain by more than
-    `maxSkew`."""
+    """Rejects nodes in domains whose number of matching pods would exceed the number in the emptiest domain by more
+    than `maxSkew`."""
 
     def __init__(self, pod: Pod, state: ClusterState) -> None:
         super().__init__(pod, state)

@@ -145,7 +145,7 @@ class SmallApi:
         return task
 
     async def _leave(self, address: Address) -> None:
-        """Remove a pod that is being deleted, as a kubelet does, even if the client that deleted it is gone."""
+        """Remove a pod that is being deleted, as a kubelet does, even if the client that deleted it has exited."""
         await asyncio.sleep(LEAVING_SECONDS)
         await self._remove(address)
 
@@ -169,7 +169,8 @@ class SmallApi:
             await self._collect(uid)
 
     async def _collect(self, uid: str, delay: float = 0.0) -> None:
-        """Delete the dependents of the object with this UID, as the garbage collector does once the object is gone."""
+        """Delete the dependents of the object with this UID, as the garbage collector does after the object has been
+        removed."""
         await asyncio.sleep(delay)
         for other, item in list(self.objects.items()):
             if any(owner["uid"] == uid for owner in item["metadata"].get("ownerReferences", ())):

@@ -232,8 +232,8 @@ async def test_remaining_pods_of_a_terminated_replica_do_not_count():
 
 
 def first_bound(w: World, old_uids: set[str]) -> dict[str, int]:
-    """Return, by clique, the position in the history at which its first pod was bound. Pods with the UIDs in `old` are
-    ignored."""
+    """Return, by clique, the position in the history at which its first pod was bound. Pods with a UID in `old_uids`
+    are ignored."""
     first_positions: dict[str, int] = {}
     for position, (plural, _, item) in enumerate(w.api.history):
         if plural == "pods" and item["spec"].get("nodeName") and item["metadata"]["uid"] not in old_uids:

@@ -69,7 +69,7 @@ async def test_a_lost_pod_is_not_recreated_in_a_gang_that_the_map_no_longer_assi
 
 
 def changed_set(strategy: str, tag: str, *, ready: bool = False) -> dict[str, Any]:
-    """Return the set with another image; the pods of P become Ready if `ready`, and otherwise never."""
+    """Return the set with another image; the pods of P become Ready only if `ready`."""
     body = the_set(tag, strategy=strategy, **SIZES)
     if not ready:
         body["spec"]["template"]["cliques"][1]["annotations"] = {NEVER_READY: "yes"}

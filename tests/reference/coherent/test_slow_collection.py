@@ -1,5 +1,5 @@
 """Tests with a garbage collector that is inactive for a while. Deleted cliques, scaling groups and sets leave no pods
-that exist alongside those of their successors of the same name (COH-127)."""
+that exist alongside the pods of their successors of the same name (COH-127)."""
 
 from __future__ import annotations
 

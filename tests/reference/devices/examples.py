@@ -25,7 +25,7 @@ CLASSES = [
 
 
 def device_slice(node: str, *devices: dict[str, Any] | str, counters: dict[str, int] | None = None, **spec: Any) -> Any:
-    """Return a slice of a node's devices: names, or devices with a name. `counters` are the counters of the set `card`,
+    """Return a slice of a node's devices: names, or devices as dicts. `counters` are the counters of the set `card`,
     which make it a slice of counters."""
     content = [{"name": d} if isinstance(d, str) else d for d in devices]
     pool = {"name": node, "generation": 1, "resourceSliceCount": 1} | spec.pop("pool", {})
@@ -44,8 +44,8 @@ def request(count: int = 1, name: str = "r", **fields: Any) -> dict[str, Any]:
 
 
 def claim(name: str, *requests: dict[str, Any], owner: str = "", **fields: Any) -> objects.ResourceClaim:
-    """Return a claim, created for the pod `owner` if that is given. `fields`: `constraints` of the claim, and its
-    `status`."""
+    """Return a claim, created for the pod `owner` if the name is not empty. `fields` may contain `constraints` of the
+    claim and its `status`."""
     meta: dict[str, Any] = {"name": name, "namespace": "ns", "uid": f"u-{name}", "resourceVersion": "1"}
     if owner:
         meta["ownerReferences"] = [{"kind": "Pod", "name": owner, "uid": f"u-{owner}", "controller": True}]

@@ -33,8 +33,8 @@ def node(name: str, zone: str = "", *, status: dict[str, Any] | None = None, **s
 
 
 def pod(name: str = "p", at: str = "", labels: dict[str, str] | None = None, **fields: Any) -> Pod:
-    """Return a pod, on node `at` if it is given. `fields` are fields of its spec, and its namespace, metadata and
-    status."""
+    """Return a pod, which runs on node `at` if the name is not empty. `fields` are fields of its spec, and its
+    namespace, metadata and status."""
     metadata = {"name": name, "namespace": fields.pop("namespace", "ns"), "uid": f"u-{name}", "labels": labels or {}}
     metadata |= fields.pop("metadata", {})
     manifest = {"metadata": metadata, "status": fields.pop("status", {})}

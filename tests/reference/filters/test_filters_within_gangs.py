@@ -190,8 +190,8 @@ FIELDS = [
 
 
 def possible(pods, state, node_names=None, memo=None):
-    """Return, by brute force, whether the pods can be placed one after another in some order (on their `spots`, if
-    given)."""
+    """Return, by brute force, whether the pods can be placed one after another in some order (on the nodes in
+    `node_names`, if it is not None)."""
     memo = {} if memo is None else memo
     key = tuple(sorted((p.metadata.name, p.spec.node_name) for p in state.pods))
     if not pods or key in memo:
