@@ -34,6 +34,6 @@ def find_duplicates(root: Path) -> dict[str, list[str]]:
 
 def test_the_name_of_a_public_class_has_one_meaning() -> None:
     duplicates = find_duplicates(ROOT)
-    ambiguous = {name: modules for name, modules in duplicates.items() if name not in SAME_MEANING}
-    assert not ambiguous
+    ambiguous_names = {name: modules for name, modules in duplicates.items() if name not in SAME_MEANING}
+    assert not ambiguous_names
     assert set(SAME_MEANING) <= set(duplicates), "listed in SAME_MEANING, and defined once or not at all"

@@ -56,13 +56,13 @@ def secret_texts(key: str) -> list[str]:
 
 
 @pytest.mark.parametrize("form", LOG_FORMS)
-@pytest.mark.parametrize("kind", PRIVATE_KEYS)
-def test_a_private_key_is_removed_in_each_form(kind: str, form: str) -> None:
-    log = f"I1123 connecting with {LOG_FORMS[form](PRIVATE_KEYS[kind])}\nnext line: all is well."
+@pytest.mark.parametrize("key_type", PRIVATE_KEYS)
+def test_a_private_key_is_removed_in_each_form(key_type: str, form: str) -> None:
+    log = f"I1123 connecting with {LOG_FORMS[form](PRIVATE_KEYS[key_type])}\nnext line: all is well."
     if form == "its end alone":
         log = log.partition("with ")[2]
     for redacted in (credentials.text(log), credentials.words(log.encode()).decode()):
-        assert not [part for part in secret_texts(PRIVATE_KEYS[kind]) if part in redacted]
+        assert not [part for part in secret_texts(PRIVATE_KEYS[key_type]) if part in redacted]
         assert "REDACTED" in redacted
         if form not in ("its beginning alone", "in broken base64", "a kubeconfig in base64", "its end alone"):
             assert redacted.endswith("next line: all is well.")

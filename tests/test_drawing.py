@@ -28,11 +28,11 @@ def text_elements(root: ElementTree.Element) -> list[str]:
 
 def test_a_document_has_colors_for_both_color_schemes() -> None:
     text = drawing.document(sample_figure(), "a title")
-    light, dark = text.split("@media (prefers-color-scheme: dark)")
+    light_rules, dark_rules = text.split("@media (prefers-color-scheme: dark)")
     used_variables = set(re.findall(r"var\((--[a-z]+)\)", text))
     assert {"--ink", "--blue", "--paper"} <= used_variables
     for variable, light_color, dark_color in drawing.COLORS.values():
-        assert f"{variable}: {light_color};" in light and f"{variable}: {dark_color};" in dark
+        assert f"{variable}: {light_color};" in light_rules and f"{variable}: {dark_color};" in dark_rules
     assert not any(placeholder in text for placeholder in drawing.COLORS)
 
 

@@ -92,12 +92,12 @@ LOG_FORMS: dict[str, Callable[[bytes], str]] = {
 
 
 @pytest.mark.parametrize("form", LOG_FORMS)
-@pytest.mark.parametrize("kind", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
+@pytest.mark.parametrize("key_format", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
 @pytest.mark.parametrize("key", [_EC_KEY, _RSA_KEY], ids=["ec", "rsa"])
 def test_a_known_key_is_not_in_a_log(
-    tmp_path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, kind: PrivateFormat, form: str
+    tmp_path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, key_format: PrivateFormat, form: str
 ) -> None:
-    printed_key = LOG_FORMS[form](pem(key, kind))
+    printed_key = LOG_FORMS[form](pem(key, key_format))
     log = tmp_path / "operator.log"
     log.write_text(f"begin\n{printed_key}\nend\n")
     bundle.copy_log(log, 0, copy := tmp_path / "copy.log")
@@ -106,7 +106,10 @@ def test_a_known_key_is_not_in_a_log(
     assert b"(operator.log is withheld: " in copied_log or (
         copied_log.startswith(b"begin\n") and copied_log.endswith(b"\nend\n")
     )
-    assert _private_number(key) not in copied_log.hex() and base64.b64encode(pem(key, kind))[120:160] not in copied_log
+    assert (
+        _private_number(key) not in copied_log.hex()
+        and base64.b64encode(pem(key, key_format))[120:160] not in copied_log
+    )
 
 
 def _private_number(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> str:

@@ -67,13 +67,13 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def test_no_name_is_a_participle_or_a_pronoun() -> None:
-    banned = [
+    problems = [
         f"{path}:{node.lineno}: {name}"  # type: ignore[attr-defined]
         for path, tree in modules()
         for node in ast.walk(tree)
         if (name := bound_name(node)) in BANNED_NAMES and f"{path}: {name}" not in EXCEPTIONS
     ]
-    assert not banned, "\n".join(banned)
+    assert not problems, "\n".join(problems)
 
 
 def test_few_docstrings_begin_with_a_relative_clause() -> None:

@@ -202,8 +202,8 @@ def heading_anchors(text: str) -> list[str]:
 
 
 def _slug(title: str, used_names: Collection[str]) -> str:
-    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"<[^>]*>", "", title)).strip().lower()
-    slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+    plain_title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"<[^>]*>", "", title)).strip().lower()
+    slug = re.sub(r"[^\w\- ]", "", plain_title).replace(" ", "-")
     numbered_slugs = (f"{slug}-{number}" for number in itertools.count(1))
     return next(name for name in itertools.chain([slug], numbered_slugs) if name not in used_names)
 

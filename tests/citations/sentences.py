@@ -43,5 +43,5 @@ def _subject(roles: tuple[str, ...]) -> re.Pattern[str]:
     clause may follow the actor."""
     names = "|".join(sorted({actor for role in roles for actor in ACTORS[role]}))
     actor = rf"(?:(?:the|an?|another) (?:{names})|admission)"
-    relative = r"(?: that (?:(?!,| and (?:the|an?|each|every|its) ).)*)?"
-    return re.compile(rf"{_CLAUSE}{actor}(?: and {actor})?{relative} $", re.IGNORECASE)
+    relative_clause = r"(?: that (?:(?!,| and (?:the|an?|each|every|its) ).)*)?"
+    return re.compile(rf"{_CLAUSE}{actor}(?: and {actor})?{relative_clause} $", re.IGNORECASE)

@@ -73,6 +73,6 @@ async def _prepare(cluster: Cluster, by_api: bool) -> None:
 
 
 if __name__ == "__main__":
-    with foreign_cluster(Path(sys.argv[1]), by_api="--no-crds" not in sys.argv) as running:
-        print(running.kubeconfig, flush=True)  # noqa: T201 - for people
+    with foreign_cluster(Path(sys.argv[1]), by_api="--no-crds" not in sys.argv) as cluster:
+        print(cluster.kubeconfig, flush=True)  # noqa: T201 - for people
         signal.sigwait({signal.SIGINT, signal.SIGTERM})

@@ -91,9 +91,9 @@ class ReleaseSite:
             os, architecture = platform.split("-")
             digest = self._manifest(name, manifest, f"{OCI_MEDIA_TYPE}.manifest.v1+json")
             entries.append({"digest": digest, "platform": {"os": os, "architecture": architecture}})
-        other = {"digest": "sha256:0", "platform": {"os": "unknown", "architecture": "unknown"}}
+        unknown_platform = {"digest": "sha256:0", "platform": {"os": "unknown", "architecture": "unknown"}}
         return self._manifest(
-            name, json.dumps({"manifests": [other, *entries]}).encode(), f"{OCI_MEDIA_TYPE}.index.v1+json"
+            name, json.dumps({"manifests": [unknown_platform, *entries]}).encode(), f"{OCI_MEDIA_TYPE}.index.v1+json"
         )
 
     def _blob(self, name: str, content: bytes) -> Mapping[str, object]:

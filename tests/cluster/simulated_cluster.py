@@ -32,9 +32,9 @@ class SimulatedCluster:
     reads: int = 0
 
     async def create(self, resource: Resource, body: Mapping[str, Any], *, namespace: str | None = None) -> bytes:
-        stored = self._stored(resource, body)
-        self.objects[resource.plural, stored["metadata"]["name"]] = stored
-        return orjson.dumps(stored)
+        stored_object = self._stored(resource, body)
+        self.objects[resource.plural, stored_object["metadata"]["name"]] = stored_object
+        return orjson.dumps(stored_object)
 
     async def request(
         self, method: str, path: str, *, params: Mapping[str, str] | None = None, body: Any = None

@@ -41,7 +41,7 @@ def test_needed_abilities_are_read_from_an_object(obj: object, expected_abilitie
 
 
 @pytest.fixture(scope="module")
-def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def foreign_kwok(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A KWOK cluster with KWOK's own stages and without the suite's additional process."""
     with foreign_cluster(tmp_path_factory.mktemp("state"), by_api=False) as cluster:
         yield cluster
@@ -69,9 +69,9 @@ def test_a_cluster_of_the_suite_has_all_abilities(bare_cluster: Cluster) -> None
 
 
 @pytest.mark.cluster
-def test_a_foreign_cluster_simulates_only_plain_pods(foreign: Cluster) -> None:
+def test_a_foreign_cluster_simulates_only_plain_pods(foreign_kwok: Cluster) -> None:
     start = time.monotonic()
-    missing_abilities = find_missing_abilities(foreign, 4)
+    missing_abilities = find_missing_abilities(foreign_kwok, 4)
     assert time.monotonic() - start < 10, "4 s, and the requests of a busy machine"
     assert missing_abilities == {
         Ability.BEHAVIORS: "a pod with conformance.grove.io/behavior: crash-loop does not crash",
@@ -81,12 +81,12 @@ def test_a_foreign_cluster_simulates_only_plain_pods(foreign: Cluster) -> None:
 
 
 @pytest.mark.cluster
-def test_a_cluster_without_a_running_kwok_is_refused_in_one_line(foreign: Cluster) -> None:
-    kwok = foreign.monitor.process("kwok-controller")
+def test_a_cluster_without_a_running_kwok_is_refused_in_one_line(foreign_kwok: Cluster) -> None:
+    kwok = foreign_kwok.monitor.process("kwok-controller")
     assert kwok is not None
     kwok.suspend()
     try:
         with pytest.raises(UsageError, match=r"a fake node is not Ready after 0.5 s: KWOK does not run"):
-            find_missing_abilities(foreign, 0.5)
+            find_missing_abilities(foreign_kwok, 0.5)
     finally:
         kwok.resume()

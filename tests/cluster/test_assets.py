@@ -102,12 +102,12 @@ def test_leftovers_are_removed_even_if_the_program_is_cached(tmp_path: Path) -> 
 
 
 def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
-    def broken(program: Program, into: Path, *, marker: str, cache: Path, report: ProgressReporter) -> str:
+    def fail_after_writing(program: Program, into: Path, *, marker: str, cache: Path, report: ProgressReporter) -> str:
         into.write_text("half")
         raise HarnessError("the compiler says no")
 
     with pytest.raises(HarnessError, match="says no"):
-        ProgramCache(tmp_path, sites=Sites(), build=broken).resolve(kubectl(), silent)
+        ProgramCache(tmp_path, sites=Sites(), build=fail_after_writing).resolve(kubectl(), silent)
     assert not program_cache(tmp_path).path(kubectl()).parent.exists()
     assert not list((tmp_path / "scratch" / "kubernetes").iterdir())
 
@@ -156,12 +156,12 @@ def test_a_download_is_used_only_while_its_digest_is_pinned(tmp_path: Path, monk
     with serve_release_site() as site:
         use_site(site.url, monkeypatch)
         site.files = {f"/{kubectl().file}": b"#!/bin/sh\n# downloaded\n"}
-        pinned = replace(kubectl(), digest=sha256(b"#!/bin/sh\n# downloaded\n"))
-        path = program_cache(tmp_path).resolve(pinned, silent)
-    assert json.loads(path.with_name(RECEIPT).read_text())["pinned"] == pinned.digest
-    assert program_cache(tmp_path).receipt(pinned) is not None
-    assert program_cache(tmp_path).receipt(replace(pinned, digest="sha256:" + "2" * 64)) is None
-    assert program_cache(tmp_path).receipt(replace(pinned, digest="")) is None
+        pinned_kubectl = replace(kubectl(), digest=sha256(b"#!/bin/sh\n# downloaded\n"))
+        path = program_cache(tmp_path).resolve(pinned_kubectl, silent)
+    assert json.loads(path.with_name(RECEIPT).read_text())["pinned"] == pinned_kubectl.digest
+    assert program_cache(tmp_path).receipt(pinned_kubectl) is not None
+    assert program_cache(tmp_path).receipt(replace(pinned_kubectl, digest="sha256:" + "2" * 64)) is None
+    assert program_cache(tmp_path).receipt(replace(pinned_kubectl, digest="")) is None
 
 
 def test_a_wrong_checksum_is_an_error_and_nothing_is_built_instead(
@@ -180,11 +180,11 @@ def test_a_wrong_checksum_is_an_error_and_nothing_is_built_instead(
 
 
 def test_programs_of_one_archive_are_downloaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    packed = archive({"bin/kubectl": b"1", "bin/kube-scheduler": b"2", "bin/kube-apiserver": b"3"})
-    common = {"file": "server.tar.gz", "digest": sha256(packed), "image": False}
+    packed_archive = archive({"bin/kubectl": b"1", "bin/kube-scheduler": b"2", "bin/kube-apiserver": b"3"})
+    common = {"file": "server.tar.gz", "digest": sha256(packed_archive), "image": False}
     with serve_release_site() as site:
         use_site(site.url, monkeypatch)
-        site.files = {"/server.tar.gz": packed}
+        site.files = {"/server.tar.gz": packed_archive}
         packed_programs = tuple(
             replace(program, member=f"bin/{program.name}", site=kubectl().site, **common)
             for program in programs()

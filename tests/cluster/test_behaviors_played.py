@@ -178,8 +178,8 @@ def test_pods_pass_through_the_states_in_their_files(cluster: Cluster) -> None:
                 states = recorder.states[name]
                 expected = [{key: value for key, value in state.items() if key != "after"} for state in case["states"]]
                 assert [comparable_status(state) for state in states] == expected, name
-                for before, after, state in zip(states, states[1:], case["states"][1:], strict=False):
-                    assert latest_time(after) - latest_time(before) >= state.get("after", 0), (name, state)
+                for state_before, state_after, state in zip(states, states[1:], case["states"][1:], strict=False):
+                    assert latest_time(state_after) - latest_time(state_before) >= state.get("after", 0), (name, state)
 
     asyncio.run(run_test())
 
@@ -208,11 +208,11 @@ def test_pods_without_a_behavior_follow_the_behavior_that_they_draw(tmp_path: Pa
                 times = mix.seconds(recorder.current_pods[name]["metadata"]["uid"])
                 if name == "plain-0":
                     times["running-after"] = 0
-                before, running, *_, last = recorder.states[name]
-                assert latest_time(running) - latest_time(before) >= times["running-after"], name
-                assert latest_time(last) - container_start_time(last) >= times["ready-after"], name
-                (container,) = last["status"]["containerStatuses"]
-                assert container["restartCount"] == (failure(last) == "crash-loop"), name
+                first_state, running_state, *_, last_state = recorder.states[name]
+                assert latest_time(running_state) - latest_time(first_state) >= times["running-after"], name
+                assert latest_time(last_state) - container_start_time(last_state) >= times["ready-after"], name
+                (container,) = last_state["status"]["containerStatuses"]
+                assert container["restartCount"] == (failure(last_state) == "crash-loop"), name
             assert recorder.current_pods["own"]["status"]["phase"] == "Running" and not is_ready(
                 recorder.current_pods["own"]
             )

@@ -80,16 +80,16 @@ def test_the_next_command_removes_the_copy_of_a_killed_command(tmp_path: Path, s
         f".{os.getpid()}_1.0_abc.def",
     ):  # the pid of this process with another start time
         (folder / name).write_text("secret")
-    with chosen(path, "b") as first, chosen(path, "b") as second:
-        assert set(folder.iterdir()) == {first.path, second.path}
+    with chosen(path, "b") as first_selection, chosen(path, "b") as second_selection:
+        assert set(folder.iterdir()) == {first_selection.path, second_selection.path}
 
 
 def test_several_files_are_merged_and_the_first_takes_precedence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: StateRoot
 ) -> None:
-    first, second = write_kubeconfig(tmp_path / "1", "a"), write_kubeconfig(tmp_path / "2", "b", "a")
-    second.write_text(second.read_text().replace("http://a.example", "http://wrong.example"))
-    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'none'}:{first}:{second}")
+    first_path, second_path = write_kubeconfig(tmp_path / "1", "a"), write_kubeconfig(tmp_path / "2", "b", "a")
+    second_path.write_text(second_path.read_text().replace("http://a.example", "http://wrong.example"))
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'none'}:{first_path}:{second_path}")
     with chosen(None, "") as selected:
         assert server(selected.path) == "http://a.example"
     with chosen(None, "b") as selected:
@@ -104,9 +104,9 @@ def test_relative_paths_in_a_copy_refer_to_the_same_files(tmp_path: Path, state:
     document["users"][1]["user"] = {"client-key": "/abs/key", "exec": {"command": "./plugin", "apiVersion": "v1"}}
     path.write_text(yaml.safe_dump(document))
     with chosen(path, "b") as selected:
-        copied = yaml.safe_load(selected.path.read_text())
-    assert copied["clusters"][0]["cluster"]["certificate-authority"] == str(tmp_path / "mine/pki/ca.crt")
-    user = copied["users"][0]["user"]
+        copied_kubeconfig = yaml.safe_load(selected.path.read_text())
+    assert copied_kubeconfig["clusters"][0]["cluster"]["certificate-authority"] == str(tmp_path / "mine/pki/ca.crt")
+    user = copied_kubeconfig["users"][0]["user"]
     assert (user["client-key"], Path(user["exec"]["command"])) == ("/abs/key", tmp_path / "mine/plugin")
 
 

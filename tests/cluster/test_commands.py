@@ -211,8 +211,8 @@ def test_commands_for_a_stopped_cluster_say_how_to_start_it(state: StateRoot, mo
     listing = run_in_process("cluster", "list").stdout
     assert "stopped" in listing and listing.endswith(f"start what has ended: {start_command}\n")
     monkeypatch.setenv("XDG_STATE_HOME", str(state.root.parent))
-    other = StateRoot(state.root.parent / "grove-conformance" / "other")
-    other.add(ClusterRecord("theirs", "theirs", Owner.this_process(), None, phase="ready"))
+    other_root = StateRoot(state.root.parent / "grove-conformance" / "other")
+    other_root.add(ClusterRecord("theirs", "theirs", Owner.this_process(), None, phase="ready"))
     listing_of_all = run_in_process("cluster", "list", "--all").stdout
     assert (
         "theirs" in listing_of_all and start_command in listing_of_all and "cluster start theirs" not in listing_of_all

@@ -20,9 +20,9 @@ SLEEP = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
 
 @pytest.fixture
 def components(tmp_path: Path) -> Components:
-    created = Components("one", tmp_path, MARKER)
-    (created.workspace / "pids").mkdir(parents=True)
-    return created
+    new_components = Components("one", tmp_path, MARKER)
+    (new_components.workspace / "pids").mkdir(parents=True)
+    return new_components
 
 
 @pytest.fixture

@@ -329,8 +329,8 @@ def test_kube_scheduler_can_have_another_name(state: StateRoot) -> None:
 
 
 def test_a_port_in_use_is_a_usage_error_and_leaves_nothing(state: StateRoot) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         with pytest.raises(UsageError, match=str(port)) as caught:
             Cluster.up("clash", settings=ClusterSettings(apiserver_port=port))
     assert "\n" not in str(caught.value) and not state.names()
@@ -400,9 +400,9 @@ def test_clusters_of_two_processes_and_two_checkouts_start_at_the_same_time(tmp_
         lines.append(worker.stdout.readline().split())
     assert [line[0] for line in lines] == ["True", "True"]
     assert lines[0][1] != lines[1][1]
-    first, second = (find("same", StateRoot(root)) for root in roots)
-    assert first.uid != second.uid
-    first.down()
-    assert second.monitor.healthy() and not marked_processes(first.uid)
-    second.down()
+    first_cluster, second_cluster = (find("same", StateRoot(root)) for root in roots)
+    assert first_cluster.uid != second_cluster.uid
+    first_cluster.down()
+    assert second_cluster.monitor.healthy() and not marked_processes(first_cluster.uid)
+    second_cluster.down()
     assert not list((roots[1] / "clusters").iterdir())

@@ -30,13 +30,13 @@ def etcd_content(workspace: Path) -> str:
 
 def kill_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make renames and removals raise Killed after `step` successful ones."""
-    remaining = step
+    remaining_calls = step
 
     def interrupt(function):  # type: ignore[no-untyped-def]
         def call(*arguments, **options):  # type: ignore[no-untyped-def]
-            nonlocal remaining
-            remaining -= 1
-            if remaining < 0:
+            nonlocal remaining_calls
+            remaining_calls -= 1
+            if remaining_calls < 0:
                 raise Killed
             return function(*arguments, **options)
 

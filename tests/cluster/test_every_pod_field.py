@@ -119,7 +119,7 @@ async def test_a_missing_field_changes_the_created_pod(pods: DryRunClient) -> No
     """CORE-014 detects a missing field only if the value of the field appears in the created pod."""
     has_effect: dict[str, bool] = {}
     for spec in generated_specs(await pods.schemas()).values():
-        complete_spec = orjson.loads((await pods.create(spec)).content)["spec"]
+        created_spec = orjson.loads((await pods.create(spec)).content)["spec"]
         steps_by_path = {
             path: steps
             for steps in nested_paths(spec)
@@ -127,7 +127,7 @@ async def test_a_missing_field_changes_the_created_pod(pods: DryRunClient) -> No
         }
         answers = await asyncio.gather(*(pods.create(spec_without(spec, steps)) for steps in steps_by_path.values()))
         for path, answer in zip(steps_by_path, answers, strict=True):
-            has_effect[path] = answer.status != 201 or orjson.loads(answer.content)["spec"] != complete_spec
+            has_effect[path] = answer.status != 201 or orjson.loads(answer.content)["spec"] != created_spec
     paths_without_effect = [path for path, is_noticed in has_effect.items() if not is_noticed]
     assert len(has_effect) > 500
     assert [
@@ -155,8 +155,8 @@ async def test_every_field_is_set_or_listed(pods: DryRunClient) -> None:
 async def test_an_invented_field_is_set_at_every_level(pods: DryRunClient) -> None:
     schemas = copy.deepcopy(await pods.schemas())
     types = ("PodSpec", "Container", "SecurityContext", "HTTPGetAction", "VolumeMount", "KeyToPath", "SecretProjection")
-    for kind in types:
-        schemas[f"io.k8s.api.core.v1.{kind}"]["properties"]["invented"] = {"type": "string"}
+    for type_name in types:
+        schemas[f"io.k8s.api.core.v1.{type_name}"]["properties"]["invented"] = {"type": "string"}
     spec = generated_specs(schemas)["restricted"]
     holders = {
         steps[-2] if isinstance(steps[-2:][0], str) else steps[-3]
@@ -181,11 +181,11 @@ def path_without_indices(steps: tuple[str | int, ...]) -> str:
 
 
 def spec_without(spec: Spec, steps: tuple[str | int, ...]) -> Spec:
-    changed = holder = copy.deepcopy(spec)
+    changed_spec = holder = copy.deepcopy(spec)
     for step in steps[:-1]:
         holder = holder[step]  # type: ignore[index]
     del holder[steps[-1]]  # type: ignore[arg-type]
-    return changed
+    return changed_spec
 
 
 def referenced_type(schema: Spec) -> str:
@@ -194,21 +194,21 @@ def referenced_type(schema: Spec) -> str:
     return str(references[0]).rpartition(".")[2] if references else ""
 
 
-def gather_fields(types: Spec, kind: str, value: Any, used_fields: set[str]) -> None:
+def gather_fields(types: Spec, type_name: str, value: Any, used_fields: set[str]) -> None:
     """Add the fields of a value and of its nested values to `used_fields`, as `Type.field`."""
     for item in value if isinstance(value, list) else [value]:
-        for field, schema in types.get(kind, {}).get("properties", {}).items():
+        for field, schema in types.get(type_name, {}).get("properties", {}).items():
             if isinstance(item, dict) and field in item:
-                used_fields.add(f"{kind}.{field}")
+                used_fields.add(f"{type_name}.{field}")
                 gather_fields(types, referenced_type(schema), item[field], used_fields)
 
 
-def reachable_fields(types: Spec, kind: str = "PodSpec", visited: set[str] | None = None) -> list[str]:
+def reachable_fields(types: Spec, type_name: str = "PodSpec", visited: set[str] | None = None) -> list[str]:
     """Return all fields that a pod spec can have, as `Type.field`, except the fields of types in UNSET."""
     visited = set() if visited is None else visited
-    if kind in visited or kind in UNSET_FIELDS or kind not in types:
+    if type_name in visited or type_name in UNSET_FIELDS or type_name not in types:
         return []
-    visited.add(kind)
-    fields = types[kind].get("properties", {})
+    visited.add(type_name)
+    fields = types[type_name].get("properties", {})
     inner = [name for schema in fields.values() for name in reachable_fields(types, referenced_type(schema), visited)]
-    return [*(f"{kind}.{field}" for field in fields), *inner]
+    return [*(f"{type_name}.{field}" for field in fields), *inner]

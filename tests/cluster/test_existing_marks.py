@@ -29,10 +29,10 @@ def test_the_label_is_added_to_existing_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "label"), [(None, "r1"), (QUEUE, None), (marked(QUEUE, "r1"), "r1"), (marked(QUEUE, "r0"), None)]
+    ("stored_object", "label"), [(None, "r1"), (QUEUE, None), (marked(QUEUE, "r1"), "r1"), (marked(QUEUE, "r0"), None)]
 )
-def test_only_objects_that_the_run_has_created_are_labeled(stored: Any, label: str | None) -> None:
-    document = marked_if_own(QUEUE, None if stored is None else orjson.dumps(stored), "r1")
+def test_only_objects_that_the_run_has_created_are_labeled(stored_object: Any, label: str | None) -> None:
+    document = marked_if_own(QUEUE, None if stored_object is None else orjson.dumps(stored_object), "r1")
     assert document["metadata"]["labels"].get(RUN) == label
 
 

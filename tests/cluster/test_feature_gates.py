@@ -27,19 +27,19 @@ def test_no_flags_are_set_unless_requested() -> None:
 
 
 def test_the_workload_api_is_flat_in_one_version_and_a_tree_in_the_next() -> None:
-    flat, tree = (resolve(presets=("workload-api",), minor=minor) for minor in ("1.36", "1.37"))
-    assert flat.flags()["kube-apiserver"]["runtime-config"] == "scheduling.k8s.io/v1alpha2=true"
-    assert flat.on("GangScheduling") and not flat.on("CompositePodGroup")
+    flat_features, tree_features = (resolve(presets=("workload-api",), minor=minor) for minor in ("1.36", "1.37"))
+    assert flat_features.flags()["kube-apiserver"]["runtime-config"] == "scheduling.k8s.io/v1alpha2=true"
+    assert flat_features.on("GangScheduling") and not flat_features.on("CompositePodGroup")
     runtime_config = "scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
-    assert tree.flags()["kube-apiserver"]["runtime-config"] == runtime_config
-    assert not tree.on("GangScheduling")  # WL37-E06: a component of 1.37 exits if it is given this gate
+    assert tree_features.flags()["kube-apiserver"]["runtime-config"] == runtime_config
+    assert not tree_features.on("GangScheduling")  # WL37-E06: a component of 1.37 exits if it is given this gate
     for component in ("kube-apiserver", "kube-scheduler"):
-        assert tree.gates[component].keys() == {
+        assert tree_features.gates[component].keys() == {
             "GenericWorkload",
             "TopologyAwareWorkloadScheduling",
             "CompositePodGroup",
         }
-    for gates in (flat, tree):
+    for gates in (flat_features, tree_features):
         assert gates.flags()["kube-controller-manager"] == {"feature-gates": "GenericWorkload=true"}
 
 
@@ -61,7 +61,7 @@ def test_a_gate_that_no_help_lists_is_set_for_a_named_component() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requested", "message"),
+    ("requested_features", "message"),
     [
         (
             Requested(("workload-apis",)),
@@ -87,9 +87,9 @@ def test_a_gate_that_no_help_lists_is_set_for_a_named_component() -> None:
         (Requested(runtime_config=("kube-scheduler:a/v1=true",)), "only kube-apiserver has it — give a/v1=true"),
     ],
 )
-def test_an_invalid_option_is_reported_in_one_line(requested: Requested, message: str) -> None:
+def test_an_invalid_option_is_reported_in_one_line(requested_features: Requested, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        features.resolve(requested, "1.37", GATES.__getitem__)
+        features.resolve(requested_features, "1.37", GATES.__getitem__)
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -131,7 +131,7 @@ def test_known_gates_are_read_from_a_programs_help(tmp_path: Path) -> None:
 
 
 def test_requested_features_can_be_converted_to_options() -> None:
-    requested = Requested(("workload-api",), ("kube-scheduler:A=true",), ("a/v1=true",))
+    requested_features = Requested(("workload-api",), ("kube-scheduler:A=true",), ("a/v1=true",))
     options = [
         "--features",
         "workload-api",
@@ -140,4 +140,4 @@ def test_requested_features_can_be_converted_to_options() -> None:
         "--runtime-config",
         "a/v1=true",
     ]
-    assert requested.options() == options
+    assert requested_features.options() == options

@@ -131,14 +131,14 @@ def test_a_webhook_cannot_attribute_a_token_to_a_component(tmp_path: Path) -> No
         == UNKNOWN_COLLECTOR
     )
     assert last_actor(tmp_path, request, event(GARBAGE_COLLECTOR, "JTI=a")) == GARBAGE_COLLECTOR
-    other = event(
+    patch_event = event(
         "kwok-admin",
         CERTIFICATE_ID,
         verb="patch",
         annotations={ISSUED_CREDENTIAL_ID: "JTI=b"},
         responseStatus={"code": 200},
     )
-    assert last_actor(tmp_path, other, deletion) == UNKNOWN_COLLECTOR
+    assert last_actor(tmp_path, patch_event, deletion) == UNKNOWN_COLLECTOR
 
 
 @pytest.mark.parametrize("response_token", ["x", "a.b.c", "a.e30.c.d", 1])

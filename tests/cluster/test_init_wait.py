@@ -78,9 +78,9 @@ def test_other_init_containers_are_not_taken_for_waiting_ones(args: list[str]) -
 def test_a_native_sidecar_never_waits(args: list[str]) -> None:
     sidecar = {"name": "proxy", "image": "i", "args": args, "restartPolicy": "Always"}
     assert init_wait.parents(Container(args=args, restart_policy="Always")) is None
-    waiting = pod("c-1", "--podcliques=a:1", containers=[sidecar])
-    assert patched_states(waiting, set())[0] == ["running", "running"]
-    assert patched_states(waiting, {"grove-initc"})[1] == "True"
+    waiting_pod = pod("c-1", "--podcliques=a:1", containers=[sidecar])
+    assert patched_states(waiting_pod, set())[0] == ["running", "running"]
+    assert patched_states(waiting_pod, {"grove-initc"})[1] == "True"
 
 
 @pytest.mark.parametrize("value", ["x", "x:0", "x:y", ":1", "x:-1", "x:1:2", "x:1.5", "x:"])
@@ -94,9 +94,9 @@ def test_an_option_without_its_value_is_malformed() -> None:
         init_wait.parents(container("--podcliques=a:1", "-p"))
 
 
-def patched_states(waiting: SimulatedPod, finished_containers: set[str]) -> tuple[list[str], str]:
+def patched_states(waiting_pod: SimulatedPod, finished_containers: set[str]) -> tuple[list[str], str]:
     """Return the states of the init containers and the status of Initialized that the patch sets."""
-    change = init_wait.patch(waiting, finished_containers, NOW) or {}
+    change = init_wait.patch(waiting_pod, finished_containers, NOW) or {}
     states = [
         f"{next(iter(s['state']))} {next(iter(s['state'].values())).get('reason', '')}".strip()
         for s in change.get("initContainerStatuses", [])
@@ -108,32 +108,32 @@ OTHER_CONTAINERS = [{"name": "first", "image": "i"}, {"name": "side", "image": "
 
 
 def test_earlier_containers_have_completed_and_sidecars_run() -> None:
-    waiting = pod("c-1", "--podcliques=a:1", containers=OTHER_CONTAINERS)
-    assert patched_states(waiting, set()) == (["terminated Completed", "running", "running"], "")
-    assert patched_states(waiting, {"grove-initc"}) == (
+    waiting_pod = pod("c-1", "--podcliques=a:1", containers=OTHER_CONTAINERS)
+    assert patched_states(waiting_pod, set()) == (["terminated Completed", "running", "running"], "")
+    assert patched_states(waiting_pod, {"grove-initc"}) == (
         ["terminated Completed", "running", "terminated Completed"],
         "True",
     )
 
 
 def test_later_containers_wait_and_a_second_waiting_container_follows() -> None:
-    first = {"name": "one", "image": "i", "args": ["-p", "a:1"]}
-    waiting = pod("c-1", "--podcliques=b:1", containers=[first, {"name": "two", "image": "i"}])
-    assert patched_states(waiting, set()) == (["running", "waiting PodInitializing", "waiting PodInitializing"], "")
-    assert patched_states(waiting, {"grove-initc"})[1] == ""
-    assert patched_states(waiting, {"one"}) == (["terminated Completed", "terminated Completed", "running"], "")
+    first_waiter = {"name": "one", "image": "i", "args": ["-p", "a:1"]}
+    waiting_pod = pod("c-1", "--podcliques=b:1", containers=[first_waiter, {"name": "two", "image": "i"}])
+    assert patched_states(waiting_pod, set()) == (["running", "waiting PodInitializing", "waiting PodInitializing"], "")
+    assert patched_states(waiting_pod, {"grove-initc"})[1] == ""
+    assert patched_states(waiting_pod, {"one"}) == (["terminated Completed", "terminated Completed", "running"], "")
 
 
 def test_a_patch_keeps_the_start_time_and_is_not_repeated() -> None:
-    running = {
+    running_status = {
         "name": "grove-initc",
         "state": {"running": {"startedAt": STARTED_AT}},
         "ready": False,
         "restartCount": 0,
     }
-    waiting = pod("c-1", "--podcliques=a:1", statuses=[running])
-    assert init_wait.patch(waiting, set(), NOW) is None
-    change = init_wait.patch(waiting, {"grove-initc"}, NOW)
+    waiting_pod = pod("c-1", "--podcliques=a:1", statuses=[running_status])
+    assert init_wait.patch(waiting_pod, set(), NOW) is None
+    change = init_wait.patch(waiting_pod, {"grove-initc"}, NOW)
     assert change is not None
     [status] = change["initContainerStatuses"]
     assert status["state"]["terminated"] == {
@@ -146,15 +146,15 @@ def test_a_patch_keeps_the_start_time_and_is_not_repeated() -> None:
 
 
 def test_malformed_arguments_crash_a_container_and_are_reported_once() -> None:
-    waiting = pod("c-1", "--podcliques=x:0")
-    change = init_wait.patch(waiting, set(), NOW)
+    waiting_pod = pod("c-1", "--podcliques=x:0")
+    change = init_wait.patch(waiting_pod, set(), NOW)
     assert change is not None and set(change) == {"initContainerStatuses"}
     [status] = change["initContainerStatuses"]
     assert status["state"]["waiting"]["reason"] == "CrashLoopBackOff" and status["restartCount"] == 1
     assert status["lastState"]["terminated"]["exitCode"] == 1
-    restarted = pod("c-1", "--podcliques=x:0", statuses=change["initContainerStatuses"])
-    assert init_wait.patch(restarted, set(), NOW) is None
-    assert init_wait.finished_waits(waiting, lambda clique: 9) == set()
+    restarted_pod = pod("c-1", "--podcliques=x:0", statuses=change["initContainerStatuses"])
+    assert init_wait.patch(restarted_pod, set(), NOW) is None
+    assert init_wait.finished_waits(waiting_pod, lambda clique: 9) == set()
 
 
 def test_malformed_arguments_fail_a_pod_that_never_restarts() -> None:
@@ -164,8 +164,8 @@ def test_malformed_arguments_fail_a_pod_that_never_restarts() -> None:
 
 
 def test_a_container_that_the_stage_wrongly_holds_completes() -> None:
-    waiting = pod("c-1", "-p", "/data")
-    assert patched_states(waiting, set()) == (["terminated Completed"], "True")
+    waiting_pod = pod("c-1", "-p", "/data")
+    assert patched_states(waiting_pod, set()) == (["terminated Completed"], "True")
 
 
 class PodWatch:

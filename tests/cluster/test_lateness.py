@@ -54,11 +54,13 @@ def test_a_suite_that_wakes_late_counts_as_slow() -> None:
     assert (seconds, delay.component) == (2, SUITE) and watcher.overlapping(0) == []
 
 
-@pytest.mark.parametrize(("load", "running", "factor"), [(1, 2, 1), (8, 8, 1), (40, 3, 5), (1, 60, 7.5), (9999, 1, 20)])
+@pytest.mark.parametrize(
+    ("load", "running_processes", "factor"), [(1, 2, 1), (8, 8, 1), (40, 3, 5), (1, 60, 7.5), (9999, 1, 20)]
+)
 def test_patience_grows_with_the_load_of_the_machine(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, load: float, running: int, factor: float
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, load: float, running_processes: int, factor: float
 ) -> None:
-    (tmp_path / "loadavg").write_text(f"{load} 1.0 1.0 {running}/900 1234\n")
+    (tmp_path / "loadavg").write_text(f"{load} 1.0 1.0 {running_processes}/900 1234\n")
     monkeypatch.setattr(pace, "_LOAD", tmp_path / "loadavg")
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 1.0, 1.0))
     monkeypatch.setattr(os, "cpu_count", lambda: 2)

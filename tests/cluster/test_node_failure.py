@@ -22,9 +22,9 @@ def conditions(**statuses: str) -> list[dict[str, str]]:
     ]
 
 
-def node(lost: bool, **statuses: str) -> SimulatedNode:
+def node(is_lost: bool, **statuses: str) -> SimulatedNode:
     document = {
-        "metadata": {"name": "n", "labels": {LOST: "yes"} if lost else {}},
+        "metadata": {"name": "n", "labels": {LOST: "yes"} if is_lost else {}},
         "status": {"conditions": conditions(**statuses)},
     }
     return msgspec.convert(document, SimulatedNode)
@@ -60,7 +60,7 @@ def test_kubelet_conditions_of_a_lost_node_become_unknown_and_others_remain(
 
 
 @pytest.mark.parametrize(
-    ("observed_pod", "lost", "expected"),
+    ("observed_pod", "is_lost", "expected"),
     [
         (pod(Ready="True"), True, [entry(LOST, "True"), entry("Ready", "False")]),
         (pod(Ready="False"), True, [entry(LOST, "True")]),
@@ -72,9 +72,9 @@ def test_kubelet_conditions_of_a_lost_node_become_unknown_and_others_remain(
     ],
 )
 def test_pods_of_a_lost_node_are_marked_and_not_ready(
-    observed_pod: SimulatedPod, lost: bool, expected: list[dict[str, Any]] | None
+    observed_pod: SimulatedPod, is_lost: bool, expected: list[dict[str, Any]] | None
 ) -> None:
-    assert node_failure.pod_patch(observed_pod, lost, NOW) == (expected and {"conditions": expected})
+    assert node_failure.pod_patch(observed_pod, is_lost, NOW) == (expected and {"conditions": expected})
 
 
 @pytest.mark.parametrize(("conditions", "is_simulated"), [({}, True), ({"lost": "True"}, False)])

@@ -200,8 +200,8 @@ def test_pods_without_a_behavior_have_every_stage_of_the_clusters_behavior(behav
 
 def test_the_page_has_every_annotation_with_its_defaults() -> None:
     page = (PROJECT / "docs" / "fake-cluster.md").read_text("utf-8")
-    documented = {row[0]: row[1] for row in re.findall(r"^\| `([a-z-]+)` \| .* \| ([^|]*) \|$", page, re.M)}
+    documented_parameters = {row[0]: row[1] for row in re.findall(r"^\| `([a-z-]+)` \| .* \| ([^|]*) \|$", page, re.M)}
     for name, behavior in pod_behaviors.load().behaviors.items():
-        assert dict(re.findall(r"`([a-z-]+): ([^`]*)`", documented[name])) == behavior.parameters
+        assert dict(re.findall(r"`([a-z-]+): ([^`]*)`", documented_parameters[name])) == behavior.parameters
     for name in (*pod_behaviors.load().forms, *pod_behaviors.load().holds, "behavior", "lost"):
         assert f"`{name}`" in page

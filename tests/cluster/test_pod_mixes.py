@@ -23,11 +23,11 @@ def uids() -> list[str]:
 
 
 def test_each_time_takes_every_value_of_its_range_about_equally_often() -> None:
-    for index, (name, (low, high)) in enumerate(REALISTIC.times.items(), 1):
+    for index, (name, (minimum, maximum)) in enumerate(REALISTIC.times.items(), 1):
         counts_by_seconds = Counter(
             REALISTIC.seconds("00" * index + f"{byte:02x}" + "0000")[name] for byte in range(256)
         )
-        assert sorted(counts_by_seconds) == list(range(low, high + 1))
+        assert sorted(counts_by_seconds) == list(range(minimum, maximum + 1))
         assert max(counts_by_seconds.values()) - min(counts_by_seconds.values()) <= 1
 
 

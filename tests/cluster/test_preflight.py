@@ -156,10 +156,10 @@ def test_a_scheduler_may_notice_its_api_late() -> None:
 
 
 def test_without_kube_scheduler_the_other_components_are_checked() -> None:
-    flat = ExpectedFeatures("v1beta1", scheduler=False)
-    check(SimulatedCluster(scheduler=NO_GATES), flat)
+    flat_features = ExpectedFeatures("v1beta1", scheduler=False)
+    check(SimulatedCluster(scheduler=NO_GATES), flat_features)
     with pytest.raises(UsageError, match="kube-controller-manager"):
-        check(SimulatedCluster(controller_manager=NO_GATES), flat)
+        check(SimulatedCluster(controller_manager=NO_GATES), flat_features)
 
 
 def test_a_cluster_without_features_of_the_workload_api_is_not_checked() -> None:

@@ -214,7 +214,7 @@ def test_a_cluster_without_an_owner_is_removed_only_if_a_component_is_dead(state
 
 @pytest.mark.cluster
 def test_the_removal_of_a_killed_run_affects_no_other_cluster(state: StateRoot, spawn: Spawn) -> None:
-    other = Cluster.up("other")
+    other_cluster = Cluster.up("other")
     victim = spawn(START_SOURCE)
     assert victim.stdout is not None and victim.stdout.readline() == "up\n"
     driver = subprocess.Popen(["sleep", "1000"], env=os.environ | find("victim").marker())
@@ -222,8 +222,8 @@ def test_the_removal_of_a_killed_run_affects_no_other_cluster(state: StateRoot, 
     pruned = prune()
     assert list(pruned.clusters) == ["victim"] and f"sleep ({driver.pid})" in pruned.processes
     assert driver.wait(timeout=10) == -signal.SIGKILL
-    assert other.monitor.healthy()
-    other.down()
+    assert other_cluster.monitor.healthy()
+    other_cluster.down()
     assert_nothing_is_left(state)
 
 

@@ -54,8 +54,10 @@ def test_nodes_and_pods_both_have_stages() -> None:
 
 def test_requested_gates_follow_the_gates_of_every_cluster() -> None:
     """If a feature gate is set twice, Kubernetes uses the last value."""
-    requested = Features({"kube-apiserver": {"GenericWorkload": True}})
-    [server] = [p for p in documents(features=requested)[0]["componentsPatches"] if p["name"] == "kube-apiserver"]
+    requested_features = Features({"kube-apiserver": {"GenericWorkload": True}})
+    [server] = [
+        p for p in documents(features=requested_features)[0]["componentsPatches"] if p["name"] == "kube-apiserver"
+    ]
     [gates] = [argument["value"] for argument in server["extraArgs"] if argument["key"] == "feature-gates"]
     assert gates == "UnknownVersionInteroperabilityProxy=false,GenericWorkload=true"
 

@@ -124,12 +124,12 @@ def test_a_restore_recreates_the_objects_of_the_snapshot_and_removes_later_ones(
 
 @pytest.mark.cluster
 def test_a_snapshot_contains_exactly_the_writes_before_one_moment(cluster: Cluster) -> None:
-    stopped = threading.Event()
+    stop_requested = threading.Event()
     written_names: list[str] = []
 
     async def write_config_maps() -> None:
         async with client(cluster) as api:
-            while not stopped.is_set():
+            while not stop_requested.is_set():
                 name = f"write-{len(written_names)}"
                 try:
                     await api.create(CONFIG_MAPS, config_map(name), namespace="default")
@@ -148,7 +148,7 @@ def test_a_snapshot_contains_exactly_the_writes_before_one_moment(cluster: Clust
         count_after = len(written_names)
         wait_for(lambda: len(written_names) > count_after + 50)
     finally:
-        stopped.set()
+        stop_requested.set()
         writer.join()
     with cluster.busy():
         snapshots.restore(cluster, "busy")

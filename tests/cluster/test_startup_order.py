@@ -58,8 +58,8 @@ async def wait_for_pods(
             return True
 
     wait = AsyncRetrying(retry=retry_if_result(is_unmet), wait=wait_fixed(0.05), stop=stop_after_delay(120))
-    matching: dict[str, dict[str, Any]] = await wait(read_pods)
-    return matching
+    matching_pods: dict[str, dict[str, Any]] = await wait(read_pods)
+    return matching_pods
 
 
 def condition_status(pod_document: dict[str, Any], condition_type: str) -> str:

@@ -32,8 +32,8 @@ def state(tmp_path: Path) -> Iterator[StateRoot]:
 def start_cluster(
     state: StateRoot, version: str, *gates: str, apis: tuple[str, ...] = (), preflight: bool = True
 ) -> Cluster:
-    requested = Requested(("workload-api",), gates, apis)
-    settings = ClusterSettings(audit=False, kubernetes=version, features=requested, preflight=preflight)
+    requested_features = Requested(("workload-api",), gates, apis)
+    settings = ClusterSettings(audit=False, kubernetes=version, features=requested_features, preflight=preflight)
     return Cluster.up("gated", settings=settings, state=state)
 
 

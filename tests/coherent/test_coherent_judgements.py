@@ -257,13 +257,16 @@ def failures_of_defaults(test: Callable[..., None], id: str, **defaults: Budgets
 def test_each_component_may_have_the_default_of_its_strategy(
     rolling_budgets: Budgets, expected_failures: list[str]
 ) -> None:
-    unset = {ROLLING: rolling_budgets, ON_DELETE: (None, None, None)}
-    assert failures_of_defaults(test_served.test_defaults_of_other_strategies, "COHR-007", **unset) == expected_failures
+    default_budgets = {ROLLING: rolling_budgets, ON_DELETE: (None, None, None)}
+    assert (
+        failures_of_defaults(test_served.test_defaults_of_other_strategies, "COHR-007", **default_budgets)
+        == expected_failures
+    )
 
 
 def test_the_default_of_a_member_is_judged_by_its_own_requirement() -> None:
-    unset = {ROLLING: (1, 1, 1), ON_DELETE: (None, None, None)}
-    assert failures_of_defaults(test_served.test_defaults_of_other_strategies, "COHR-007", **unset) == []
-    assert failures_of_defaults(test_served.test_the_default_of_a_coherent_set, "COHR-006", **unset) == [
+    default_budgets = {ROLLING: (1, 1, 1), ON_DELETE: (None, None, None)}
+    assert failures_of_defaults(test_served.test_defaults_of_other_strategies, "COHR-007", **default_budgets) == []
+    assert failures_of_defaults(test_served.test_the_default_of_a_coherent_set, "COHR-006", **default_budgets) == [
         "defaults of pl"
     ]

@@ -84,7 +84,7 @@ def test_a_check_waits_for_the_deletion_of_a_gang_without_members() -> None:
     assert isinstance(gangs_of_entries("s-0-1", "s-0-2"), Unmet)
 
 
-def switch_outcome(test: Callable[..., None], *, recreated: bool = False) -> str:
+def switch_outcome(test: Callable[..., None], *, with_new_pods: bool = False) -> str:
     """Return the outcome of a test of strategy switches if the switch moves the pods of all sets to other gangs."""
     recording = Recording()
     cliques = [f"{name}-0-f" for name in ("joins", "asks", "part")] + ["part-0-e-0-em"]
@@ -92,7 +92,7 @@ def switch_outcome(test: Callable[..., None], *, recreated: bool = False) -> str
     recording.scene.initial_pods = {clique.partition("-")[0]: {uid: "g"} for clique, uid in uids.items()}
     recording.at("deployed", "at rest")
     for clique in cliques:
-        if recreated:
+        if with_new_pods:
             recording.story.delete("pods", clique)
         recording.pod(clique, clique, gang="another")
     recording.at("switched")
@@ -103,7 +103,7 @@ def switch_outcome(test: Callable[..., None], *, recreated: bool = False) -> str
 def test_moving_pods_to_other_gangs_does_not_count_as_deleting_them() -> None:
     """COHR-091 judges the gangs."""
     assert switch_outcome(strategies.test_a_switch_deletes_nothing) == "passed"
-    assert switch_outcome(strategies.test_a_switch_deletes_nothing, recreated=True) == "failed"
+    assert switch_outcome(strategies.test_a_switch_deletes_nothing, with_new_pods=True) == "failed"
     assert switch_outcome(strategies.test_on_delete_rolls_nothing) == "passed"
-    assert switch_outcome(strategies.test_on_delete_rolls_nothing, recreated=True) == "failed"
+    assert switch_outcome(strategies.test_on_delete_rolls_nothing, with_new_pods=True) == "failed"
     assert switch_outcome(strategies.test_the_first_partial_update_after_a_switch) == "passed"

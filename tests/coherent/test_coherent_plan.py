@@ -67,12 +67,12 @@ def test_a_plan_may_have_a_single_anchor() -> None:
 def test_worked_traces_are_permitted_step_by_step(name: str) -> None:
     trace, old_keys, generation = TRACES[name], frozenset[str](), ""
     sizes = {component.key: component.replicas for component in trace.components}
-    for before, write in zip(trace.writes, trace.writes[1:], strict=False):
+    for write_before, write in zip(trace.writes, trace.writes[1:], strict=False):
         if write.begins:
-            old_keys, generation = frozenset(entry.key for entry in before.layout), write.begins
+            old_keys, generation = frozenset(entry.key for entry in write_before.layout), write.begins
         assert broken_partition(write.layout, sizes) == []
         problems = change.problems(
-            change.LayoutChange(before.layout, write.layout),
+            change.LayoutChange(write_before.layout, write.layout),
             generation,
             trace.in_scope,
             before=old_keys,
@@ -105,18 +105,20 @@ WRONG_LAYOUTS = {
 @pytest.mark.parametrize("problem", WRONG_LAYOUTS)
 def test_wrong_steps_are_reported(problem: str) -> None:
     components = [Component(Key("clique", "F"), 4, 2, 2), Component(Key("group", "P"), 2, 1, 1)]
-    before = traces.layout(["B0*@v0: F4 P[0,1]"] if "gains" not in problem else ["B0*@v0: F2 P[0]", "M1*@v1: F2"])
+    layout_before = traces.layout(
+        ["B0*@v0: F4 P[0,1]"] if "gains" not in problem else ["B0*@v0: F2 P[0]", "M1*@v1: F2"]
+    )
     problems = change.problems(
-        change.LayoutChange(before, traces.layout(WRONG_LAYOUTS[problem])), "v1", components, before={"B0"}
+        change.LayoutChange(layout_before, traces.layout(WRONG_LAYOUTS[problem])), "v1", components, before={"B0"}
     )
     assert problem in "; ".join(problems)
 
 
 def test_a_batch_above_the_budget_is_reported_unless_its_members_were_unavailable() -> None:
     components = [Component(Key("group", "P"), 4, 1, 1)]
-    before = traces.layout(["M1*@v1: P[0]", "B1@v0: P[1]", "B2@v0: P[2]", "B3@v0: P[3]"])
-    after = traces.layout(["M1*@v1: P[0]", "T1@v1: P[1]", "T2@v1: P[2]", "B3@v0: P[3]"])
-    step = change.LayoutChange(before, after)
+    layout_before = traces.layout(["M1*@v1: P[0]", "B1@v0: P[1]", "B2@v0: P[2]", "B3@v0: P[3]"])
+    layout_after = traces.layout(["M1*@v1: P[0]", "T1@v1: P[1]", "T2@v1: P[2]", "B3@v0: P[3]"])
+    step = change.LayoutChange(layout_before, layout_after)
     assert change.problems(step, "v1", components) == ["2 of P are replaced at once, and maxUnavailable is 1"]
     assert change.problems(step, "v1", components, unavailable={Key("group", "P"): 2}) == []
 
@@ -137,11 +139,11 @@ def test_entries_may_lose_members_in_a_write_before_others_get_them() -> None:
 
 def test_pods_join_the_newest_anchor_of_the_update() -> None:
     components = [Component(Key("clique", "F"), 5, 2, 2)]
-    before = traces.layout(["s-0-900*@v0: F1", "s-0-1000*@v1: F2", "s-0-1100*@v1: F2"])
+    layout_before = traces.layout(["s-0-900*@v0: F1", "s-0-1000*@v1: F2", "s-0-1100*@v1: F2"])
     wrong_layout = traces.layout(["s-0-1000*@v1: F3", "s-0-1100*@v1: F2"])
     right_layout = traces.layout(["s-0-1000*@v1: F2", "s-0-1100*@v1: F3"])
-    assert change.problems(change.LayoutChange(before, right_layout), "v1", components) == []
-    problems = change.problems(change.LayoutChange(before, wrong_layout), "v1", components)
+    assert change.problems(change.LayoutChange(layout_before, right_layout), "v1", components) == []
+    problems = change.problems(change.LayoutChange(layout_before, wrong_layout), "v1", components)
     assert problems == ["pods join s-0-1000, and not the newest anchor s-0-1100"]
 
 

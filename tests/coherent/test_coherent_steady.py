@@ -25,8 +25,10 @@ WORKED_WALK = [
 """COH-T8: the gangs after each change, and the sizes of F, P and D."""
 
 
-def problems(before: list[str], after: list[str], sizes: tuple[int, int, int]) -> list[str]:
-    return steady.problems(LayoutChange(layout(before), layout(after)), dict(zip((F, P, D), sizes, strict=True)))
+def problems(layout_before: list[str], layout_after: list[str], sizes: tuple[int, int, int]) -> list[str]:
+    return steady.problems(
+        LayoutChange(layout(layout_before), layout(layout_after)), dict(zip((F, P, D), sizes, strict=True))
+    )
 
 
 @pytest.mark.parametrize("step", range(1, len(WORKED_WALK)))
@@ -36,10 +38,10 @@ def test_the_worked_walk_is_permitted(step: int) -> None:
 
 def test_legacy_gangs_are_scaled_by_index() -> None:
     """COH-T9: a set that was created without maps."""
-    before = ["s-0*@v: F3 P[0]", "s-0-prefill-0@v: P[1]", "s-0-9@v: P[2]"]
-    right_layout, layout_with_gap = [before[0], before[1]], [before[0], before[2]]
-    assert problems(before, right_layout, (3, 2, 0)) == []
-    assert problems(before, layout_with_gap, (3, 2, 0)) == ["entries hold replicas [0, 2] of P, which has 2"]
+    layout_before = ["s-0*@v: F3 P[0]", "s-0-prefill-0@v: P[1]", "s-0-9@v: P[2]"]
+    right_layout, layout_with_gap = [layout_before[0], layout_before[1]], [layout_before[0], layout_before[2]]
+    assert problems(layout_before, right_layout, (3, 2, 0)) == []
+    assert problems(layout_before, layout_with_gap, (3, 2, 0)) == ["entries hold replicas [0, 2] of P, which has 2"]
 
 
 WRONG_LAYOUTS = [
@@ -52,6 +54,8 @@ WRONG_LAYOUTS = [
 ]
 
 
-@pytest.mark.parametrize(("after", "sizes", "problem"), WRONG_LAYOUTS)
-def test_forbidden_changes_by_scaling_are_reported(after: list[str], sizes: tuple[int, int, int], problem: str) -> None:
-    assert problem in "; ".join(problems(AFTER_UPDATE, after, sizes))
+@pytest.mark.parametrize(("layout_after", "sizes", "problem"), WRONG_LAYOUTS)
+def test_forbidden_changes_by_scaling_are_reported(
+    layout_after: list[str], sizes: tuple[int, int, int], problem: str
+) -> None:
+    assert problem in "; ".join(problems(AFTER_UPDATE, layout_after, sizes))

@@ -94,12 +94,12 @@ async def test_no_history_breaks_an_invariant_in_memory() -> None:
     """`HISTORY_COUNT` is the number of histories for the planner. The operator runs an eighth of that number, and a
     48th for each direction of switches."""
     drawn_histories = [*draw_histories(max(1, HISTORY_COUNT // 8)), *draw_switches(max(1, HISTORY_COUNT // 48))]
-    failing = [
+    failing_histories = [
         str(history)
         for history, errors in zip(drawn_histories, await run_histories(drawn_histories), strict=True)
         if errors
     ]
-    assert not failing
+    assert not failing_histories
 
 
 def parse_history(text: str, *actions: Action, replicas: int = 1, strategy: str = COHERENT) -> GeneratedHistory:

@@ -27,5 +27,5 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200 + 30 * (HISTORY_COUN
 def test_no_history_breaks_an_invariant() -> None:
     histories = [*draw_histories(HISTORY_COUNT), *draw_switches(SWITCH_COUNT)]
     with live_cluster(min(LANE_COUNT, len(histories))) as cluster:
-        failing = find_counterexamples(histories, cluster.run_all, "live")
-    assert not failing, "\n\n".join(failing)
+        failing_histories = find_counterexamples(histories, cluster.run_all, "live")
+    assert not failing_histories, "\n\n".join(failing_histories)

@@ -225,19 +225,19 @@ class TraceSimulation:
         }
 
     def _grow_entry(self, entry: Entry) -> list[str]:
-        created = []
+        created_names = []
         for key in sorted(entry.components()):
             for clique, desired in sorted(self._desired_pods(entry, key, entry).items()):
                 missing_count = desired - len(self._pod_names(self._name(entry), clique))
-                created += [self.create_pod(entry, key, clique) for _ in range(missing_count)]
-        return created
+                created_names += [self.create_pod(entry, key, clique) for _ in range(missing_count)]
+        return created_names
 
     def create_pod(self, entry: Entry, key: Key, clique: str, *, generation: str = "", gang: str = "") -> str:
         self._created += 1
         name = f"pod-{self._created}"
         tags = self._labels()
-        changed = key in self.trace.changed
-        tags[labels.TEMPLATE_HASH] = f"{key.name}-{(generation or entry.generation) if changed else 'v0'}"
+        is_changed = key in self.trace.changed
+        tags[labels.TEMPLATE_HASH] = f"{key.name}-{(generation or entry.generation) if is_changed else 'v0'}"
         if key.kind == "group":
             tags[labels.GROUP] = f"{SET}-{self.index}-{key.name}"
             tags[labels.GROUP_INDEX] = clique.split("-")[3]

@@ -83,9 +83,9 @@ def substitute(path: Path, lines: str) -> None:
     """Replace each run of `-` lines, which must occur exactly once in the file, with the `+` lines that follow it."""
     text = path.read_text("utf-8")
     for old, new in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)+)", lines, re.M):
-        before, after = (re.sub(r"^[-+]", "", part, flags=re.M).removesuffix("\n") for part in (old, new))
-        assert text.count(f"\n{before}") == 1, f"{path.name} has {before!r} {text.count(before)} times"
-        text = text.replace(f"\n{before}", f"\n{after}")
+        text_before, text_after = (re.sub(r"^[-+]", "", part, flags=re.M).removesuffix("\n") for part in (old, new))
+        assert text.count(f"\n{text_before}") == 1, f"{path.name} has {text_before!r} {text.count(text_before)} times"
+        text = text.replace(f"\n{text_before}", f"\n{text_after}")
     path.write_text(text, "utf-8")
 
 

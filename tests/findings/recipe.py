@@ -96,7 +96,7 @@ def matches(expected: tuple[str, ...], output: str) -> bool:
     return re.fullmatch(pattern.replace(re.escape(ANY_TEXT), ".*"), "\n".join(lines), re.S) is not None
 
 
-def recorded() -> dict[str, str]:
+def recorded_digests() -> dict[str, str]:
     """Return the digests, by name, of the recipes whose outputs matched their pages in their last run."""
     if not RECORD_FILE.is_file():
         return {}

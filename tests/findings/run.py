@@ -21,7 +21,7 @@ from pathlib import Path
 import yaml
 
 from conformance.cluster.controlplane import find
-from tests.findings.recipe import RECORD_FILE, Recipe, matches, read_recipes, recorded
+from tests.findings.recipe import RECORD_FILE, Recipe, matches, read_recipes, recorded_digests
 
 CLUSTER_NAME = "findings"
 CLUSTER_OPTIONS = ("--nodes", "dgx-h100:4", "--scheduler-name", "kube-scheduler")
@@ -54,9 +54,9 @@ def run_recipe(recipe: Recipe, folder: Path, environment: dict[str, str]) -> Ite
             yield f"not done within {MAX_SECONDS} s"
         output.seek(0)
         _, *parts = output.read().split(f"{END_MARK}\n")
-    for command, actual in zip(commands, parts, strict=False):
-        if command.output and not matches(command.output, actual):
-            yield "\n".join([f"$ {command.text}", "page:", *command.output, "seen:", actual])
+    for command, actual_output in zip(commands, parts, strict=False):
+        if command.output and not matches(command.output, actual_output):
+            yield "\n".join([f"$ {command.text}", "page:", *command.output, "seen:", actual_output])
     for cleanup in ("annotate pods --all conformance.grove.io/hold-deletion-", f"delete namespace {slug} --wait=false"):
         subprocess.run(["kubectl", *cleanup.split()], env=variables, stdout=subprocess.DEVNULL)
 
@@ -76,7 +76,7 @@ def main() -> int:
     if options.id:
         selected = [recipe for recipe in selected if set(options.id) & set(recipe.finding.ids)]
     if options.stale:
-        selected = [recipe for recipe in selected if recorded().get(recipe.name) != recipe.digest]
+        selected = [recipe for recipe in selected if recorded_digests().get(recipe.name) != recipe.digest]
     if options.cluster:
         return min(1, sum(_run_recipes(selected, options.cluster, options.parallel)))
     settings = [word for setting in options.settings for word in ("--set", setting)]
@@ -96,7 +96,7 @@ def main() -> int:
         call_cluster_command("down", CLUSTER_NAME)
 
 
-def _run_recipes(selected: list[Recipe], name: str, parallel: int) -> Iterator[bool]:
+def _run_recipes(selected: list[Recipe], name: str, max_workers: int) -> Iterator[bool]:
     """Run the recipes, starting with those that can share the cluster, and yield whether each recipe failed."""
     cluster = find(name)
     path = f"{cluster.kubectl.parent}:{os.environ['PATH']}"
@@ -104,7 +104,7 @@ def _run_recipes(selected: list[Recipe], name: str, parallel: int) -> Iterator[b
     folder = Path(tempfile.mkdtemp(prefix="recipes-"))
     sys.stdout.write(f"outputs: {folder}\n")
     exclusive = [recipe for recipe in selected if any(EXCLUSIVE.search(command.text) for command in recipe.commands)]
-    for group, workers in (([recipe for recipe in selected if recipe not in exclusive], parallel), (exclusive, 1)):
+    for group, workers in (([recipe for recipe in selected if recipe not in exclusive], max_workers), (exclusive, 1)):
         with ThreadPoolExecutor(workers) as pool:
             results = pool.map(lambda recipe: list(run_recipe(recipe, folder, environment)), group)
             for recipe, differences in zip(group, results, strict=True):
@@ -118,7 +118,7 @@ def _run_recipes(selected: list[Recipe], name: str, parallel: int) -> Iterator[b
 
 def record_recipe(recipe: Recipe) -> None:
     """Record that the outputs of a recipe matched its page."""
-    digests = recorded() | {recipe.name: recipe.digest}
+    digests = recorded_digests() | {recipe.name: recipe.digest}
     content = {
         "apiVersion": "conformance.grove.io/v1alpha1",
         "kind": "RecipesRun",

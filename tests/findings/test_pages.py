@@ -31,7 +31,7 @@ def test_the_index_is_up_to_date() -> None:
 
 
 def test_every_finding_has_a_recipe_that_was_run_unchanged() -> None:
-    digests = recipe.recorded()
+    digests = recipe.recorded_digests()
     recipes_to_check = [
         entry
         for path in page.FINDING_PAGES

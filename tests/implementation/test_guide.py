@@ -64,7 +64,7 @@ def test_every_field_is_in_the_table_of_fields() -> None:
 
 
 def test_every_placeholder_is_in_the_table_of_placeholders() -> None:
-    documented = set(re.findall(r"^\| `\$\{([^}]*)\}`", guide_section("Placeholders"), re.M))
-    assert documented == placeholders.PLAIN | {*placeholders.OF_PODS} | {
+    documented_names = set(re.findall(r"^\| `\$\{([^}]*)\}`", guide_section("Placeholders"), re.M))
+    assert documented_names == placeholders.PLAIN | {*placeholders.OF_PODS} | {
         f"{family}.NAME" for family in placeholders.FAMILIES
     }

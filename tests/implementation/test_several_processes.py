@@ -80,18 +80,18 @@ def test_each_process_has_its_own_folder_log_and_files_and_they_share_ports(crea
     driver = create_driver()
     driver.start()
     folder = tmp_path / "cluster/implementation"
-    [first], [second], [operator] = (
+    [first_values], [second_values], [operator_values] = (
         received_values(driver, FIRST_NAME),
         received_values(driver, SECOND_NAME),
         received_values(driver, "operator"),
     )
-    assert first["argv"][:3] == ["21001", "21002", str(folder / FIRST_NAME / "f")]
-    assert second["argv"][:3] == ["21001", "21003", str(folder / SECOND_NAME / "f")]
-    assert operator["argv"] == ["21000"]
-    assert [first["cwd"], second["cwd"]] == [str(folder / FIRST_NAME), str(folder / SECOND_NAME)]
+    assert first_values["argv"][:3] == ["21001", "21002", str(folder / FIRST_NAME / "f")]
+    assert second_values["argv"][:3] == ["21001", "21003", str(folder / SECOND_NAME / "f")]
+    assert operator_values["argv"] == ["21000"]
+    assert [first_values["cwd"], second_values["cwd"]] == [str(folder / FIRST_NAME), str(folder / SECOND_NAME)]
     assert [(folder / name / "f").read_text() for name in (FIRST_NAME, SECOND_NAME)] == ["first", "second"]
-    assert second["at"] > first["at"] + 1  # the second process starts when the first process is ready
-    assert operator["at"] < first["at"] + 1  # another role does not wait
+    assert second_values["at"] > first_values["at"] + 1  # the second process starts when the first process is ready
+    assert operator_values["at"] < first_values["at"] + 1  # another role does not wait
     assert set(driver.logs()) == {"operator", "operator-2", FIRST_NAME, SECOND_NAME}
 
 

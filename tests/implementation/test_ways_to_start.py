@@ -59,7 +59,7 @@ class RecordingTool:
     def calls(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self._log.read_text().splitlines()] if self._log.exists() else []
 
-    def fail(self) -> None:
+    def make_calls_fail(self) -> None:
         self._log.with_suffix(".calls.fails").touch()
 
 
@@ -188,7 +188,7 @@ def test_a_release_is_upgraded_only_to_another_version_and_uninstalled(
 def test_a_chart_that_cannot_be_installed_is_reported_with_helms_reason(
     helm: RecordingTool, facts: ClusterFacts
 ) -> None:
-    helm.fail()
+    helm.make_calls_fail()
     with pytest.raises(HarnessError, match=r"mine.yaml:10: install.helm: helm upgrade failed: exit code 1"):
         Release(Values(facts, "mine")).apply(load(HELM_DESCRIPTOR))
 
@@ -246,12 +246,12 @@ def test_an_earlier_version_is_started_by_the_same_command(driver: Driver, tool:
 
 
 def test_a_command_that_fails_is_reported_with_its_output(driver: Driver, tool: RecordingTool) -> None:
-    tool.fail()
+    tool.make_calls_fail()
     with pytest.raises(HarnessError, match=r"tool exited with code 1; it said: said by stop"):
         driver.stop(Role.OPERATOR)
     Path("tool.calls.fails").unlink()
     driver.stop(Role.OPERATOR)
-    tool.fail()
+    tool.make_calls_fail()
     with pytest.raises(NotStarted, match=r"mine: the operator .*tool exited with code 1; it said: said by start 1"):
         driver.start()
     Path("tool.calls.fails").unlink()

@@ -55,12 +55,16 @@ def test_groups_are_independent_of_each_other() -> None:
 
 
 def test_gangs_have_the_required_replicas_in_the_base() -> None:
-    base, scaled = forms.gangs(SERVICE)
-    assert [(g.name, g.minimum, g.desired, g.required) for g in base.groups] == [
+    base_gang, scaled_gang = forms.gangs(SERVICE)
+    assert [(g.name, g.minimum, g.desired, g.required) for g in base_gang.groups] == [
         ("a-prefill-0", 4, 4, "rack"),
         ("b-decode", 1, 3, ""),
     ]
-    assert (base.required, scaled.base, [g.name for g in scaled.groups]) == ("block", "base", ["a-prefill-1"])
+    assert (base_gang.required, scaled_gang.base, [g.name for g in scaled_gang.groups]) == (
+        "block",
+        "base",
+        ["a-prefill-1"],
+    )
 
 
 def test_counts_are_by_component() -> None:
@@ -68,7 +72,7 @@ def test_counts_are_by_component() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "expected_standing"),
+    ("bound_counts", "expected_standing"),
     [
         ({"prefill": [4, 0], "decode": [1]}, "minimum"),
         ({"prefill": [3, 1], "decode": [1]}, "part"),
@@ -76,9 +80,11 @@ def test_counts_are_by_component() -> None:
         ({"prefill": [0, 0], "decode": [0]}, "nothing"),
     ],
 )
-def test_a_service_is_bound_completely_partly_or_not(bound: dict[str, list[int]], expected_standing: str) -> None:
-    assert SERVICE.standing(bound) == expected_standing
-    assert SERVICE.right(bound) == (expected_standing == "minimum")
+def test_a_service_is_bound_completely_partly_or_not(
+    bound_counts: dict[str, list[int]], expected_standing: str
+) -> None:
+    assert SERVICE.standing(bound_counts) == expected_standing
+    assert SERVICE.right(bound_counts) == (expected_standing == "minimum")
 
 
 def test_a_lost_pod_must_be_bound_again() -> None:
@@ -141,11 +147,13 @@ def test_the_picture_has_a_square_for_each_pod_of_the_first_run() -> None:
     document, gap = sample_document("", "expected: minimum")
     svg = picture.draw(document, [gap])
     prefill, decode = mark_positions(svg, "bound")[:4], mark_positions(svg, "bound")[4:]
-    waiting = mark_positions(svg, "waiting")
-    assert len(waiting) == 6 and len(decode) == 1 and not mark_positions(svg, "unexpected")
-    assert [y for _, y in [*prefill, *waiting[:4]]] == [prefill[0][1]] * 8
-    assert {y for _, y in waiting[4:]} == {decode[0][1]} and decode[0][1] > prefill[0][1]
-    assert sorted([*prefill, *waiting[:4]]) == [*prefill, *waiting[:4]], "the first replica stands on the left"
+    waiting_marks = mark_positions(svg, "waiting")
+    assert len(waiting_marks) == 6 and len(decode) == 1 and not mark_positions(svg, "unexpected")
+    assert [y for _, y in [*prefill, *waiting_marks[:4]]] == [prefill[0][1]] * 8
+    assert {y for _, y in waiting_marks[4:]} == {decode[0][1]} and decode[0][1] > prefill[0][1]
+    assert sorted([*prefill, *waiting_marks[:4]]) == [*prefill, *waiting_marks[:4]], (
+        "the first replica stands on the left"
+    )
 
 
 def test_an_unexpected_outcome_has_a_cross_before_its_squares() -> None:
@@ -174,14 +182,14 @@ def test_the_gaps_of_inference_are_readable_and_each_form_has_its_column() -> No
 
 def test_a_duplicate_name_is_reported(tmp_path: Path) -> None:
     entry = "  - {name: a, rows: [WL37-G01], nodes: [{}], components: [{name: p, minimum: 1}], expect: minimum}\n"
-    head = "apiVersion: conformance.grove.io/v1alpha1\nkind: Gaps\ngaps:\n- name: g\n  title: a title\n"
-    (tmp_path / "gaps.yaml").write_text(head + "  needs: it is needed\n  saidBy: []\n  instances:\n" + entry + entry)
+    header = "apiVersion: conformance.grove.io/v1alpha1\nkind: Gaps\ngaps:\n- name: g\n  title: a title\n"
+    (tmp_path / "gaps.yaml").write_text(header + "  needs: it is needed\n  saidBy: []\n  instances:\n" + entry + entry)
     with pytest.raises(UsageError, match=r"gaps.yaml:10: gaps\[0\].instances\[1\].name: a is defined twice"):
         instances.load(tmp_path / "gaps.yaml")
 
 
 @pytest.mark.parametrize(
-    ("bound", "expected_word", "is_right"),
+    ("bound_counts", "expected_word", "is_right"),
     [
         ({"router": 0, "p0": 0, "d0": 0, "p1": 0, "d1": 0}, "0", False),
         ({"router": 2, "p0": 3, "d0": 0, "p1": 0, "d1": 0}, "part", False),
@@ -190,8 +198,8 @@ def test_a_duplicate_name_is_reported(tmp_path: Path) -> None:
         ({"router": 2, "p0": 3, "d0": 2, "p1": 3, "d1": 2}, "all", True),
     ],
 )
-def test_a_mapping_binds_the_floor_or_not(bound: dict[str, int], expected_word: str, is_right: bool) -> None:
-    assert mappings.describe(bound) == expected_word
+def test_a_mapping_binds_the_floor_or_not(bound_counts: dict[str, int], expected_word: str, is_right: bool) -> None:
+    assert mappings.describe(bound_counts) == expected_word
     assert mappings.right(9, expected_word) is is_right
     assert mappings.right(5, expected_word) is (expected_word == "0")
 
@@ -208,10 +216,10 @@ def test_outcomes_that_depend_on_luck_are_not_compared(form: str, row: str, gpus
 
 
 def test_the_mapping_of_the_proposal_has_a_tree_for_each_gang() -> None:
-    [base], scaled = mappings.gangs("h1")
-    assert isinstance(base, Tree) and base.minimum == len(base.children) == 3
-    assert [leaf.pods for leaf in base.leaves] == [2, 1, 2, 1, 1]
-    assert [root.name for root in scaled] == ["p1", "d1"]
+    [base_gang], scaled_gangs = mappings.gangs("h1")
+    assert isinstance(base_gang, Tree) and base_gang.minimum == len(base_gang.children) == 3
+    assert [leaf.pods for leaf in base_gang.leaves] == [2, 1, 2, 1, 1]
+    assert [root.name for root in scaled_gangs] == ["p1", "d1"]
 
 
 def test_the_page_has_a_row_for_each_mapping_that_was_run() -> None:
@@ -240,10 +248,10 @@ def test_cells_say_if_nothing_was_run() -> None:
 
 
 def test_a_set_has_a_clique_for_single_pods_and_a_scaling_group_for_replicas() -> None:
-    created: list[dict[str, Any]] = []
-    set_play = SetPlay(environment_recording(created), FORM_BY_NAME["operator"], SERVICE)
+    created_objects: list[dict[str, Any]] = []
+    set_play = SetPlay(environment_recording(created_objects), FORM_BY_NAME["operator"], SERVICE)
     set_play.create()
-    binding, pcs = created
+    binding, pcs = created_objects
     assert [level["domain"] for level in binding["spec"]["levels"]] == ["block", "rack"]
     template = pcs["spec"]["template"]
     cliques = {clique["name"]: clique["spec"] for clique in template["cliques"]}
@@ -255,9 +263,9 @@ def test_a_set_has_a_clique_for_single_pods_and_a_scaling_group_for_replicas() -
     assert template["topologyConstraint"]["pack"] == {"required": "block"}
 
 
-def environment_recording(created: list[dict[str, Any]]) -> Any:
-    """Return an environment that appends objects to `created` instead of creating them."""
+def environment_recording(created_objects: list[dict[str, Any]]) -> Any:
+    """Return an environment that appends objects to `created_objects` instead of creating them."""
     testbed = manifests.Testbed("ns", "pool", "default-scheduler", prefix="x")
     return SimpleNamespace(
-        namespace="ns", served=lambda kind: "v1", testbed=lambda name: testbed, create=created.append
+        namespace="ns", served=lambda kind: "v1", testbed=lambda name: testbed, create=created_objects.append
     )

@@ -29,8 +29,10 @@ def document(runs: int = 2) -> dict[str, Any]:
             AvailabilityPoint(1.0, reduced_size, 1),
             AvailabilityPoint(2.0, size, 2),
         ]
-        evicted = ["p[1]"] * trial.run if trial.course.name == "preemption" else None
-        results.add(result, TrialOutcome(trial, UpdateMeasurement(10.0 + trial.run, points), 100, 2, evicted, None))
+        evicted_members = ["p[1]"] * trial.run if trial.course.name == "preemption" else None
+        results.add(
+            result, TrialOutcome(trial, UpdateMeasurement(10.0 + trial.run, points), 100, 2, evicted_members, None)
+        )
     return result
 
 
@@ -47,10 +49,10 @@ def test_unknown_names_are_rejected() -> None:
 def test_an_interrupted_experiment_is_continued(tmp_path: Path) -> None:
     files = lab.Files(tmp_path, document(1))
     files.keep(document(1))
-    stored = results.load(files.document)
-    remaining = [trial for trial in lab.planned((), (), (), 2) if not results.has(stored, trial)]
-    assert {trial.run for trial in remaining} == {2}
-    assert len(remaining) == len(stored["trials"])
+    stored_document = results.load(files.document)
+    remaining_trials = [trial for trial in lab.planned((), (), (), 2) if not results.has(stored_document, trial)]
+    assert {trial.run for trial in remaining_trials} == {2}
+    assert len(remaining_trials) == len(stored_document["trials"])
 
 
 def test_other_files_are_not_continued(tmp_path: Path) -> None:

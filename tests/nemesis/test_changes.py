@@ -112,9 +112,11 @@ def test_a_difference_shows_both_ends() -> None:
 
 def test_the_file_of_a_finding_can_be_replayed_and_typed(tmp_path: Path) -> None:
     changes = (SetChange("image", "a", 2, rests=False), SetChange("lose-pod", "c"), SetChange("scale-group", value=1))
-    about = About("ours", "1", "operator", {"mutant": "x"}, "1.36", "2026-01-01T00:00:00+00:00", "grove-conformance …")
+    description = About(
+        "ours", "1", "operator", {"mutant": "x"}, "1.36", "2026-01-01T00:00:00+00:00", "grove-conformance …"
+    )
     deviations = [Divergence(changes, ("-a", "+b"), 3, 3), Divergence(changes[:1], ("-a",), 1, 2)]
-    document = results.report(about, deviations, 9, 7, True)
+    document = results.report(description, deviations, 9, 7, True)
     results.write(tmp_path, document, deviations)
     path = tmp_path / document["findings"][0]["file"]
     assert results.is_one(path) and results.changes_of(results.read(path)) == list(changes)

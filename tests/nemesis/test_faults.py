@@ -115,18 +115,18 @@ def test_a_fault_affects_one_write(fault: str, response: str, log: list[str]) ->
 def test_a_fault_is_over_once_the_role_has_been_restarted() -> None:
     async def run_test() -> None:
         trial = FaultTrial("killed-after")
-        stopped, started = asyncio.Event(), asyncio.Event()
+        start_requested, start_permitted = asyncio.Event(), asyncio.Event()
 
         async def start() -> None:
-            stopped.set()
-            await started.wait()
+            start_requested.set()
+            await start_permitted.wait()
 
         trial.injector.role.start = start  # type: ignore[method-assign]
         busy_states = [trial.injector.busy]
         write_task = asyncio.create_task(trial.write())
-        await stopped.wait()
+        await start_requested.wait()
         busy_states.append(trial.injector.busy)
-        started.set()
+        start_permitted.set()
         assert await write_task == "nothing"
         assert [*busy_states, trial.injector.busy] == [False, True, False]  # no step ends while the role is down
 

@@ -26,10 +26,10 @@ def message(event_type: str, metadata: bytes) -> bytes:
     """Return a Protobuf frame in the format of an API server: WatchEvent, RawExtension, Unknown, and an object with its
     metadata."""
     pod = protobuf_field(1, metadata) + protobuf_field(2, b"\x08\x01spec without a reader"[:2])
-    unknown = (
+    unknown_message = (
         b"k8s\x00" + protobuf_field(1, protobuf_field(1, b"v1") + protobuf_field(2, b"Pod")) + protobuf_field(2, pod)
     )
-    event = protobuf_field(1, event_type.encode()) + protobuf_field(2, protobuf_field(1, unknown))
+    event = protobuf_field(1, event_type.encode()) + protobuf_field(2, protobuf_field(1, unknown_message))
     return len(event).to_bytes(4) + event
 
 

@@ -58,19 +58,19 @@ def test_two_runs_have_the_same_form_despite_generated_names() -> None:
 
 
 def test_a_lost_pod_is_shown_as_a_missing_object() -> None:
-    expected, actual = (
+    expected_form, actual_form = (
         normal_form_of(view(pod("s-a-bcdfg", "n", "0"), pod("s-a-hjklm", "n", "1")), "n"),
         normal_form_of(view(pod("s-a-bcdfg", "n", "0")), "n"),
     )
-    lines = normal_form.difference(expected, actual)
+    lines = normal_form.difference(expected_form, actual_form)
     assert lines[0] == "pods/s-a-*: 2 object(s) without the fault, 1 with it"
     assert any(line.startswith("-") and "index" in line for line in lines)
 
 
 def test_a_changed_value_is_a_line_of_the_diff() -> None:
-    expected = normal_form_of(view(pod("s-a-bcdfg", "n", "0", status={"phase": "Running"})), "n")
-    actual = normal_form_of(view(pod("s-a-bcdfg", "n", "0", status={"phase": "Pending"})), "n")
-    assert {"-  phase: Running", "+  phase: Pending"} <= set(normal_form.difference(expected, actual))
+    expected_form = normal_form_of(view(pod("s-a-bcdfg", "n", "0", status={"phase": "Running"})), "n")
+    actual_form = normal_form_of(view(pod("s-a-bcdfg", "n", "0", status={"phase": "Pending"})), "n")
+    assert {"-  phase: Running", "+  phase: Pending"} <= set(normal_form.difference(expected_form, actual_form))
 
 
 def test_differences_between_faultless_runs_are_masked() -> None:

@@ -205,9 +205,9 @@ def test_each_requirement_of_the_lock_has_a_version_and_digests() -> None:
         for line in text.splitlines()
     ]
     assert len(locked) > 50 and all(locked), [line for line in text.splitlines() if "--hash" not in line]
-    pinned = {match[1] for match in locked if match}
+    pinned_names = {match[1] for match in locked if match}
     build = tomllib.loads((PROJECT / "pyproject.toml").read_text())["build-system"]["requires"]
-    assert build == ["hatchling"] and {"hatchling", "editables"} <= pinned
+    assert build == ["hatchling"] and {"hatchling", "editables"} <= pinned_names
 
 
 def test_all_parts_of_the_image_are_pinned_by_digests() -> None:

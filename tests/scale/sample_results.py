@@ -62,13 +62,13 @@ def result(
 
 
 def phase(
-    name: str, action: str, until: str, markers: dict[str, float], writes: int, reads: int, floor: float
+    name: str, action: str, end_condition: str, markers: dict[str, float], writes: int, reads: int, floor: float
 ) -> dict[str, Any]:
     """Return the result of one phase."""
     return {
         "name": name,
         "action": action,
-        "until": until,
+        "until": end_condition,
         "startedAt": "2026-01-02T03:04:15.123+00:00",
         "seconds": max(markers.values()),
         "holdSeconds": 0.0,

@@ -97,8 +97,12 @@ def test_an_invalid_run_is_explained_and_not_used(disturb: Callable[[Result], No
     disturb(disturbed_result)
     judged_rounds[2] = rounds.judged(3, disturbed_result, judged_rounds[2].head, DEFAULT_LIMITS)
     document = compare_rounds(judged_rounds)
-    [unused] = document["rounds"]["unused"]
-    assert unused["round"] == 3 and reason in unused["reasons"][0] and unused["reasons"][0].startswith("base: ")
+    [unused_round] = document["rounds"]["unused"]
+    assert (
+        unused_round["round"] == 3
+        and reason in unused_round["reasons"][0]
+        and unused_round["reasons"][0].startswith("base: ")
+    )
     assert document["rounds"]["used"] == 6
 
 
@@ -276,8 +280,8 @@ def test_a_temporary_disturbance_does_not_end_the_comparison(tmp_path: Path) -> 
     runner = FakeRunner(disturbed=run_names("warm-up-01", "round-02", "round-03"))
     judged_rounds, lines = run_session(tmp_path, runner)
     assert len(judged_rounds) == 5
-    unused = [line for line in lines if "times not used" in line]
-    assert unused == [
+    unused_lines = [line for line in lines if "times not used" in line]
+    assert unused_lines == [
         f"round {number}: times not used: base: deploy: other processes used 50% of the CPU (and 1 more)"
         for number in (2, 3)
     ]

@@ -64,8 +64,8 @@ def test_an_incomplete_result_is_valid_and_shown(tmp_path: Path) -> None:
     stopped_result["floors"]["after"] = None
     path = tmp_path / "stopped.json"
     results.write(stopped_result, path)
-    with Path("/dev/null").open("w") as null:
-        tables.show(results.read(path), Console(file=null))
+    with Path("/dev/null").open("w") as null_device:
+        tables.show(results.read(path), Console(file=null_device))
 
 
 def test_deletion_is_compared_with_the_deletion_of_the_raw_floor() -> None:
@@ -97,15 +97,15 @@ def test_a_binary_is_identified_by_its_bytes_and_the_commit_of_its_work_tree(tmp
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "add", "operator"], check=True)
     subprocess.run([*git, "commit", "-qm", "one"], check=True)
-    committed = identity.of_process([str(binary)])
+    committed_program = identity.of_process([str(binary)])
     assert (
-        committed["digest"] == without_repository["digest"]
-        and len(committed["commit"]) == 40
-        and not committed["modified"]
+        committed_program["digest"] == without_repository["digest"]
+        and len(committed_program["commit"]) == 40
+        and not committed_program["modified"]
     )
     binary.write_bytes(b"two")
-    modified = identity.of_process([str(binary)])
-    assert modified["digest"] != without_repository["digest"] and modified["modified"]
+    modified_program = identity.of_process([str(binary)])
+    assert modified_program["digest"] != without_repository["digest"] and modified_program["modified"]
 
 
 def test_the_identity_of_an_implementation_has_its_settings_but_no_paths(tmp_path: Path) -> None:

@@ -16,16 +16,17 @@ SET_FILE = SMALL_SCENARIO.parent / "sets" / "expert-worker.yaml"
 
 
 def test_a_scenario_yields_a_set_and_the_same_pods_without_an_operator() -> None:
-    small = scenario.read(SMALL_SCENARIO)
-    manifest = small.pod_clique_set("there", "some-scheduler")
+    small_scenario = scenario.read(SMALL_SCENARIO)
+    manifest = small_scenario.pod_clique_set("there", "some-scheduler")
     [clique] = manifest["spec"]["template"]["cliques"]
     assert manifest["metadata"] == {"name": "scale", "namespace": "there"} and manifest["spec"]["replicas"] == 10
     assert clique["spec"]["podSpec"]["schedulerName"] == "some-scheduler"
     assert (
-        "schedulerName" not in small.pod_clique_set("there", None)["spec"]["template"]["cliques"][0]["spec"]["podSpec"]
+        "schedulerName"
+        not in small_scenario.pod_clique_set("there", None)["spec"]["template"]["cliques"][0]["spec"]["podSpec"]
     )
-    pods = small.plain_pods("there", "default-scheduler")
-    assert len(pods) == small.pods == 20 == len({pod["metadata"]["name"] for pod in pods})
+    pods = small_scenario.plain_pods("there", "default-scheduler")
+    assert len(pods) == small_scenario.pods == 20 == len({pod["metadata"]["name"] for pod in pods})
     assert {pod["spec"]["schedulerName"] for pod in pods} == {"default-scheduler"}
     assert pods[0]["spec"]["containers"] == clique["spec"]["podSpec"]["containers"]
 

@@ -57,10 +57,10 @@ def test_an_increase_by_a_quarter_is_detected_within_eight_rounds() -> None:
 @pytest.mark.usefixtures("few_resamples")
 def test_the_smallest_visible_effect_is_detected_in_four_of_five_comparisons() -> None:
     null_estimate = estimate(*random_times(random.Random(3), 200, 0.0), 0.05, seed=1)
-    spread = math.sqrt(2) * NOISE_DEVIATION
+    ratio_deviation = math.sqrt(2) * NOISE_DEVIATION
     assert null_estimate.smallest is not None
-    assert null_estimate.smallest == pytest.approx(2.85 * spread / math.sqrt(200), rel=0.25)
-    visible_effect = math.expm1(statistics._factor(8, 0.05) * spread / math.sqrt(8))
+    assert null_estimate.smallest == pytest.approx(2.85 * ratio_deviation / math.sqrt(200), rel=0.25)
+    visible_effect = math.expm1(statistics._factor(8, 0.05) * ratio_deviation / math.sqrt(8))
     outcomes = [comparison.verdict for comparison in time_verdicts(8, visible_effect, 60)]
     assert 0.65 <= outcomes.count(TimeVerdict.SLOWER) / 60 <= 0.95
 

@@ -62,8 +62,10 @@ def ready_status(status: str) -> dict[str, Any]:
     return {"phase": "Running", "conditions": [{"type": "Ready", "status": status}]}
 
 
-def phase(until: Until, action: Action = Action.PATCH, replicas: int = 2, previous: int = 0) -> LoadPhase:
-    return LoadPhase("it", action, until, replicas, previous)
+def phase(
+    end_condition: Until, action: Action = Action.PATCH, replicas: int = 2, previous_replicas: int = 0
+) -> LoadPhase:
+    return LoadPhase("it", action, end_condition, replicas, previous_replicas)
 
 
 def test_each_state_of_a_pod_has_the_time_of_its_first_event(feed: Feed) -> None:
@@ -168,7 +170,7 @@ def test_a_deletion_ends_when_nothing_is_left(feed: Feed) -> None:
     feed.add(1, ADDED, "podcliques", "s-0-a")
     feed.add(1, ADDED, "pods", "a")
     feed.read()
-    delete = phase(Until.GONE, Action.DELETE, replicas=0, previous=1)
+    delete = phase(Until.GONE, Action.DELETE, replicas=0, previous_replicas=1)
     target = Target(0, 0, 1, 1, 0)
     feed.tracker.mark(conditions(delete, target), 1.5)
     feed.add(2, DELETED, "podcliquesets", "s")
@@ -204,7 +206,7 @@ def test_a_condition_that_holds_from_the_start_has_the_start_time(feed: Feed) ->
 def test_every_phase_has_known_markers() -> None:
     for until in Until:
         for previous in (0, 5):
-            assert set(markers_of(phase(until, previous=previous))) <= set(MARKERS)
+            assert set(markers_of(phase(until, previous_replicas=previous))) <= set(MARKERS)
 
 
 def test_records_that_were_read_can_be_dropped(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,8 +222,8 @@ def test_records_that_were_read_can_be_dropped(feed: Feed, monkeypatch: pytest.M
 def test_following_a_shared_log_drops_nothing(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     """A conformance test later judges the whole history."""
     monkeypatch.setattr(logs, "MIN_DROPPED", 1)
-    for at in range(9):
-        feed.add(at, MODIFIED, "pods", "a")
+    for time in range(9):
+        feed.add(time, MODIFIED, "pods", "a")
     feed.tracker.until(lambda tracker: tracker.present == 1, 1, lambda tracker: None)
     feed.read()
     assert len(feed.log.beyond(NAMESPACE, 0)) == 9

@@ -72,12 +72,12 @@ def _draw(strategy: SearchStrategy[GeneratedHistory], count: int) -> list[Genera
 
 def find_counterexamples(candidates: Sequence[GeneratedHistory], run_all: RunAll, prefix: str) -> list[str]:
     """Run histories, reduce those that fail, write them into folders, and return their descriptions."""
-    failing = [
+    failing_histories = [
         (history, problems) for history, problems in zip(candidates, run_all(candidates), strict=True) if problems
     ]
     return [
         _write_reproduction(FOLDER / f"{prefix}-{number}", *reduce_history(history, problems, run_all))
-        for number, (history, problems) in enumerate(failing, 1)
+        for number, (history, problems) in enumerate(failing_histories, 1)
     ]
 
 
@@ -88,9 +88,11 @@ def reduce_history(
     problems."""
     while candidates := list(_reductions(history)):
         results = zip(candidates, run_all(candidates), strict=True)
-        if (failing := next(((candidate, problems) for candidate, problems in results if problems), None)) is None:
+        if (
+            failing_candidate := next(((candidate, problems) for candidate, problems in results if problems), None)
+        ) is None:
             break
-        history, problems_of_history = failing
+        history, problems_of_history = failing_candidate
     return history, problems_of_history
 
 

@@ -158,8 +158,8 @@ class _HistoryRun:
             return self.problems
         except WaitTimeout as error:
             phases = Counter(map(pods.phase, self.events.view().list("pods")))
-            unmet = f"{error.unmet}; pods: {dict(phases)}"
-            return [*self.problems, f"{error.description}: not seen within {error.timeout:.0f} s; {unmet}"]
+            description = f"{error.unmet}; pods: {dict(phases)}"
+            return [*self.problems, f"{error.description}: not seen within {error.timeout:.0f} s; {description}"]
         except (ApiError, HarnessError) as error:
             return [*self.problems, f"{type(error).__name__}: {error}"]
         finally:
@@ -327,8 +327,8 @@ class _HistoryRun:
             clique["name"]: [clique["spec"]["podSpec"]["containers"][0]["image"].rpartition(":")[2]]
             for clique in reproduction.cliques(self.history, self.versions)
         }
-        if (actual := sets.image_tags(view, SET)) != expected and not self._may_keep_old_pods:
-            return Unmet(f"versions of pods: {actual}, wanted: {expected}")
+        if (actual_tags := sets.image_tags(view, SET)) != expected and not self._may_keep_old_pods:
+            return Unmet(f"versions of pods: {actual_tags}, wanted: {expected}")
         return sets.is_complete(view, SET)
 
     def _has_versions(self, view: View, required_versions: Mapping[str, int]) -> bool | Unmet:
@@ -337,8 +337,8 @@ class _HistoryRun:
         cliques = {
             reproduction.clique_of(self.history.part(name)): [str(number)] for name, number in required_versions.items()
         }
-        actual = {clique: tags.get(clique, []) for clique in cliques}
-        return actual == cliques or Unmet(f"versions of pods: {actual}, wanted: {cliques}")
+        actual_tags = {clique: tags.get(clique, []) for clique in cliques}
+        return actual_tags == cliques or Unmet(f"versions of pods: {actual_tags}, wanted: {cliques}")
 
     def _broken_invariants(self) -> list[str]:
         results = invariants.judge(self.events, INVARIANTS)

@@ -119,8 +119,8 @@ class GeneratedHistory:
 
     def __str__(self) -> str:
         parts = " ".join(map(str, self.parts))
-        created = f"set of {self.replicas} × {parts}, {self.strategy}"
-        return "\n".join([created, *(f"  {action}" for action in self.actions)])
+        description = f"set of {self.replicas} × {parts}, {self.strategy}"
+        return "\n".join([description, *(f"  {action}" for action in self.actions)])
 
     @property
     def may_keep_old_pods(self) -> bool:
@@ -188,13 +188,13 @@ DIRECTIONS = tuple(permutations(STRATEGIES, 2))
 """All changes from one strategy to another."""
 
 
-def switches(before: str, after: str) -> st.SearchStrategy[GeneratedHistory]:
+def switches(old_strategy: str, new_strategy: str) -> st.SearchStrategy[GeneratedHistory]:
     """Draw histories of sets that are created with one strategy and switched to another in any phase of an update.
 
     Half of the histories start with another switch, because the gangs of a set that was once Coherent keep the marks of
     coherent updates. With OnDelete, pods are deleted so that the operator replaces them.
     """
-    earlier_strategies = [(), (), *((strategy,) for strategy in STRATEGIES if strategy != before)]
+    earlier_strategies = [(), (), *((strategy,) for strategy in STRATEGIES if strategy != old_strategy)]
 
     def build_histories(members: tuple[Part, ...]) -> st.SearchStrategy[GeneratedHistory]:
         names = tuple(part.name for part in members)
@@ -202,11 +202,11 @@ def switches(before: str, after: str) -> st.SearchStrategy[GeneratedHistory]:
         def build_history(
             first_strategies: tuple[str, ...], change: Change, pods: int, later_actions: list[Action]
         ) -> GeneratedHistory:
-            first_strategy, *_ = (*first_strategies, before)
-            deletions = [LosePod(number) for number in range(pods)] if before == ON_DELETE else []
-            first_actions = [*([Switch(before)] if first_strategies else []), change, *deletions, Replace(pods)]
+            first_strategy, *_ = (*first_strategies, old_strategy)
+            deletions = [LosePod(number) for number in range(pods)] if old_strategy == ON_DELETE else []
+            first_actions = [*([Switch(old_strategy)] if first_strategies else []), change, *deletions, Replace(pods)]
             return GeneratedHistory(
-                members, 1, (*first_actions, Switch(after), Settle(), *later_actions), first_strategy
+                members, 1, (*first_actions, Switch(new_strategy), Settle(), *later_actions), first_strategy
             )
 
         return st.builds(

@@ -107,10 +107,12 @@ class FakeKubelet:
             self._start_container(pod)
         (container,) = pod["spec"]["containers"]
         is_ready = await asyncio.to_thread(_is_ready, container["readinessProbe"]["httpGet"])
-        desired = self._pod_status(pod, container, is_ready)
-        if _compared_parts(desired) != _compared_parts(pod.get("status") or {}):
+        desired_status = self._pod_status(pod, container, is_ready)
+        if _compared_parts(desired_status) != _compared_parts(pod.get("status") or {}):
             pod_key = (metadata["namespace"], metadata["name"])
-            await client.patch(PODS, *pod_key, {"status": desired}, content_type=MERGE_PATCH, subresource="status")
+            await client.patch(
+                PODS, *pod_key, {"status": desired_status}, content_type=MERGE_PATCH, subresource="status"
+            )
 
     def _pod_status(self, pod: dict[str, Any], container: dict[str, Any], is_ready: bool) -> dict[str, Any]:
         uid, now = pod["metadata"]["uid"], status.now()
