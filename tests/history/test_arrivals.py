@@ -1,4 +1,4 @@
-"""Tests of the revisions from which a recorder knows that no event is missing."""
+"""Tests that a recorder knows up to which revision it has received every event."""
 
 from __future__ import annotations
 

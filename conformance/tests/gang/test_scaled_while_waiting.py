@@ -19,7 +19,8 @@ SIZES: dict[str, Any] = {
     "prefillGpus": 4,
     "decodeGpus": 4,
 }
-"""The minimum of a workers replica fills a node. Each replica has one prefill pod above its minimum."""
+"""A replica of the scaling group requires one prefill pod and one decode pod, which together request all GPUs of a node.
+In addition, each replica has one prefill pod that it does not require."""
 
 
 class ScaledOutWhileItWaits(Scene):

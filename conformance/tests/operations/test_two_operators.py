@@ -45,8 +45,8 @@ class LeaderEndsTwice(Scene):
             env.machine.require(start, "a leader renewed its Lease in time")
         env.roles.hand_over(kill=True)
         env.mark("leader killed")
-        # The last requests of the former leader may still arrive. After that, only an operator that acts without being
-        # the leader replaces this pod.
+        # Requests that the former leader sent before it was killed may still arrive. The pod is deleted after a quiet
+        # period, so only an operator that does not hold the Lease could replace the pod before the Lease changes hands.
         self.lost = name(env.quiet(1.5, 6, real=True).list("pods")[0])
         env.delete("pods", self.lost)
         env.wait_for("another operator takes the Lease", leases.led_by_another(self.first), timeout=120)

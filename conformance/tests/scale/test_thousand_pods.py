@@ -29,8 +29,8 @@ TRIGGER = {"metadata": {"annotations": {labels.TRIGGER: "steady"}}}
 class ThousandPods(Scene):
     """A set with 500 replicas of two pods on 100 nodes. When all pods are Ready, an annotation of the set changes. Then
     the order of its ports changes and the set gets one more replica, which shows that the operator has processed the
-    change. Finally the set is deleted, and the scene does not wait for its pods. Below time scale 1, the set and the
-    number of nodes are proportionally smaller."""
+    change. Finally the set is deleted, and the scene does not wait for its pods. If the time scale is less than 1, the
+    set has proportionally fewer replicas, but at least 20, and the number of nodes fits the set."""
 
     plays_alone = True
 
