@@ -19,8 +19,8 @@ SIZES: dict[str, Any] = {
     "prefillGpus": 4,
     "decodeGpus": 4,
 }
-"""A replica of the scaling group requires one prefill pod and one decode pod, which together request the GPUs of a whole
-node. In addition, each replica has one prefill pod that it does not require."""
+"""A replica of the scaling group requires one prefill pod and one decode pod, which together request the GPUs of a
+whole node. In addition, each replica has one prefill pod that it does not require."""
 
 
 class ScaledOutWhileItWaits(Scene):
