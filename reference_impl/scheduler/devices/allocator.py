@@ -244,4 +244,6 @@ def _result(chosen: _Chosen) -> Result:
         device.device.name,
         alternative.admin_access or None,
         alternative.tolerations or None,
+        device.device.binding_conditions or None,
+        device.device.binding_failure_conditions or None,
     )

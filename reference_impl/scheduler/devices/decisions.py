@@ -4,7 +4,7 @@ are reserved. The functions are pure."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,7 @@ class ClaimDecision:
 
     claim: ResourceClaim
     results: Results | None
+    node: str
     pods: list[Pod] = field(default_factory=list)
     """The pods for which the claim will additionally be reserved."""
 
@@ -40,7 +41,7 @@ class ClaimDecision:
         consumers += [{"resource": "pods", "name": p.metadata.name, "uid": p.metadata.uid} for p in self.pods]
         if self.results is None:
             return {"reservedFor": consumers}
-        return {"allocation": allocation(self.claim, self.results, inventory), "reservedFor": consumers}
+        return {"allocation": allocation(self.claim, self.results, inventory, self.node), "reservedFor": consumers}
 
 
 def decisions(bindings: Iterable[Binding], ledger: Ledger) -> tuple[list[ClaimDecision], set[str]]:
@@ -59,11 +60,13 @@ def decisions(bindings: Iterable[Binding], ledger: Ledger) -> tuple[list[ClaimDe
             without_devices.add(pod.metadata.uid)
             continue
         for claim, results in _allocations(pod, entries[position], ledger):
-            decision = by_claim.setdefault(claim.metadata.key, ClaimDecision(claim, None))
-            decision.results = decision.results or results
+            decision = by_claim.setdefault(claim.metadata.key, ClaimDecision(claim, None, node))
+            if results is not None:
+                decision.results, decision.node = results, node
             if pod.metadata.uid not in claim.consumers:
                 decision.pods.append(pod)
-    return [decision for decision in by_claim.values() if decision.pods or decision.results], without_devices
+    changed = [decision for decision in by_claim.values() if decision.pods or decision.results is not None]
+    return changed, without_devices
 
 
 def withdraw(plan: Plan, gangs: Iterable[Gang], uids: Collection[str]) -> list[Bound]:
@@ -90,12 +93,12 @@ def _allocations(pod: Pod, entry: Placed, ledger: Ledger) -> Iterable[tuple[Reso
         yield claim, None if index is None else results[index]
 
 
-def allocation(claim: ResourceClaim, results: Results, inventory: Inventory) -> dict[str, Any]:
-    """Return the allocation of a claim as the API server stores it."""
+def allocation(claim: ResourceClaim, results: Results, inventory: Inventory, node: str) -> dict[str, Any]:
+    """Return the allocation of a claim, made for a pod on `node`, as the API server stores it."""
     content: dict[str, Any] = {"devices": {"results": [_plain(result) for result in results]}}
     if configuration := _configuration(claim, results, inventory):
         content["devices"]["config"] = configuration
-    if (selector := _node_selector(results, inventory)) is not None:
+    if (selector := _node_selector(results, inventory, node)) is not None:
         content["nodeSelector"] = selector
     return content
 
@@ -108,26 +111,27 @@ def _configuration(claim: ResourceClaim, results: Results, inventory: Inventory)
         for alternative in request.alternatives
     }
     names = list(dict.fromkeys(result.request for result in results))
-    configuration: list[dict[str, Any]] = []
+    by_class: dict[str, list[str]] = {}
     for name in names:
-        device_class = inventory.classes.get(chosen[name].device_class_name)
-        entries = device_class.spec.config if device_class else []
-        configuration += [{"source": "FromClass", "requests": [name], **entry} for entry in entries]
-    parents = {name.partition("/")[0] for name in names}
+        by_class.setdefault(chosen[name].device_class_name, []).append(name)
+    configuration: list[dict[str, Any]] = []
+    for class_name, requests in by_class.items():
+        entries = inventory.classes[class_name].spec.config if class_name in inventory.classes else []
+        configuration += [{"source": "FromClass", "requests": requests, **entry} for entry in entries]
+    served = {*names, *(name.partition("/")[0] for name in names)}
     for entry in claim.spec.devices.config:
-        requests: Sequence[str] = entry.get("requests") or ()
-        if not requests or any(request in names or request in parents for request in requests):
+        if not entry.get("requests") or served & set(entry["requests"]):
             configuration += [{"source": "FromClaim", **entry}]
     return configuration
 
 
-def _node_selector(results: Results, inventory: Inventory) -> dict[str, Any] | None:
+def _node_selector(results: Results, inventory: Inventory, node: str) -> dict[str, Any] | None:
     """Return the nodes that all devices reach, or None for all nodes."""
     terms: list[NodeTerm] = []
     for result in results:
         device = inventory.devices[result.device_id]
-        if device.node_name:
-            fields = [{"key": "metadata.name", "operator": "In", "values": [device.node_name]}]
+        if device.node_name or device.device.binds_to_node:
+            fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
             return {"nodeSelectorTerms": [{"matchFields": fields}]}
         if device.node_selector is not None:
             terms += device.node_selector.node_selector_terms or []

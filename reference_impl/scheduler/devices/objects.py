@@ -29,13 +29,14 @@ class DeviceTaint(msgspec.Struct, frozen=True):
     effect: str = ""
 
 
-class DeviceToleration(msgspec.Struct, frozen=True):
-    """A toleration of a request."""
+class DeviceToleration(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
+    """A toleration of a request. An empty operator is Equal."""
 
     key: str = ""
-    operator: str = "Equal"
+    operator: str = ""
     value: str = ""
     effect: str = ""
+    toleration_seconds: int | None = None
 
     def tolerates(self, taint: DeviceTaint) -> bool:
         """Return whether the toleration covers a taint. Unknown operators cover nothing."""
@@ -77,6 +78,9 @@ class Device(msgspec.Struct, rename="camel"):
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
     allow_multiple_allocations: bool = False
+    binds_to_node: bool = False
+    binding_conditions: list[str] = []
+    binding_failure_conditions: list[str] = []
 
 
 class PoolReference(msgspec.Struct, rename="camel"):
@@ -199,6 +203,8 @@ class Result(msgspec.Struct, rename="camel", omit_defaults=True):
     device: str = ""
     admin_access: bool | None = None
     tolerations: list[DeviceToleration] | None = None
+    binding_conditions: list[str] | None = None
+    binding_failure_conditions: list[str] | None = None
 
     @property
     def device_id(self) -> DeviceId:
