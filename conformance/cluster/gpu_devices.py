@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import yaml
 
-from conformance.cluster.nodes import GPU, PROFILE, Manifest
+from conformance.cluster.nodes import GPU, PER_ROOT, PROFILE, Manifest
 from conformance.data import folder
 
 Form = Literal["extended", "devices"]
@@ -41,7 +41,7 @@ class Gpus:
     per_root: int = 1
 
 
-def as_devices(node: Manifest, per_root: int = 1) -> Manifest:
+def as_devices(node: Manifest) -> Manifest:
     """Return a node that offers its GPUs as devices instead of as an extended resource. A node without GPUs is returned
     unchanged."""
     count = int(node["status"]["allocatable"].get(GPU, "0"))
@@ -54,7 +54,7 @@ def as_devices(node: Manifest, per_root: int = 1) -> Manifest:
         labels.get("nvidia.com/gpu.family", "unknown").capitalize(),
         f"{labels.get('nvidia.com/gpu.compute.major', '0')}.{labels.get('nvidia.com/gpu.compute.minor', '0')}.0",
         f"{labels.get('nvidia.com/gpu.memory', '0')}Mi",
-        per_root,
+        int(node["metadata"]["annotations"].get(PER_ROOT, "1")),
     )
     changed = copy.deepcopy(node)
     changed["metadata"]["annotations"][DEVICES] = json.dumps(vars(gpus))

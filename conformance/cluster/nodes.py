@@ -35,6 +35,8 @@ EPHEMERAL_STORAGE = "1Ti"
 PLAYED = {"kwok.x-k8s.io/node": "fake"}
 """The annotation of nodes that KWOK simulates when it is installed by its chart. Other installations use the label
 `type: kwok`, or simulate all nodes."""
+PER_ROOT = "conformance.grove.io/gpus-per-pcie-root"
+"""The annotation of a node whose GPUs share PCIe roots: how many share one."""
 _NOT_READY_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 Manifest = dict[str, Any]
@@ -66,6 +68,7 @@ class NodeProfile:
     """0 for nodes that are not in a rack or block."""
     racks_per_block: int
     rack_is_nvlink_domain: bool = False
+    gpus_per_pcie_root: int = 1
     taints: Sequence[Mapping[str, str]] = ()
 
     @property
@@ -108,6 +111,7 @@ def load_profile(path: Path) -> NodeProfile:
         nodes_per_rack=data.get("nodesPerRack", 0),
         racks_per_block=data.get("racksPerBlock", 1),
         rack_is_nvlink_domain=data.get("rackIsNvlinkDomain", False),
+        gpus_per_pcie_root=data.get("gpusPerPcieRoot", 1),
         taints=data.get("taints", ()),
     )
     count = parsed_profile.labels.get("nvidia.com/gpu.count")
@@ -165,10 +169,13 @@ def node_manifest(
         labels[POOL] = pool
         taints.append({"key": POOL, "value": pool, "effect": "NoSchedule"})
     labels |= extra_labels or {}
+    annotations = dict(PLAYED)
+    if kind.gpus_per_pcie_root > 1:
+        annotations[PER_ROOT] = str(kind.gpus_per_pcie_root)
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels, "annotations": dict(PLAYED)},
+        "metadata": {"name": name, "labels": labels, "annotations": annotations},
         "spec": {"taints": taints} if taints else {},
         "status": {
             "addresses": [

@@ -20,7 +20,15 @@ import msgspec
 from conformance import credentials
 from conformance.errors import HarnessError
 from conformance.grove import labels
-from conformance.grove.kinds import AUTOSCALERS, GROVE, LEASE, SECONDARY_RESOURCES, SECRETS
+from conformance.grove.kinds import (
+    AUTOSCALERS,
+    GROVE,
+    LEASE,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    SECONDARY_RESOURCES,
+    SECRETS,
+)
 from conformance.history import redaction
 from conformance.history.arrivals import Arrivals
 from conformance.history.log import Completeness, Log
@@ -47,13 +55,18 @@ class Watched(NamedTuple):
 
 
 WATCHED: tuple[Watched, ...] = (
-    *(Watched(resource) for resource in (*GROVE, PODS, SERVICES, NODES, EVENTS, AUTOSCALERS)),
-    *(Watched(resource, labels.PART_OF) for resource in SECONDARY_RESOURCES if resource != AUTOSCALERS),
+    *(Watched(resource) for resource in (*GROVE, PODS, SERVICES, NODES, EVENTS, AUTOSCALERS, RESOURCE_CLAIMS)),
+    *(
+        Watched(resource, labels.PART_OF)
+        for resource in SECONDARY_RESOURCES
+        if resource not in (AUTOSCALERS, RESOURCE_CLAIMS)
+    ),
+    Watched(RESOURCE_SLICES),
     Watched(LEASES, fields=f"metadata.name={LEASE}"),
 )
-"""The recorded resources. Autoscalers are recorded regardless of their labels, because they are identified by their
-targets. The other secondary resources are selected by label, because the control plane creates some of them for every
-namespace or Pod."""
+"""The recorded resources. Autoscalers are recorded whatever their labels are, because they are identified by their
+targets, and so are claims, because the control plane creates those of pods. The other secondary resources are selected
+by label, because the control plane creates some of them for every namespace or Pod."""
 
 RECORDED = tuple(
     watched.resource.plural

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from conformance.cluster import abilities, nodes, pace, pod_behaviors
+from conformance.cluster import abilities, gpu_devices, nodes, pace, pod_behaviors
 from conformance.cluster.addons.volumes import PROVISIONER
 from conformance.cluster.audit import AuditLog
 from conformance.cluster.kubelet_sim.init_wait import LOST
@@ -165,12 +165,13 @@ class SceneEnvironment:
 
     # -- making and changing -------------------------------------------------------------------------------------
 
-    def nodes(self, profile: str, count: int) -> list[str]:
-        """Add nodes to the test's own pool and return their names once they are Ready and schedulable."""
+    def nodes(self, profile: str, count: int, gpus: gpu_devices.Form = "extended") -> list[str]:
+        """Add nodes to the test's own pool and return their names once they are Ready and schedulable. `gpus` is the
+        form in which they offer their GPUs."""
         existing = self._node_counts.get(profile, 0)
         manifests = nodes.manifests(profile, existing + count, self.pool)[existing:]
         self._node_counts[profile] = existing + count
-        return self.create_nodes(manifests)
+        return self.create_nodes(gpu_devices.offered(manifests, gpus))
 
     def create_nodes(self, manifests: Sequence[Object]) -> list[str]:
         """Add nodes from manifests that name their pool (`testbed`), and otherwise do the same as `nodes`."""

@@ -1,0 +1,1 @@
+"""Gangs whose pods need devices of Dynamic Resource Allocation."""

@@ -1,0 +1,125 @@
+"""Mutants of the scheduler in the allocation of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from mutants.profiles.scheduler_filters import _forgives
+from mutants.registry import mutant
+from mutants.replacement import replace
+from reference_impl.scheduler.devices import allocator, claim_store, decisions
+from reference_impl.scheduler.devices.allocator import Usage
+from reference_impl.scheduler.devices.claim_store import ClaimStore
+from reference_impl.scheduler.devices.decisions import ClaimDecision
+from reference_impl.scheduler.devices.inventory import Inventory
+from reference_impl.scheduler.devices.ledger import Ledger
+from reference_impl.scheduler.devices.objects import DeviceId
+from reference_impl.scheduler.filters.dynamic_resources import DynamicResources
+from reference_impl.scheduler.model import Node, Pod
+
+ROLE: Final = "gang-scheduler"
+
+
+@mutant("claims-not-allocated", ROLE, "binds pods and leaves their claims to others", "DEV-001")
+def _claims_not_allocated() -> None:
+    def ignored(bindings: Iterable[Any], ledger: Ledger) -> tuple[list[ClaimDecision], set[str]]:
+        return [], set()
+
+    _forgives(DynamicResources)
+    replace(decisions, "decisions", ignored)
+
+
+@mutant("devices-allocated-twice", ROLE, "forgets which devices are allocated", "DEV-002", "DEV-003")
+def _devices_allocated_twice() -> None:
+    def take(self: Usage, device_id: DeviceId, inventory: Inventory, count: int = 1) -> None:
+        return
+
+    replace(Usage, "take", take)
+
+
+@mutant("gangs-without-devices-bound", ROLE, "binds pods without devices if there are too few", "DEV-003")
+def _gangs_without_devices_bound() -> None:
+    original_refusal, original_decisions = DynamicResources.refusal, decisions.decisions
+
+    def refusal(self: DynamicResources, node: Node) -> str:
+        refusals = [original_refusal(self, other) for other in self.state.nodes]
+        return "" if all(refusals) else original_refusal(self, node)
+
+    def without_the_rest(bindings: Iterable[Any], ledger: Ledger) -> tuple[list[ClaimDecision], set[str]]:
+        return original_decisions(bindings, ledger)[0], set()
+
+    replace(DynamicResources, "refusal", refusal)
+    replace(decisions, "decisions", without_the_rest)
+
+
+@mutant("devices-of-attempts-kept", ROLE, "holds devices for a gang that does not fit", "DEV-004")
+def _devices_of_attempts_kept() -> None:
+    original = Ledger.place
+
+    def place(self: Ledger, pod: Pod, node: Node, delta: int) -> None:
+        if delta > 0 or pod.spec.node_name:
+            original(self, pod, node, delta)
+
+    replace(Ledger, "place", place)
+
+
+@mutant("freed-devices-forgotten", ROLE, "never uses a device again", "DEV-005")
+def _freed_devices_forgotten() -> None:
+    original, used = ClaimStore.ledger, set[DeviceId]()
+
+    def ledger(self: ClaimStore) -> Ledger:
+        cycle_ledger = original(self)
+        used.update(cycle_ledger.usage.devices)
+        cycle_ledger.usage.devices.update(used)
+        return cycle_ledger
+
+    replace(ClaimStore, "ledger", ledger)
+
+
+@mutant("shared-claims-anywhere", ROLE, "binds the pods of a shared claim to any nodes", "DEV-006")
+def _shared_claims_anywhere() -> None:
+    spread = dict[str, int]()
+
+    def refusal(self: DynamicResources, node: Node) -> str:
+        reason = original(self, node)
+        if self.pod.spec.resource_claims and all(c.resource_claim_name for c in self.pod.spec.resource_claims):
+            return "" if "not available" in reason else reason or ("used" if spread.get(node.metadata.name) else "")
+        return reason
+
+    def place(self: Ledger, pod: Pod, node: Node, delta: int) -> None:
+        original_place(self, pod, node, delta)
+        if any(c.resource_claim_name for c in pod.spec.resource_claims or ()):
+            spread[node.metadata.name] = spread.get(node.metadata.name, 0) + delta
+
+    original, original_place = DynamicResources.refusal, Ledger.place
+    replace(DynamicResources, "refusal", refusal)
+    replace(Ledger, "place", place)
+
+
+@mutant("selectors-ignored", ROLE, "ignores the selectors of requests", "DEV-007")
+def _selectors_ignored() -> None:
+    original = Inventory._is_matched
+
+    def is_matched(self: Inventory, device: Any, expression: str) -> bool:
+        return "architecture" in expression or original(self, device, expression)
+
+    replace(Inventory, "_is_matched", is_matched)
+
+
+@mutant("match-attribute-ignored", ROLE, "ignores the constraints of claims", "DEV-008")
+def _match_attribute_ignored() -> None:
+    def is_permitted(self: Any, part: Any, alternative: Any, device: Any) -> bool:
+        return True
+
+    replace(allocator._Search, "_is_permitted", is_permitted)
+
+
+@mutant("only-first-claim-written", ROLE, "writes only the first claim of a cycle", "DEV-001")
+def _only_first_claim_written() -> None:
+    original = claim_store.ClaimStore.write
+
+    async def write(self: ClaimStore, claim_decisions: Iterable[ClaimDecision]) -> set[str]:
+        return await original(self, list(claim_decisions)[:1])
+
+    replace(ClaimStore, "write", write)
