@@ -108,7 +108,7 @@ def test_a_rebuilt_map_may_have_too_few_pods_as_long_as_each_pod_has_its_gang() 
     story.map_of("s", 0, "1", pods=1)
     story.gang_of("s", 0, "1", "s-0-1")
     story.pod("s-0-a-0", clique="s-0-a", gang="s-0-1")
-    step = test_lost_maps.REBUILT_AGAIN
+    step = test_lost_maps.MAP_REBUILT_AGAIN
     steps = dict([story.step(step, "entries hold 1 pods of a"), story.step(f"{step}: at rest")])
     assert failures(test_lost_maps.test_no_pod_leaves_its_gang_when_a_map_is_rebuilt, story, steps) == []
 
@@ -117,7 +117,7 @@ def test_a_rebuilt_map_may_have_too_few_pods_as_long_as_each_pod_has_its_gang() 
 def test_what_is_added_after_an_update_is_looked_for_in_maps(pods: int, count: int) -> None:
     """MAP-008 judges whether added pods name a PodGang that exists."""
     story = Sets()
-    sets = (test_updated_sets.ROLLED, test_updated_sets.ON_DELETE)
+    sets = (test_updated_sets.ROLLED_SET, test_updated_sets.ON_DELETE_SET)
     for name in sets:
         story.of(name)
         clique = {"metadata": {"labels": {labels.PART_OF: name}}, "spec": {"replicas": 2}}

@@ -52,9 +52,9 @@ def test_of_a_lost_level_only_its_own_constraints_go(remaining: dict[str, dict[s
             story.record("podgangs", gang.name, {"spec": spec})
 
     gangs({"required": "zone"}, {"required": "rack"})
-    recorded = steps(story, "gangs exist", test_topology.ON_RACKS)
+    recorded = steps(story, "gangs exist", test_topology.RACK_CONSTRAINT_PRESENT)
     gangs(**remaining)
-    recorded |= steps(story, test_topology.WITHOUT_LEVEL)
+    recorded |= steps(story, test_topology.RACK_REMOVED)
     violations = failures(
         test_topology.test_constraints_are_removed_with_their_level, story, recorded, expected=desired
     )
@@ -84,7 +84,7 @@ def test_labels_of_grove_are_not_taken_from_a_template(gang: str, count: int) ->
     story.record("podcliques", "p-0-fe", {"metadata": {"labels": {"example.com/tier": "front"}}})
     story.pod("p-0-fe-0", clique="p-0-fe", gang=gang)
     scene = {"workload": workload, "expected": expected(workload)}
-    recorded = steps(story, test_full_featured_set.PRESENT)
+    recorded = steps(story, test_full_featured_set.LABELS_MIRRORED)
     assert (
         len(failures(test_full_featured_set.test_labels_of_templates_are_passed_on, story, recorded, **scene)) == count
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.history.query import Unmet
-from conformance.tests.gang_maps.test_updated_sets import _current, _of_entries
+from conformance.tests.gang_maps.test_updated_sets import _are_hashes_current, _hashes_of_entries
 from tests.history.story import Story
 
 HELD: dict[str, object] = {"podCliques": {"a": 2}}
@@ -16,7 +16,7 @@ def answer(**fields: object) -> bool | Unmet:
     current = {"epoch": "1", "role": "Anchor", "podCliqueSetGenerationHash": "new", **HELD}
     old = {"epoch": "2", "role": "ScaleOut", "podCliqueSetGenerationHash": "old", **fields}
     story.record("podgangmaps", "s-0", {"spec": {"podCliqueSetReplicaIndex": 0, "entries": [current, old]}})
-    return _current("s", _of_entries)(story.history.view())
+    return _are_hashes_current("s", _hashes_of_entries)(story.history.view())
 
 
 def test_an_entry_that_holds_replicas_has_the_generation_of_the_set() -> None:

@@ -32,7 +32,7 @@ def test_evicted_pods_are_terminating_or_gone() -> None:
     story = Story()
     for name in ("a", "b"):
         story.record("pods", name, {})
-    evicted = test_lost_nodes._evicted(["a", "b"])
+    evicted = test_lost_nodes._are_pods_evicted(["a", "b"])
     assert isinstance(evicted(story.history.view()), Unmet)
     story.record("pods", "a", ENDING)
     story.delete("pods", "b")

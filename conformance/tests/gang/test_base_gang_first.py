@@ -39,27 +39,29 @@ class BaseGangShortOfNodes(Scene):
             decodeGpus=4,
         )
         self.expected = expected(workload)
-        [self.base] = self.expected.base_gangs
-        self.based = self.expected.of_gang(self.base.name)
-        self.scaled = [clique for gang in self.expected.scaled_gangs for clique in self.expected.of_gang(gang.name)]
+        [self.base_gang] = self.expected.base_gangs
+        self.base_cliques = self.expected.of_gang(self.base_gang.name)
+        self.scaled_cliques = [
+            clique for gang in self.expected.scaled_gangs for clique in self.expected.of_gang(gang.name)
+        ]
         env.create(workload)
-        env.settle("all pods exist", predicates.all_exist([*self.based, *self.scaled]), 60)
+        env.settle("all pods exist", predicates.all_exist([*self.base_cliques, *self.scaled_cliques]), 60)
         env.settle("all gangs exist", composition.all_in_gangs(self.expected.cliques), 60)
-        env.wait_for("base gang ungated", predicates.all_ungated(self.based))
+        env.wait_for("base gang ungated", predicates.all_ungated(self.base_cliques))
 
         # A later set that becomes bound proves that the operator and the scheduler are still working.
-        later = env.workload("frontend", setName="later")
-        env.create(later)
-        env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
+        later_set = env.workload("frontend", setName="later")
+        env.create(later_set)
+        env.wait_for("later set bound", predicates.all_bound(list(expected(later_set).cliques.values())))
         env.quiet(1)
         env.mark("nothing moves")
-        env.settle("statuses at rest", _unscheduled(self.based, self.scaled), 60)
+        env.settle("statuses at rest", _are_unscheduled(self.base_cliques, self.scaled_cliques), 60)
 
         # Now only the minimum of the base gang fits, and that is enough for the scaled gangs to lose their gates.
         env.nodes("dgx-h100", 1)
-        env.wait_for("base gang bound", predicates.is_admitted(self.expected, self.base))
-        env.wait_for("minimum of the base gang Ready", predicates.has_minimum_ready(self.expected, self.base))
-        env.wait_for("scaled gangs ungated", predicates.all_ungated(self.scaled))
+        env.wait_for("base gang bound", predicates.is_admitted(self.expected, self.base_gang))
+        env.wait_for("minimum of the base gang Ready", predicates.has_minimum_ready(self.expected, self.base_gang))
+        env.wait_for("scaled gangs ungated", predicates.all_ungated(self.scaled_cliques))
         env.nodes("dgx-h100", 4)
         minimums = (predicates.is_admitted(self.expected, gang) for gang in self.expected.scaled_gangs)
         env.wait_for("minimums of the scaled gangs bound", all_of(*minimums))
@@ -81,9 +83,9 @@ def test_a_waiting_base_gang_is_ungated(run: Recorded[BaseGangShortOfNodes]) -> 
 @requirement("GANG-007")
 def test_scaled_pods_keep_their_gate(run: Recorded[BaseGangShortOfNodes]) -> None:
     """A scaled gang would fit on the only node. If a scaled pod were bound too early, the base gang might never fit."""
-    scaled = run.scene.scaled
-    run.always("no pod of a scaled gang is bound", predicates.none_bound(scaled), until="nothing moves")
-    run.always("no pod of a scaled gang is ungated", predicates.none_ungated(scaled), until="nothing moves")
+    scaled_cliques = run.scene.scaled_cliques
+    run.always("no pod of a scaled gang is bound", predicates.none_bound(scaled_cliques), until="nothing moves")
+    run.always("no pod of a scaled gang is ungated", predicates.none_ungated(scaled_cliques), until="nothing moves")
 
 
 @requirement("GANG-008", reaches="scaled gangs ungated")
@@ -94,7 +96,7 @@ def test_scaled_pods_lose_their_gate_after_the_base_gang(run: Recorded[BaseGangS
 
 @requirement("SCHED-001")
 def test_a_base_gang_that_does_not_fit_binds_nothing(run: Recorded[BaseGangShortOfNodes]) -> None:
-    run.always("no pod of the base gang is bound", predicates.none_bound(run.scene.based), until="nothing moves")
+    run.always("no pod of the base gang is bound", predicates.none_bound(run.scene.base_cliques), until="nothing moves")
 
 
 @requirement("SCHED-002", reaches=("base gang bound", "minimums of the scaled gangs bound"))
@@ -109,7 +111,9 @@ def test_a_later_set_is_bound(run: Recorded[BaseGangShortOfNodes]) -> None: ...
 @requirement("CORE-027")
 def test_statuses_say_that_nothing_is_scheduled(run: Recorded[BaseGangShortOfNodes]) -> None:
     """Pods of scaled gangs keep their gates, and pods of the base gang have lost their gates."""
-    expected_statuses, observed_statuses = _statuses(run.scene.based, run.scene.scaled, run.at("statuses at rest"))
+    expected_statuses, observed_statuses = _compare_statuses(
+        run.scene.base_cliques, run.scene.scaled_cliques, run.at("statuses at rest")
+    )
     run.same("statuses of cliques without scheduled pods", expected_statuses, observed_statuses)
 
 
@@ -117,8 +121,8 @@ def test_statuses_say_that_nothing_is_scheduled(run: Recorded[BaseGangShortOfNod
 def test_no_group_is_called_sound_before_a_pod_is_scheduled(run: Recorded[BaseGangShortOfNodes]) -> None:
     """As long as none of its pods is scheduled, a scaling group must not report MinAvailableBreached=False."""
     records = run.until("statuses at rest").records("podcliquescalinggroups")
-    sound = [str(record) for record in records if condition_is(record.object, BREACHED) == "False"]
-    run.expect("scaling groups that were called sound while no pod was scheduled", [], sound)
+    records_without_breach = [str(record) for record in records if condition_is(record.object, BREACHED) == "False"]
+    run.expect("scaling groups that were called sound while no pod was scheduled", [], records_without_breach)
 
 
 test_invariants = invariants(
@@ -126,18 +130,18 @@ test_invariants = invariants(
 )
 
 
-def _statuses(
-    based: Sequence[ExpectedClique], scaled: Sequence[ExpectedClique], view: View
+def _compare_statuses(
+    base_cliques: Sequence[ExpectedClique], scaled_cliques: Sequence[ExpectedClique], view: View
 ) -> tuple[Statuses, Mapping[str, object]]:
     """Return the statuses that the cliques must report while none of their pods is scheduled, and the observed
     statuses."""
     expected_statuses: Statuses = {}
     observed_statuses: dict[str, object] = {}
-    for clique in (*based, *scaled):
+    for clique in (*base_cliques, *scaled_cliques):
         current, pods = view.get("podcliques", clique.name), clique.template.replicas
         expected_statuses[clique.name] = {
             "scheduledReplicas": 0,
-            "scheduleGatedReplicas": pods if clique in scaled else 0,
+            "scheduleGatedReplicas": pods if clique in scaled_cliques else 0,
             "PodCliqueScheduled": "False",
             BREACHED: "True",
         }
@@ -151,7 +155,9 @@ def _statuses(
 
 
 @predicate
-def _unscheduled(view: View, based: Sequence[ExpectedClique], scaled: Sequence[ExpectedClique]) -> bool | Unmet:
+def _are_unscheduled(
+    view: View, base_cliques: Sequence[ExpectedClique], scaled_cliques: Sequence[ExpectedClique]
+) -> bool | Unmet:
     """Every clique reports the status of a clique without scheduled pods."""
-    expected_statuses, observed_statuses = _statuses(based, scaled, view)
+    expected_statuses, observed_statuses = _compare_statuses(base_cliques, scaled_cliques, view)
     return expected_statuses == observed_statuses or Unmet("the statuses are behind")

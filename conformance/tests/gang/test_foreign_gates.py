@@ -11,8 +11,8 @@ from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
-GATE = "example.com/quota"
-ATTEMPTS = 300
+FOREIGN_GATE = "example.com/quota"
+MAX_ATTEMPTS = 300
 
 
 class PodsWithAGateOfSomebodyElse(Scene):
@@ -21,7 +21,7 @@ class PodsWithAGateOfSomebodyElse(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        policy, binding = _policy(env.namespace)
+        policy, binding = _policy_and_binding(env.namespace)
         if not env.dry_run.ask(env.dry_run.create(policy)).accepted:
             reason = "the API server has no MutatingAdmissionPolicy, so that nothing can add a gate"
             raise Blocked(reason, "circumstances")
@@ -47,24 +47,24 @@ def test_only_groves_own_gate_is_removed(run: Recorded[PodsWithAGateOfSomebodyEl
     view = run.at("nothing moves")
     pods = [pod for clique in run.scene.cliques for pod in predicates.pods_of(view, clique.name)]
     gates = {name(pod): [text(gate, "name") for gate in items(pod, "spec", "schedulingGates")] for pod in pods}
-    run.expect("gates that are left", {pod: [GATE] for pod in gates}, gates)
+    run.expect("gates that are left", {pod: [FOREIGN_GATE] for pod in gates}, gates)
 
 
 test_invariants = invariants(PodsWithAGateOfSomebodyElse, "INV-001", "INV-004", "INV-005")
 
 
-def _policy(namespace: str) -> tuple[Object, Object]:
+def _policy_and_binding(namespace: str) -> tuple[Object, Object]:
     """Return a policy that adds the gate to new pods of the namespace, and its binding. Both have the name of the
     namespace."""
     api, metadata = "admissionregistration.k8s.io/v1", {"name": namespace}
-    in_namespace = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    namespace_selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    gate = f'Object{{spec: Object.spec{{schedulingGates: [Object.spec.schedulingGates{{name: "{GATE}"}}]}}}}'
+    gate = f'Object{{spec: Object.spec{{schedulingGates: [Object.spec.schedulingGates{{name: "{FOREIGN_GATE}"}}]}}}}'
     mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": gate}}
-    spec = {"matchConstraints": {**in_namespace, "resourceRules": [rule]}, "mutations": [mutation]}
+    spec = {"matchConstraints": {**namespace_selector, "resourceRules": [rule]}, "mutations": [mutation]}
     spec |= {"failurePolicy": "Fail", "reinvocationPolicy": "Never"}
     policy = {"apiVersion": api, "kind": "MutatingAdmissionPolicy", "metadata": metadata, "spec": spec}
-    binding_spec = {"policyName": namespace, "matchResources": in_namespace}
+    binding_spec = {"policyName": namespace, "matchResources": namespace_selector}
     return policy, {
         "apiVersion": api,
         "kind": "MutatingAdmissionPolicyBinding",
@@ -78,7 +78,7 @@ def _wait_for_policy(env: SceneEnvironment) -> None:
     report when the policy is in effect."""
     pod = restricted({"containers": [{"name": "main", "image": "registry.example/probe:1"}]})
     probe = env.dry_run.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": pod})
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         if items(env.dry_run.ask(probe).object, "spec", "schedulingGates"):
             return
         env.quiet(0.2, real=True)

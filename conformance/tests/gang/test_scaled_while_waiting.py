@@ -29,39 +29,43 @@ class ScaledOutWhileItWaits(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 1)
-        first = env.workload("disaggregated", workers=3, **SIZES)
-        [waiting] = expected(first).base_gangs
+        first_set = env.workload("disaggregated", workers=3, **SIZES)
+        [waiting] = expected(first_set).base_gangs
         self.expected = expected(env.workload("disaggregated", replicas=2, workers=4, **SIZES))
         cliques = list(self.expected.cliques.values())
-        self.based = [clique for gang in self.expected.base_gangs for clique in self.expected.of_gang(gang.name)]
-        self.scaled = [clique for gang in self.expected.scaled_gangs for clique in self.expected.of_gang(gang.name)]
-        env.create(first)
-        env.wait_for("the base gang waits", predicates.all_ungated(expected(first).of_gang(waiting.name)))
+        self.base_cliques = [clique for gang in self.expected.base_gangs for clique in self.expected.of_gang(gang.name)]
+        self.scaled_cliques = [
+            clique for gang in self.expected.scaled_gangs for clique in self.expected.of_gang(gang.name)
+        ]
+        env.create(first_set)
+        env.wait_for("the base gang waits", predicates.all_ungated(expected(first_set).of_gang(waiting.name)))
         scale(env, GROUPS, "inference-0-workers", 4)
         scale(env, SETS, "inference", 2)
         env.wait_for("the second replica has its group", are_present(GROUPS, ["inference-1-workers"]))
         scale(env, GROUPS, "inference-1-workers", 4)
         env.wait_for("all pods exist", predicates.all_exist(cliques))
-        env.wait_for("both base gangs wait", predicates.all_ungated(self.based))
+        env.wait_for("both base gangs wait", predicates.all_ungated(self.base_cliques))
         env.quiet(1)
         env.mark("nothing fits")
         env.nodes("dgx-h100", 12)
         minimums = (predicates.has_minimum_ready(self.expected, gang) for gang in self.expected.base_gangs)
         env.wait_for("minimums of the base gangs Ready", all_of(*minimums))
-        env.wait_for("scaled gangs ungated", predicates.all_ungated(self.scaled))
+        env.wait_for("scaled gangs ungated", predicates.all_ungated(self.scaled_cliques))
         env.wait_for("everything bound", predicates.all_bound(cliques))
 
 
 @requirement("SCHED-001")
 def test_what_does_not_fit_is_not_bound(run: Recorded[ScaledOutWhileItWaits]) -> None:
     """Single pods of all four gangs would fit on the node."""
-    run.always("no pod of a base gang is bound", predicates.none_bound(run.scene.based), until="nothing fits")
+    run.always("no pod of a base gang is bound", predicates.none_bound(run.scene.base_cliques), until="nothing fits")
 
 
 @requirement("GANG-007")
 def test_added_replicas_keep_their_gates(run: Recorded[ScaledOutWhileItWaits]) -> None:
     """The replicas were added after their base gang, and wait for it like the replicas that existed from the start."""
-    run.always("no pod of a scaled gang is ungated", predicates.none_ungated(run.scene.scaled), until="nothing fits")
+    run.always(
+        "no pod of a scaled gang is ungated", predicates.none_ungated(run.scene.scaled_cliques), until="nothing fits"
+    )
 
 
 @requirement("SCALE-006", reaches="all pods exist")

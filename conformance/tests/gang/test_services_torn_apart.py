@@ -22,9 +22,9 @@ class ServiceThatDoesNotFit(Scene):
         self.service = list(expected(workload).cliques.values())
         env.create(workload)
         env.wait_for("service ungated", predicates.all_ungated(self.service))
-        later = env.workload("frontend", setName="later")
-        env.create(later)
-        env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
+        later_set = env.workload("frontend", setName="later")
+        env.create(later_set)
+        env.wait_for("later set bound", predicates.all_bound(list(expected(later_set).cliques.values())))
         env.quiet(1)
         env.mark("service tried")
 

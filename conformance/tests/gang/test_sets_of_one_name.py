@@ -13,7 +13,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invaria
 
 GPUS = 8
 """The GPUs of one dgx-h100 node. Each GPU pod fills a node."""
-KINDS = (CLIQUES, GROUPS, "podgangs", "pods", "services")
+RESOURCES = (CLIQUES, GROUPS, "podgangs", "pods", "services")
 
 
 class SetsOfOneName(Scene):
@@ -26,14 +26,14 @@ class SetsOfOneName(Scene):
         first = _workload(env)
         self.set_name, self.expected = name(first), expected(first)
         cliques = list(self.expected.cliques.values())
-        self.based = [clique for clique in cliques if not clique.base_gang]
-        self.scaled = [clique for clique in cliques if clique.base_gang]
+        self.base_cliques = [clique for clique in cliques if not clique.base_gang]
+        self.scaled_cliques = [clique for clique in cliques if clique.base_gang]
         env.create(first)
         env.wait_for("first set bound", predicates.all_bound(cliques))
 
         neighbor = env.second_namespace()
         neighbor.create(_workload(neighbor))
-        neighbor.wait_for("second set's base gang ungated", predicates.all_ungated(self.based))
+        neighbor.wait_for("second set's base gang ungated", predicates.all_ungated(self.base_cliques))
         later = neighbor.workload("frontend", setName="later")
         neighbor.create(later)
         neighbor.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
@@ -42,8 +42,8 @@ class SetsOfOneName(Scene):
         env.mark("second set tried")
 
         env.nodes("dgx-h100", 1)
-        neighbor.wait_for("second set's base gang bound", predicates.all_bound(self.based))
-        neighbor.wait_for("second set's scaled gang ungated", predicates.all_ungated(self.scaled))
+        neighbor.wait_for("second set's base gang bound", predicates.all_bound(self.base_cliques))
+        neighbor.wait_for("second set's scaled gang ungated", predicates.all_ungated(self.scaled_cliques))
         env.mark("deletion of the first set")
         before = env.history.view()
         env.delete(SETS, self.set_name)
@@ -58,27 +58,31 @@ def test_sets_of_one_name_share_no_objects(run: Recorded[SetsOfOneName]) -> None
     """The second set has its own objects. Its scaled gang waits for its own base gang, although the base gang of the
     first set is scheduled. The deletion of the first set deletes no object of the second set."""
     run.given("first set bound")
-    ungated = predicates.none_ungated(run.scene.scaled)
+    ungated = predicates.none_ungated(run.scene.scaled_cliques)
     run.neighbor.always("no pod of the second set's scaled gang is ungated", ungated, until="second set tried")
     for ordinal, own_namespace, other_namespace in (("first", run, run.neighbor), ("second", run.neighbor, run)):
         view = own_namespace.at("deletion of the first set")
-        existing = {resource: set(_parts(view, resource, run.scene.set_name)) for resource in _expected_names(run)}
-        existing["services"] &= set(run.scene.expected.services)
-        observed = {resource: sorted(names) for resource, names in existing.items()}
-        run.expect(f"objects of the {ordinal} set", _expected_names(run), observed)
-        owned_elsewhere = _owned_by(other_namespace.at("deletion of the first set"), view, run.scene.set_name)
-        run.expect(f"objects of the {ordinal} set with an owner in the other namespace", [], owned_elsewhere)
+        existing_names = {
+            resource: set(_uids_of_set(view, resource, run.scene.set_name)) for resource in _expected_names(run)
+        }
+        existing_names["services"] &= set(run.scene.expected.services)
+        observed_names = {resource: sorted(names) for resource, names in existing_names.items()}
+        run.expect(f"objects of the {ordinal} set", _expected_names(run), observed_names)
+        objects_with_other_owner = _objects_with_owner(
+            other_namespace.at("deletion of the first set"), view, run.scene.set_name
+        )
+        run.expect(f"objects of the {ordinal} set with an owner in the other namespace", [], objects_with_other_owner)
         run.expect(f"pods of other namespaces in gangs of the {ordinal} set", [], _foreign_pods(view))
     run.given("first set gone")
     steps = ("deletion of the first set", "the end")
-    before, after = (_all_parts(run.neighbor.at(step), run.scene.set_name) for step in steps)
+    before, after = (_all_uids_of_set(run.neighbor.at(step), run.scene.set_name) for step in steps)
     run.same("objects of the second set after the deletion of the first", before, after)
 
 
 @requirement("SCHED-009", reaches=("second set's base gang bound", "second set bound"))
 def test_gangs_of_one_name_are_placed_apart(run: Recorded[SetsOfOneName]) -> None:
     run.given("first set bound", "later set bound")
-    base = predicates.none_bound(run.scene.based)
+    base = predicates.none_bound(run.scene.base_cliques)
     run.neighbor.always("no pod of the second set's base gang is bound", base, until="second set tried")
 
 
@@ -98,26 +102,26 @@ def _expected_names(run: Recorded[SetsOfOneName]) -> dict[str, list[str]]:
     return {resource: sorted(names) for resource, names in names_by_resource.items()}
 
 
-def _parts(view: View, resource: str, set_name: str) -> dict[str, str]:
+def _uids_of_set(view: View, resource: str, set_name: str) -> dict[str, str]:
     """Return name → UID of the objects of a set."""
     return {name(item): uid(item) for item in view.list(resource) if label(item, labels.PART_OF) == set_name}
 
 
-def _all_parts(view: View, set_name: str) -> dict[str, str]:
+def _all_uids_of_set(view: View, set_name: str) -> dict[str, str]:
     """Return `resource/name` → UID for the objects of all kinds that belong to a set."""
     return {
         f"{resource}/{key}": object_uid
-        for resource in KINDS
-        for key, object_uid in _parts(view, resource, set_name).items()
+        for resource in RESOURCES
+        for key, object_uid in _uids_of_set(view, resource, set_name).items()
     }
 
 
-def _owned_by(other: View, view: View, set_name: str) -> list[str]:
+def _objects_with_owner(other: View, view: View, set_name: str) -> list[str]:
     """Return the objects of a set in `view` whose owner is an object in `other`."""
-    owners = {uid(item) for resource in (SETS, *KINDS) for item in other.list(resource)}
+    owners = {uid(item) for resource in (SETS, *RESOURCES) for item in other.list(resource)}
     return [
         f"{resource}/{name(item)}"
-        for resource in KINDS
+        for resource in RESOURCES
         for item in view.list(resource)
         if label(item, labels.PART_OF) == set_name
         and any(text(owner, "uid") in owners for owner in items(item, "metadata", "ownerReferences"))

@@ -31,21 +31,21 @@ class GangLargerThanThePool(Scene):
         )
         expected_set = expected(large)
         [self.gang] = expected_set.gangs.values()
-        self.large = expected_set.of_gang(self.gang.name)
+        self.large_cliques = expected_set.of_gang(self.gang.name)
         env.create(large)
-        env.wait_for("large gang initialized", composition.is_initialized(self.large[0].name))
-        env.wait_for("large gang ungated", predicates.all_ungated(self.large))
+        env.wait_for("large gang initialized", composition.is_initialized(self.large_cliques[0].name))
+        env.wait_for("large gang ungated", predicates.all_ungated(self.large_cliques))
 
         # A later gang that fits proves that the scheduler is working and has tried the large gang.
-        small = env.workload("frontend", setName="small")
-        env.create(small)
-        env.wait_for("small set bound", predicates.all_bound(_cliques(expected(small))))
+        small_set = env.workload("frontend", setName="small")
+        env.create(small_set)
+        env.wait_for("small set bound", predicates.all_bound(_cliques(expected(small_set))))
         env.quiet(1)
 
         # A set that needs all GPUs proves that the large set does not reserve any GPU.
-        filler = env.workload("frontend", setName="filler", gpus=GPUS)
-        env.create(filler)
-        env.wait_for("nodes filled", predicates.all_bound(_cliques(expected(filler))))
+        filler_set = env.workload("frontend", setName="filler", gpus=GPUS)
+        env.create(filler_set)
+        env.wait_for("nodes filled", predicates.all_bound(_cliques(expected(filler_set))))
         env.quiet(1)
 
         # A waiting gang is retried when nodes are added. The large gang does not fit on these nodes either.
@@ -65,7 +65,7 @@ class GangLargerThanThePool(Scene):
         env.quiet(1)
         env.mark("room for all pods")
         env.nodes("dgx-h100", 2)
-        env.wait_for("all pods of the large gang bound", predicates.all_bound(self.large))
+        env.wait_for("all pods of the large gang bound", predicates.all_bound(self.large_cliques))
 
 
 @requirement("GANG-004", reaches="large gang initialized")
@@ -80,7 +80,7 @@ def test_waiting_gangs_are_ungated(run: Recorded[GangLargerThanThePool]) -> None
 @requirement("SCHED-001")
 def test_a_gang_that_does_not_fit_binds_nothing(run: Recorded[GangLargerThanThePool]) -> None:
     """No pod is bound while other gangs are bound, or when too few nodes are added."""
-    large, late_unbound = predicates.none_bound(run.scene.large), predicates.none_bound(run.scene.late_cliques)
+    large, late_unbound = predicates.none_bound(run.scene.large_cliques), predicates.none_bound(run.scene.late_cliques)
     run.always("no pod of the large gang is bound", large, until="room for the minimum")
     run.always("no pod of the late gang is bound while the nodes are full", late_unbound, until="two nodes more")
 
@@ -91,7 +91,7 @@ def test_a_waiting_gang_is_bound_once_nodes_appear(run: Recorded[GangLargerThanT
 
 @requirement("SCHED-003", reaches="large gang's minimum bound")
 def test_pods_above_the_minimum_take_no_room_of_the_minimum(run: Recorded[GangLargerThanThePool]) -> None:
-    bound = predicates.bound_counts(run.at("room for all pods"), run.scene.large)
+    bound = predicates.bound_counts(run.at("room for all pods"), run.scene.large_cliques)
     run.expect("bound pods where only the minimum fits", dict(run.scene.gang.minimums), bound)
 
 

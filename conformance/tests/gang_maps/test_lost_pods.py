@@ -11,10 +11,10 @@ from conformance.testing.disruption import pods_by_index
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
-LOST = ("s-0-a", "s-0-g-0-b", "s-0-g-2-c")
+CLIQUES_LOSING_PODS = ("s-0-a", "s-0-g-0-b", "s-0-g-2-c")
 """The PodCliques that lose a pod: a standalone PodClique, a PodClique in a group replica of the Anchor, and a PodClique
 in a group replica of the Tail."""
-REPLACED, MARKED = "lost pods replaced", "label is back"
+PODS_REPLACED, LABEL_RESTORED = "lost pods replaced", "label is back"
 
 
 class LostPods(Scene):
@@ -23,44 +23,44 @@ class LostPods(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        small = {"alone": 2, "aloneMinAvailable": 1, "members": 2, "membersMinAvailable": 1}
-        env.create(env.workload("kept", setName="s", groups=3, groupsMinAvailable=1, **small))
+        set_sizes = {"alone": 2, "aloneMinAvailable": 1, "members": 2, "membersMinAvailable": 1}
+        env.create(env.workload("kept", setName="s", groups=3, groupsMinAvailable=1, **set_sizes))
         env.wait_for("set available", predicates.is_available("s", 1))
         env.settled("maps followed", following.are_maps_followed("s"))
         env.quiet(1)
         env.mark("at rest")
-        lost = [pods_by_index(env, clique)[0] for clique in LOST]
-        for pod in lost:
+        lost_pods = [pods_by_index(env, clique)[0] for clique in CLIQUES_LOSING_PODS]
+        for pod in lost_pods:
             env.delete("pods", name(pod))
         sizes = {"s-0-a": 2, "s-0-g-0-b": 1, "s-0-g-2-c": 2}
-        env.settle(REPLACED, _without({uid(pod) for pod in lost}, sizes), 60)
+        env.settle(PODS_REPLACED, _has_replaced_pods({uid(pod) for pod in lost_pods}, sizes), 60)
         env.settled("replacements are in their gangs", following.are_maps_followed("s"))
         env.quiet(1)
         env.mark("replaced")
-        self.pod = name(pods_by_index(env, "s-0-a")[1])
-        env.patch("pods", self.pod, {"metadata": {"labels": {labels.GANG: None}}})
-        env.settle(MARKED, _marked(self.pod), 30)
+        self.relabeled_pod = name(pods_by_index(env, "s-0-a")[1])
+        env.patch("pods", self.relabeled_pod, {"metadata": {"labels": {labels.GANG: None}}})
+        env.settle(LABEL_RESTORED, _has_gang_label(self.relabeled_pod), 30)
         env.settled("pods are in their gangs again", following.are_maps_followed("s"))
         env.quiet(1)
         env.mark("end")
 
 
 @predicate
-def _without(view: View, lost: set[str], sizes: dict[str, int]) -> bool | Unmet:
+def _has_replaced_pods(view: View, lost_pods: set[str], sizes: dict[str, int]) -> bool | Unmet:
     """The cliques have all their pods, all pods are Ready, and the lost pods are gone."""
-    if any(uid(pod) in lost for clique in sizes for pod in predicates.pods_of(view, clique)):
+    if any(uid(pod) in lost_pods for clique in sizes for pod in predicates.pods_of(view, clique)):
         return Unmet("a deleted pod is still there")
     return pods_are(sizes, ready=True)(view)
 
 
 @predicate
-def _marked(view: View, pod_name: str) -> bool | Unmet:
+def _has_gang_label(view: View, pod_name: str) -> bool | Unmet:
     """The pod names a gang, or no longer exists."""
     pod = view.get("pods", pod_name)
     return pod is None or label(pod, labels.GANG) != "" or Unmet(f"{pod_name} names no gang")
 
 
-def _gangs(view: View) -> dict[str, list[str]]:
+def _gangs_by_clique(view: View) -> dict[str, list[str]]:
     """Return PodClique → the gangs that its pods name."""
     return {
         clique: sorted(label(pod, labels.GANG) for pod in predicates.pods_of(view, clique))
@@ -68,27 +68,29 @@ def _gangs(view: View) -> dict[str, list[str]]:
     }
 
 
-@requirement("MAP-030", reaches=REPLACED)
+@requirement("MAP-030", reaches=PODS_REPLACED)
 def test_a_replacement_joins_the_same_gang(run: Recorded[LostPods]) -> None:
     """The gangs that each clique's pods name are compared before and after the loss."""
-    run.same("gangs of pods by PodClique", _gangs(run.at("at rest")), _gangs(run.at("replaced")))
+    run.same("gangs of pods by PodClique", _gangs_by_clique(run.at("at rest")), _gangs_by_clique(run.at("replaced")))
 
 
-@requirement("MAP-031", reaches=MARKED)
+@requirement("MAP-031", reaches=LABEL_RESTORED)
 def test_a_pod_without_its_label_gets_it_back_or_is_replaced(run: Recorded[LostPods]) -> None:
     """At the end the clique has as many pods as before, and each pod names a gang that exists."""
     view = run.at("end")
     clique_pods, gangs = predicates.pods_of(view, "s-0-a"), following.gangs_of(view, "s")
     run.expect("number of pods", {"s-0-a": 2}, {"s-0-a": len(clique_pods)})
-    astray = [f"{name(pod)}: {label(pod, labels.GANG)}" for pod in clique_pods if label(pod, labels.GANG) not in gangs]
-    run.expect("pods whose gang does not exist", [], astray)
+    stray_pods = [
+        f"{name(pod)}: {label(pod, labels.GANG)}" for pod in clique_pods if label(pod, labels.GANG) not in gangs
+    ]
+    run.expect("pods whose gang does not exist", [], stray_pods)
 
 
 @requirement("MAP-047")
 def test_a_pod_without_its_label_is_not_replaced(run: Recorded[LostPods]) -> None:
     """The pod belongs to a standalone clique, and there is one Anchor."""
-    run.given(MARKED)
-    pod = run.scene.pod
+    run.given(LABEL_RESTORED)
+    pod = run.scene.relabeled_pod
     before, after = (run.at(step).get("pods", pod) for step in ("replaced", "end"))
     run.expect(f"uid and gang of {pod}", [uid(before), label(before, labels.GANG)],
                [uid(after), label(after, labels.GANG)])  # fmt: skip

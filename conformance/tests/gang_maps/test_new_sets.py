@@ -27,14 +27,14 @@ class NewSets(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        small = {"alone": 2, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
-        env.create(env.workload("kept", setName="t", replicas=SIZES["t"], groups=3, groupsMinAvailable=1, **small))
-        on_delete = env.workload("kept", setName="o", **small)
-        on_delete["spec"]["updateStrategy"] = {"type": "OnDelete"}
-        env.create(on_delete)
+        sizes = {"alone": 2, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
+        env.create(env.workload("kept", setName="t", replicas=SIZES["t"], groups=3, groupsMinAvailable=1, **sizes))
+        on_delete_set = env.workload("kept", setName="o", **sizes)
+        on_delete_set["spec"]["updateStrategy"] = {"type": "OnDelete"}
+        env.create(on_delete_set)
         env.create(env.workload("frontend", setName="w"))
-        available = (predicates.is_available(set_name, replicas) for set_name, replicas in SIZES.items())
-        env.wait_for("sets available", all_of(*available))
+        all_available = (predicates.is_available(set_name, replicas) for set_name, replicas in SIZES.items())
+        env.wait_for("sets available", all_of(*all_available))
         env.settled("maps followed", all_of(*map(following.are_maps_followed, SIZES)))
         env.quiet(1)
         env.mark(AT_REST)

@@ -33,8 +33,8 @@ class ScaledAtEveryLevel(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        small = {"alone": 2, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
-        env.create(env.workload("kept", setName="s", groups=3, groupsMinAvailable=1, **small))
+        sizes = {"alone": 2, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
+        env.create(env.workload("kept", setName="s", groups=3, groupsMinAvailable=1, **sizes))
         env.wait_for("set available", predicates.is_available("s", 1))
         env.settled("maps followed", following.are_maps_followed("s"))
         env.quiet(1)
@@ -52,7 +52,7 @@ class ScaledAtEveryLevel(Scene):
         wait_until_settled(env, GROUP_BACK, "s", group_replicas(0, 1))
         scale(env, SETS, "s", 2)
         wait_until_settled(env, SET_OUT, "s", {"s-1-a": 2, **group_replicas(0, 1, 2, replica=1)})
-        removed_gangs = [name(gang) for gang in env.history.view().list(GANGS) if of_replica(gang, 1)]
+        removed_gangs = [name(gang) for gang in env.history.view().list(GANGS) if belongs_to_replica(gang, 1)]
         scale(env, SETS, "s", 1)
         env.settle("map of the removed replica gone", are_absent(MAPS, ["s-1"]), 60)
         env.settle("gangs of the removed replica gone", are_absent(GANGS, removed_gangs), 60)
@@ -62,26 +62,26 @@ class ScaledAtEveryLevel(Scene):
         wait_until_settled(env, SET_BACK, "s", {"s-1-a": 2, **group_replicas(0, 1, 2, replica=1)})
 
 
-def of_replica(gang: Document, replica: int) -> bool:
+def belongs_to_replica(gang: Document, replica: int) -> bool:
     """Return whether a gang belongs to this replica of the set, judged by the PodCliques that it holds."""
     return any(clique.startswith(f"s-{replica}-") for clique in gang_maps.pod_group_names(gang))
 
 
-def used_again(earlier: Iterable[Document], now: Iterable[Document]) -> list[str]:
+def reused_epochs(earlier_gangs: Iterable[Document], current_gangs: Iterable[Document]) -> list[str]:
     """Return the epochs of earlier gangs that new gangs reuse. Gangs without an epoch are covered by MAP-005."""
-    epochs = {uid(gang): label(gang, labels.EPOCH) for gang in earlier}
-    new = {label(gang, labels.EPOCH) for gang in now if uid(gang) not in epochs}
-    return sorted(new.intersection(epochs.values()) - {""})
+    epoch_by_uid = {uid(gang): label(gang, labels.EPOCH) for gang in earlier_gangs}
+    new_epochs = {label(gang, labels.EPOCH) for gang in current_gangs if uid(gang) not in epoch_by_uid}
+    return sorted(new_epochs.intersection(epoch_by_uid.values()) - {""})
 
 
-def _rest(step: str) -> str:
+def _rest_step(step: str) -> str:
     return f"{step}: at rest"
 
 
-def _by_role(entries: tuple[MapEntry, ...], role: str) -> MapEntry | None:
+def _entry_with_role(entries: tuple[MapEntry, ...], role: str) -> MapEntry | None:
     """Return the last entry with this role."""
-    matches = [entry for entry in entries if entry.role == role]
-    return matches[-1] if matches else None
+    matching_entries = [entry for entry in entries if entry.role == role]
+    return matching_entries[-1] if matching_entries else None
 
 
 def _creations_and_deletions(span: Span) -> list[str]:
@@ -94,29 +94,29 @@ def test_an_anchor_follows_its_standalone_clique(run: Recorded[ScaledAtEveryLeve
     """Entries are judged at rest after each scaling step. Gangs are judged from before the first step until the set is
     at rest after the last step."""
     for step, pods in ((CLIQUE_OUT, 4), (CLIQUE_IN, 1)):
-        anchor = _by_role(following.entries_of(run.at(_rest(step)), "s"), ANCHOR_ROLE)
+        anchor = _entry_with_role(following.entries_of(run.at(_rest_step(step)), "s"), ANCHOR_ROLE)
         run.expect(f"{step}: pods that the Anchor holds", {"a": pods}, dict(anchor.cliques) if anchor else None)
-    run.expect("PodGangs created or deleted", [], _creations_and_deletions(run.between("new", _rest(CLIQUE_IN))))
+    run.expect("PodGangs created or deleted", [], _creations_and_deletions(run.between("new", _rest_step(CLIQUE_IN))))
 
 
 @requirement("MAP-011", reaches=(GROUP_OUT, GROUP_BACK))
 def test_added_replicas_join_the_scale_out_entry(run: Recorded[ScaledAtEveryLevel]) -> None:
     """A replica that the template declares and that comes back after a scale-in may be in a Tail or in a ScaleOut."""
-    entry = _by_role(following.entries_of(run.at(_rest(GROUP_OUT)), "s"), SCALE_OUT_ROLE)
+    entry = _entry_with_role(following.entries_of(run.at(_rest_step(GROUP_OUT)), "s"), SCALE_OUT_ROLE)
     run.expect("replicas that the ScaleOut holds", {"g": (3, 4)}, dict(entry.groups) if entry else None)
     for step, indices in ((GROUP_OUT, (3, 4)), (GROUP_BACK, (1,))):
-        view = run.at(_rest(step))
+        view = run.at(_rest_step(step))
         gangs = {gang_maps.pod_group_names(gang) for gang in following.gangs_of(view, "s").values()}
-        added = [tuple(sorted(group_replicas(index))) for index in indices]
-        missing = [replica for replica in added if replica not in gangs]
-        run.expect(f"{step}: added replicas without a PodGang of their own", [], missing)
+        added_gangs = [tuple(sorted(group_replicas(index))) for index in indices]
+        missing_gangs = [replica for replica in added_gangs if replica not in gangs]
+        run.expect(f"{step}: added replicas without a PodGang of their own", [], missing_gangs)
 
 
 @requirement("MAP-012")
 def test_entries_lose_the_highest_indices_and_go_when_empty(run: Recorded[ScaledAtEveryLevel]) -> None:
     """Only the first replica is left, so the Tail no longer holds anything."""
     run.given(GROUP_IN)
-    entries = following.entries_of(run.at(_rest(GROUP_IN)), "s")
+    entries = following.entries_of(run.at(_rest_step(GROUP_IN)), "s")
     groups = {group: indices for entry in entries for group, indices in entry.groups.items()}
     run.expect("replicas of the group that entries hold", {"g": (0,)}, groups)
     run.expect("entries that hold nothing", [], gang_maps.leftovers(entries))
@@ -126,24 +126,32 @@ def test_entries_lose_the_highest_indices_and_go_when_empty(run: Recorded[Scaled
 def test_an_added_replica_begins_with_new_epochs(run: Recorded[ScaledAtEveryLevel]) -> None:
     """The set is scaled out to the same size twice, with a scale-in in between."""
     pcs = run.at("new").get(SETS, "s")
-    earlier = [record.object for record in run.until(_rest(SET_OUT)).records(GANGS) if of_replica(record.object, 1)]
+    earlier = [
+        record.object
+        for record in run.until(_rest_step(SET_OUT)).records(GANGS)
+        if belongs_to_replica(record.object, 1)
+    ]
     for step in (SET_OUT, SET_BACK):
-        entries = following.entries_of(run.at(_rest(step)), "s", 1)
+        entries = following.entries_of(run.at(_rest_step(step)), "s", 1)
         generation = entries[0].generation if entries else ""
         run.expect(
             f"{step}: entries",
             gang_maps.expected_first_entries(pcs or {}, generation),
             gang_maps.observed_first_entries(entries),
         )
-    current = [gang for gang in following.gangs_of(run.at(_rest(SET_BACK)), "s").values() if of_replica(gang, 1)]
-    run.expect("epochs of earlier PodGangs that new ones of the second replica have", [], used_again(earlier, current))
+    current = [
+        gang for gang in following.gangs_of(run.at(_rest_step(SET_BACK)), "s").values() if belongs_to_replica(gang, 1)
+    ]
+    run.expect(
+        "epochs of earlier PodGangs that new ones of the second replica have", [], reused_epochs(earlier, current)
+    )
 
 
 @requirement("MAP-014", reaches=("map of the removed replica gone", "gangs of the removed replica gone"))
 def test_maps_of_removed_replicas_go(run: Recorded[ScaledAtEveryLevel]) -> None:
     """The objects of the remaining replica are compared by their UIDs."""
-    before, after = run.at(_rest(SET_OUT)), run.at("gangs of the removed replica gone")
-    remaining = [(MAPS, "s-0"), *((GANGS, name(gang)) for gang in before.list(GANGS) if of_replica(gang, 0))]
+    before, after = run.at(_rest_step(SET_OUT)), run.at("gangs of the removed replica gone")
+    remaining = [(MAPS, "s-0"), *((GANGS, name(gang)) for gang in before.list(GANGS) if belongs_to_replica(gang, 0))]
     old_uids, new_uids = (
         {
             f"{object_name} ({resource})": uid(view.get(resource, object_name) or {})
@@ -158,14 +166,14 @@ def test_maps_of_removed_replicas_go(run: Recorded[ScaledAtEveryLevel]) -> None:
 def test_everything_is_held_once_at_rest(run: Recorded[ScaledAtEveryLevel]) -> None:
     """This is judged after each scaling step, for the replicas that PodCliques and scaling groups specify."""
     for step in (CLIQUE_OUT, CLIQUE_IN, GROUP_OUT, GROUP_IN, GROUP_BACK, SET_OUT, SET_BACK):
-        run.expect(f"{step}: not held once", [], following.misplaced_members(run.at(_rest(step)), "s"))
+        run.expect(f"{step}: not held once", [], following.misplaced_members(run.at(_rest_step(step)), "s"))
 
 
 @requirement("MAP-008")
 def test_every_pod_is_referred_to_by_its_gang(run: Recorded[ScaledAtEveryLevel]) -> None:
     """This is judged after each scaling step, for all pods of the set."""
     for step in (CLIQUE_OUT, CLIQUE_IN, GROUP_OUT, GROUP_IN, GROUP_BACK, SET_OUT, SET_BACK):
-        run.expect(f"{step}: pods astray", [], following.stray_pods(run.at(_rest(step)), "s"))
+        run.expect(f"{step}: pods astray", [], following.stray_pods(run.at(_rest_step(step)), "s"))
 
 
 test_invariants = invariants(ScaledAtEveryLevel, "INV-001", "INV-002", "INV-004", "INV-005", "INV-008", "INV-009")

@@ -15,14 +15,17 @@ from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 CLIQUE_ONLY, GROUP_ONLY, BOTH = "f", "g", "b"
-RESTS: Mapping[str, Mapping[str, int]] = {
+REMAINING_PODS: Mapping[str, Mapping[str, int]] = {
     CLIQUE_ONLY: {"f-0-a": 2},
     GROUP_ONLY: {f"g-0-g-{index}-b": 1 for index in range(2)},
     BOTH: {"b-0-a": 2, **{f"b-0-g-{index}-{clique}": 1 for index in range(2) for clique in "bc"}},
 }
 """Set → PodClique → number of pods before the sets are scaled."""
-BELOW = "m"
-SIZES = {f"{BELOW}-0-a": 1, **{f"{BELOW}-0-g-{index}-{clique}": 1 for index in range(3) for clique in "bc"}}
+BELOW_MINIMUM_SET = "m"
+SIZES = {
+    f"{BELOW_MINIMUM_SET}-0-a": 1,
+    **{f"{BELOW_MINIMUM_SET}-0-g-{index}-{clique}": 1 for index in range(3) for clique in "bc"},
+}
 
 
 class ScaledToNothing(Scene):
@@ -32,36 +35,45 @@ class ScaledToNothing(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        small = {"aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
-        workload = env.workload("kept", setName=BOTH, alone=2, groups=2, groupsMinAvailable=1, **small)
+        set_sizes = {"aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
+        workload = env.workload("kept", setName=BOTH, alone=2, groups=2, groupsMinAvailable=1, **set_sizes)
         env.create(workload)
-        env.create(_only(env.workload("kept", setName=CLIQUE_ONLY, alone=2, **small), "a"))
-        env.create(_only(env.workload("kept", setName=GROUP_ONLY, groups=2, groupsMinAvailable=1, **small), "b"))
-        env.create(env.workload("kept", setName=BELOW, alone=1, groups=3, groupsMinAvailable=2, **small))
-        env.wait_for("sets available", all_of(*(predicates.is_available(set_name, 1) for set_name in (*RESTS, BELOW))))
+        env.create(_without_other_parts(env.workload("kept", setName=CLIQUE_ONLY, alone=2, **set_sizes), "a"))
+        env.create(
+            _without_other_parts(
+                env.workload("kept", setName=GROUP_ONLY, groups=2, groupsMinAvailable=1, **set_sizes), "b"
+            )
+        )
+        env.create(
+            env.workload("kept", setName=BELOW_MINIMUM_SET, alone=1, groups=3, groupsMinAvailable=2, **set_sizes)
+        )
+        env.wait_for(
+            "sets available",
+            all_of(*(predicates.is_available(set_name, 1) for set_name in (*REMAINING_PODS, BELOW_MINIMUM_SET))),
+        )
         env.quiet(1)
         env.mark("new")
-        self._to_nothing(env)
-        scale(env, GROUPS, f"{BELOW}-0-g", 0)
+        self._scale_to_zero_and_back(env)
+        scale(env, GROUPS, f"{BELOW_MINIMUM_SET}-0-g", 0)
         below = {clique: 0 for clique in SIZES if "-g-" in clique}
         env.settled("no replica of the group is left", pods_are(below, ready=True))
         env.quiet(1)
-        scale(env, GROUPS, f"{BELOW}-0-g", 3)
-        following.wait_until_settled(env, "group runs again", BELOW, SIZES)
+        scale(env, GROUPS, f"{BELOW_MINIMUM_SET}-0-g", 3)
+        following.wait_until_settled(env, "group runs again", BELOW_MINIMUM_SET, SIZES)
 
-    def _to_nothing(self, env: SceneEnvironment) -> None:
-        for set_name in RESTS:
+    def _scale_to_zero_and_back(self, env: SceneEnvironment) -> None:
+        for set_name in REMAINING_PODS:
             self._scale(env, set_name, 0)
-        no_pods = {clique: 0 for sizes in RESTS.values() for clique in sizes}
+        no_pods = {clique: 0 for sizes in REMAINING_PODS.values() for clique in sizes}
         env.settled("no pod is left", pods_are(no_pods, ready=True))
-        env.settle("maps hold nothing", all_of(*map(_holds_nothing, RESTS)))
+        env.settle("maps hold nothing", all_of(*map(_is_map_empty, REMAINING_PODS)))
         env.quiet(1)
         env.mark("nothing left")
-        for set_name in RESTS:
+        for set_name in REMAINING_PODS:
             self._scale(env, set_name, 2)
-        for set_name, sizes in RESTS.items():
+        for set_name, sizes in REMAINING_PODS.items():
             env.settle(f"{set_name} runs again", pods_are(sizes, ready=True), 60)
-        env.settled("maps followed", all_of(*map(following.are_maps_followed, RESTS)))
+        env.settled("maps followed", all_of(*map(following.are_maps_followed, REMAINING_PODS)))
         env.quiet(1)
         env.mark("back")
 
@@ -72,7 +84,7 @@ class ScaledToNothing(Scene):
             scale(env, GROUPS, f"{set_name}-0-g", replicas)
 
 
-def _only(workload: Object, clique: str) -> Object:
+def _without_other_parts(workload: Object, clique: str) -> Object:
     """Remove all other cliques from the set, and return it. A clique that was in a scaling group keeps a group, with no
     other members."""
     template = workload["spec"]["template"]
@@ -84,7 +96,7 @@ def _only(workload: Object, clique: str) -> Object:
 
 
 @predicate
-def _holds_nothing(view: View, set_name: str) -> bool | Unmet:
+def _is_map_empty(view: View, set_name: str) -> bool | Unmet:
     """The map of a set exists, and all of its entries are empty."""
     if 0 not in following.maps_of(view, set_name):
         return Unmet(f"{set_name} has no map")
@@ -92,7 +104,7 @@ def _holds_nothing(view: View, set_name: str) -> bool | Unmet:
     return not contents or Unmet(f"the map of {set_name} holds {', '.join(contents)}")
 
 
-@requirement("MAP-015", reaches=("maps hold nothing", *(f"{set_name} runs again" for set_name in RESTS)))
+@requirement("MAP-015", reaches=("maps hold nothing", *(f"{set_name} runs again" for set_name in REMAINING_PODS)))
 def test_a_replica_is_scaled_to_nothing_and_back(run: Recorded[ScaledToNothing]) -> None:
     """This is judged for a set with a clique, a set with a scaling group, and a set with both."""
 
@@ -100,7 +112,7 @@ def test_a_replica_is_scaled_to_nothing_and_back(run: Recorded[ScaledToNothing])
 @requirement("MAP-016")
 def test_what_is_scaled_back_has_an_anchor(run: Recorded[ScaledToNothing]) -> None:
     """An entry would wait forever if the epoch that it depends on no longer existed."""
-    for set_name in RESTS:
+    for set_name in REMAINING_PODS:
         entries = following.entries_of(run.at("back"), set_name)
         run.expect(f"{set_name}: Anchors that hold something", True,
                    any(entry.role == ANCHOR_ROLE and not entry.is_empty for entry in entries))  # fmt: skip
@@ -110,7 +122,7 @@ def test_what_is_scaled_back_has_an_anchor(run: Recorded[ScaledToNothing]) -> No
 @requirement("MAP-017", reaches="group runs again")
 def test_a_group_below_its_minimum_is_scaled_back(run: Recorded[ScaledToNothing]) -> None:
     """The group is scaled to zero, so the Anchor no longer holds any replica of it."""
-    run.expect("what is wrong", [], following.stray_pods(run.at("group runs again: at rest"), BELOW))
+    run.expect("what is wrong", [], following.stray_pods(run.at("group runs again: at rest"), BELOW_MINIMUM_SET))
 
 
 test_invariants = invariants(ScaledToNothing, "INV-001", "INV-002", "INV-004", "INV-005", "INV-008")

@@ -15,9 +15,12 @@ from conformance.testing.observed import all_of
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
-ROLLED, ON_DELETE = "r", "d"
+ROLLED_SET, ON_DELETE_SET = "r", "d"
 REPLICAS = 2
-HASHES, FURTHER_HASHES = "entries have the new generation", "gangs, and entries of OnDelete, have the new generation"
+HASHES_UPDATED, OTHER_HASHES_UPDATED = (
+    "entries have the new generation",
+    "gangs, and entries of OnDelete, have the new generation",
+)
 
 
 class UpdatedSets(Scene):
@@ -27,24 +30,29 @@ class UpdatedSets(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        small = {"alone": 2, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
-        shape = {"replicas": REPLICAS, "groups": 2, "groupsMinAvailable": 1, **small}
-        rolled, on_delete = (env.workload("kept", setName=set_name, **shape) for set_name in (ROLLED, ON_DELETE))
+        set_sizes = {"alone": 2, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
+        shape = {"replicas": REPLICAS, "groups": 2, "groupsMinAvailable": 1, **set_sizes}
+        rolling_set, on_delete = (
+            env.workload("kept", setName=set_name, **shape) for set_name in (ROLLED_SET, ON_DELETE_SET)
+        )
         on_delete["spec"]["updateStrategy"] = {"type": "OnDelete"}
-        for workload in (rolled, on_delete):
+        for workload in (rolling_set, on_delete):
             env.create(workload)
-        set_names = (ROLLED, ON_DELETE)
+        set_names = (ROLLED_SET, ON_DELETE_SET)
         env.wait_for("sets available", all_of(*(predicates.is_available(set_name, REPLICAS) for set_name in set_names)))
         env.settled("maps followed", all_of(*map(following.are_maps_followed, set_names)))
         env.quiet(1)
         env.mark("before the update")
         before = {set_name: updates.generation_hash(env.history.view().get(SETS, set_name)) for set_name in set_names}
-        for workload in (rolled, on_delete):
-            _change(env, workload)
-        env.wait_for("sets updated", all_of(*(_updated(set_name, before[set_name]) for set_name in set_names)), 120)
-        env.settle(HASHES, _current(ROLLED, _of_entries))
-        other_hashes = (_current(ON_DELETE, _of_entries), *(_current(set_name, _of_gangs) for set_name in set_names))
-        env.settle(FURTHER_HASHES, all_of(*other_hashes))
+        for workload in (rolling_set, on_delete):
+            _change_images(env, workload)
+        env.wait_for("sets updated", all_of(*(_is_updated(set_name, before[set_name]) for set_name in set_names)), 120)
+        env.settle(HASHES_UPDATED, _are_hashes_current(ROLLED_SET, _hashes_of_entries))
+        other_hashes = (
+            _are_hashes_current(ON_DELETE_SET, _hashes_of_entries),
+            *(_are_hashes_current(set_name, _hashes_of_gangs) for set_name in set_names),
+        )
+        env.settle(OTHER_HASHES_UPDATED, all_of(*other_hashes))
         env.settled("maps followed again", all_of(*map(following.are_maps_followed, set_names)))
         env.quiet(1)
         env.mark("updated")
@@ -59,7 +67,7 @@ class UpdatedSets(Scene):
         env.mark("end")
 
 
-def _change(env: SceneEnvironment, workload: Object) -> None:
+def _change_images(env: SceneEnvironment, workload: Object) -> None:
     cliques = workload["spec"]["template"]["cliques"]
     for clique in cliques:
         container = clique["spec"]["podSpec"]["containers"][0]
@@ -80,7 +88,7 @@ def _sizes(set_name: str) -> dict[str, int]:
 
 
 @predicate
-def _updated(view: View, set_name: str, before: str) -> bool | Unmet:
+def _is_updated(view: View, set_name: str, before: str) -> bool | Unmet:
     """The set has another generation hash, its update has ended, and it is available."""
     pcs = view.get(SETS, set_name)
     if updates.generation_hash(pcs) in ("", before) or not updates.has_ended(pcs):
@@ -88,7 +96,7 @@ def _updated(view: View, set_name: str, before: str) -> bool | Unmet:
     return predicates.is_available(set_name, REPLICAS)(view)
 
 
-def _of_entries(view: View, set_name: str) -> Mapping[str, str]:
+def _hashes_of_entries(view: View, set_name: str) -> Mapping[str, str]:
     """Return entry → generation hash. Entries without members are left out, because they have no pods to which a hash
     could refer."""
     return {
@@ -99,18 +107,20 @@ def _of_entries(view: View, set_name: str) -> Mapping[str, str]:
     }
 
 
-def _of_gangs(view: View, set_name: str) -> Mapping[str, str]:
+def _hashes_of_gangs(view: View, set_name: str) -> Mapping[str, str]:
     """Return gang → generation hash."""
     gangs = following.gangs_of(view, set_name)
     return {f"gang {gang}": label(document, labels.GENERATION_HASH) for gang, document in gangs.items()}
 
 
 @predicate
-def _current(view: View, set_name: str, hashes: Callable[[View, str], Mapping[str, str]]) -> bool | Unmet:
+def _are_hashes_current(view: View, set_name: str, hashes: Callable[[View, str], Mapping[str, str]]) -> bool | Unmet:
     """All these hashes equal the generation hash of the set."""
     generation = updates.generation_hash(view.get(SETS, set_name))
-    outdated = [key for key, observed in hashes(view, set_name).items() if observed != generation]
-    return not outdated or Unmet(f"{len(outdated)} have another generation than {set_name}, the first: {outdated[0]}")
+    outdated_hashes = [key for key, observed in hashes(view, set_name).items() if observed != generation]
+    return not outdated_hashes or Unmet(
+        f"{len(outdated_hashes)} have another generation than {set_name}, the first: {outdated_hashes[0]}"
+    )
 
 
 def _entry_contents(view: View, set_name: str) -> dict[str, object]:
@@ -126,16 +136,16 @@ def _entry_contents(view: View, set_name: str) -> dict[str, object]:
 @requirement("MAP-040")
 def test_a_rolling_update_keeps_gangs_and_entries(run: Recorded[UpdatedSets]) -> None:
     """Entries, including their dependencies, are compared before the update and at rest after it."""
-    _same_gangs(run, ROLLED)
+    _expect_same_gangs(run, ROLLED_SET)
 
 
 @requirement("MAP-048")
 def test_an_update_on_delete_keeps_gangs_and_entries(run: Recorded[UpdatedSets]) -> None:
     """Entries and gangs stay the same, as with RollingRecreate, although no pod is replaced."""
-    _same_gangs(run, ON_DELETE)
+    _expect_same_gangs(run, ON_DELETE_SET)
 
 
-def _same_gangs(run: Recorded[UpdatedSets], set_name: str) -> None:
+def _expect_same_gangs(run: Recorded[UpdatedSets], set_name: str) -> None:
     """Expect that the entries of a set, and its gangs with their UIDs, are the same as before the update."""
     run.given("sets updated")
     before, after = run.at("before the update"), run.at("updated")
@@ -153,34 +163,34 @@ def test_replaced_pods_join_the_same_gang(run: Recorded[UpdatedSets]) -> None:
     gangs_by_clique = [
         {
             clique: sorted({label(pod, labels.GANG) for pod in predicates.pods_of(run.at(step), clique)})
-            for clique in following.cliques_of_set(run.at("before the update"), ROLLED)
+            for clique in following.cliques_of_set(run.at("before the update"), ROLLED_SET)
         }
         for step in ("before the update", "updated")
     ]
     run.same("gangs of pods by PodClique", gangs_by_clique[0], gangs_by_clique[1])
 
 
-@requirement("MAP-042", reaches=HASHES)
+@requirement("MAP-042", reaches=HASHES_UPDATED)
 def test_entries_have_the_generation_of_the_set(run: Recorded[UpdatedSets]) -> None:
     """The entries must have the generation hash within 30 s of the end of the update."""
 
 
-@requirement("MAP-045", reaches=FURTHER_HASHES)
+@requirement("MAP-045", reaches=OTHER_HASHES_UPDATED)
 def test_gangs_and_entries_on_delete_have_the_generation_of_the_set(run: Recorded[UpdatedSets]) -> None:
     """The gangs outlive the update with either strategy, so their label has to change. OnDelete keeps the old pods."""
 
 
-@requirement("MAP-043", reaches=(f"{ROLLED}: added pods Ready", f"{ON_DELETE}: added pods Ready"))
+@requirement("MAP-043", reaches=(f"{ROLLED_SET}: added pods Ready", f"{ON_DELETE_SET}: added pods Ready"))
 def test_what_is_added_after_an_update_runs(run: Recorded[UpdatedSets]) -> None:
     """Both strategies are judged. The clique and the group of every replica are scaled out at the same time."""
-    for set_name in (ROLLED, ON_DELETE):
+    for set_name in (ROLLED_SET, ON_DELETE_SET):
         run.expect(f"{set_name}: not held once", [], following.misplaced_members(run.at("end"), set_name))
 
 
 @requirement("MAP-008")
 def test_every_pod_is_referred_to_after_an_update(run: Recorded[UpdatedSets]) -> None:
     """The pods that were added after the update are judged as well."""
-    for set_name in (ROLLED, ON_DELETE):
+    for set_name in (ROLLED_SET, ON_DELETE_SET):
         run.expect(f"{set_name}: pods astray", [], following.stray_pods(run.at("end"), set_name))
 
 

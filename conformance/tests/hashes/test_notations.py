@@ -9,9 +9,9 @@ from conformance.suite.scenes.api import Object
 from conformance.testing import incarnations, sets
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
-USUAL = ("usual", "complete", "chance-0", "chance-1", "chance-2")
+PLAIN_PAIRS = ("usual", "complete", "chance-0", "chance-1", "chance-2")
 """Sets whose quantities are rewritten between notations that Kubernetes serializes identically."""
-DEFAULTED = ("cliqueStartupType", "headlessServiceConfig", "podCliqueScalingGroups", "terminationDelay")
+DEFAULTED_FIELDS = ("cliqueStartupType", "headlessServiceConfig", "podCliqueScalingGroups", "terminationDelay")
 
 
 class QuantitiesInAnotherNotation(Scene):
@@ -23,18 +23,21 @@ class QuantitiesInAnotherNotation(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
-        usual, foreign = {name: _pair(env, name) for name in USUAL}, {"foreign": _pair(env, "foreign")}
-        _create(env, usual)
-        env.wait_for("usual sets have their pods, with hashes", _have_pods(usual))
-        _create(env, foreign)
-        env.wait_for("foreign has its pods, with hashes", _have_pods(foreign))
+        usual_pairs, foreign_pairs = (
+            {name: _manifest_pair(env, name) for name in PLAIN_PAIRS},
+            {"foreign": _manifest_pair(env, "foreign")},
+        )
+        _create_sets(env, usual_pairs)
+        env.wait_for("usual sets have their pods, with hashes", _have_pods(usual_pairs))
+        _create_sets(env, foreign_pairs)
+        env.wait_for("foreign has its pods, with hashes", _have_pods(foreign_pairs))
         env.quiet(1)
         env.mark("quantities rewritten")
-        for _, after in {**usual, **foreign}.values():
+        for _, after in {**usual_pairs, **foreign_pairs}.values():
             sets.update_spec(env, after)
         # The second replica shows that the operator has reconciled the new spec.
-        env.wait_for("usual sets have their second replica", sets.have_second_replica(usual))
-        env.wait_for("foreign has its second replica", sets.have_second_replica(foreign))
+        env.wait_for("usual sets have their second replica", sets.have_second_replica(usual_pairs))
+        env.wait_for("foreign has its second replica", sets.have_second_replica(foreign_pairs))
         env.quiet(1.5)
         env.mark("nothing moves")
 
@@ -43,18 +46,18 @@ class QuantitiesInAnotherNotation(Scene):
 def test_another_usual_notation_restarts_nothing(run: Recorded[QuantitiesInAnotherNotation]) -> None:
     """One set has every field and other sets lack fields, because an operator may treat them differently."""
     run.given("usual sets have their pods, with hashes", "usual sets have their second replica")
-    for name in USUAL:
-        _nothing_restarted(run, name)
+    for name in PLAIN_PAIRS:
+        _expect_no_restart(run, name)
 
 
 @requirement("TMPL-014")
 def test_another_foreign_notation_restarts_nothing(run: Recorded[QuantitiesInAnotherNotation]) -> None:
     """The set relies on defaults for all other fields."""
     run.given("foreign has its pods, with hashes", "foreign has its second replica")
-    _nothing_restarted(run, "foreign")
+    _expect_no_restart(run, "foreign")
 
 
-def _nothing_restarted(run: Recorded[QuantitiesInAnotherNotation], name: str) -> None:
+def _expect_no_restart(run: Recorded[QuantitiesInAnotherNotation], name: str) -> None:
     """Expect that a set has the same pods as before and reports no update."""
     before = incarnations.uids(run.at("quantities rewritten"), "pods")
     view = run.at("nothing moves")
@@ -64,19 +67,19 @@ def _nothing_restarted(run: Recorded[QuantitiesInAnotherNotation], name: str) ->
     run.expect(f"updateProgress of {name}", None, sets.update_progress(view, name))
 
 
-def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
+def _manifest_pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
     """Return the manifest with which a set is created, and the manifest to which it is changed."""
     examples = template_pairs.read()
     pairs = examples.foreign_notations if name == "foreign" else examples.notations
     if name.startswith("chance"):
         pairs = [template_pairs.random_notations(env.random, examples.base, clique) for clique in "abc"]
-    plain = name in ("usual", "foreign")
-    groups = None if plain else {"g": [pair.name for pair in pairs[:2]]}
+    is_plain = name in ("usual", "foreign")
+    groups = None if is_plain else {"g": [pair.name for pair in pairs[:2]]}
     before = sets.manifest(env, name, [pair.before for pair in pairs], groups=groups)
     after = sets.manifest(env, name, [pair.after for pair in pairs], groups=groups, replicas=2)
-    if plain:
+    if is_plain:
         return before, after
-    missing = [field for field in DEFAULTED if name != "complete" and env.random.random() < 0.25]
+    missing = [field for field in DEFAULTED_FIELDS if name != "complete" and env.random.random() < 0.25]
     return _without(with_defaults(before), missing), _without(with_defaults(after), missing)
 
 
@@ -86,7 +89,7 @@ def _without(workload: Object, fields: list[str]) -> Object:
     return workload
 
 
-def _create(env: SceneEnvironment, pairs: dict[str, tuple[Object, Object]]) -> None:
+def _create_sets(env: SceneEnvironment, pairs: dict[str, tuple[Object, Object]]) -> None:
     for before, _ in pairs.values():
         env.create(before)
 

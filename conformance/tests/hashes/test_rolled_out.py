@@ -11,7 +11,7 @@ from conformance.testing import incarnations, predicates, sets
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 STANDALONE, GROUPS = ("a", "b", "c"), {"g": ["d", "e"], "h": ["f"]}
-PODS = len(STANDALONE) + 2 * 2 + 2
+POD_COUNT = len(STANDALONE) + 2 * 2 + 2
 
 
 class RealChangesAmongOthers(Scene):
@@ -23,7 +23,7 @@ class RealChangesAmongOthers(Scene):
         names = [*STANDALONE, *(name for members in GROUPS.values() for name in members)]
         before = [template(name, template_pairs.random_pod_spec(env.random)) for name in names]
         env.create(sets.manifest(env, "s", before, groups=GROUPS))
-        env.wait_for("set has its pods", sets.have_pods({"s": PODS}))
+        env.wait_for("set has its pods", sets.have_pods({"s": POD_COUNT}))
         env.wait_for("set available", predicates.is_available("s", 1))
         uids = incarnations.uids(env.quiet(1), "pods")
 
@@ -35,11 +35,11 @@ class RealChangesAmongOthers(Scene):
             )
             after.append(template(clique["name"], change(env.random, clique["spec"]["podSpec"])))
         env.random.shuffle(after)
-        self.outdated = {pod: uid for pod, uid in uids.items() if pod.startswith((f"s-0-{standalone}-", "s-0-g-"))}
-        self.unchanged = {pod: uid for pod, uid in uids.items() if pod not in self.outdated}
+        self.outdated_pods = {pod: uid for pod, uid in uids.items() if pod.startswith((f"s-0-{standalone}-", "s-0-g-"))}
+        self.unchanged_pods = {pod: uid for pod, uid in uids.items() if pod not in self.outdated_pods}
         sets.update_spec(env, sets.manifest(env, "s", after, groups=GROUPS))
-        env.wait_for("changed clique and group of the changed member replaced", _replaced(self.outdated))
-        env.wait_for("set has its pods again", sets.have_pods({"s": PODS}))
+        env.wait_for("changed clique and group of the changed member replaced", _are_pods_replaced(self.outdated_pods))
+        env.wait_for("set has its pods again", sets.have_pods({"s": POD_COUNT}))
         env.quiet(1)
         env.mark("nothing moves")
 
@@ -48,12 +48,12 @@ class RealChangesAmongOthers(Scene):
 def test_only_real_changes_are_rolled_out(run: Recorded[RealChangesAmongOthers]) -> None:
     """Pods of reordered templates keep their UIDs to the end. A step waits until all other pods are replaced."""
     run.given("set has its pods", "set available", "set has its pods again")
-    unchanged, now = run.scene.unchanged, incarnations.uids(run.at("nothing moves"), "pods")
+    unchanged, now = run.scene.unchanged_pods, incarnations.uids(run.at("nothing moves"), "pods")
     run.same("pods of reordered templates", unchanged, {pod: now.get(pod, "") for pod in unchanged})
 
 
 @predicate
-def _replaced(view: View, outdated: dict[str, str]) -> bool | Unmet:
+def _are_pods_replaced(view: View, outdated: dict[str, str]) -> bool | Unmet:
     """These pods no longer exist, and the update has ended."""
     remaining = [pod for pod, uid in incarnations.uids(view, "pods").items() if outdated.get(pod) == uid]
     end_time = text(view.get(sets.SETS, "s"), "status", "updateProgress", "updateEndedAt")

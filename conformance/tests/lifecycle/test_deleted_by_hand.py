@@ -17,9 +17,9 @@ from conformance.testing.observed import all_of, are_absent
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
-ALL = ("hands", "last", "counts", "again")
+SET_NAMES = ("hands", "last", "counts", "again")
 GROUP = "hands-0-g"
-DELETED = ("hands-0-a", "hands-0-g-1-b")
+DELETED_CLIQUES = ("hands-0-a", "hands-0-g-1-b")
 """The cliques that the scene deletes."""
 
 
@@ -30,7 +30,7 @@ class ObjectsDeletedByHand(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        small = {
+        set_sizes = {
             "alone": 1,
             "aloneMinAvailable": 1,
             "groups": 1,
@@ -39,19 +39,19 @@ class ObjectsDeletedByHand(Scene):
             "membersMinAvailable": 1,
         }
         shapes = {
-            set_name: env.workload("kept", setName=set_name, **({} if set_name == "hands" else small))
-            for set_name in ALL
+            set_name: env.workload("kept", setName=set_name, **({} if set_name == "hands" else set_sizes))
+            for set_name in SET_NAMES
         }
         for workload in shapes.values():
             env.create(workload)
-        env.wait_for("all sets available", all_of(*(predicates.is_available(set_name, 1) for set_name in ALL)))
+        env.wait_for("all sets available", all_of(*(predicates.is_available(set_name, 1) for set_name in SET_NAMES)))
         before = env.quiet(1)
         env.mark("before the deletions")
 
         disruption.set_pod_states(env, "counts-0-a", disruption.STALLED, 1)
         env.wait_for("countdown running", disruption.are_breached(CLIQUES, ["counts-0-a"]))
         former = incarnations.uids(before, CLIQUES)
-        for clique in DELETED:
+        for clique in DELETED_CLIQUES:
             env.delete(CLIQUES, clique)
         env.delete(SETS, "last", "Foreground")
         env.delete(SETS, "counts")
@@ -59,7 +59,7 @@ class ObjectsDeletedByHand(Scene):
         env.wait_for("set of the same name gone", are_absent(SETS, ["again"]), 150)
         env.create(shapes["again"])
 
-        env.settle("deleted cliques recreated", incarnations.are_recreated(CLIQUES, DELETED, former), 60)
+        env.settle("deleted cliques recreated", incarnations.are_recreated(CLIQUES, DELETED_CLIQUES, former), 60)
         self.sizes = {clique.name: clique.template.replicas for clique in expected(shapes["hands"]).cliques.values()}
         env.settle("pods of the recreated cliques ready", pods_are(self.sizes, ready=True), 60)
         env.settle("set deleted in the foreground gone", all_deleted(before, "last"), 150)
@@ -70,14 +70,16 @@ class ObjectsDeletedByHand(Scene):
         group = incarnations.are_recreated(GROUPS, [GROUP], incarnations.uids(before, GROUPS))
         env.settle("deleted group recreated", group, 60)
         env.settle(
-            "cliques and pods of the group recreated", all_of(_with_group(members), pods_are(members, ready=True)), 60
+            "cliques and pods of the group recreated",
+            all_of(_is_group_restored(members), pods_are(members, ready=True)),
+            60,
         )
         env.settle("set with the recreated group available", predicates.is_available("hands", 1), 60)
         env.wait_for("set of the same name available", predicates.is_available("again", 1))
 
 
 @predicate
-def _with_group(view: View, cliques: Collection[str]) -> bool | Unmet:
+def _is_group_restored(view: View, cliques: Collection[str]) -> bool | Unmet:
     """Each of these cliques exists, and none of them is owned by the deleted group."""
     group = uid(view.get(GROUPS, GROUP))
     for clique_name in cliques:
@@ -126,7 +128,7 @@ def test_other_cliques_keep_their_pods(run: Recorded[ObjectsDeletedByHand]) -> N
     """The other cliques include the deleted clique's sibling in the same replica of the scaling group."""
     run.given("all sets available", "deleted cliques recreated")
     before, after = run.at("before the deletions"), run.at("pods of the recreated cliques ready")
-    other_cliques = [clique for clique in run.scene.sizes if clique not in DELETED]
+    other_cliques = [clique for clique in run.scene.sizes if clique not in DELETED_CLIQUES]
     former: dict[str, object] = {
         name(pod): uid(pod) for clique in other_cliques for pod in predicates.pods_of(before, clique)
     }

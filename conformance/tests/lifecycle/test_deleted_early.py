@@ -13,7 +13,7 @@ from conformance.testing.disruption import SETS
 from conformance.testing.observed import all_of, are_absent
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
-YOUNG, CHANGED = "young", "changed"
+YOUNG_SET, CHANGED_SET = "young", "changed"
 
 
 class SetsDeletedEarly(Scene):
@@ -23,26 +23,26 @@ class SetsDeletedEarly(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        young, changed = (env.workload("frontend", setName=name) for name in (YOUNG, CHANGED))
+        young, changed = (env.workload("frontend", setName=name) for name in (YOUNG_SET, CHANGED_SET))
         env.create(changed)
-        env.wait_for("set available", predicates.is_available(CHANGED, 1))
-        before = at(env.quiet(1).get(SETS, CHANGED), "status")
+        env.wait_for("set available", predicates.is_available(CHANGED_SET, 1))
+        before = at(env.quiet(1).get(SETS, CHANGED_SET), "status")
 
         env.create(young)
-        env.wait_for("status of the young set written", status_differs(YOUNG, None))
-        env.delete(SETS, YOUNG)
+        env.wait_for("status of the young set written", status_differs(YOUNG_SET, None))
+        env.delete(SETS, YOUNG_SET)
         cliques = copy.deepcopy(changed["spec"]["template"]["cliques"])
         cliques[0]["spec"]["podSpec"]["containers"][0]["image"] = "registry.example/web:2"
-        env.patch(SETS, CHANGED, {"spec": {"template": {"cliques": cliques}}})
-        env.wait_for("status of the changed set written", status_differs(CHANGED, before))
-        env.delete(SETS, CHANGED)
+        env.patch(SETS, CHANGED_SET, {"spec": {"template": {"cliques": cliques}}})
+        env.wait_for("status of the changed set written", status_differs(CHANGED_SET, before))
+        env.delete(SETS, CHANGED_SET)
 
-        env.wait_for("both sets gone", are_absent(SETS, [YOUNG, CHANGED]), 150)
+        env.wait_for("both sets gone", are_absent(SETS, [YOUNG_SET, CHANGED_SET]), 150)
         env.create(young)
         env.create(changed)
         env.wait_for(
             "sets of the same names available",
-            all_of(predicates.is_available(YOUNG, 1), predicates.is_available(CHANGED, 1)),
+            all_of(predicates.is_available(YOUNG_SET, 1), predicates.is_available(CHANGED_SET, 1)),
         )
 
 

@@ -15,8 +15,8 @@ from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 GANGS = "podgangs"
-ORPHANED, EDITED = "left", "edited"
-SMALL = {
+ORPHANED_SET, EDITED_SET = "left", "edited"
+SMALL_SIZES = {
     "alone": 2,
     "aloneMinAvailable": 1,
     "groups": 2,
@@ -24,7 +24,7 @@ SMALL = {
     "members": 1,
     "membersMinAvailable": 1,
 }
-STRIPPED = {CLIQUES: f"{EDITED}-0-a", GROUPS: f"{EDITED}-0-g"}
+EDITED_OBJECTS = {CLIQUES: f"{EDITED_SET}-0-a", GROUPS: f"{EDITED_SET}-0-g"}
 
 
 class OrphanedChildren(Scene):
@@ -34,7 +34,9 @@ class OrphanedChildren(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        workloads = {set_name: env.workload("kept", setName=set_name, **SMALL) for set_name in (ORPHANED, EDITED)}
+        workloads = {
+            set_name: env.workload("kept", setName=set_name, **SMALL_SIZES) for set_name in (ORPHANED_SET, EDITED_SET)
+        }
         for workload in workloads.values():
             env.create(workload)
         env.wait_for("both sets available", all_of(*(predicates.is_available(set_name, 1) for set_name in workloads)))
@@ -45,34 +47,40 @@ class OrphanedChildren(Scene):
         env.wait_for("all pods Ready", all_of(*(pods_are(sizes, ready=True) for sizes in self.sizes.values())))
         before = env.quiet(1)
         env.mark("before")
-        self.pods = {set_name: _pods(before, set_name) for set_name in workloads}
-        env.delete(SETS, ORPHANED, "Orphan")
-        env.wait_for("set gone", are_absent(SETS, [ORPHANED]), 60)
-        self._strip(env)
+        self.initial_pods = {set_name: _pods_by_name(before, set_name) for set_name in workloads}
+        env.delete(SETS, ORPHANED_SET, "Orphan")
+        env.wait_for("set gone", are_absent(SETS, [ORPHANED_SET]), 60)
+        self._remove_owner_references(env)
         env.quiet(1.5, real=True)
         env.mark("orphaned")
-        env.create(workloads[ORPHANED])
-        env.settle("edited: controlled again", _controlled(EDITED), 60)
-        env.settle("left: adopted", all_of(_controlled(ORPHANED), predicates.is_available(ORPHANED, 1)), 60)
+        env.create(workloads[ORPHANED_SET])
+        env.settle("edited: controlled again", _are_objects_controlled(EDITED_SET), 60)
+        env.settle(
+            "left: adopted", all_of(_are_objects_controlled(ORPHANED_SET), predicates.is_available(ORPHANED_SET, 1)), 60
+        )
         env.quiet(1)
         env.mark("adopted")
-        for clique in workloads[ORPHANED]["spec"]["template"]["cliques"]:
+        for clique in workloads[ORPHANED_SET]["spec"]["template"]["cliques"]:
             clique["spec"]["podSpec"]["containers"][0]["image"] = "registry.example/changed:2"
         env.patch(
-            SETS, ORPHANED, {"spec": {"template": {"cliques": workloads[ORPHANED]["spec"]["template"]["cliques"]}}}
+            SETS,
+            ORPHANED_SET,
+            {"spec": {"template": {"cliques": workloads[ORPHANED_SET]["spec"]["template"]["cliques"]}}},
         )
         updated = all_of(
-            _updated(ORPHANED), pods_are(self.sizes[ORPHANED], ready=True), predicates.is_available(ORPHANED, 1)
+            _is_updated(ORPHANED_SET),
+            pods_are(self.sizes[ORPHANED_SET], ready=True),
+            predicates.is_available(ORPHANED_SET, 1),
         )
         env.settle("left: updated", updated, 150)
 
-    def _strip(self, env: SceneEnvironment) -> None:
+    def _remove_owner_references(self, env: SceneEnvironment) -> None:
         """Remove the owner references of one clique, scaling group, gang and pod, if admission permits this."""
         view = env.history.view()
-        gang = next(name(item) for item in view.list(GANGS) if label(item, PART_OF) == EDITED)
-        pod = name(predicates.pods_of(view, f"{EDITED}-0-a")[0])
+        gang = next(name(item) for item in view.list(GANGS) if label(item, PART_OF) == EDITED_SET)
+        pod = name(predicates.pods_of(view, f"{EDITED_SET}-0-a")[0])
         edit = {"metadata": {"ownerReferences": None}}
-        for resource, target in {**STRIPPED, GANGS: gang, "pods": pod}.items():
+        for resource, target in {**EDITED_OBJECTS, GANGS: gang, "pods": pod}.items():
             [reply] = env.dry_run.all([env.dry_run.patch(resource, target, edit)])
             if reply.accepted:
                 env.history.origins.stripped.add(uid(view.get(resource, target)))
@@ -83,14 +91,14 @@ class OrphanedChildren(Scene):
 def test_orphans_are_left_alone(run: Recorded[OrphanedChildren]) -> None:
     """The set is gone, and no other set of its name exists yet."""
     run.given("all pods Ready", "set gone")
-    run.same("pods", run.scene.pods[ORPHANED], _pods(run.at("orphaned"), ORPHANED))
+    run.same("pods", run.scene.initial_pods[ORPHANED_SET], _pods_by_name(run.at("orphaned"), ORPHANED_SET))
 
 
 @requirement("LIFE-013", reaches="left: adopted")
 def test_a_set_of_the_same_name_adopts_orphans(run: Recorded[OrphanedChildren]) -> None:
     """The new set has the template of the former set."""
     run.given("all pods Ready", "set gone")
-    run.same("pods", run.scene.pods[ORPHANED], _pods(run.at("adopted"), ORPHANED))
+    run.same("pods", run.scene.initial_pods[ORPHANED_SET], _pods_by_name(run.at("adopted"), ORPHANED_SET))
 
 
 @requirement("LIFE-014", reaches="left: updated")
@@ -103,45 +111,46 @@ def test_a_set_that_has_adopted_orphans_is_updated(run: Recorded[OrphanedChildre
 def test_owner_references_are_restored(run: Recorded[OrphanedChildren]) -> None:
     """A clique, a scaling group, a gang and a pod have lost their owner references."""
     run.given("all pods Ready")
-    run.same("pods", run.scene.pods[EDITED], _pods(run.at("adopted"), EDITED))
+    run.same("pods", run.scene.initial_pods[EDITED_SET], _pods_by_name(run.at("adopted"), EDITED_SET))
 
 
 test_invariants = invariants(OrphanedChildren, "INV-001")
 
 
-def _pods(view: View, set_name: str) -> dict[str, object]:
+def _pods_by_name(view: View, set_name: str) -> dict[str, object]:
     """Return name → UID for the pods of a set."""
     return {name(pod): uid(pod) for pod in view.list("pods") if label(pod, PART_OF) == set_name}
 
 
 @predicate
-def _controlled(view: View, set_name: str) -> bool | Unmet:
+def _are_objects_controlled(view: View, set_name: str) -> bool | Unmet:
     """Every clique, scaling group, gang and pod of a set has a controller that exists."""
     pcs = view.get(SETS, set_name)
     if pcs is None:
         return Unmet(f"there is no PodCliqueSet {set_name}")
     set_objects = {
-        resource: [item for item in view.list(resource) if label(item, PART_OF) == set_name] for resource in _OWNED
+        resource: [item for item in view.list(resource) if label(item, PART_OF) == set_name]
+        for resource in _OWNED_RESOURCES
     }
-    living = {uid(pcs), *(uid(item) for resource in (CLIQUES, GROUPS) for item in set_objects[resource])}
-    lost = [
+    remaining_objects = {uid(pcs), *(uid(item) for resource in (CLIQUES, GROUPS) for item in set_objects[resource])}
+    uncontrolled_objects = [
         f"{resource}/{name(item)}"
         for resource, items in set_objects.items()
         for item in items
-        if _owner(item) not in living
+        if _owner_uid(item) not in remaining_objects
     ]
-    return not lost or Unmet(f"no living object controls {', '.join(sorted(lost))}")
+    return not uncontrolled_objects or Unmet(f"no living object controls {', '.join(sorted(uncontrolled_objects))}")
 
 
-_OWNED = (CLIQUES, GROUPS, GANGS, "pods")
+_OWNED_RESOURCES = (CLIQUES, GROUPS, GANGS, "pods")
 
 
-def _owner(item: Document) -> str:
+def _owner_uid(item: Document) -> str:
     return text(controller(item), "uid")
 
 
 @predicate
-def _updated(view: View, set_name: str) -> bool | Unmet:
+def _is_updated(view: View, set_name: str) -> bool | Unmet:
     """All pods of a set have the new image."""
     old = [name(pod) for pod in view.list("pods") if label(pod, PART_OF) == set_name and not _is_new(pod)]
     return not old or Unmet(f"{len(old)} pods have the old image")

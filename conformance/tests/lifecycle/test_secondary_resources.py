@@ -30,12 +30,12 @@ class SecondaryResourcesDeleted(Scene):
         env.create(workload)
         env.wait_for("set available", predicates.is_available("s", 1))
         view = env.quiet(2, real=True)
-        self.existing = {
+        self.existing_resources = {
             resource: [name for name in view.names(resource) if label(view.get(resource, name), labels.PART_OF) == "s"]
             for resource in RESOURCES
         }
         before = {resource: incarnations.uids(view, resource) for resource in RESOURCES}
-        for resource, names in self.existing.items():
+        for resource, names in self.existing_resources.items():
             for name in names:
                 env.delete(resource, name)
             env.settle(_recreated(resource), incarnations.are_recreated(resource, names, before[resource]))
@@ -47,5 +47,7 @@ def test_deleted_secondary_resources_are_recreated(run: Recorded[SecondaryResour
     """The objects are deleted one resource after the other, and nothing else happens meanwhile."""
     run.given("set available")
     run.expect(
-        "resources that the set lacks", [], [resource for resource in RESOURCES if not run.scene.existing[resource]]
+        "resources that the set lacks",
+        [],
+        [resource for resource in RESOURCES if not run.scene.existing_resources[resource]],
     )

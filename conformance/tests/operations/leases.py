@@ -13,7 +13,7 @@ from conformance.testing.incarnations import Records
 LEASES = "leases"
 
 
-def holder(record: Record) -> str:
+def holder_of(record: Record) -> str:
     """Return the holder of the Lease in a record."""
     return text(record.object, "spec", "holderIdentity")
 
@@ -23,7 +23,7 @@ def lease(view: View) -> Document | None:
     return next(iter(view.list(LEASES)), None)
 
 
-def led(view: View) -> str | Unmet:
+def current_holder(view: View) -> str | Unmet:
     """Return the current holder of the Lease."""
     current = lease(view)
     if current is None:
@@ -31,46 +31,46 @@ def led(view: View) -> str | Unmet:
     return text(current, "spec", "holderIdentity") or Unmet(f"the Lease {name(current)} names no holder")
 
 
-def renewed(by: str) -> Predicate:
+def is_renewed(holder: str) -> Predicate:
     """The holder has renewed the Lease since the first evaluation of this predicate."""
-    first: list[str] = []
+    observed_times: list[str] = []
 
     def check(view: View) -> bool | Unmet:
         current = lease(view)
-        moment = text(current, "spec", "renewTime")
-        first.append(moment)
-        if text(current, "spec", "holderIdentity") != by:
+        renew_time = text(current, "spec", "renewTime")
+        observed_times.append(renew_time)
+        if text(current, "spec", "holderIdentity") != holder:
             return Unmet(f"its holder is {text(current, 'spec', 'holderIdentity') or 'nobody'}")
-        return moment != first[0] or Unmet(f"its renewTime is still {moment or 'absent'}")
+        return renew_time != observed_times[0] or Unmet(f"its renewTime is still {renew_time or 'absent'}")
 
     return check
 
 
 @predicate
-def led_by_another(view: View, than: str) -> bool | Unmet:
+def has_other_holder(view: View, former: str) -> bool | Unmet:
     """The holder of the Lease is not `than`."""
-    current = led(view)
-    return current if isinstance(current, Unmet) else current != than or Unmet(f"its holder is still {than}")
+    current = current_holder(view)
+    return current if isinstance(current, Unmet) else current != former or Unmet(f"its holder is still {former}")
 
 
 def takeover_from(history: Records, former: str) -> Record | None:
     """Return the write by which another operator took over the Lease from `former`."""
     records = history.records(LEASES)
-    indices = [i for i, record in enumerate(records) if holder(record) == former]
+    indices = [i for i, record in enumerate(records) if holder_of(record) == former]
     later = records[indices[-1] + 1 :] if indices else []
-    return next((record for record in later if holder(record)), None)
+    return next((record for record in later if holder_of(record)), None)
 
 
-def holders(records: list[Record]) -> list[str]:
+def successive_holders(records: list[Record]) -> list[str]:
     """Return the successive holders of the Lease, with `nobody` for the times without a holder."""
-    names = [holder(record) or "nobody" for record in records]
+    names = [holder_of(record) or "nobody" for record in records]
     return names[:1] + [after for before, after in pairwise(names) if after != before]
 
 
-def waited(history: Records, former: str) -> tuple[float, int]:
+def takeover_delay(history: Records, former: str) -> tuple[float, int]:
     """Return the seconds from the last renewal by `former` until another operator held the Lease, and the lease
     duration in seconds."""
-    records = [record for record in history.records(LEASES) if holder(record) == former]
+    records = [record for record in history.records(LEASES) if holder_of(record) == former]
     takeover = takeover_from(history, former)
     if not records or takeover is None:
         return float("inf"), 0

@@ -14,19 +14,19 @@ from conformance.testing.comparison import value_or_absent, values_of_expected_k
 from conformance.testing.owners import PLURALS
 from conformance.testing.scene import Recorded, Scene
 
-SCALERS = "horizontalpodautoscalers"
-COMMON = (MANAGED_BY, PART_OF, COMPONENT)
+AUTOSCALERS = "horizontalpodautoscalers"
+COMMON_LABELS = (MANAGED_BY, PART_OF, COMPONENT)
 """The app.kubernetes.io labels that every object has."""
 ObjectsByName = Mapping[str, Document | None]
 """Expected name → object, or None if no such object exists."""
 
 
-def by_name(view: View, resource: str, names: Iterable[str]) -> ObjectsByName:
+def objects_by_name(view: View, resource: str, names: Iterable[str]) -> ObjectsByName:
     """Return the objects with these names."""
     return {name: view.get(resource, name) for name in names}
 
 
-def part_of(view: View, resource: str, set_name: str) -> ObjectsByName:
+def objects_of_set(view: View, resource: str, set_name: str) -> ObjectsByName:
     """Return the objects that are part of a set according to their label or their controller, whatever their names. If
     there are none, return a single entry whose key says so."""
     objects = [
@@ -38,14 +38,14 @@ def part_of(view: View, resource: str, set_name: str) -> ObjectsByName:
     return {text(item, "metadata", "name"): item for item in objects} or {f"{resource} of {set_name}": None}
 
 
-def present(view: View, resource: str, set_name: str) -> ObjectsByName:
+def existing_objects_of_set(view: View, resource: str, set_name: str) -> ObjectsByName:
     """Return the objects that are part of a set, if any. Another requirement judges whether they exist."""
-    return {key: item for key, item in part_of(view, resource, set_name).items() if item is not None}
+    return {key: item for key, item in objects_of_set(view, resource, set_name).items() if item is not None}
 
 
-def by_target(view: View) -> dict[str, Document]:
+def autoscalers_by_target(view: View) -> dict[str, Document]:
     """Return the autoscalers, keyed by KIND/NAME of their targets."""
-    return {target: scaler for scaler in view.list(SCALERS) for target in targets([scaler])}
+    return {target: scaler for scaler in view.list(AUTOSCALERS) for target in targets([scaler])}
 
 
 def targets(scalers: Iterable[Document]) -> list[str]:
@@ -55,20 +55,20 @@ def targets(scalers: Iterable[Document]) -> list[str]:
 
 
 @predicate
-def scaled(view: View, names: Iterable[str]) -> bool | Unmet:
+def have_autoscalers(view: View, names: Iterable[str]) -> bool | Unmet:
     """Each of these targets has an autoscaler."""
-    missing = sorted(set(names) - set(by_target(view)))
+    missing = sorted(set(names) - set(autoscalers_by_target(view)))
     return not missing or Unmet(f"no autoscaler targets {', '.join(missing)}")
 
 
 @predicate
-def unscaled(view: View, unwanted: Iterable[str]) -> bool | Unmet:
+def have_no_autoscalers(view: View, unwanted: Iterable[str]) -> bool | Unmet:
     """No autoscaler has one of these targets."""
-    targeted = sorted(set(unwanted) & set(by_target(view)))
+    targeted = sorted(set(unwanted) & set(autoscalers_by_target(view)))
     return not targeted or Unmet(f"autoscalers still target {', '.join(targeted)}")
 
 
-def same_controllers(
+def expect_controllers(
     run: Recorded[Scene], subject: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View
 ) -> None:
     """Expect that each object's controller is the current object of that kind and name."""
@@ -83,12 +83,14 @@ def same_controllers(
     run.same(f"controllers of {subject}", expected, actual)
 
 
-def owned(run: Recorded[Scene], subject: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View) -> None:
+def expect_owners(
+    run: Recorded[Scene], subject: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View
+) -> None:
     """Expect that each object has this owner. The owner need not be the controller."""
     run.same(f"owners of {subject}", *owner_references.owner_comparison(owners, objects, view))
 
 
-def same_labels(
+def expect_labels(
     run: Recorded[Scene], subject: str, tags: Mapping[str, Mapping[str, str]], objects: ObjectsByName
 ) -> None:
     """Expect that each object has these labels. Additional labels are allowed."""
@@ -96,6 +98,6 @@ def same_labels(
     run.same(f"labels of {subject}", tags, values_of_expected_keys(tags, actual))
 
 
-def common(tags: Mapping[str, str]) -> dict[str, str]:
+def common_labels(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the subset of these labels that every object must have."""
-    return {key: value for key, value in tags.items() if key in COMMON}
+    return {key: value for key, value in tags.items() if key in COMMON_LABELS}

@@ -23,12 +23,12 @@ class TemplatesCreatedLate(Scene):
         self.expected = expected(workload)
         self.cliques = list(self.expected.cliques.values())
         env.create(workload)
-        _other_set(env, "first")
+        _create_other_set(env, "first")
         env.mark("template of the set")
         env.create(claim_template("set-template", OTHER_SPEC))
         # An operator may create cliques only when it has all templates, so this step may be missed.
         env.settle("cliques exist", observed.are_present("podcliques", self.expected.cliques))
-        _other_set(env, "second")
+        _create_other_set(env, "second")
         env.quiet(1)
         env.mark("template of the clique")
         env.create(claim_template("clique-template", OTHER_SPEC))
@@ -54,7 +54,7 @@ class ScaledInClique(Scene):
             if expected_pods.index(pod) != 0:
                 ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
                 env.patch("pods", name(pod), {"status": {"conditions": [ready]}}, subresource="status")
-        env.settled("two pods are ready", _ready(clique.name, 2))
+        env.settled("two pods are ready", _has_ready_pods(clique.name, 2))
         env.patch("podcliques", clique.name, {"spec": {"replicas": 2}}, subresource="scale")
         env.wait_for("a pod is deleted", _has_pods(clique.name, 2))
         env.quiet(2)
@@ -74,11 +74,11 @@ def test_objects_wait_for_the_templates_that_they_need(run: Recorded[TemplatesCr
     """Other sets, whose templates all exist, get their pods in the meantime, which proves that the operator is
     working."""
     run.given("first set without claims has its pods")
-    waiting = observed.all_of(*(_has_pods(clique.name, 0) for clique in run.scene.cliques))
-    run.always("no pod exists while the template of the set is missing", waiting, until="template of the set")
+    have_no_pods = observed.all_of(*(_has_pods(clique.name, 0) for clique in run.scene.cliques))
+    run.always("no pod exists while the template of the set is missing", have_no_pods, until="template of the set")
     run.given("second set without claims has its pods")
-    none = _has_pods(run.scene.cliques[0].name, 0)
-    run.always("no pod exists while the template of its clique is missing", none, until="template of the clique")
+    has_no_pods = _has_pods(run.scene.cliques[0].name, 0)
+    run.always("no pod exists while the template of its clique is missing", has_no_pods, until="template of the clique")
 
 
 @requirement("RES-046")
@@ -87,11 +87,11 @@ def test_a_pod_keeps_its_claim_when_its_clique_is_scaled_in(run: Recorded[Scaled
     run.given("all pods exist", "their claims exist", "a pod is deleted")
     view = run.at("nothing moves")
     for pod in predicates.pods_of(view, run.scene.clique):
-        lost = [claim for claim in observed.claims_of_pod(pod) if view.get("resourceclaims", claim) is None]
-        run.expect(f"claims that {name(pod)} has lost", [], lost)
+        missing_claims = [claim for claim in observed.claims_of_pod(pod) if view.get("resourceclaims", claim) is None]
+        run.expect(f"claims that {name(pod)} has lost", [], missing_claims)
 
 
-def _other_set(env: SceneEnvironment, set_name: str) -> None:
+def _create_other_set(env: SceneEnvironment, set_name: str) -> None:
     """Create a set that needs no claim, and wait until the operator has reconciled it. By then the operator has also
     reconciled the earlier set."""
     later = env.workload("frontend", setName=set_name)
@@ -100,11 +100,11 @@ def _other_set(env: SceneEnvironment, set_name: str) -> None:
     env.wait_for(f"{set_name} set without claims has its pods", predicates.all_exist(cliques))
 
 
-def _ready(clique: str, count: int) -> Predicate:
+def _has_ready_pods(clique: str, count: int) -> Predicate:
     return lambda view: sum(map(pods.is_ready, predicates.pods_of(view, clique))) == count
 
 
 @predicate
 def _has_pods(view: View, clique: str, count: int) -> bool | Unmet:
-    count_now = len(predicates.pods_of(view, clique))
-    return count_now == count or Unmet(f"{count_now} pods are left, not {count}")
+    pod_count = len(predicates.pods_of(view, clique))
+    return pod_count == count or Unmet(f"{pod_count} pods are left, not {count}")

@@ -13,8 +13,8 @@ from conformance.testing.comparison import value_or_absent
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.resources import judging
 
-DOMAINS = "computedomains"
-UNMARKED = ("p-0-plain", "p-1-plain")
+COMPUTE_DOMAINS = "computedomains"
+UNLINKED_CLIQUES = ("p-0-plain", "p-1-plain")
 """The scaling groups whose templates have no annotation."""
 
 
@@ -26,53 +26,57 @@ class LinkedCliques(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.workload = workload = env.workload("linked")
         self.expected, self.domains = expected(workload), expected_domains.domains(workload)
-        self.second = [domain for domain in self.domains if domain.startswith("p-1-")]
+        self.second_replica_domains = [domain for domain in self.domains if domain.startswith("p-1-")]
         env.create(workload)
         env.wait_for("all pods exist", predicates.all_exist(list(self.expected.cliques.values())))
-        env.settle("ComputeDomains exist", observed.are_present(DOMAINS, self.domains), 60)
+        env.settle("ComputeDomains exist", observed.are_present(COMPUTE_DOMAINS, self.domains), 60)
         env.quiet(1)
         env.mark("nothing moves")
         env.patch("podcliquesets", "p", {"spec": {"replicas": 1}})
-        env.settle("domains of the removed replica are deleted", observed.are_absent(DOMAINS, self.second), 60)
+        env.settle(
+            "domains of the removed replica are deleted",
+            observed.are_absent(COMPUTE_DOMAINS, self.second_replica_domains),
+            60,
+        )
         env.patch("podcliquesets", "p", {"spec": {"replicas": 0}})
-        env.settle("domains of the last replica are deleted", observed.are_absent(DOMAINS, self.domains), 60)
+        env.settle("domains of the last replica are deleted", observed.are_absent(COMPUTE_DOMAINS, self.domains), 60)
         env.patch("podcliquesets", "p", {"spec": {"replicas": 2}})
-        env.settle("domains come back with the replicas", observed.are_present(DOMAINS, self.domains), 60)
+        env.settle("domains come back with the replicas", observed.are_present(COMPUTE_DOMAINS, self.domains), 60)
         env.delete("podcliquesets", "p")
-        env.settle("domains of the deleted set are deleted", observed.are_absent(DOMAINS, self.domains), 150)
+        env.settle("domains of the deleted set are deleted", observed.are_absent(COMPUTE_DOMAINS, self.domains), 150)
 
 
 @requirement("RES-070", reaches=("ComputeDomains exist", "domains come back with the replicas"))
 def test_each_group_has_a_compute_domain(run: Recorded[LinkedCliques]) -> None:
     """The domains are recreated when a set without replicas gets replicas again."""
     view, domains = run.at("nothing moves"), run.scene.domains
-    current = judging.by_name(view, DOMAINS, domains)
+    current = judging.objects_by_name(view, COMPUTE_DOMAINS, domains)
     tags = {
         entry.name: {key: value for key, value in entry.labels.items() if key != labels.NAME}
         for entry in domains.values()
     }
-    judging.same_labels(run, DOMAINS, tags, current)
+    judging.expect_labels(run, COMPUTE_DOMAINS, tags, current)
     owners = dict.fromkeys(domains, ("PodCliqueSet", name(run.scene.workload)))
-    judging.same_controllers(run, DOMAINS, owners, current, view)
+    judging.expect_controllers(run, COMPUTE_DOMAINS, owners, current, view)
     specs = {domain: {"template": domain, "finalizer": True} for domain in domains}
-    run.same("specs of domains", specs, {domain: _spec(entry) for domain, entry in current.items()})
+    run.same("specs of domains", specs, {domain: _domain_spec(entry) for domain, entry in current.items()})
 
 
 @requirement("RES-071")
 def test_the_nearest_annotation_says_the_group(run: Recorded[LinkedCliques]) -> None:
     """If a group is misread, there are too many or too few domains, or a channel of another domain."""
     view, workload = run.at("nothing moves"), run.scene.workload
-    run.expect("domains by name", sorted(run.scene.domains), view.names(DOMAINS))
+    run.expect("domains by name", sorted(run.scene.domains), view.names(COMPUTE_DOMAINS))
     for clique in run.scene.expected.cliques.values():
         domain = expected_domains.clique_domain(workload, clique)
         for owner, spec in _pod_specs(clique, view):
-            run.expect(f"channels of {owner}", [domain] if domain else [], _channels(spec))
-    requested = dict.fromkeys(UNMARKED, observed.annotation(workload, labels.MNNVL))
+            run.expect(f"channels of {owner}", [domain] if domain else [], _channel_claims(spec))
+    requested = dict.fromkeys(UNLINKED_CLIQUES, observed.annotation(workload, labels.MNNVL))
     actual = {
         group: value_or_absent(
             current := view.get("podcliquescalinggroups", group), observed.annotation(current, labels.MNNVL)
         )
-        for group in UNMARKED
+        for group in UNLINKED_CLIQUES
     }
     run.same("groups that scaling groups without an annotation of their own name", requested, actual)
 
@@ -86,11 +90,11 @@ def test_containers_with_gpus_use_a_channel(run: Recorded[LinkedCliques]) -> Non
         domain = expected_domains.clique_domain(run.scene.workload, clique)
         if not domain:
             continue
-        template = list(_template(clique, view))
+        template = list(_clique_template(clique, view))
         for owner, spec in template:
-            run.expect(f"channels of {owner}", [domain], _channels(spec))
+            run.expect(f"channels of {owner}", [domain], _channel_claims(spec))
         for owner, spec in (*template, *_pod_specs(clique, view)):
-            _use(run, owner, spec, filter(expected_domains.has_gpu, items(spec, "containers")), domain)
+            _expect_channel(run, owner, spec, filter(expected_domains.has_gpu, items(spec, "containers")), domain)
 
 
 @requirement("RES-099")
@@ -100,16 +104,18 @@ def test_domains_and_channels_are_as_upstreams(run: Recorded[LinkedCliques]) -> 
     run.given("all pods exist")
     view, domains = run.at("nothing moves"), run.scene.domains
     sizes = {
-        domain: value_or_absent(item := view.get(DOMAINS, domain), number(item, "spec", "numNodes"))
+        domain: value_or_absent(item := view.get(COMPUTE_DOMAINS, domain), number(item, "spec", "numNodes"))
         for domain in domains
     }
     run.same("numNodes of domains", dict.fromkeys(domains, 0), sizes)
     for clique in run.scene.expected.cliques.values():
         domain = expected_domains.clique_domain(run.scene.workload, clique)
-        for owner, spec in (*_template(clique, view), *_pod_specs(clique, view)):
-            _use(run, owner, spec, items(spec, "initContainers"), domain)
-            without = [item for item in items(spec, "containers") if not expected_domains.has_gpu(item)]
-            _use(run, owner, spec, without, domain)
+        for owner, spec in (*_clique_template(clique, view), *_pod_specs(clique, view)):
+            _expect_channel(run, owner, spec, items(spec, "initContainers"), domain)
+            templates_without_channels = [
+                item for item in items(spec, "containers") if not expected_domains.has_gpu(item)
+            ]
+            _expect_channel(run, owner, spec, templates_without_channels, domain)
 
 
 @requirement(
@@ -119,8 +125,12 @@ def test_domains_of_removed_replicas_are_deleted(run: Recorded[LinkedCliques]) -
     """The domains of the remaining replica stay."""
     run.given("ComputeDomains exist")
     deleted = "domains of the removed replica are deleted"
-    remaining = [domain for domain in run.at(deleted).names(DOMAINS) if domain in run.scene.domains]
-    run.expect("domains of the replica that is left", sorted(set(run.scene.domains) - set(run.scene.second)), remaining)
+    remaining_domains = [domain for domain in run.at(deleted).names(COMPUTE_DOMAINS) if domain in run.scene.domains]
+    run.expect(
+        "domains of the replica that is left",
+        sorted(set(run.scene.domains) - set(run.scene.second_replica_domains)),
+        remaining_domains,
+    )
 
 
 @requirement("RES-074", reaches="domains of the deleted set are deleted")
@@ -128,15 +138,17 @@ def test_domains_of_a_deleted_set_are_deleted(run: Recorded[LinkedCliques]) -> N
     """The finalizer of the domains must not block their deletion."""
 
 
-def _use(run: Recorded[LinkedCliques], owner: str, spec: object, containers: Iterable[Document], domain: str) -> None:
+def _expect_channel(
+    run: Recorded[LinkedCliques], owner: str, spec: object, containers: Iterable[Document], domain: str
+) -> None:
     """Expect that containers with GPUs use a channel of the domain, if there is one, and that other containers do not
     use any channel."""
     for container in containers:
         channels = [domain] if domain and expected_domains.has_gpu(container) else []
-        run.expect(f"channels of {owner}/{text(container, 'name')}", channels, _used(spec, container))
+        run.expect(f"channels of {owner}/{text(container, 'name')}", channels, _used_claims(spec, container))
 
 
-def _spec(domain: Document | None) -> object:
+def _domain_spec(domain: Document | None) -> object:
     """Return the template and the finalizer of a domain."""
     template = expected_domains.template_of(domain)
     return value_or_absent(
@@ -144,7 +156,7 @@ def _spec(domain: Document | None) -> object:
     )
 
 
-def _template(clique: ExpectedClique, view: View) -> Iterator[tuple[str, object]]:
+def _clique_template(clique: ExpectedClique, view: View) -> Iterator[tuple[str, object]]:
     """Yield the name and the pod spec of a clique if the clique exists (OBJ-844)."""
     current = view.get("podcliques", clique.name)
     if current is not None:
@@ -157,17 +169,17 @@ def _pod_specs(clique: ExpectedClique, view: View) -> Iterator[tuple[str, object
         yield name(pod), at(pod, "spec")
 
 
-def _named(spec: object) -> dict[str, str]:
+def _claims_by_name(spec: object) -> dict[str, str]:
     """Return the claim templates of a pod, keyed by the names of the claims within the pod."""
     return {text(c, "name"): text(c, "resourceClaimTemplateName") for c in items(spec, "resourceClaims")}
 
 
-def _channels(spec: object) -> list[str]:
+def _channel_claims(spec: object) -> list[str]:
     """Return the domains from which a pod claims channels."""
-    return [template for template in _named(spec).values() if template]
+    return [template for template in _claims_by_name(spec).values() if template]
 
 
-def _used(spec: object, container: Document) -> list[str | None]:
+def _used_claims(spec: object, container: Document) -> list[str | None]:
     """Return the domains whose channels a container uses."""
-    templates = _named(spec)
+    templates = _claims_by_name(spec)
     return [templates.get(text(claim, "name")) for claim in items(container, "resources", "claims")]

@@ -11,7 +11,7 @@ from conformance.grove.fields import Document, at, mapping, terminating, text
 from conformance.testing import observed, predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
-DOMAINS, FORMER, AUTO = "computedomains", "p-0", "grove.io/auto-mnnvl"
+COMPUTE_DOMAINS, FORMER_DOMAIN, AUTO_ANNOTATION = "computedomains", "p-0", "grove.io/auto-mnnvl"
 
 
 class FormerDomains(Scene):
@@ -19,20 +19,25 @@ class FormerDomains(Scene):
     of that version but no group. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
-        workload, other = env.workload("linked", replicas=1), env.workload("linked", setName="o", replicas=1)
-        other["metadata"]["annotations"] = {AUTO: "enabled"}
-        for part in (*other["spec"]["template"]["cliques"], *other["spec"]["template"]["podCliqueScalingGroups"]):
+        workload, other_clique = env.workload("linked", replicas=1), env.workload("linked", setName="o", replicas=1)
+        other_clique["metadata"]["annotations"] = {AUTO_ANNOTATION: "enabled"}
+        for part in (
+            *other_clique["spec"]["template"]["cliques"],
+            *other_clique["spec"]["template"]["podCliqueScalingGroups"],
+        ):
             part.pop("annotations", None)
         owner = env.create(workload)
-        env.create(other)
-        self.expected = expected(other)
-        cliques = [clique for manifest in (workload, other) for clique in expected(manifest).cliques.values()]
+        env.create(other_clique)
+        self.expected = expected(other_clique)
+        cliques = [clique for manifest in (workload, other_clique) for clique in expected(manifest).cliques.values()]
         env.wait_for("all pods exist", predicates.all_exist(cliques))
-        self.former = env.create(_former(owner))
-        env.wait_for("former ComputeDomain exists", observed.are_present(DOMAINS, [FORMER]))
+        self.former = env.create(_former_domain(owner))
+        env.wait_for("former ComputeDomain exists", observed.are_present(COMPUTE_DOMAINS, [FORMER_DOMAIN]))
         env.patch("podcliquesets", "p", {"spec": {"replicas": 2}})
-        wide = env.workload("linked", replicas=2)
-        env.wait_for("second replica has domains", observed.are_present(DOMAINS, expected_domains.domains(wide)))
+        wide_clique = env.workload("linked", replicas=2)
+        env.wait_for(
+            "second replica has domains", observed.are_present(COMPUTE_DOMAINS, expected_domains.domains(wide_clique))
+        )
         env.quiet(1)
         env.mark("nothing moves")
 
@@ -41,7 +46,7 @@ class FormerDomains(Scene):
 def test_a_domain_of_the_former_naming_scheme_stays(run: Recorded[FormerDomains]) -> None:
     """The ComputeDomain with the former name is the same before and after the set is scaled out."""
     run.given("second replica has domains")
-    domain = run.at("nothing moves").get(DOMAINS, FORMER)
+    domain = run.at("nothing moves").get(COMPUTE_DOMAINS, FORMER_DOMAIN)
     state = "deleted" if domain is None else _state(domain)
     run.expect("former ComputeDomain", _state(run.scene.former), state)
 
@@ -51,15 +56,15 @@ def test_the_former_annotation_has_no_effect(run: Recorded[FormerDomains]) -> No
     """The claims of pods are compared with the claims that the current annotations request."""
     run.given("all pods exist")
     view = run.at("nothing moves")
-    run.expect("ComputeDomains of the set", [], [name for name in view.names(DOMAINS) if name.startswith("o-")])
+    run.expect("ComputeDomains of the set", [], [name for name in view.names(COMPUTE_DOMAINS) if name.startswith("o-")])
     for clique in run.scene.expected.cliques.values():
         for pod in predicates.pods_of(view, clique.name):
             run.expect(f"resource claims of Pods of {clique.name}", None, at(pod, "spec", "resourceClaims"))
     annotations = mapping(view.get("podcliquesets", "o"), "metadata", "annotations")
-    run.expect("annotation of the set", "enabled", annotations.get(AUTO))
+    run.expect("annotation of the set", "enabled", annotations.get(AUTO_ANNOTATION))
 
 
-def _former(owner: Document) -> dict[str, Any]:
+def _former_domain(owner: Document) -> dict[str, Any]:
     """Return a ComputeDomain for the first replica of a set as an earlier version of Grove created it."""
     reference = {
         "apiVersion": "grove.io/v1alpha1",
@@ -73,17 +78,17 @@ def _former(owner: Document) -> dict[str, Any]:
         "apiVersion": "resource.nvidia.com/v1beta1",
         "kind": "ComputeDomain",
         "metadata": {
-            "name": FORMER,
+            "name": FORMER_DOMAIN,
             "labels": {
                 labels.MANAGED_BY: labels.OPERATOR,
                 labels.PART_OF: "p",
-                labels.NAME: FORMER,
+                labels.NAME: FORMER_DOMAIN,
                 labels.SET_INDEX: "0",
             },
             "ownerReferences": [reference],
             "finalizers": [expected_domains.FINALIZER],
         },
-        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": FORMER}}},
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": FORMER_DOMAIN}}},
     }
 
 

@@ -12,9 +12,9 @@ from conformance.testing.comparison import value_or_absent
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.resources.manifests import trigger
 
-BY_HAND = ("grove.io/by-hand", "example.com/by-hand")
+MANUAL_LABELS = ("grove.io/by-hand", "example.com/by-hand")
 """Annotations of a gang that another client adds."""
-CLASS = "system-cluster-critical"
+PRIORITY_CLASS = "system-cluster-critical"
 """A PriorityClass that every cluster has and that pods in any namespace may use."""
 
 
@@ -31,21 +31,21 @@ class GangsThatSomebodyChanges(Scene):
         self.gang = gang = name(composition.gang_of(view, "p-0-fe"))
         gangs = composition.with_actual_gang_names(expected_set, view).gangs
 
-        for key in BY_HAND:
+        for key in MANUAL_LABELS:
             env.patch("podgangs", gang, {"metadata": {"annotations": {key: "x"}}})
         env.patch("podgangs", gang, {"spec": {"priorityClassName": "by-hand"}})
-        changed = {"example.com/team": None, "example.com/new": "y"}
-        env.patch("podcliquesets", name(workload), {"metadata": {"labels": changed, **trigger("1")["metadata"]}})
-        labelled = observed.all_of(*(_labelled(gang_name, "new", "y") for gang_name in gangs))
-        env.settle("gangs have the new label of their set", labelled, 60)
-        unlabelled = observed.all_of(*(_labelled(gang_name, "team", None) for gang_name in gangs))
-        env.settle("gangs have lost the old label of their set", unlabelled, 60)
-        env.settle("foreign priority class is removed", _without_priority_class(gang), 60)
+        changed_gangs = {"example.com/team": None, "example.com/new": "y"}
+        env.patch("podcliquesets", name(workload), {"metadata": {"labels": changed_gangs, **trigger("1")["metadata"]}})
+        gangs_with_label = observed.all_of(*(_has_label(gang_name, "new", "y") for gang_name in gangs))
+        env.settle("gangs have the new label of their set", gangs_with_label, 60)
+        gangs_without_label = observed.all_of(*(_has_label(gang_name, "team", None) for gang_name in gangs))
+        env.settle("gangs have lost the old label of their set", gangs_without_label, 60)
+        env.settle("foreign priority class is removed", _has_no_priority_class(gang), 60)
 
         env.patch("podcliques", "p-0-fe", {"spec": {"minAvailable": 2}})
         env.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"minAvailable": 2, "cliqueNames": ["wk", "ld"]}})
         env.patch("podcliquesets", name(workload), trigger("2"))
-        env.settle("minimums are those of the templates", _as_templates, 60)
+        env.settle("minimums are those of the templates", _has_minimums_of_templates, 60)
 
 
 class SetWithPriorityClass(Scene):
@@ -53,7 +53,7 @@ class SetWithPriorityClass(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("frontend", setName="urgent")
-        workload["spec"]["template"]["priorityClassName"] = CLASS
+        workload["spec"]["template"]["priorityClassName"] = PRIORITY_CLASS
         self.expected = expected(workload)
         env.create(workload)
         env.wait_for("all pods exist", predicates.all_exist(list(self.expected.cliques.values())))
@@ -77,8 +77,8 @@ def test_gangs_get_a_new_label_of_their_set(run: Recorded[GangsThatSomebodyChang
 def test_gangs_keep_annotations_of_others(run: Recorded[GangsThatSomebodyChanges]) -> None:
     """The set is reconciled twice after the annotations are added."""
     gang = run.at("minimums are those of the templates").get("podgangs", run.scene.gang)
-    annotations = {key: observed.annotation(gang, key) for key in BY_HAND}
-    run.expect("annotations that somebody has put on a gang", dict.fromkeys(BY_HAND, "x"), annotations)
+    annotations = {key: observed.annotation(gang, key) for key in MANUAL_LABELS}
+    run.expect("annotations that somebody has put on a gang", dict.fromkeys(MANUAL_LABELS, "x"), annotations)
 
 
 @requirement("RES-026", reaches="foreign priority class is removed")
@@ -101,7 +101,7 @@ def test_gangs_have_the_priority_class_of_their_set(run: Recorded[SetWithPriorit
         gang: value_or_absent(current := view.get("podgangs", gang), text(current, "spec", "priorityClassName"))
         for gang in gangs
     }
-    run.expect("classes of the gangs", dict.fromkeys(gangs, CLASS), classes)
+    run.expect("classes of the gangs", dict.fromkeys(gangs, PRIORITY_CLASS), classes)
 
 
 @requirement("RES-025")
@@ -110,10 +110,12 @@ def test_pods_have_the_priority_class_of_their_set(run: Recorded[SetWithPriority
     run.given("all pods exist")
     view = run.at("nothing moves")
     pods = [pod for clique in run.scene.expected.cliques for pod in predicates.pods_of(view, clique)]
-    run.expect("classes of the pods", [CLASS], sorted({text(pod, "spec", "priorityClassName") for pod in pods}))
+    run.expect(
+        "classes of the pods", [PRIORITY_CLASS], sorted({text(pod, "spec", "priorityClassName") for pod in pods})
+    )
 
 
-def _as_templates(view: View) -> bool | Unmet:
+def _has_minimums_of_templates(view: View) -> bool | Unmet:
     """The minimums of a standalone clique and of a scaling group are those of the workload `full-featured`."""
     group = at(view.get("podcliquescalinggroups", "p-0-sg"), "spec")
     minimums = [number(view.get("podcliques", "p-0-fe"), "spec", "minAvailable"), number(group, "minAvailable")]
@@ -121,12 +123,12 @@ def _as_templates(view: View) -> bool | Unmet:
 
 
 @predicate
-def _without_priority_class(view: View, gang: str) -> bool | Unmet:
+def _has_no_priority_class(view: View, gang: str) -> bool | Unmet:
     current = text(view.get("podgangs", gang), "spec", "priorityClassName")
     return not current or Unmet(f"the priority class of {gang} is {current}")
 
 
 @predicate
-def _labelled(view: View, gang: str, key: str, value: str | None) -> bool | Unmet:
+def _has_label(view: View, gang: str, key: str, value: str | None) -> bool | Unmet:
     current = mapping(view.get("podgangs", gang), "metadata", "labels").get(f"example.com/{key}")
     return current == value or Unmet(f"its value on {gang} is {current!r}")

@@ -18,11 +18,11 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.testing.services import headless_services
 from conformance.tests.resources import judging
 
-TIER = "example.com/tier"
+TIER_LABEL = "example.com/tier"
 """A label in a template of the workload `namesakes`."""
-RESOLVED = "second set refused, reports an error, or needs another name"
+NAME_CONFLICT_RESOLVED = "second set refused, reports an error, or needs another name"
 """The step at which the second of two sets no longer conflicts with the first set."""
-PODS = 2
+POD_COUNT = 2
 """The number of pods of the clique with the contested name, which is the same in both templates."""
 
 
@@ -36,8 +36,8 @@ class CliquesWithACommonEnding(Scene):
         env.create(workload)
         env.wait_for("all cliques exist", observed.are_present("podcliques", self.expected.cliques))
         pods = predicates.all_exist(list(self.expected.cliques.values()))
-        both = observed.all_of(pods, observed.are_present("services", self.expected.services))
-        env.settle("all pods and Services exist", both)
+        all_present = observed.all_of(pods, observed.are_present("services", self.expected.services))
+        env.settle("all pods and Services exist", all_present)
 
 
 class LongNames(Scene):
@@ -67,15 +67,15 @@ class TwoSetsWithOneGangName(Scene):
         clique = "a-0-b-1-leader"
         env.wait_for("gang of the first set exists", composition.all_in_gangs([clique]))
         self.gang = name(composition.gang_of(env.quiet(1), clique))
-        self.contested = self.gang == names.base_gang("a-0-b", 0)
+        self.is_contested = self.gang == names.base_gang("a-0-b", 0)
         env.mark("second set")
         self.reply = _admission_reply(env, second)
         if not self.reply.refused:
             env.create(second)
-        if self.reply.refused or not self.contested:
-            env.mark(RESOLVED)
+        if self.reply.refused or not self.is_contested:
+            env.mark(NAME_CONFLICT_RESOLVED)
         else:
-            env.settle(RESOLVED, observed.reports_error("a-0-b"), 60)
+            env.settle(NAME_CONFLICT_RESOLVED, observed.reports_error("a-0-b"), 60)
         env.quiet(1)
         env.mark("nothing moves")
 
@@ -91,7 +91,9 @@ class TwoCliquesWithOneName(Scene):
         workload = env.workload("namesakes")
         cliques = workload["spec"]["template"]["cliques"]
         worker = next(clique for clique in cliques if clique["name"] == "worker")
-        cliques.append({"name": "sg-0-leader", "spec": {**worker["spec"], "roleName": "namesake", "replicas": PODS}})
+        cliques.append(
+            {"name": "sg-0-leader", "spec": {**worker["spec"], "roleName": "namesake", "replicas": POD_COUNT}}
+        )
         workload["spec"]["template"]["podCliqueScalingGroups"][0]["replicas"] = 1
         self.other_cliques = [clique for clique in expected(workload).cliques if clique != self.contested]
         self.reply = _admission_reply(env, workload)
@@ -101,10 +103,10 @@ class TwoCliquesWithOneName(Scene):
         env.nodes("dgx-h100", 1)
         env.create(workload)
         env.wait_for("one of the two exists", observed.are_present("podcliques", [self.contested]))
-        reported = _one_complains("alike", "alike-0-sg")
+        reported = _one_set_reports_error("alike", "alike-0-sg")
         env.settle("set refused, or it or its scaling group reports an error", reported, 60)
         env.settle("other cliques exist", observed.are_present("podcliques", self.other_cliques))
-        env.settled("pods of the other cliques are Ready", _ready(self.other_cliques))
+        env.settled("pods of the other cliques are Ready", _are_pods_ready(self.other_cliques))
         env.quiet(2)
         env.mark("nothing moves")
 
@@ -125,9 +127,12 @@ class TwoAutoscalersWithOneName(Scene):
             env.mark("set refused, or reports an error")
             return
         env.create(workload)
-        both = [f"{kind}/alike-0-{group['name']}" for kind in ("PodClique", "PodCliqueScalingGroup")]
-        env.wait_for("one of the two exists", lambda view: not judging.by_target(view).keys().isdisjoint(both))
-        env.settle("set refused, or reports an error", _complains_or_scales(both), 60)
+        autoscaler_targets = [f"{kind}/alike-0-{group['name']}" for kind in ("PodClique", "PodCliqueScalingGroup")]
+        env.wait_for(
+            "one of the two exists",
+            lambda view: not judging.autoscalers_by_target(view).keys().isdisjoint(autoscaler_targets),
+        )
+        env.settle("set refused, or reports an error", _reports_error_or_scales(autoscaler_targets), 60)
 
 
 class ForeignScalingGroup(Scene):
@@ -164,7 +169,7 @@ def test_a_clique_is_created_from_the_template_of_its_whole_name(run: Recorded[C
     run.same(
         "cliques, and the images of their pods",
         expected_cliques,
-        {clique.name: _actual(view, clique) for clique in cliques},
+        {clique.name: _actual_values(view, clique) for clique in cliques},
     )
 
 
@@ -175,11 +180,11 @@ def test_services_do_as_their_set_says(run: Recorded[CliquesWithACommonEnding]) 
     run.same("headless Services", *headless_services(run.scene.expected, view))
 
 
-@requirement("RES-051", reaches=RESOLVED)
+@requirement("RES-051", reaches=NAME_CONFLICT_RESOLVED)
 def test_two_sets_with_one_gang_name_leave_each_other_alone(run: Recorded[TwoSetsWithOneGangName]) -> None:
     """If gangs are named differently, no name is contested."""
     run.given("gang of the first set exists")
-    _refused(run, run.scene.reply)
+    _is_rejected(run, run.scene.reply)
     gang = run.scene.gang
     before, view = run.at("second set"), run.at("nothing moves")
     current = view.get("podgangs", gang)
@@ -192,7 +197,7 @@ def test_two_sets_with_one_gang_name_leave_each_other_alone(run: Recorded[TwoSet
 @requirement("RES-052", reaches="set refused, or it or its scaling group reports an error")
 def test_two_cliques_with_one_name_are_reported(run: Recorded[TwoCliquesWithOneName]) -> None:
     """The two cliques have the same size, so an operator that confuses them does not notice."""
-    if _refused(run, run.scene.reply):
+    if _is_rejected(run, run.scene.reply):
         return
     run.given("one of the two exists")
     other_cliques, view = run.scene.other_cliques, run.at("other cliques exist")
@@ -207,16 +212,18 @@ def test_names_as_long_as_admission_allows_work(run: Recorded[LongNames]) -> Non
     """A truncated hostname lacks its index."""
     view = run.at("all pods exist")
     for clique in run.scene.expected.cliques:
-        hosts = sorted(text(pod, "spec", "hostname") for pod in predicates.pods_of(view, clique))
-        hostnames = [f"{clique}-{index}" for index in range(len(hosts))]
-        run.expect(f"hostnames of {clique}", hostnames, hosts)
-        run.expect(f"hostnames of {clique} that no DNS label can hold", [], [h for h in hosts if len(h) > 63])
+        observed_hostnames = sorted(text(pod, "spec", "hostname") for pod in predicates.pods_of(view, clique))
+        hostnames = [f"{clique}-{index}" for index in range(len(observed_hostnames))]
+        run.expect(f"hostnames of {clique}", hostnames, observed_hostnames)
+        run.expect(
+            f"hostnames of {clique} that no DNS label can hold", [], [h for h in observed_hostnames if len(h) > 63]
+        )
 
 
 @requirement("RES-054", reaches="set refused, or reports an error")
 def test_two_autoscalers_with_one_name_are_reported(run: Recorded[TwoAutoscalersWithOneName]) -> None:
     """An operator whose autoscalers have other names may create both."""
-    if not _refused(run, run.scene.reply):
+    if not _is_rejected(run, run.scene.reply):
         run.given("one of the two exists")
 
 
@@ -231,12 +238,12 @@ def _from_template(clique: ExpectedClique) -> dict[str, object]:
         "replicas": clique.template.replicas,
         "minAvailable": clique.template.min_available,
         "roleName": clique.template.role,
-        TIER: clique.labels.get(TIER, ""),
+        TIER_LABEL: clique.labels.get(TIER_LABEL, ""),
         "images": [text(container, "image") for container in items(clique.template.pod_spec, "containers")],
     }
 
 
-def _actual(view: View, clique: ExpectedClique) -> dict[str, object]:
+def _actual_values(view: View, clique: ExpectedClique) -> dict[str, object]:
     """Return the fields of a PodClique and its pods. A missing field has the value of the template. Containers that are
     not in the template, such as containers from admission plugins, are covered by CORE-014."""
     current, pods = view.get("podcliques", clique.name), predicates.pods_of(view, clique.name)
@@ -251,7 +258,7 @@ def _actual(view: View, clique: ExpectedClique) -> dict[str, object]:
         "replicas": number(current, "spec", "replicas"),
         "minAvailable": number(current, "spec", "minAvailable"),
         "roleName": text(current, "spec", "roleName"),
-        TIER: text(current, "metadata", "labels", TIER),
+        TIER_LABEL: text(current, "metadata", "labels", TIER_LABEL),
         "images": sorted({text(container, "image") for container in containers}),
     }
     return {key: have[key] or value for key, value in _from_template(clique).items()}
@@ -263,28 +270,28 @@ def _admission_reply(env: SceneEnvironment, workload: Mapping[str, Any]) -> Repl
 
 
 @predicate
-def _complains_or_scales(view: View, targets: list[str]) -> bool | Unmet:
+def _reports_error_or_scales(view: View, targets: list[str]) -> bool | Unmet:
     """The set reports an error, or each target has an autoscaler."""
-    complaint = observed.reports_error("alike")(view)
-    return True if complaint is True or judging.scaled(targets)(view) is True else complaint
+    reports_error = observed.reports_error("alike")(view)
+    return True if reports_error is True or judging.have_autoscalers(targets)(view) is True else reports_error
 
 
-def _refused(run: Recorded[Scene], reply: Reply) -> bool:
+def _is_rejected(run: Recorded[Scene], reply: Reply) -> bool:
     """Return whether admission has rejected the set of the scene. Expect that it has accepted the set or rejected it
     with a reason."""
-    wrong = "" if reply.accepted or reply.refused else str(reply)
-    run.expect("how the set is neither accepted nor refused with a reason", "", wrong)
+    unclear_reply = "" if reply.accepted or reply.refused else str(reply)
+    run.expect("how the set is neither accepted nor refused with a reason", "", unclear_reply)
     return reply.refused
 
 
 @predicate
-def _ready(view: View, cliques: list[str]) -> bool:
+def _are_pods_ready(view: View, cliques: list[str]) -> bool:
     """Each of these cliques has pods, and all these pods are Ready."""
     pods = [predicates.pods_of(view, clique) for clique in cliques]
     return all(pods) and all(condition_is(pod, "Ready") == "True" for clique_pods in pods for pod in clique_pods)
 
 
 @predicate
-def _one_complains(view: View, set_name: str, group: str) -> bool | Unmet:
+def _one_set_reports_error(view: View, set_name: str, group: str) -> bool | Unmet:
     owners = (view.get("podcliquesets", set_name), view.get("podcliquescalinggroups", group))
     return any(map(observed.error_codes, owners)) or Unmet("lastErrors is empty in both")

@@ -27,7 +27,7 @@ OTHER_LEVELS = {domain: f"other.example.com/{domain}" for domain in LEVELS}
 """The same domains, mapped to other node labels."""
 Pack = Mapping[str, str]
 SET, GROUP, CLIQUE = "set", "group", "clique"
-PARTS: Mapping[str, Mapping[str, Pack]] = {
+PARTS_BY_SET: Mapping[str, Mapping[str, Pack]] = {
     "none": {},
     "set-alone": {SET: {"required": "zone"}},
     "group-alone": {GROUP: {"required": "rack"}},
@@ -38,7 +38,7 @@ PARTS: Mapping[str, Mapping[str, Pack]] = {
     "elsewhere": {SET: {"required": "block"}, GROUP: {"required": "rack"}, CLIQUE: {"required": "host"}},
 }
 """Set → level → constraint. The last set names another binding than the other sets."""
-ELSEWHERE = "elsewhere"
+OTHER_NAMESPACE_SET = "elsewhere"
 
 
 class ConstraintsOfSomeLevels(Scene):
@@ -48,7 +48,8 @@ class ConstraintsOfSomeLevels(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.binding, other = env.namespace, f"{env.namespace}-other"
         self.workloads = {
-            set_name: _workload(env, set_name, self._named(set_name), parts) for set_name, parts in PARTS.items()
+            set_name: _workload(env, set_name, self._actual_gang_name(set_name), parts)
+            for set_name, parts in PARTS_BY_SET.items()
         }
         self.expected = {set_name: expected(workload) for set_name, workload in self.workloads.items()}
         env.create(topology_binding(self.binding, LEVELS))
@@ -59,7 +60,7 @@ class ConstraintsOfSomeLevels(Scene):
                     env.create(workload)
                 cliques = [clique for expected_set in self.expected.values() for clique in expected_set.cliques]
                 env.wait_for("gangs exist", composition.all_in_gangs(cliques))
-                env.settled("gangs have their constraints", self._translated, 30)
+                env.settled("gangs have their constraints", self._are_constraints_translated, 30)
                 env.quiet(1)
                 env.mark("nothing moves")
             finally:
@@ -67,23 +68,27 @@ class ConstraintsOfSomeLevels(Scene):
         finally:
             env.delete("clustertopologybindings", self.binding)
 
-    def _named(self, set_name: str) -> str:
-        return f"{self.binding}-other" if set_name == ELSEWHERE else self.binding
+    def _actual_gang_name(self, set_name: str) -> str:
+        return f"{self.binding}-other" if set_name == OTHER_NAMESPACE_SET else self.binding
 
     def constraints(self, set_name: str, view: View) -> tuple[dict[str, Placement], dict[str, object]]:
         """Return the constraints that the gangs of a set must have, and the constraints that they have. If the set has
         a constraint, scaled gangs of a group without a constraint are left out (RES-062)."""
         expected_set = composition.with_actual_gang_names(self.expected[set_name], view)
-        placements = expected_topology.placements(self.workloads[set_name], expected_set, _levels(set_name))
-        judged = [gang for gang in expected_set.gangs.values() if not _inherits(expected_set, gang, PARTS[set_name])]
+        placements = expected_topology.placements(self.workloads[set_name], expected_set, _levels_of_binding(set_name))
+        judged = [
+            gang
+            for gang in expected_set.gangs.values()
+            if not _inherits_constraint(expected_set, gang, PARTS_BY_SET[set_name])
+        ]
         gangs = {gang.name: view.get("podgangs", gang.name) for gang in judged}
         actual: dict[str, object] = {
             name: value_or_absent(gang, expected_topology.observed_constraints(gang)) for name, gang in gangs.items()
         }
         return {name: replace(placements[name], inherited=False) for name in gangs}, actual
 
-    def _translated(self, view: View) -> bool:
-        pairs = [self.constraints(set_name, view) for set_name in PARTS]
+    def _are_constraints_translated(self, view: View) -> bool:
+        pairs = [self.constraints(set_name, view) for set_name in PARTS_BY_SET]
         return all(placements == actual for placements, actual in pairs)
 
 
@@ -99,11 +104,11 @@ class BindingThatComesBack(Scene):
         env.create(topology_binding(binding, LEVELS))
         try:
             env.create(workload)
-            env.settle("all levels reported available", _reported({"False"}), 60)
+            env.settle("all levels reported available", _is_reported({"False"}), 60)
             env.quiet(1)  # only the deletion of the binding may make the operator reconcile the set
         finally:
             env.delete("clustertopologybindings", binding)
-        env.settle("missing binding reported", _reported({"True", "Unknown"}), 60)
+        env.settle("missing binding reported", _is_reported({"True", "Unknown"}), 60)
         scale(env, "podcliquesets", "none", 1)
         env.settle("gangs of the new replica exist", composition.all_in_gangs(self.expected.cliques), 60)
         env.settle("pods of the new replica exist", predicates.all_exist(list(self.expected.cliques.values())), 60)
@@ -113,13 +118,13 @@ class BindingThatComesBack(Scene):
         env.settled("the new replica is gone", observed.are_absent("podcliques", self.expected.cliques), 60)
         env.create(topology_binding(binding, LEVELS))
         try:
-            env.settle("all levels reported available again", _reported({"False"}), 60)
+            env.settle("all levels reported available again", _is_reported({"False"}), 60)
         finally:
             env.delete("clustertopologybindings", binding)
 
 
 @requirement("RES-060")
-@pytest.mark.parametrize("set_name", PARTS)
+@pytest.mark.parametrize("set_name", PARTS_BY_SET)
 def test_constraints_of_some_levels_are_translated(run: Recorded[ConstraintsOfSomeLevels], set_name: str) -> None:
     """A level needs no constraint above or below it, and a domain means the node label to which the set's own binding
     maps it."""
@@ -133,11 +138,11 @@ def test_gangs_name_the_binding_of_their_set(run: Recorded[ConstraintsOfSomeLeve
     view = run.at("nothing moves")
     bindings: dict[str, object] = {}
     actual: dict[str, object] = {}
-    for set_name in PARTS:
+    for set_name in PARTS_BY_SET:
         placements, _ = run.scene.constraints(set_name, view)
         for gang, placement in placements.items():
             if placement.any:
-                bindings[gang] = f"{run.scene.binding}-other" if set_name == ELSEWHERE else run.scene.binding
+                bindings[gang] = f"{run.scene.binding}-other" if set_name == OTHER_NAMESPACE_SET else run.scene.binding
                 current = view.get("podgangs", gang)
                 actual[gang] = value_or_absent(current, observed.annotation(current, labels.TOPOLOGY))
     run.same("the bindings that gangs name", bindings, actual)
@@ -179,11 +184,11 @@ def _workload(env: SceneEnvironment, set_name: str, binding: str, parts: Mapping
     return workload
 
 
-def _levels(set_name: str) -> Levels:
-    return OTHER_LEVELS if set_name == ELSEWHERE else LEVELS
+def _levels_of_binding(set_name: str) -> Levels:
+    return OTHER_LEVELS if set_name == OTHER_NAMESPACE_SET else LEVELS
 
 
-def _inherits(expected_set: ExpectedObjects, gang: ExpectedGang, parts: Mapping[str, Pack]) -> bool:
+def _inherits_constraint(expected_set: ExpectedObjects, gang: ExpectedGang, parts: Mapping[str, Pack]) -> bool:
     """Return whether a gang is a scaled gang of a group without a constraint, in a set that has a constraint."""
     if gang.base or SET not in parts:
         return False
@@ -191,7 +196,7 @@ def _inherits(expected_set: ExpectedObjects, gang: ExpectedGang, parts: Mapping[
 
 
 @predicate
-def _reported(view: View, statuses: set[str]) -> bool | Unmet:
+def _is_reported(view: View, statuses: set[str]) -> bool | Unmet:
     levels = condition(view.get("podcliquesets", "none"), "TopologyLevelsUnavailable")
     reported = text(levels, "status")
     return reported in statuses or Unmet(f"TopologyLevelsUnavailable is {reported or 'absent'}")

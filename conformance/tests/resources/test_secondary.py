@@ -17,7 +17,7 @@ from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironme
 from conformance.tests.resources import judging
 from conformance.tests.resources.manifests import trigger
 
-GROVE = "grove.io/v1alpha1"
+GROVE_API_VERSION = "grove.io/v1alpha1"
 
 
 class SecondaryResourcesOutOfOrder(Scene):
@@ -38,13 +38,13 @@ class SecondaryResourcesOutOfOrder(Scene):
         uids = {
             (resource, object_name): text(item, "metadata", "uid")
             for resource in ("serviceaccounts", "roles", "rolebindings", "secrets")
-            for object_name, item in judging.part_of(view, resource, "kept").items()
+            for object_name, item in judging.objects_of_set(view, resource, "kept").items()
         }
         for (resource, object_name), uid in uids.items():
             if uid:
                 env.delete(resource, object_name)
         env.patch("podcliquesets", "kept", trigger("1"))
-        env.settle("selector of the Service is restored", _selects("kept-0", selector), 60)
+        env.settle("selector of the Service is restored", _has_selector("kept-0", selector), 60)
         recreated = (observed.is_recreated(resource, object_name, uid) for (resource, object_name), uid in uids.items())
         env.settle("deleted objects are recreated", observed.all_of(*recreated), 60)
 
@@ -55,7 +55,7 @@ class SecondaryResourcesOutOfOrder(Scene):
         rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]
         env.patch("roles", names.role("kept"), {"rules": rules})
         env.patch("podcliquesets", "kept", trigger("3"))
-        env.settle("rules of the widened Role are restored", _narrow(names.role("kept")), 60)
+        env.settle("rules of the widened Role are restored", _has_narrow_rules(names.role("kept")), 60)
 
 
 class ForeignTokenSecret(Scene):
@@ -69,7 +69,7 @@ class ForeignTokenSecret(Scene):
         workload = env.workload("frontend", setName="robbed")
         self.expected = expected(workload)
         env.create(workload)
-        env.settle("set reports the conflict", _reports("robbed", "ERR_SECRET_CONFLICT"), 60)
+        env.settle("set reports the conflict", _reports_error_code("robbed", "ERR_SECRET_CONFLICT"), 60)
         # A later set that is complete proves that the operator is still working.
         later = env.workload("frontend", setName="later")
         env.create(later)
@@ -79,7 +79,7 @@ class ForeignTokenSecret(Scene):
         env.delete("secrets", secret)
         env.patch("podcliquesets", "robbed", trigger("1"))
         env.settle("set has its pods", predicates.all_exist(list(self.expected.cliques.values())), 60)
-        env.settle("set reports no error any more", _reports("robbed", ""), 60)
+        env.settle("set reports no error any more", _reports_error_code("robbed", ""), 60)
 
 
 class ForeignServiceAndNoToken(Scene):
@@ -101,12 +101,14 @@ class ForeignServiceAndNoToken(Scene):
             env.delete("secrets", secret)
             env.wait_for("token Secret is deleted", observed.are_absent("secrets", [secret]))
             # Kubernetes writes a token only into Secrets of another type.
-            owner = {"kind": "PodCliqueSet", "apiVersion": GROVE, "name": "tokenless", "uid": uid}
-            env.create(_owned("Secret", secret, owner))
+            owner = {"kind": "PodCliqueSet", "apiVersion": GROVE_API_VERSION, "name": "tokenless", "uid": uid}
+            env.create(_object_with_owner("Secret", secret, owner))
             other_owner = env.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}})
             uid = text(other_owner, "metadata", "uid")
             owner = {"kind": "ConfigMap", "apiVersion": "v1", "name": "somebody", "uid": uid}
-            env.create({**_owned("Service", names.service("tokenless", 0), owner), "spec": {"clusterIP": "None"}})
+            env.create(
+                {**_object_with_owner("Service", names.service("tokenless", 0), owner), "spec": {"clusterIP": "None"}}
+            )
         env.roles.restart("operator")
         env.patch("podcliquesets", "tokenless", {"spec": {"replicas": 1}})
         env.settle("set reports an error", observed.reports_error("tokenless"), 60)
@@ -123,9 +125,9 @@ class SetWithoutReplicas(Scene):
         env.settle("account, role, binding and token Secret exist", all_exist, 60)
         env.quiet(1)
         env.mark("nothing moves")
-        busy = env.workload("frontend", setName="busy")
-        env.create(busy)
-        env.settle("another set has its pods", predicates.all_exist(list(expected(busy).cliques.values())), 60)
+        busy_set = env.workload("frontend", setName="busy")
+        env.create(busy_set)
+        env.settle("another set has its pods", predicates.all_exist(list(expected(busy_set).cliques.values())), 60)
 
 
 class EarlierTokenSecrets(Scene):
@@ -133,18 +135,21 @@ class EarlierTokenSecrets(Scene):
     until the pods are deleted. `loose` has no controller. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
-        self.used, self.loose = names.legacy_token_secret("used"), names.legacy_token_secret("loose")
+        self.used_secret, self.uncontrolled_secret = (
+            names.legacy_token_secret("used"),
+            names.legacy_token_secret("loose"),
+        )
         workload = env.workload("frontend", setName="used")
         for clique in workload["spec"]["template"]["cliques"]:
-            clique["spec"]["podSpec"]["volumes"] = [{"name": "token", "secret": {"secretName": self.used}}]
+            clique["spec"]["podSpec"]["volumes"] = [{"name": "token", "secret": {"secretName": self.used_secret}}]
         for manifest in (workload, env.workload("frontend", setName="loose", replicas=0)):
             env.create(manifest)
         env.wait_for("all pods exist", predicates.all_exist(list(expected(workload).cliques.values())))
         current = [names.token_secret(set_name) for set_name in ("used", "loose")]
         env.wait_for("current Secrets exist", observed.are_present("secrets", current))
         owner = env.history.view().get("podcliquesets", "used")
-        env.create(_legacy("used", self.used, [_reference(owner)]))
-        env.create(_legacy("loose", self.loose, []))
+        env.create(_legacy_secret("used", self.used_secret, [_owner_reference(owner)]))
+        env.create(_legacy_secret("loose", self.uncontrolled_secret, []))
         for set_name in ("used", "loose"):
             env.patch("podcliquesets", set_name, trigger("1"))
         env.quiet(1)
@@ -153,7 +158,7 @@ class EarlierTokenSecrets(Scene):
         env.patch("podcliquesets", "used", {"spec": {"replicas": 0}})
         env.wait_for("pods that mount the Secret are deleted", lambda view: not view.list("pods"), 150)
         env.patch("podcliquesets", "used", trigger("2"))
-        env.settle("earlier Secret is deleted", observed.are_absent("secrets", [self.used]), 60)
+        env.settle("earlier Secret is deleted", observed.are_absent("secrets", [self.used_secret]), 60)
         env.quiet(1)
         env.mark("nothing moves")
 
@@ -178,8 +183,8 @@ def test_a_widened_role_is_restored(run: Recorded[SecondaryResourcesOutOfOrder])
 def test_a_secret_of_another_owner_is_not_adopted(run: Recorded[ForeignTokenSecret]) -> None:
     """A later set is completed in the meantime, which shows that the operator is working."""
     run.given("later set has its pods")
-    none = observed.are_absent("podcliques", run.scene.expected.cliques)
-    run.always("no clique of the set that lacks its Secret exists", none, until="foreign Secret is deleted")
+    no_cliques = observed.are_absent("podcliques", run.scene.expected.cliques)
+    run.always("no clique of the set that lacks its Secret exists", no_cliques, until="foreign Secret is deleted")
 
 
 @requirement("RES-011", reaches="set has its pods")
@@ -214,11 +219,13 @@ def test_a_set_without_replicas_has_no_objects_of_replicas(run: Recorded[SetWith
 def test_the_token_secret_of_an_earlier_version_is_deleted(run: Recorded[EarlierTokenSecrets]) -> None:
     """The Secret without a controller has the name for another set."""
     run.given("all pods exist", "current Secrets exist")
-    used, loose = run.scene.used, run.scene.loose
-    mounted = run.at("nothing moves while pods mount the Secret")
-    run.expect("the earlier Secret exists while a pod mounts it", True, mounted.get("secrets", used) is not None)
+    used, uncontrolled = run.scene.used_secret, run.scene.uncontrolled_secret
+    view_with_mounts = run.at("nothing moves while pods mount the Secret")
+    run.expect(
+        "the earlier Secret exists while a pod mounts it", True, view_with_mounts.get("secrets", used) is not None
+    )
     run.given("pods that mount the Secret are deleted")
-    remaining = run.at("nothing moves").get("secrets", loose)
+    remaining = run.at("nothing moves").get("secrets", uncontrolled)
     run.expect("the earlier Secret that the set does not control exists", True, remaining is not None)
 
 
@@ -227,24 +234,24 @@ def _uid(view: View, resource: str, object_name: str) -> str:
 
 
 @predicate
-def _selects(view: View, service: str, selector: dict[str, str]) -> bool | Unmet:
+def _has_selector(view: View, service: str, selector: dict[str, str]) -> bool | Unmet:
     current = mapping(view.get("services", service), "spec", "selector")
     return current == selector or Unmet(f"services/{service} selects {current}")
 
 
 @predicate
-def _narrow(view: View, role: str) -> bool | Unmet:
+def _has_narrow_rules(view: View, role: str) -> bool | Unmet:
     rules = permissions_of(view.get("roles", role))
     return rules == expected_secondary.PERMISSIONS or Unmet(f"roles/{role} allows {', '.join(rules) or 'nothing'}")
 
 
-def _owned(kind: str, of_name: str, owner: Document) -> Object:
+def _object_with_owner(kind: str, of_name: str, owner: Document) -> Object:
     reference = {**owner, "controller": True}
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": of_name, "ownerReferences": [reference]}}
 
 
 @predicate
-def _reports(view: View, set_name: str, code: str) -> bool | Unmet:
+def _reports_error_code(view: View, set_name: str, code: str) -> bool | Unmet:
     """The set reports an error with this code or, if the code is empty, no error at all."""
     codes = observed.error_codes(view.get("podcliquesets", set_name))
     return (code in codes if code else not codes) or Unmet(f"lastErrors has {codes or 'no code'}")
@@ -256,12 +263,18 @@ def _no_objects_of_replicas(view: View) -> bool | Unmet:
     return not existing or Unmet(f"there is {', '.join(existing)}")
 
 
-def _legacy(set_name: str, secret: str, owners: list[Object]) -> Object:
+def _legacy_secret(set_name: str, secret: str, owners: list[Object]) -> Object:
     tags = {labels.MANAGED_BY: labels.OPERATOR, labels.PART_OF: set_name, labels.COMPONENT: labels.ComponentLabel.TOKEN}
     metadata = {"name": secret, "labels": {**tags, labels.NAME: secret}, "ownerReferences": owners}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"token": "old"}}
 
 
-def _reference(owner: Document | None) -> Object:
+def _owner_reference(owner: Document | None) -> Object:
     uid = text(owner, "metadata", "uid")
-    return {"apiVersion": GROVE, "kind": "PodCliqueSet", "name": name(owner), "uid": uid, "controller": True}
+    return {
+        "apiVersion": GROVE_API_VERSION,
+        "kind": "PodCliqueSet",
+        "name": name(owner),
+        "uid": uid,
+        "controller": True,
+    }

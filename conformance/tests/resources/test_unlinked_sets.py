@@ -12,8 +12,8 @@ from conformance.testing import observed, predicates
 from conformance.testing.comparison import value_or_absent
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
-DOMAINS, CLIQUES = "computedomains", "podcliques"
-NAMED = "p-0-wide"
+COMPUTE_DOMAINS, CLIQUES = "computedomains", "podcliques"
+DOMAIN_NAME = "p-0-wide"
 """The ComputeDomain that is deleted."""
 
 
@@ -23,7 +23,7 @@ class SetWithoutGroups(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("linked", setName="bare", replicas=1)
-        _forget_groups(workload)
+        _remove_groups(workload)
         self.cliques = list(expected(workload).cliques.values())
         env.create(workload)
         env.wait_for("all pods exist", predicates.all_exist(self.cliques))
@@ -39,22 +39,24 @@ class DomainDeletedByHand(Scene):
         workload = env.workload("linked", replicas=1)
         self.domains = expected_domains.domains(workload)
         env.create(workload)
-        env.wait_for("ComputeDomains exist", observed.are_present(DOMAINS, self.domains))
+        env.wait_for("ComputeDomains exist", observed.are_present(COMPUTE_DOMAINS, self.domains))
         env.quiet(1)
-        self.before = uid(env.history.view().get(DOMAINS, NAMED) or {})
-        env.delete(DOMAINS, NAMED)
-        env.settled("the deletion has been noticed", self._deleted, 30)
+        self.initial_domain = uid(env.history.view().get(COMPUTE_DOMAINS, DOMAIN_NAME) or {})
+        env.delete(COMPUTE_DOMAINS, DOMAIN_NAME)
+        env.settled("the deletion has been noticed", self._is_domain_deleted, 30)
         env.patch("podcliquesets", "p", {"metadata": {"annotations": {labels.TRIGGER: "after the deletion"}}})
         later = env.workload("frontend", setName="later")
         env.create(later)
         env.wait_for("later set has its pods", predicates.all_exist(list(expected(later).cliques.values())))
-        env.settle("ComputeDomain kept or there again", observed.are_present(DOMAINS, [NAMED]), 60)
+        env.settle("ComputeDomain kept or there again", observed.are_present(COMPUTE_DOMAINS, [DOMAIN_NAME]), 60)
         env.quiet(1.5, real=True)
         env.mark("nothing moves")
 
-    def _deleted(self, view: View) -> bool | Unmet:
-        domain = view.get(DOMAINS, NAMED)
-        is_deleted = domain is None or uid(domain) != self.before or text(domain, "metadata", "deletionTimestamp") != ""
+    def _is_domain_deleted(self, view: View) -> bool | Unmet:
+        domain = view.get(COMPUTE_DOMAINS, DOMAIN_NAME)
+        is_deleted = (
+            domain is None or uid(domain) != self.initial_domain or text(domain, "metadata", "deletionTimestamp") != ""
+        )
         return is_deleted or Unmet("the ComputeDomain is not even marked for deletion")
 
 
@@ -63,7 +65,7 @@ def test_no_clique_is_linked_unasked(run: Recorded[SetWithoutGroups]) -> None:
     """GPUs alone are not a reason for a ComputeDomain. If the feature is off, there are no ComputeDomains at all."""
     run.given("all pods exist")
     view = run.at("nothing moves")
-    run.expect("ComputeDomains", [], view.names(DOMAINS))
+    run.expect("ComputeDomains", [], view.names(COMPUTE_DOMAINS))
     claims: dict[str, object] = {}
     for clique in run.scene.cliques:
         current = view.get(CLIQUES, clique.name)
@@ -77,17 +79,17 @@ def test_no_clique_is_linked_unasked(run: Recorded[SetWithoutGroups]) -> None:
 @requirement("RES-070", reaches="ComputeDomain kept or there again")
 def test_a_domain_that_is_deleted_by_hand_is_there(run: Recorded[DomainDeletedByHand]) -> None:
     """If the set still needs the ComputeDomain, its finalizer keeps it, or the operator recreates it."""
-    domain = run.at("nothing moves").get(DOMAINS, NAMED)
-    expected_report = {"finalizer": True, "template": NAMED}
+    domain = run.at("nothing moves").get(COMPUTE_DOMAINS, DOMAIN_NAME)
+    expected_report = {"finalizer": True, "template": DOMAIN_NAME}
     actual = {
         "finalizer": expected_domains.FINALIZER in finalizers(domain),
         "template": expected_domains.template_of(domain),
     }
     run.expect("what the ComputeDomain says", expected_report, value_or_absent(domain, actual))
-    run.expect("ComputeDomains", sorted(run.scene.domains), run.at("nothing moves").names(DOMAINS))
+    run.expect("ComputeDomains", sorted(run.scene.domains), run.at("nothing moves").names(COMPUTE_DOMAINS))
 
 
-def _forget_groups(workload: Object) -> None:
+def _remove_groups(workload: Object) -> None:
     """Remove the multi-node NVLink annotation at every level."""
     template = workload["spec"]["template"]
     for holder in (workload["metadata"], *template["cliques"], *template["podCliqueScalingGroups"]):

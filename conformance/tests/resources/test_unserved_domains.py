@@ -20,7 +20,7 @@ class OperatorWithoutDomains(Scene):
         env.roles.stop("operator")
         with env.without_kind(str(COMPUTE_DOMAINS)):
             end = env.roles.try_start("operator")
-        self.code, self.end = (end.code, str(end)) if end is not None else (None, "it is ready")
+        self.exit_code, self.end_message = (end.code, str(end)) if end is not None else (None, "it is ready")
         env.mark("operator started without the kind")
         env.roles.restart("operator")
 
@@ -28,5 +28,5 @@ class OperatorWithoutDomains(Scene):
 @requirement("RES-120", reaches="operator started without the kind")
 def test_an_operator_ends_where_the_kind_of_domains_is_missing(run: Recorded[OperatorWithoutDomains]) -> None:
     """An operator that waits for the kind is still running when the time limit in its descriptor is over."""
-    ended = run.scene.code is not None and run.scene.code != 0
-    run.expect("the operator exits with a code that is not 0", True, ended or run.scene.end)
+    ended = run.scene.exit_code is not None and run.scene.exit_code != 0
+    run.expect("the operator exits with a code that is not 0", True, ended or run.scene.end_message)
