@@ -26,7 +26,7 @@ CHAOS ?= 1/48
 THOROUGH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test unit check lint types site mutants variants attacks overload histories filters scale bench assets docs crds lock prune clean
+.PHONY: help conformance test unit check lint types site mutants variants attacks signals overload histories filters scale bench assets docs crds lock prune clean
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-14s %s\n' "$$t" "$$d"; done
@@ -60,6 +60,9 @@ variants: $(READY)  ## prove that the suite lets each permitted difference of th
 
 attacks: $(READY)  ## run the suite against a hostile implementation (ARGS="-k worker" for some of the attacks)
 	@$(BIN)/pytest $(addprefix tests/attacks/,whole_runs.py environments.py machines.py files.py) -n $(WORKERS) --durations 12 $(ARGS)
+
+signals: $(READY)  ## kill and stop each process of a run at each moment of the run (ARGS="--targets etcd --moments teardown")
+	@$(BIN)/python -m tests.attacks.signals reports/signals.jsonl $(ARGS)
 
 overload: $(READY)  ## judge the reference beside busy loops while API servers stop for 20 s (ARGS="--outages 5 -- run --profile gang")
 	@$(BIN)/python -m tests.attacks.overload $(if $(ARGS),$(ARGS),-- run)
