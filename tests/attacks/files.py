@@ -19,7 +19,7 @@ import pytest
 from conformance.errors import Exit
 from tests.attacks.environments import start_run
 from tests.attacks.whole_runs import MAX_MEMORY
-from tests.test_readers import HOSTILE
+from tests.test_readers import HOSTILE_CONTENTS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -53,13 +53,13 @@ def run_command(arguments: list[str]) -> tuple[int, str, float]:
 @pytest.mark.parametrize(
     ("command", "content"),
     [
-        *(("verify", content) for content in HOSTILE),
+        *(("verify", content) for content in HOSTILE_CONTENTS),
         *((command, content) for command in COMMANDS if command != "verify" for content in NASTY),
     ],
 )
 def test_a_report_of_a_stranger_is_one_line(command: str, content: str, tmp_path: Path) -> None:
     path = tmp_path / "report.yaml"
-    path.write_bytes(b"kind: ConformanceReport\nextra:\n  " + HOSTILE[content].replace(b"\n", b"\n  "))
+    path.write_bytes(b"kind: ConformanceReport\nextra:\n  " + HOSTILE_CONTENTS[content].replace(b"\n", b"\n  "))
     code, output, memory = run_command(["report", command, *COMMANDS[command](path)])
     assert code == Exit.USAGE and output.count("\n") == 1, output
     assert memory < MAX_MEMORY

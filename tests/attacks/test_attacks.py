@@ -6,7 +6,15 @@ from collections import Counter
 
 from conformance.suite.registry import requirement
 from mutants.registry import MUTANTS
-from tests.attacks import hostile  # noqa: F401 - its modes
+from tests.attacks import (  # noqa: F401 - modes, and modules that only `make attacks` and `make signals` run
+    environments,
+    files,
+    hostile,
+    machines,
+    overload,
+    signals,
+    whole_runs,
+)
 from tests.attacks.attack import load_attacks
 from tests.attacks.helpers import MODES
 
