@@ -101,7 +101,7 @@ async def _maps(kubeconfig: Path) -> list[Watched]:
 
 
 def _write(recording: storage.Recording, recorder: Recorder, written: int) -> int:
-    records = recorder.everywhere(written)
+    records = recorder.all_records(written)
     recording.now = recorder.now()
     recording.write(records)
     return records[-1].seq if records else written

@@ -223,11 +223,11 @@ def _pod_state(record: Record) -> tuple[str, str]:
 def _gang_state(gang: ObservedGang) -> tuple[str, str]:
     if not gang.exists:
         return "", "gone"
-    if gang.admitted:
+    if gang.is_admitted:
         return "whole", "its minimums are bound"
-    if gang.staying:
-        return "torn", gang.missing()
-    return ("waits", "no pod is bound") if gang.initialized else ("forming", "not initialized")
+    if gang.active_pods:
+        return "torn", gang.shortfall()
+    return ("waits", "no pod is bound") if gang.is_initialized else ("forming", "not initialized")
 
 
 def _changes(records: list[Record], node_records: list[Record], start: float) -> list[TimelineMark]:

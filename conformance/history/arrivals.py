@@ -15,28 +15,28 @@ class Arrivals:
     each object."""
 
     def __init__(self) -> None:
-        self._first = self._last = 0
+        self._first_revision = self._last_revision = 0
         """The revision of the first event, and the highest revision so far; 0 before the first event."""
         self._missing: list[int] = []
         """The revisions between these two whose events have not arrived, in ascending order."""
 
     def add(self, revision: int) -> None:
         """Record that the event with this revision has arrived."""
-        self._first = self._first or revision
-        if revision > self._last:
-            self._missing.extend(range((self._last or revision) + 1, revision))
-            self._last = revision
+        self._first_revision = self._first_revision or revision
+        if revision > self._last_revision:
+            self._missing.extend(range((self._last_revision or revision) + 1, revision))
+            self._last_revision = revision
             return
         index = bisect_left(self._missing, revision)
         if self._missing[index : index + 1] == [revision]:
             del self._missing[index]
 
-    def complete(self, begin: int, end: int) -> bool:
-        """Return whether the event of each revision after `begin` and up to `end` is known to have arrived. Nothing is
+    def is_complete(self, start: int, end: int) -> bool:
+        """Return whether the event of each revision after `start` and up to `end` is known to have arrived. Nothing is
         known about revisions before the first event."""
-        if begin >= end:
+        if start >= end:
             return True
-        if not self._first or begin < self._first or end > self._last:
+        if not self._first_revision or start < self._first_revision or end > self._last_revision:
             return False
         index = bisect_right(self._missing, end)
-        return not index or self._missing[index - 1] <= begin
+        return not index or self._missing[index - 1] <= start

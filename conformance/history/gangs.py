@@ -19,27 +19,27 @@ class ObservedGang:
     """minReplicas of each PodGroup."""
     references: dict[str, set[str]] = field(default_factory=dict)
     """Names of the pods that each PodGroup references."""
-    initialized: bool = False
-    bound: dict[str, set[str]] = field(default_factory=dict)
+    is_initialized: bool = False
+    bound_pods: dict[str, set[str]] = field(default_factory=dict)
     """UIDs of bound pods by clique, including those that are being deleted."""
-    staying: set[str] = field(default_factory=set)
+    active_pods: set[str] = field(default_factory=set)
     """UIDs of bound pods that are not being deleted."""
-    stirred: float = 0.0
+    changed_at: float = 0.0
     """Time of the last binding or deletion of one of its pods."""
 
     @property
-    def admitted(self) -> bool:
+    def is_admitted(self) -> bool:
         """Return whether every PodGroup has at least minReplicas bound pods (scheduling.md A.3)."""
         return bool(self.minimums) and all(
-            len(self.bound.get(group, ())) >= minimum for group, minimum in self.minimums.items()
+            len(self.bound_pods.get(group, ())) >= minimum for group, minimum in self.minimums.items()
         )
 
-    def missing(self) -> str:
+    def shortfall(self) -> str:
         """Return a description of the PodGroups that are below their minimum."""
         shortfalls = [
-            f"{group} has {len(self.bound.get(group, ()))} of {minimum} bound"
+            f"{group} has {len(self.bound_pods.get(group, ()))} of {minimum} bound"
             for group, minimum in sorted(self.minimums.items())
-            if len(self.bound.get(group, ())) < minimum
+            if len(self.bound_pods.get(group, ())) < minimum
         ]
         return ", ".join(shortfalls) or ("the gang has no podgroups" if self.exists else "the gang does not exist")
 
@@ -49,7 +49,7 @@ class Gangs:
 
     def __init__(self) -> None:
         self._gangs: dict[str, ObservedGang] = {}
-        self._places: dict[str, tuple[str, str]] = {}
+        self._gang_and_clique_by_pod: dict[str, tuple[str, str]] = {}
 
     def __getitem__(self, name: str) -> ObservedGang:
         return self._gangs.setdefault(name, ObservedGang())
@@ -61,12 +61,12 @@ class Gangs:
     def apply(self, record: Record) -> str:
         """Apply a record of a pod or gang. Return the name of the gang that changed, or an empty string."""
         if record.resource == "podgangs":
-            return self._take_gang(record)
+            return self._apply_gang(record)
         if record.resource == "pods":
-            return self._take_pod(record)
+            return self._apply_pod(record)
         return ""
 
-    def _take_gang(self, record: Record) -> str:
+    def _apply_gang(self, record: Record) -> str:
         gang = self[record.name]
         gang.exists = record.kind != DELETED
         groups = items(record.object, "spec", "podgroups") if gang.exists else []
@@ -79,25 +79,25 @@ class Gangs:
             }
             for group in groups
         }
-        gang.initialized = gang.exists and condition_is(record.object, "Initialized") == "True"
+        gang.is_initialized = gang.exists and condition_is(record.object, "Initialized") == "True"
         return record.name
 
-    def _take_pod(self, record: Record) -> str:
-        previous_place = self._places.pop(record.uid, None)
-        if previous_place is not None:
-            self[previous_place[0]].bound.get(previous_place[1], set()).discard(record.uid)
-            self[previous_place[0]].staying.discard(record.uid)
+    def _apply_pod(self, record: Record) -> str:
+        previous_gang_and_clique = self._gang_and_clique_by_pod.pop(record.uid, None)
+        if previous_gang_and_clique is not None:
+            self[previous_gang_and_clique[0]].bound_pods.get(previous_gang_and_clique[1], set()).discard(record.uid)
+            self[previous_gang_and_clique[0]].active_pods.discard(record.uid)
         name, clique = label(record.object, labels.GANG), label(record.object, labels.CLIQUE)
         if not name:
-            return previous_place[0] if previous_place is not None else ""
+            return previous_gang_and_clique[0] if previous_gang_and_clique is not None else ""
         gang = self[name]
         if record.kind != DELETED and pods.is_bound(record.object):
-            self._places[record.uid] = (name, clique)
-            gang.bound.setdefault(clique, set()).add(record.uid)
+            self._gang_and_clique_by_pod[record.uid] = (name, clique)
+            gang.bound_pods.setdefault(clique, set()).add(record.uid)
             if not terminating(record.object):
-                gang.staying.add(record.uid)
-            if previous_place is None:
-                gang.stirred = record.at
+                gang.active_pods.add(record.uid)
+            if previous_gang_and_clique is None:
+                gang.changed_at = record.at
         if record.kind == DELETED or terminating(record.object):
-            gang.stirred = record.at
+            gang.changed_at = record.at
         return name

@@ -7,9 +7,9 @@ revision counter, and an object's resourceVersion is the revision of its last wr
 records are therefore exactly in the order of the writes.
 
 Kubernetes promises this order within one resource only, and a cluster may keep resources in several etcds. The versions
-of a history are therefore compared with the arrival times, on the assumption that no event lags by more than `LAG`
-seconds. If they contradict each other, `server_order` returns None, and the results of rules that need the order are
-unknown.
+of a history are therefore compared with the arrival times, on the assumption that no event lags by more than
+`MAX_LAG_SECONDS` seconds. If they contradict each other, `server_order` returns None, and the results of rules that
+need the order are unknown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from conformance.history.record import Record
 
-LAG = 15.0
+MAX_LAG_SECONDS = 15.0
 """The maximum number of seconds by which an event may arrive after the event of a later change."""
 
 
@@ -31,13 +31,13 @@ def server_order(records: Sequence[Record]) -> list[Record] | None:
     for record in ordered:
         if record.listed:
             continue  # Lists always lag, because they follow a broken watch.
-        if record.at < latest - LAG:
+        if record.at < latest - MAX_LAG_SECONDS:
             return None
         latest = max(latest, record.at)
     return ordered
 
 
-def uncertain(ordered: Sequence[Record]) -> set[int]:
+def uncertain_indices(ordered: Sequence[Record]) -> set[int]:
     """Return the indices, in the order of the writes, of the records after which the state is not known: between the
     last event of a broken watch and the list that follows it, the resource may have been in any state."""
     indices: set[int] = set()

@@ -52,13 +52,13 @@ class Origins(msgspec.Struct):
     """Messages about objects that were stored with contents different from what the suite or a component of the cluster
     sent, and about quotas or limit ranges of a test that another user has changed."""
 
-    def sent(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+    def record_created(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
         """Record an object that the suite has created: the request and the API server's response."""
         if label(request, BY_HAND):
             by_hand = ByHand(dict(request["metadata"]["labels"]), bool(text(request, "spec", "nodeName")))
             self.by_hand[text(answer, "metadata", "uid")] = by_hand
 
-    def disrupted(self, pod: str, *other_users: str) -> bool:
+    def is_disrupted(self, pod: str, *other_users: str) -> bool:
         """Return whether a pod with the condition DisruptionTarget was deleted by a component of the cluster, or by one
         of these other users. Without an audit log, the condition is trusted."""
         if self.deleted_by is None:

@@ -19,28 +19,28 @@ from conformance.history.view import View
 P = ParamSpec("P")
 R = TypeVar("R")
 
-UNASKED = frozenset({"events"})
+PASSIVE_RESOURCES = frozenset({"events"})
 """Resources whose records do not advance a wait and are not checked for completeness: there are many Events, and they
 are only informative."""
 
 
-RESTLESS = frozenset({"events", "leases"})
+ALWAYS_CHANGING_RESOURCES = frozenset({"events", "leases"})
 """Resources that also change while the cluster is idle."""
 
-MOVING = ("pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets")
+ACTIVITY_RESOURCES = ("pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets")
 """Resources whose records show that the implementation, or something that it has started, is active."""
 
-LULL = 5.0
+IDLE_SECONDS = 5.0
 """Seconds without a record after which the cluster is idle."""
 
-COMPLETE = 30.0
+COMPLETENESS_SECONDS = 30.0
 """Seconds within which each stream must reach the current revision. If the API server has refused no list, the recorder
-waits several times as long (`recorder.SLOW`)."""
+waits several times as long (`recorder.SLOW_FACTOR`)."""
 
-FRESH = 1.0
+FRESH_SECONDS = 1.0
 """Seconds for which the result of a completeness check is reused while no record arrives."""
 
-LOOK_EVERY = 1.0
+POLL_SECONDS = 1.0
 """Seconds after which a wait checks again whether it can still succeed."""
 
 
@@ -57,7 +57,7 @@ class Unmet:
         return self.reason
 
 
-Question = Callable[[View], R | Unmet | None]
+WaitCondition = Callable[[View], R | Unmet | None]
 """Called with the state after each record. None, False and an Unmet mean that the condition does not hold. The function
 must not keep the view (view.py)."""
 
@@ -105,17 +105,17 @@ class History:
 
     def __init__(self, log: Log, namespace: str) -> None:
         self.log, self.namespace = log, namespace
-        self._live = View()
+        self._live_view = View()
         self._inbox: deque[Record] = deque()
         self._position = 0
         self._latest: deque[Record] = deque(maxlen=5)
-        self._moved = float("-inf")
-        self._stirred = log.now()
-        self._circles = circles.Circles()
-        self._asking = False
+        self._last_activity = float("-inf")
+        self._last_change = log.now()
+        self._repetitions = circles.RepetitionCounter()
+        self._is_evaluating = False
         """Whether a predicate is being called; a predicate sees only records that have arrived."""
-        self._ended = False
-        self._whole = -1, log.now(), Completeness()
+        self._has_ended = False
+        self._last_check = -1, log.now(), Completeness()
         """The last completeness check: the number of the last record before the check, its time, and its result."""
         self.unrest: list[tuple[float, float]] = []
         """Time spans in which something happened that has no record, for example another operator took over."""
@@ -123,20 +123,20 @@ class History:
         """Facts about the objects that follow from their writers."""
 
     @property
-    def arrived(self) -> View:
+    def live_view(self) -> View:
         """Return the live view of the records that have arrived. The view changes later, so do not keep it."""
-        return self._live
+        return self._live_view
 
     @property
-    def still(self) -> float:
+    def idle_seconds(self) -> float:
         """Return the seconds since an object of the namespace entered a new state or the test did something
-        (`stir`)."""
-        return self.now() - self._stirred
+        (`record_action`)."""
+        return self.now() - self._last_change
 
-    def stir(self) -> None:
+    def record_action(self) -> None:
         """Record that the test did something that may not cause a record in the namespace."""
-        self._stirred = self.now()
-        self._circles.forget()
+        self._last_change = self.now()
+        self._repetitions.forget()
 
     def now(self) -> float:
         """Return the seconds since the recorder started."""
@@ -144,21 +144,25 @@ class History:
 
     def end(self) -> None:
         """Treat the records that have arrived as the complete history: nothing waits for more."""
-        self._ended = True
+        self._has_ended = True
 
-    def present(self) -> Completeness:
+    def wait_until_complete(self) -> Completeness:
         """Wait until the streams of all resources have reached the current revision, so that their objects can be
         compared. If `lagging` of the result names resources, the current state is not known."""
         last_seq = self.log.last_seq()
-        completed, at, _ = self._whole
-        if not self._asking and not self._ended and (completed != last_seq or self.now() - at > FRESH):
-            present = self.log.complete(self.namespace, COMPLETE)
-            self._whole = last_seq, self.now(), present
-        return self._whole[2]
+        checked_seq, at, _ = self._last_check
+        if (
+            not self._is_evaluating
+            and not self._has_ended
+            and (checked_seq != last_seq or self.now() - at > FRESH_SECONDS)
+        ):
+            wait_until_complete = self.log.complete(self.namespace, COMPLETENESS_SECONDS)
+            self._last_check = last_seq, self.now(), wait_until_complete
+        return self._last_check[2]
 
     def mark(self) -> int:
         """Return the number of the last record, for use as `after` and `until`."""
-        self._arrive()
+        self._require_complete()
         return self.log.last_seq()
 
     def records(
@@ -171,11 +175,11 @@ class History:
         """Return the records after number `after` and up to number `until` (default: all), optionally only those of a
         resource and name."""
         if until is None:
-            self._arrive()
+            self._require_complete()
         return [
             record
-            for record in self.log.beyond(self.namespace, after)
-            if (self._is_whole(record) if until is None else record.seq <= until)
+            for record in self.log.records_after(self.namespace, after)
+            if (self._is_complete_at(record) if until is None else record.seq <= until)
             and (resource is None or record.resource == resource)
             and (name is None or record.name == name)
         ]
@@ -183,18 +187,18 @@ class History:
     def view(self, at_seq: int | None = None) -> View:
         """Return the current state, or the state after record number `at_seq`, as a view that does not change later.
         Raises HarnessError if a stream lags."""
-        past = View()
+        past_view = View()
         for record in self.records(until=at_seq):
-            past.apply(record)
-        return past
+            past_view.apply(record)
+        return past_view
 
     def wait(
         self,
         description: str,
-        predicate: Question[R],
+        predicate: WaitCondition[R],
         timeout: float,
         *,
-        longest: float = 0,
+        max_seconds: float = 0,
         resources: Collection[str] | None = None,
         is_hopeless: Callable[[], object] | None = None,
     ) -> R:
@@ -203,7 +207,7 @@ class History:
         which is cheaper.
 
         `is_hopeless` is called about once a second; a true result means that the wait can no longer succeed. While the
-        cluster is active, the wait lasts up to `longest` seconds, because a slow machine does not mean that the
+        cluster is active, the wait lasts up to `max_seconds`, because a slow machine does not mean that the
         implementation does not react.
 
         Raises WaitTimeout after `timeout` seconds or if the wait is hopeless, and HarnessError if the recorder has
@@ -215,21 +219,23 @@ class History:
         self._catch_up()
         unmet = ""
         while True:
-            result = self._ask(predicate)
+            result = self._evaluate(predicate)
             if isinstance(result, Unmet):
                 unmet = result.reason
             elif result is not None and result is not False:
                 return result
             while True:
-                record = self._next(self._look(deadline, is_hopeless), resources, last_seq)
+                record = self._next(self._next_poll(deadline, is_hopeless), resources, last_seq)
                 if record is None and deadline is None:
-                    raise WaitTimeout(description, self.now() - start, unmet, self._live.copy(), list(self._latest))
-                if deadline is not None and (record is None or self.now() >= checked_at + LOOK_EVERY):
+                    raise WaitTimeout(
+                        description, self.now() - start, unmet, self._live_view.copy(), list(self._latest)
+                    )
+                if deadline is not None and (record is None or self.now() >= checked_at + POLL_SECONDS):
                     checked_at = self.now()
                     if checked_at >= deadline:
-                        deadline = max(deadline, min(start + longest, self._moved + LULL))
+                        deadline = max(deadline, min(start + max_seconds, self._last_activity + IDLE_SECONDS))
                     if checked_at >= deadline or (is_hopeless and is_hopeless()):
-                        self._arrive()
+                        self._require_complete()
                         # Records up to now still count, but later ones do not: otherwise the wait would never end if an
                         # implementation writes faster than the predicate is evaluated.
                         deadline, last_seq = None, self.log.last_seq()
@@ -241,7 +247,7 @@ class History:
         seconds: float,
         timeout: float,
         *,
-        resources: Collection[str] = MOVING,
+        resources: Collection[str] = ACTIVITY_RESOURCES,
         unless: Callable[[View], bool] = lambda view: False,
     ) -> int:
         """Block until no record of these resources has arrived for `seconds`, or `unless` holds after such a record,
@@ -251,14 +257,14 @@ class History:
         """
         self._catch_up()
         deadline = self.now() + timeout
-        while (calm := self.now() + seconds) <= deadline:
-            if self._next(calm, resources) is None:
-                self._arrive()
+        while (quiet_until := self.now() + seconds) <= deadline:
+            if self._next(quiet_until, resources) is None:
+                self._require_complete()
                 if self._next(None, resources) is None:
-                    return self._live.seq
-            if unless(self._live):
-                return self._live.seq
-        raise WaitTimeout(f"{seconds:g} s without change", timeout, "", self._live.copy(), list(self._latest))
+                    return self._live_view.seq
+            if unless(self._live_view):
+                return self._live_view.seq
+        raise WaitTimeout(f"{seconds:g} s without change", timeout, "", self._live_view.copy(), list(self._latest))
 
     def save(self, path: Path) -> None:
         """Write the history as JSON lines (storage.py)."""
@@ -282,27 +288,31 @@ class History:
         loaded.origins = storage.origins(path)
         return loaded
 
-    def _ask(self, predicate: Question[R]) -> R | Unmet | None:
-        self._asking = True
+    def _evaluate(self, predicate: WaitCondition[R]) -> R | Unmet | None:
+        self._is_evaluating = True
         try:
-            return predicate(self._live)
+            return predicate(self._live_view)
         finally:
-            self._asking = False
+            self._is_evaluating = False
 
-    def _look(self, deadline: float | None, is_hopeless: object) -> float | None:
+    def _next_poll(self, deadline: float | None, is_hopeless: object) -> float | None:
         """Return the time until which to wait for the next record."""
-        return min(deadline, self.now() + LOOK_EVERY) if deadline is not None and is_hopeless else deadline
+        return min(deadline, self.now() + POLL_SECONDS) if deadline is not None and is_hopeless else deadline
 
-    def _arrive(self) -> None:
+    def _require_complete(self) -> None:
         """Wait until the records of everything that has happened have arrived. Raises HarnessError if a stream lags."""
-        if lagging := self.present().lagging:
+        if lagging := self.wait_until_complete().lagging:
             raise Withheld(f"the recorder has not received all changes of {lagging}", where=self.namespace)
 
-    def _is_whole(self, record: Record) -> bool:
+    def _is_complete_at(self, record: Record) -> bool:
         """Return whether the changes of all resources before a record are known."""
-        revision = self._whole[2].revision
+        revision = self._last_check[2].revision
         return (
-            self._asking or self._ended or revision is None or record.revision <= revision or record.resource in UNASKED
+            self._is_evaluating
+            or self._has_ended
+            or revision is None
+            or record.revision <= revision
+            or record.resource in PASSIVE_RESOURCES
         )
 
     def _next(
@@ -311,7 +321,7 @@ class History:
         """Move the live view to the next record that counts. Return None at the deadline (in seconds of the log) or,
         without a deadline, if nothing more has arrived. Records after number `last` do not count."""
         while (last is None or self._position < last) and (record := self._pull(deadline)) is not None:
-            if record.resource in resources if resources is not None else record.resource not in UNASKED:
+            if record.resource in resources if resources is not None else record.resource not in PASSIVE_RESOURCES:
                 return record
         return None
 
@@ -324,17 +334,21 @@ class History:
         """Apply the next record to the live view. With a deadline, wait for a record until then."""
         if not self._inbox:
             wait_budget = 0.0 if deadline is None else max(0.0, deadline - self.now())
-            self._inbox.extend(self.log.beyond(self.namespace, self._position, wait_budget))
+            self._inbox.extend(self.log.records_after(self.namespace, self._position, wait_budget))
         if not self._inbox or (deadline is not None and self._inbox[0].at > deadline):
             return None
         record = self._inbox.popleft()
         self._position = record.seq
-        self._live.apply(record)
-        if record.resource not in UNASKED:
+        self._live_view.apply(record)
+        if record.resource not in PASSIVE_RESOURCES:
             self._latest.append(record)
-        if record.resource in MOVING:
-            self._moved = record.at
-        counts = record.namespace and record.resource not in RESTLESS and record.resource not in self.log.evidence
-        if counts and self._circles.new(circles.state(record)):
-            self._stirred = max(self._stirred, record.at)
+        if record.resource in ACTIVITY_RESOURCES:
+            self._last_activity = record.at
+        is_activity = (
+            record.namespace
+            and record.resource not in ALWAYS_CHANGING_RESOURCES
+            and record.resource not in self.log.evidence
+        )
+        if is_activity and self._repetitions.is_new(circles.state_key(record)):
+            self._last_change = max(self._last_change, record.at)
         return record

@@ -24,32 +24,32 @@ class SpillFile:
         self._descriptor = file.fileno()
         weakref.finalize(self, file.close)
 
-    def append(self, raw: bytes) -> Spilled:
+    def append(self, raw: bytes) -> SpilledObject:
         """Append an object to the file and return its position."""
         offset = os.lseek(self._descriptor, 0, os.SEEK_END)
         os.write(self._descriptor, raw)
-        return Spilled(self, offset, len(raw))
+        return SpilledObject(self, offset, len(raw))
 
-    def read(self, begin: int, size: int) -> bytes:
-        """Return `size` bytes, starting at the offset `begin`."""
-        return os.pread(self._descriptor, size, begin)
+    def read(self, offset: int, size: int) -> bytes:
+        """Return `size` bytes, starting at `offset`."""
+        return os.pread(self._descriptor, size, offset)
 
 
 @dataclass(frozen=True)
-class Spilled:
+class SpilledObject:
     """The position of one object in a file."""
 
     file: SpillFile
-    begin: int
+    offset: int
     size: int
 
     def read(self) -> bytes:
         """Return the bytes of the object."""
-        return self.file.read(self.begin, self.size)
+        return self.file.read(self.offset, self.size)
 
 
 @lru_cache(maxsize=8)
-def _large(spilled: Spilled) -> Mapping[str, Any]:
+def _decode_large(spilled: SpilledObject) -> Mapping[str, Any]:
     """Decode a large object. Only a few decoded objects are cached."""
     decoded: Mapping[str, Any] = orjson.loads(spilled.read())
     return decoded
@@ -57,7 +57,7 @@ def _large(spilled: Spilled) -> Mapping[str, Any]:
 
 def release() -> None:
     """Drop the cached decoded objects, and with them the references to their files."""
-    _large.cache_clear()
+    _decode_large.cache_clear()
 
 
 class Record:
@@ -82,7 +82,7 @@ class Record:
         name: str,
         uid: str,
         version: str,
-        raw: bytes | Spilled,
+        raw: bytes | SpilledObject,
         listed: bool = False,
     ) -> None:
         self.seq, self.at, self.wall = seq, at, wall
@@ -103,7 +103,7 @@ class Record:
     @property
     def object(self) -> Mapping[str, Any]:
         """Return the decoded object. Do not modify it."""
-        return self._small if isinstance(self._raw, bytes) else _large(self._raw)
+        return self._small if isinstance(self._raw, bytes) else _decode_large(self._raw)
 
     @cached_property
     def _small(self) -> Mapping[str, Any]:

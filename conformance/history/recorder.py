@@ -77,16 +77,16 @@ RECORDED = tuple(
 
 
 UNLIMITED = 1 << 63
-SLOW = 4
+SLOW_FACTOR = 4
 """The factor by which the timeout is extended if the API server has refused no list: a machine that is busy with a
 thousand pods delivers events late."""
-ARRIVE = 0.2
+ARRIVAL_SECONDS = 0.2
 """Seconds within which the events of all revisions must arrive; otherwise lists are compared. The time is halved after
 each failure, because an implementation may keep writing resources that are not watched."""
-TICK = 1.0
+TICK_SECONDS = 1.0
 """Seconds between two requests for the server's revision."""
-METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-UNANSWERED = (ApiError, aiohttp.ClientError, TimeoutError, OSError)
+METADATA_MEDIA_TYPE = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+REQUEST_ERRORS = (ApiError, aiohttp.ClientError, TimeoutError, OSError)
 """The errors of a request while the API server is unavailable."""
 
 
@@ -113,10 +113,10 @@ class Recorder(Log):
         super().__init__()
         self._kubeconfig, self._user_agent, self._watched = kubeconfig, user_agent, watched
         self.evidence = frozenset(watch.resource.plural for watch in watched if watch.evidence)
-        self._feeds = [_Feed(self, resource, self.arrive) for resource in watched]
+        self._feeds = [_Feed(self, resource, self.record_arrival) for resource in watched]
         self._unrecorded = unrecorded
-        self._arrivals, self._arrived, self._in_vain = Arrivals(), asyncio.Event(), 0
-        self._whole: int | None = None
+        self._arrivals, self._arrival_event, self._failed_waits = Arrivals(), asyncio.Event(), 0
+        self._complete_revision: int | None = None
         """The last revision up to which everything is known to have arrived."""
         self._thread = threading.Thread(target=self._run, name="history-recorder", daemon=True)
         self._connection: config.Connection | None = None
@@ -148,7 +148,7 @@ class Recorder(Log):
                 )
 
     @property
-    def thread(self) -> int | None:
+    def thread_id(self) -> int | None:
         """Return the operating system's id of the recording thread, to measure the cost of recording."""
         return self._thread.native_id
 
@@ -166,26 +166,26 @@ class Recorder(Log):
         that the next namespace needs no list."""
         loop, client = self._loop, self._client
         if loop is None or client is None or not self._thread.is_alive():
-            return self._ended()
+            return self._final_completeness()
 
         async def catch_up() -> Completeness:
-            one_etcd = self._unrecorded is not None
-            if one_etcd and (revision := await self._wait_for_arrivals(client)) is not None:
-                self._whole = revision
+            has_one_etcd = self._unrecorded is not None
+            if has_one_etcd and (revision := await self._wait_for_arrivals(client)) is not None:
+                self._complete_revision = revision
                 return Completeness(revision)
             # There are many Events, and they are only informative.
             feeds = [feed for feed in self._feeds if feed.resource != EVENTS]
-            lists = (feed.pass_list(client, None if one_etcd else namespace) for feed in feeds)
+            lists = (feed.pass_list(client, None if has_one_etcd else namespace) for feed in feeds)
             passing = dict(zip(map(asyncio.create_task, lists), feeds, strict=True))
             completed, pending = await asyncio.wait(passing, timeout=timeout)
-            if pending and not any(passing[task].refused for task in pending):
-                late_tasks, pending = await asyncio.wait(pending, timeout=(SLOW - 1) * timeout)
+            if pending and not any(passing[task].is_refused for task in pending):
+                late_tasks, pending = await asyncio.wait(pending, timeout=(SLOW_FACTOR - 1) * timeout)
                 completed |= late_tasks
             for task in pending:
                 task.cancel()
             revision = min((task.result() for task in completed), default=0)
             if not pending and revision < UNLIMITED:
-                self._whole = revision
+                self._complete_revision = revision
             return Completeness(revision, ", ".join(sorted(passing[task].lagging for task in pending)))
 
         try:
@@ -197,45 +197,45 @@ class Recorder(Log):
             self._thread.join(timeout=10)
             if self._thread.is_alive():
                 raise
-            return self._ended()
+            return self._final_completeness()
 
-    def arrive(self, version: str) -> None:
+    def record_arrival(self, version: str) -> None:
         """Record that the event with this resourceVersion has arrived. Call this method only in the recording
         thread."""
         if version.isdigit():
             self._arrivals.add(int(version))
-            self._arrived.set()
+            self._arrival_event.set()
 
     async def _wait_for_arrivals(self, client: Client) -> int | None:
         """Return the current revision once the events of all revisions up to it have arrived. Return None if some do
         not arrive, or if lists have never been compared."""
-        start_revision = self._whole
+        start_revision = self._complete_revision
         if start_revision is None:
             return None
         try:
             revision = (await self._feeds[0].read(client, limit=1)).revision
-            async with asyncio.timeout(ARRIVE / 2**self._in_vain):
-                while not self._arrivals.complete(start_revision, revision):
-                    self._arrived.clear()
-                    await self._arrived.wait()
-        except UNANSWERED:
-            self._in_vain = min(self._in_vain + 1, 10)
+            async with asyncio.timeout(ARRIVAL_SECONDS / 2**self._failed_waits):
+                while not self._arrivals.is_complete(start_revision, revision):
+                    self._arrival_event.clear()
+                    await self._arrival_event.wait()
+        except REQUEST_ERRORS:
+            self._failed_waits = min(self._failed_waits + 1, 10)
             return None
-        self._in_vain = 0
+        self._failed_waits = 0
         return revision
 
-    def _ended(self) -> Completeness:
+    def _final_completeness(self) -> Completeness:
         """Report that the log is complete, because the recorder was stopped. Raises the recorder's error if it died."""
         if self._failure is not None and not isinstance(self._failure, Stopped):
             raise self._failure
         return Completeness()
 
-    async def _keep_time(self, client: Client) -> None:
+    async def _track_revision(self, client: Client) -> None:
         """Request the server's revision once a second, to distinguish late records from late changes."""
         while True:
-            with contextlib.suppress(*UNANSWERED):
-                self.reached((await self._feeds[0].read(client, limit=1)).revision)
-            await asyncio.sleep(TICK)
+            with contextlib.suppress(*REQUEST_ERRORS):
+                self.record_revision((await self._feeds[0].read(client, limit=1)).revision)
+            await asyncio.sleep(TICK_SECONDS)
 
     def _run(self) -> None:
         connection = self._connection
@@ -248,7 +248,7 @@ class Recorder(Log):
                 asyncio.TaskGroup() as group,
             ):
                 self._client = client
-                group.create_task(self._keep_time(client))
+                group.create_task(self._track_revision(client))
                 for feed, watched in zip(self._feeds, self._watched, strict=True):
                     reflector = Reflector(
                         client,
@@ -265,7 +265,7 @@ class Recorder(Log):
                         client,
                         watched.resource,
                         envelope,
-                        _Counted(self.arrive),
+                        _RevisionHandler(self.record_arrival),
                         label_selector=watched.labels,
                         field_selector=watched.fields,
                     )
@@ -307,37 +307,39 @@ _listed = msgspec.json.Decoder(_Metadata)
 class _Feed:
     """Turns the events of one reflector into records: one record for each change."""
 
-    def __init__(self, log: Log, watched: Watched, arrive: Callable[[str], None] = lambda version: None) -> None:
+    def __init__(
+        self, log: Log, watched: Watched, record_arrival: Callable[[str], None] = lambda version: None
+    ) -> None:
         """`arrive` is called with the resourceVersion of each watch event."""
         self.resource = watched.resource
         self._keep = redaction.record if self.resource == SECRETS else watched.keep
         self._selectors = {"labelSelector": watched.labels, "fieldSelector": watched.fields}
         self.synced = threading.Event()
         self.reflector: Reflector[Envelope] | None = None
-        self._log, self._arrive = log, arrive
+        self._log, self._arrive = log, record_arrival
         self._stored: dict[Key, tuple[str, str]] = {}
         """UID and version of each object that exists."""
-        self._news = asyncio.Event()
-        self._answer = ""
+        self._change_event = asyncio.Event()
+        self._refusal = ""
         """The API server's reason why the resource cannot be listed; empty if it can."""
 
     @property
-    def refused(self) -> bool:
+    def is_refused(self) -> bool:
         """Return whether the API server has rejected the last list request for the resource."""
-        return bool(self._answer)
+        return bool(self._refusal)
 
     @property
     def lagging(self) -> str:
         """Return the name of the resource for a message about lagging streams, with the API server's reason if there is
         one."""
-        return f"{self.resource} ({self._answer})" if self._answer else str(self.resource)
+        return f"{self.resource} ({self._refusal})" if self._refusal else str(self.resource)
 
     async def read(self, client: Client, namespace: str | None = None, limit: int = 0) -> _Metadata:
         """Read the metadata of the resource's list, without contents."""
         options = {**self._selectors, "limit": str(limit) if limit else None}
         params = {key: value for key, value in options.items() if value}
         path = self.resource.path(namespace)
-        return _listed.decode(await client.request("GET", path, params=params, headers={"Accept": METADATA}))
+        return _listed.decode(await client.request("GET", path, params=params, headers={"Accept": METADATA_MEDIA_TYPE}))
 
     async def pass_list(self, client: Client, namespace: str | None) -> int:
         """Wait until the log has everything that a list of a namespace, or of all namespaces, shows now, and return the
@@ -346,20 +348,20 @@ class _Feed:
             try:
                 current_list = await self.read(client, namespace)
                 break
-            except UNANSWERED as error:
+            except REQUEST_ERRORS as error:
                 if isinstance(error, ApiError) and error.status == 404:
                     return UNLIMITED  # A resource that is not served has no objects whose events could be late.
-                self._answer = credentials.text(str(error)) if isinstance(error, ApiError) else ""
-                await asyncio.sleep(TICK)
-        self._answer = ""
+                self._refusal = credentials.text(str(error)) if isinstance(error, ApiError) else ""
+                await asyncio.sleep(TICK_SECONDS)
+        self._refusal = ""
         versions = {item.metadata.key: item.metadata.resource_version for item in current_list.items or ()}
         while self.reflector is not None and self.reflector.version < current_list.revision:
             stored = self._stored.items()
             spaces = None if namespace is None else ("", namespace)
             if versions == {key: version for key, (_, version) in stored if spaces is None or key[0] in spaces}:
                 break
-            self._news.clear()
-            await self._news.wait()
+            self._change_event.clear()
+            await self._change_event.wait()
         return current_list.revision
 
     def on_list(self, items: list[Envelope]) -> None:
@@ -382,15 +384,15 @@ class _Feed:
                 self._record_deletion(key, stored[1], last_records.get(key))
                 stored = None
             if stored is None or stored[1] != item.metadata.resource_version:
-                self._take(ADDED if stored is None else MODIFIED, item, listed=True)
+                self._append(ADDED if stored is None else MODIFIED, item, listed=True)
         self.synced.set()
-        self._news.set()
+        self._change_event.set()
 
     def on_event(self, kind: str, item: Envelope) -> None:
         """Handle a watch event from the reflector."""
-        self._take(kind, item)
+        self._append(kind, item)
         self._arrive(item.metadata.resource_version)
-        self._news.set()
+        self._change_event.set()
 
     def _record_deletion(self, key: Key, version: str, last: Record | None) -> None:
         """Record the deletion of an object that is no longer in a list, with its last state. Objects whose records are
@@ -409,7 +411,7 @@ class _Feed:
                 listed=True,
             )
 
-    def _take(self, kind: str, item: Envelope, *, listed: bool = False) -> None:
+    def _append(self, kind: str, item: Envelope, *, listed: bool = False) -> None:
         metadata = item.metadata
         if kind == DELETED:
             self._stored.pop(metadata.key, None)
@@ -427,11 +429,11 @@ class _Feed:
         )
 
 
-class _Counted:
+class _RevisionHandler:
     """The handler of a resource that is not recorded. It only tracks the revisions of the resource's events."""
 
-    def __init__(self, arrive: Callable[[str], None]) -> None:
-        self._arrive = arrive
+    def __init__(self, record_arrival: Callable[[str], None]) -> None:
+        self._arrive = record_arrival
 
     def on_list(self, items: list[Envelope]) -> None:
         """Ignore a list."""

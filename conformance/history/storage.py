@@ -41,7 +41,7 @@ class _End(msgspec.Struct):
     ended: float
 
 
-_ENDED = b'{"ended"'
+_END_PREFIX = b'{"ended"'
 
 
 class _Line(msgspec.Struct):
@@ -59,8 +59,8 @@ class _Line(msgspec.Struct):
 
 
 _encoder = msgspec.json.Encoder()
-_end = msgspec.json.Decoder(_End)
-LONGEST = 2 << 30
+_end_decoder = msgspec.json.Decoder(_End)
+MAX_BYTES = 2 << 30
 """Maximum size in bytes of an uncompressed history that is read."""
 
 
@@ -103,7 +103,9 @@ class Recording:
     def __enter__(self) -> Recording:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._file.write(_encoder.encode(_End(self.now)) + b"\n")
         self.close()
 
@@ -123,8 +125,8 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
             if not header.now and not text.endswith(b"\n"):
                 break  # a recording whose recorder was killed in the middle of this line
             place, cut = f"{path}:{line_number}", "was the file cut?"
-            if text.startswith(_ENDED):
-                now = bounded.decoded(_end.decode, text, place, problem="no record", hint=cut).ended
+            if text.startswith(_END_PREFIX):
+                now = bounded.decoded(_end_decoder.decode, text, place, problem="no record", hint=cut).ended
                 continue
             line = bounded.decoded(
                 decoder.decode, nesting.limit_depth(text, str(path)), place, problem="no record", hint=cut
@@ -160,12 +162,12 @@ def _header(file: BinaryIO, path: Path) -> _Header:
 
 
 def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Yield lines. Raises UsageError once they exceed `LONGEST` bytes, because a small compressed file may expand to a
-    huge one."""
-    remaining = LONGEST
+    """Yield lines. Raises UsageError once they exceed `MAX_BYTES` bytes, because a small compressed file may expand to
+    a huge one."""
+    remaining = MAX_BYTES
     while text := file.readline(bounded.MANIFESTS):
         if (remaining := remaining - len(text)) < 0:
-            raise UsageError(f"is longer than {LONGEST >> 30} GiB", where=str(path), hint="give a shorter history")
+            raise UsageError(f"is longer than {MAX_BYTES >> 30} GiB", where=str(path), hint="give a shorter history")
         yield text
 
 

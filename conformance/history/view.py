@@ -70,8 +70,8 @@ class View:
         """Return the records of the objects with all these labels, sorted by name."""
         matches = self._objects.get(resource, {})
         for key, value in (labels or {}).items():
-            labelled = self._index(resource, _label(key)).get(value, {})
-            smaller, larger = sorted((matches, labelled), key=len)
+            labeled = self._index(resource, _label(key)).get(value, {})
+            smaller, larger = sorted((matches, labeled), key=len)
             matches = {name: record for name, record in smaller.items() if name in larger}
         return [matches[name] for name in sorted(matches)]
 

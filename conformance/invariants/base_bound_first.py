@@ -97,7 +97,7 @@ class BaseBoundFirst(Invariant):
         if record.resource not in ("pods", "podgangs"):
             return
         name = record.name if record.resource == "podgangs" else label(record.object, labels.GANG)
-        if name and gangs[name].admitted:
+        if name and gangs[name].is_admitted:
             self._admitted_gangs.add(name)
         if record.resource == "pods":
             self._observe_pod(record, gangs)
@@ -115,6 +115,6 @@ class BaseBoundFirst(Invariant):
         if not base or record.listed:
             return
         self._judged_count += 1
-        if base not in self._admitted_gangs and not gangs[base].admitted:
-            reason = f"scaled pod {record.name} was bound while in its base gang {base} {gangs[base].missing()}"
+        if base not in self._admitted_gangs and not gangs[base].is_admitted:
+            reason = f"scaled pod {record.name} was bound while in its base gang {base} {gangs[base].shortfall()}"
             self._report_violation(reason, record)

@@ -46,8 +46,8 @@ class BaseGangFirst(Invariant):
             return
         self._judged_count += 1
         gang = gangs[base]
-        if not gang.admitted and record.at - self._admitted_until.get(base, -math.inf) > STALE:
-            reason = f"scaled pod {record.name} was ungated while in its base gang {base} {gang.missing()}"
+        if not gang.is_admitted and record.at - self._admitted_until.get(base, -math.inf) > STALE:
+            reason = f"scaled pod {record.name} was ungated while in its base gang {base} {gang.shortfall()}"
             self._suspect(base, reason, *([record] if last_gated is record else [last_gated, record]))
 
     def _unknown_reason(self, gangs: Gangs, now: float) -> str:
@@ -58,7 +58,7 @@ class BaseGangFirst(Invariant):
         name = record.name if record.resource == "podgangs" else label(record.object, labels.GANG)
         if record.resource not in ("pods", "podgangs") or not name:
             return
-        if gangs[name].admitted:
+        if gangs[name].is_admitted:
             self._admitted_until[name] = math.inf
         if record.resource == "podgangs" and record.kind == DELETED and name in self._admitted_until:
             self._admitted_until[name] = record.at

@@ -207,7 +207,7 @@ class DeletionHasCause(Invariant):
         if label(record.object, labels.TEMPLATE_HASH) != self._hashes.get(pod.owner_uid, ""):
             return True
         disruption_reason = text(condition(record.object, "DisruptionTarget"), "reason")
-        if disruption_reason not in ("", "PreemptionByScheduler") and self._origins.disrupted(record.name):
+        if disruption_reason not in ("", "PreemptionByScheduler") and self._origins.is_disrupted(record.name):
             return True
         resized_at, previous_size = self._scale_outs.get(pod.owner_uid, (float("-inf"), 0))
         size = self._sizes.get(pod.owner_uid, 0)

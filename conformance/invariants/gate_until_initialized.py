@@ -16,4 +16,4 @@ class GateUntilInitialized(GateUntilGang):
         """Return a message if the gang is missing or not Initialized."""
         if not gang.exists:
             return "did not exist"
-        return "" if gang.initialized else "was not Initialized"
+        return "" if gang.is_initialized else "was not Initialized"

@@ -143,9 +143,9 @@ def _fates(space: str, ordered: Sequence[Record]) -> list[Fate]:
         deleted.discard(name)
         if record.resource == "podgangs" and record.kind == DELETED:
             deleted.add(name)
-        if gangs[name].staying:
+        if gangs[name].active_pods:
             bound.setdefault(name, record.at)
-        if gangs[name].admitted:
+        if gangs[name].is_admitted:
             admitted.setdefault(name, record.at)
     gang_names = sorted({record.name for record in ordered if record.resource == "podgangs"})
     return [_fate(space, name, gangs, bound.get(name), admitted.get(name), name in deleted) for name in gang_names]
@@ -157,4 +157,4 @@ def _fate(space: str, name: str, gangs: Gangs, bound: float | None, admitted: fl
         return Fate(space, name, GangState.ADMITTED, bound, admitted)
     if deleted:
         return Fate(space, name, GangState.DELETED, bound)
-    return Fate(space, name, GangState.TORN if gang.staying else GangState.WAITING, bound, None, gang.missing())
+    return Fate(space, name, GangState.TORN if gang.active_pods else GangState.WAITING, bound, None, gang.shortfall())

@@ -67,7 +67,7 @@ class WithinRequiredDomain(Invariant):
         if previous_placement is not None:
             return
         placement = PodPlacement(label(pod, labels.GANG), label(pod, labels.CLIQUE), pods.node(pod))
-        if gangs[placement.gang].admitted:
+        if gangs[placement.gang].is_admitted:
             self._admitted_gangs.add(placement.gang)
         if not record.listed and (placement.gang in self._admitted_gangs) == self.judges_extra_pods:
             for scope in self._scopes.get(placement.gang, ()):

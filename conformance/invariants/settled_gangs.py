@@ -40,16 +40,16 @@ class NoGangHeldBelowMinimum(Invariant):
         # A record is judged before it is applied, so the gang of the previous record is now in the state after that
         # record.
         name = self._last_gang
-        if name and gangs[name].admitted:
+        if name and gangs[name].is_admitted:
             self._admitted_gangs.add(name)
         if name:
-            is_partial = gangs[name].staying and name not in self._admitted_gangs
+            is_partial = gangs[name].active_pods and name not in self._admitted_gangs
             (self._partial_gangs.add if is_partial else self._partial_gangs.discard)(name)
         for gang in self._partial_gangs:
             if (
                 self._violation is None
                 and gangs[gang].exists
-                and record.at - gangs[gang].stirred >= self._settled_seconds
+                and record.at - gangs[gang].changed_at >= self._settled_seconds
             ):
                 self._violation = self._violation_of(gang, gangs)
         self._last_gang = _gang_of(record)
@@ -61,7 +61,7 @@ class NoGangHeldBelowMinimum(Invariant):
 
     def _violation_at_end(self, gangs: Gangs, now: float) -> Violation | None:
         for name in gangs.names():
-            if self._is_partly_bound(name, gangs) and now - gangs[name].stirred >= self._settled_seconds:
+            if self._is_partly_bound(name, gangs) and now - gangs[name].changed_at >= self._settled_seconds:
                 return self._violation_of(name, gangs)
         return None
 
@@ -83,12 +83,12 @@ class NoGangHeldBelowMinimum(Invariant):
     def _is_partly_bound(self, name: str, gangs: Gangs) -> bool:
         """Return whether a gang that was never admitted has bound pods at the end."""
         gang = gangs[name]
-        return gang.exists and bool(gang.staying) and not (name in self._admitted_gangs or gang.admitted)
+        return gang.exists and bool(gang.active_pods) and not (name in self._admitted_gangs or gang.is_admitted)
 
     def _violation_of(self, name: str, gangs: Gangs) -> Violation:
         gang = gangs[name]
-        records = sorted((self._last_records[uid] for uid in gang.staying), key=lambda record: record.seq)
-        reason = f"gang {name} was never admitted ({gang.missing()}) and holds {len(records)} bound pods"
+        records = sorted((self._last_records[uid] for uid in gang.active_pods), key=lambda record: record.seq)
+        reason = f"gang {name} was never admitted ({gang.shortfall()}) and holds {len(records)} bound pods"
         return reason, tuple(records[:5])
 
 

@@ -235,7 +235,7 @@ def _wait_for_end(
             calm_since = current_time
         has_been_calm = current_time - calm_since >= PATIENCE
         form = normal_form.without(normal_form.normal_form(history.view(), history.namespace), masked)
-        at_rest = history.still >= step.rest and (not still_writes or rest.writing) and not watching.busy
+        at_rest = history.idle_seconds >= step.rest and (not still_writes or rest.writing) and not watching.busy
         if form == rest.form and at_rest:
             return FaultVerdict.SAME, []
         if has_been_calm:
@@ -283,7 +283,7 @@ def _webhook_failed(error: BaseException) -> bool:
 
 def _perform(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, history: History) -> None:
     namespace, arguments = history.namespace, step.arguments
-    history.stir()
+    history.record_action()
     match step.act:
         case "create":
             bed.api.create(bed.manifest(scenario.manifest, namespace))

@@ -75,12 +75,14 @@ class ScaleEnvironment:
 
     def meter(self) -> ResourceMeter:
         """Start measuring the processes of the run."""
-        return ResourceMeter(self.pids, self.recorder.thread)
+        return ResourceMeter(self.pids, self.recorder.thread_id)
 
     def store(self) -> StorageSize:
         """Return the storage of the run so far."""
         database = self.cluster.workspace / etcd_data.DATABASE
-        return StorageSize(database.stat().st_size, self.audit.mark(), self.recorder.last_seq(), self.recorder.received)
+        return StorageSize(
+            database.stat().st_size, self.audit.mark(), self.recorder.last_seq(), self.recorder.received_bytes
+        )
 
     async def live(self) -> dict[str, float]:
         """Return the memory in use after the API server's last garbage collection; empty if it is unknown. The resident

@@ -203,7 +203,7 @@ class Tracker:
 
     def read(self, timeout: float = 0.0) -> None:
         """Process the records that have arrived. If there are none, wait for at most `timeout` seconds for one."""
-        for record in self.log.beyond(self.namespace, self._seq, timeout):
+        for record in self.log.records_after(self.namespace, self._seq, timeout):
             self._seq = record.seq
             if record.namespace == self.namespace:
                 self.unclear += record.listed

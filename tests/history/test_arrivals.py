@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.history.arrivals import Arrivals
-from conformance.history.recorder import ARRIVE, Recorder, Watched, _Counted
+from conformance.history.recorder import ARRIVAL_SECONDS, Recorder, Watched, _RevisionHandler
 from kube.client import Client
 from kube.objects import Envelope, envelope
 from kube.resource import NAMESPACES, PODS
@@ -27,17 +27,17 @@ def test_a_range_is_complete_once_each_of_its_revisions_has_arrived(arriving: li
         arrivals.add(revision)
         expected = set(range(begin + 1, end + 1)) <= set(arriving[: place + 1])
         if begin >= arriving[0]:
-            assert arrivals.complete(begin, end) == expected
-        assert expected or not arrivals.complete(begin, end)
+            assert arrivals.is_complete(begin, end) == expected
+        assert expected or not arrivals.is_complete(begin, end)
 
 
 def test_a_revision_that_arrives_twice_counts_once() -> None:
     arrivals = Arrivals()
     for revision in (10, 11, 13, 11, 13):
         arrivals.add(revision)
-    assert arrivals.complete(10, 11) and not arrivals.complete(10, 13)
+    assert arrivals.is_complete(10, 11) and not arrivals.is_complete(10, 13)
     arrivals.add(12)
-    assert arrivals.complete(10, 13)
+    assert arrivals.is_complete(10, 13)
 
 
 def pod(revision: int, name: str = "a") -> Envelope:
@@ -62,7 +62,7 @@ def new_recorder() -> Recorder:
     """Return a recorder of pods that has received all revisions up to 10."""
     recorder = Recorder("kubeconfig", watched=[Watched(PODS)], unrecorded=[Watched(NAMESPACES)])
     recorder._feeds[0].on_event("ADDED", pod(10))
-    recorder._whole = 10
+    recorder._complete_revision = 10
     return recorder
 
 
@@ -73,7 +73,7 @@ def arrive(recorder: Recorder, server: Server) -> int | None:
 def test_one_request_shows_that_everything_has_arrived() -> None:
     recorder, server = new_recorder(), Server(12)
     recorder._feeds[0].on_event("MODIFIED", pod(11))
-    _Counted(recorder.arrive).on_event("MODIFIED", pod(12, "namespace"))
+    _RevisionHandler(recorder.record_arrival).on_event("MODIFIED", pod(12, "namespace"))
     assert (arrive(recorder, server), server.requests) == (12, 1)
 
 
@@ -81,7 +81,7 @@ def test_an_event_that_is_on_its_way_is_waited_for() -> None:
     recorder, server = new_recorder(), Server(11)
     server.meanwhile = lambda: recorder._feeds[0].on_event("DELETED", pod(11))
     assert arrive(recorder, server) == 11
-    assert [record.kind for record in recorder.beyond(SPACE, 0)] == ["ADDED", "DELETED"]
+    assert [record.kind for record in recorder.records_after(SPACE, 0)] == ["ADDED", "DELETED"]
 
 
 def test_a_revision_that_does_not_arrive_leaves_the_answer_to_lists() -> None:
@@ -106,11 +106,11 @@ def test_a_recorder_waits_for_less_time_after_waits_without_success() -> None:
 
     async def twice_in_vain() -> None:
         for times in (1, 2):
-            assert await recorder._wait_for_arrivals(server) is None and recorder._in_vain == times
+            assert await recorder._wait_for_arrivals(server) is None and recorder._failed_waits == times
         for revision in (11, 12):
             recorder._feeds[0].on_event("MODIFIED", pod(revision))
-        assert await recorder._wait_for_arrivals(server) == 12 and recorder._in_vain == 0
+        assert await recorder._wait_for_arrivals(server) == 12 and recorder._failed_waits == 0
 
     start = time.monotonic()
     asyncio.run(twice_in_vain())
-    assert time.monotonic() - start >= ARRIVE * 1.5
+    assert time.monotonic() - start >= ARRIVAL_SECONDS * 1.5

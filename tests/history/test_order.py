@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.history.order import server_order, uncertain
+from conformance.history.order import server_order, uncertain_indices
 from conformance.history.record import Record
 from tests.history.story import Story
 
@@ -11,7 +11,7 @@ def _certain(story: Story) -> list[str]:
     """Return the records after which the state is known, in the order of their writes."""
     ordered = server_order(story.history.records())
     assert ordered is not None
-    unknown = uncertain(ordered)
+    unknown = uncertain_indices(ordered)
     return [_named(record) for index, record in enumerate(ordered) if index not in unknown]
 
 

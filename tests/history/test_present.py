@@ -148,7 +148,7 @@ def test_a_late_record_is_dated_by_the_revision_that_the_server_had_reached() ->
     log = Scripted()
     for moment, revision in ((0.0, 100), (1.0, 110), (2.0, 120)):
         log.clock = moment
-        log.reached(revision)
+        log.record_revision(revision)
 
     def arrival(version: int, moment: float) -> float:
         log.clock = moment

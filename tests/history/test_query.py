@@ -9,7 +9,7 @@ import pytest
 
 from conformance.errors import HarnessError, UsageError
 from conformance.evidence import timeline
-from conformance.history.query import LOOK_EVERY, LULL, History, Unmet, WaitTimeout
+from conformance.history.query import IDLE_SECONDS, POLL_SECONDS, History, Unmet, WaitTimeout
 from tests.history.scripted import Scripted
 from tests.history.story import Story
 
@@ -130,7 +130,7 @@ def test_a_wait_ends_when_nothing_has_moved_for_a_while(scripted):
     later(scripted, [2, 4, 6], lambda: scripted.record("nodes", "n1", {}, after=0))  # changes of nodes are not progress
     with pytest.raises(WaitTimeout, match="not seen within 6 s"):
         scripted.history.wait("bound", bound, 1, longest=60)
-    assert scripted.log.now() == pytest.approx(0.9 + LULL)
+    assert scripted.log.now() == pytest.approx(0.9 + IDLE_SECONDS)
 
 
 def test_a_wait_without_any_change_ends_in_time(scripted):
@@ -165,7 +165,7 @@ def test_a_hopeless_wait_ends_early(scripted):
     later(scripted, [0.5], lambda: scripted.pod("a1", **A, after=0))
     with pytest.raises(WaitTimeout):
         scripted.history.wait("bound", bound, 30, longest=60, is_hopeless=lambda: "it died")
-    assert scripted.log.now() == pytest.approx(0.5 + LOOK_EVERY)
+    assert scripted.log.now() == pytest.approx(0.5 + POLL_SECONDS)
 
 
 def test_quiet_considers_only_the_requested_resources(scripted):

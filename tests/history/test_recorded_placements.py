@@ -32,7 +32,7 @@ LATER = 2 * SETTLED_SECONDS
 
 
 def records(story: Story) -> list[Record]:
-    return story.log.everywhere()
+    return story.log.all_records()
 
 
 def judge_story(story: Story) -> Placements:

@@ -28,7 +28,7 @@ def append(
 
 
 def names(log: Log, namespace: str) -> list[str]:
-    return [record.name for record in log.beyond(namespace, 0)]
+    return [record.name for record in log.records_after(namespace, 0)]
 
 
 def test_every_namespace_is_kept_where_none_was_opened() -> None:
@@ -61,7 +61,13 @@ def test_of_what_a_reader_has_read_the_last_states_are_kept(monkeypatch: pytest.
     append(log, "b", namespace="one", kind="DELETED")
     unread_record = append(log, "c", namespace="one", kind="MODIFIED")
     log.condense("one", last_read.seq)
-    assert log.beyond("one", last_read.seq)[-1] is unread_record and names(log, "one") == ["b", "c", "a", "b", "c"]
+    assert log.records_after("one", last_read.seq)[-1] is unread_record and names(log, "one") == [
+        "b",
+        "c",
+        "a",
+        "b",
+        "c",
+    ]
     append(log, "c", namespace="one", kind="MODIFIED")
     log.condense("one", log.last_seq())
     assert names(log, "one") == ["b", "c", "a", "b", "c", "c"], "little can have become superfluous since"
@@ -111,14 +117,14 @@ def test_many_deletions_that_a_list_shows_take_one_pass_over_the_log(monkeypatch
     feed.on_list(pods)
     recreated = orjson.dumps({"metadata": {"name": "a", "namespace": "two", "uid": "new", "resourceVersion": "9"}})
     feed.on_list([*pods[:1], envelope(recreated)])
-    changes = [(record.kind, record.name, record.uid) for record in log.beyond("two", 3)]
+    changes = [(record.kind, record.name, record.uid) for record in log.records_after("two", 3)]
     assert changes[3:] == [
         ("DELETED", "b", "v"),
         ("DELETED", "c", "w"),
         ("DELETED", "a", "u-two"),
         ("ADDED", "a", "new"),
     ]
-    assert [record.name for record in log.beyond("one", 3)] == ["b", "c"]
+    assert [record.name for record in log.records_after("one", 3)] == ["b", "c"]
     assert len(passes) == 2
 
 
@@ -139,11 +145,14 @@ def test_of_nodes_the_last_state_is_kept_between_tests() -> None:
 def test_large_objects_are_kept_in_a_file_and_read_as_they_came() -> None:
     log = Log()
     log.open("one")
-    small, large = append(log, "a", namespace="one"), append(log, "b", namespace="one", padding="x" * (logs.LARGE + 1))
+    small, large = (
+        append(log, "a", namespace="one"),
+        append(log, "b", namespace="one", padding="x" * (logs.LARGE_OBJECT_BYTES + 1)),
+    )
     assert isinstance(small._raw, bytes)
     assert not isinstance(large._raw, bytes)
-    assert orjson.loads(large.raw)["more"] == large.object["more"] == "x" * (logs.LARGE + 1)
-    assert [record.object["metadata"]["name"] for record in log.beyond("one", 0)] == ["a", "b"]
+    assert orjson.loads(large.raw)["more"] == large.object["more"] == "x" * (logs.LARGE_OBJECT_BYTES + 1)
+    assert [record.object["metadata"]["name"] for record in log.records_after("one", 0)] == ["a", "b"]
     log.forget("one")
     assert large.object["metadata"]["name"] == "b"  # a reader that has the record can still read it
 
@@ -151,9 +160,9 @@ def test_large_objects_are_kept_in_a_file_and_read_as_they_came() -> None:
 def test_the_file_of_a_namespace_goes_with_its_last_reader() -> None:
     log = Log()
     log.open("one")
-    large = append(log, "b", namespace="one", padding="x" * (logs.LARGE + 1))
+    large = append(log, "b", namespace="one", padding="x" * (logs.LARGE_OBJECT_BYTES + 1))
     assert large.object["metadata"]["name"] == "b"
-    file = weakref.ref(log._spilled["one"])
+    file = weakref.ref(log._spill_files["one"])
     log.forget("one")
     del large
     gc.collect()
@@ -168,7 +177,7 @@ def test_what_a_list_no_longer_has_is_deleted_as_it_was_last(opened: bool) -> No
     metadata = {"name": "a", "namespace": "one", "uid": "u", "resourceVersion": "5", "labels": {"x": "y"}}
     feed.on_list([envelope(orjson.dumps({"metadata": metadata}))])
     feed.on_list([])
-    records = log.beyond("one", 0)
+    records = log.records_after("one", 0)
     assert [record.kind for record in records] == (["ADDED", "DELETED"] if opened else [])
     assert all(record.object["metadata"]["labels"] == {"x": "y"} for record in records)
 
@@ -180,15 +189,15 @@ def test_many_objects_that_are_just_not_large_stay_out_of_memory(monkeypatch: py
     log.open("one")
     for version in range(100):
         append(log, f"p{version % 3}", namespace="one", kind="MODIFIED", padding="x" * 1_000)
-    records = log.beyond("one", 0)
-    assert 8_000 < sum(record.in_memory for record in records) == log._in_memory["one"] <= 10_000
+    records = log.records_after("one", 0)
+    assert 8_000 < sum(record.in_memory for record in records) == log._memory_bytes["one"] <= 10_000
     assert [record.object["metadata"]["name"] for record in records] == [f"p{n % 3}" for n in range(100)]
     monkeypatch.setattr(logs, "MIN_DROPPED", 0)
     log.condense("one", log.last_seq())
-    assert log._in_memory["one"] == 0 and log._spilled == {}
+    assert log._memory_bytes["one"] == 0 and log._spill_files == {}
     assert isinstance(append(log, "a", namespace="one")._raw, bytes)
     log.forget("one")
-    assert not any(log._in_memory.values())
+    assert not any(log._memory_bytes.values())
 
 
 def test_a_worker_stays_below_its_bound_under_many_large_writes() -> None:

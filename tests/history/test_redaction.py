@@ -62,7 +62,7 @@ def test_a_recorded_secret_keeps_its_keys_and_loses_their_values() -> None:
     feed = _Feed(log, Watched(SECRETS))
     feed.on_event("ADDED", envelope(json.dumps(secret()).encode()))
     feed.on_event("DELETED", envelope(json.dumps(secret()).encode()))
-    for record in log.beyond("t", 0):
+    for record in log.records_after("t", 0):
         assert record.object["data"] == {"token": redaction.HIDDEN, "empty": ""}
         assert record.object["metadata"]["annotations"] == {LAST_APPLIED: "REDACTED", "other": "kept"}
         assert base64.b64decode(redaction.HIDDEN) == b"REDACTED" and ENCODED.encode() not in record.raw

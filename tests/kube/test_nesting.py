@@ -66,7 +66,7 @@ def test_a_deep_secret_is_recorded_without_its_data(levels: int) -> None:
     log = Log()
     raw = nesting.limit_depth(deep("a", levels), "here")
     _Feed(log, Watched(SECRETS)).on_event("ADDED", envelope(raw))
-    [record] = log.beyond("ns", 0)
+    [record] = log.records_after("ns", 0)
     assert record.object["metadata"]["name"] == "a" and redaction.record(record.raw) == record.raw
 
 

@@ -214,7 +214,7 @@ def test_records_that_were_read_can_be_dropped(feed: Feed, monkeypatch: pytest.M
     feed.add(1, ADDED, "pods", "a")
     feed.add(2, MODIFIED, "pods", "a", spec={"nodeName": "n"})
     feed.read().drop_read()
-    assert len(feed.log.beyond(NAMESPACE, 0)) == 1
+    assert len(feed.log.records_after(NAMESPACE, 0)) == 1
     feed.add(3, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready_status("True"))
     assert (feed.read().ready, feed.tracker.present) == (1, 1)
 
@@ -226,7 +226,7 @@ def test_following_a_shared_log_drops_nothing(feed: Feed, monkeypatch: pytest.Mo
         feed.add(time, MODIFIED, "pods", "a")
     feed.tracker.until(lambda tracker: tracker.present == 1, 1, lambda tracker: None)
     feed.read()
-    assert len(feed.log.beyond(NAMESPACE, 0)) == 9
+    assert len(feed.log.records_after(NAMESPACE, 0)) == 9
 
 
 def test_waiting_ends_at_the_time_limit(feed: Feed) -> None:

@@ -111,7 +111,7 @@ def test_a_label_that_a_scheduler_changes_hides_no_pod() -> None:
     story, cluster = Story(), SimulatedCluster()
     [pod, *_] = manifests.pods(INSTANCE, TESTBED)
     record = story.record("pods", pod["metadata"]["name"], pod)
-    story.history.origins.sent(pod, {"metadata": {"uid": record.uid}})
+    story.history.origins.record_created(pod, {"metadata": {"uid": record.uid}})
     relabeled = {**pod, "metadata": {**pod["metadata"], "labels": {}}, "spec": {"nodeName": TESTBED.node("n")}}
     story.record("pods", record.name, relabeled)
     story.pod("s-c-w-0", gang="s-a", clique="s-a-w", extra=TESTBED.scenario_label, node=TESTBED.node("n"))

@@ -104,7 +104,7 @@ class AnchorsFirst(CoherentRule):
     def observe(self, record: Record, gangs: Gangs) -> None:
         """Judge a record, and track the gangs that have their minimum bound."""
         name = record.name if record.resource == "podgangs" else self._gang_of(record)
-        if name and gangs[name].admitted:
+        if name and gangs[name].is_admitted:
             self._placed_gangs.add(name)
         super().observe(record, gangs)
 

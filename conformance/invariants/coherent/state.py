@@ -232,7 +232,9 @@ class CoherentState:
 
     def _is_excused(self, record: Record, pod: CoherentPod) -> bool:
         """Return whether the suite or a scheduler has deleted a pod."""
-        is_disrupted = condition(record.object, "DisruptionTarget") and self.origins.disrupted(record.name, SCHEDULER)
+        is_disrupted = condition(record.object, "DisruptionTarget") and self.origins.is_disrupted(
+            record.name, SCHEDULER
+        )
         return pod.excused or bool(is_disrupted)
 
     def deleted_pods(self, record: Record) -> list[CoherentPod]:

@@ -83,7 +83,7 @@ class ChangeRunner:
             return lines or [f"still there after the set was deleted: {leftover}" for leftover in leftovers]
 
     def _create(self, history: History, goal: Desired) -> None:
-        history.stir()
+        history.record_action()
         self._bed.api.create(self._bed.manifest(desired.manifest(goal), history.namespace))
 
     def _delete(self, history: History) -> list[str]:
@@ -91,7 +91,7 @@ class ChangeRunner:
 
     def _make(self, history: History, change: SetChange, current: Desired) -> None:
         api, namespace = self._bed.api, history.namespace
-        history.stir()
+        history.record_action()
         match change.what:
             case "scale-set":
                 api.patch("podcliquesets", namespace, SET, {"spec": {"replicas": change.value}})

@@ -8,7 +8,7 @@ import msgspec
 
 from conformance.evidence.values import plain
 from conformance.history.differences import reduced
-from conformance.history.query import UNASKED, History
+from conformance.history.query import PASSIVE_RESOURCES, History
 from conformance.history.record import Record
 from conformance.suite.outcomes.checks import Moment
 
@@ -19,7 +19,7 @@ def last_change(history: History, description: str, expected: object, actual: ob
     """Return the time of the last change to the objects that are named in the differing parts of the two values or, if
     these name no object, in the description. Return the current time if no object is named. Deleted objects also
     count."""
-    records = [record for record in history.records() if record.resource not in UNASKED]
+    records = [record for record in history.records() if record.resource not in PASSIVE_RESOURCES]
     for text in (msgspec.json.encode(reduced(plain(expected), plain(actual))).decode(), description):
         words = set(_WORD.findall(text))
         if moments := [record.at for record in records if record.name in words]:

@@ -51,7 +51,7 @@ class Premises:
     def deleted_nodes(self) -> list[str]:
         """Return the deleted nodes of the test, from the records that have arrived. Cheap if there are no new
         records."""
-        for record in self._history.log.beyond(self._namespace, self._last_seq):
+        for record in self._history.log.records_after(self._namespace, self._last_seq):
             self._last_seq = record.seq
             if record.resource == "nodes" and record.kind == DELETED and label(record.object, POOL) == self._pool:
                 self._deleted_nodes[record.name] = None

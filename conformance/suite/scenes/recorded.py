@@ -10,7 +10,7 @@ import pytest
 
 from conformance.errors import HarnessError
 from conformance.history.differences import differing
-from conformance.history.order import server_order, uncertain
+from conformance.history.order import server_order, uncertain_indices
 from conformance.history.query import History, Unmet
 from conformance.history.record import Record
 from conformance.history.view import View
@@ -54,7 +54,7 @@ class Span:
         yield view
         records = self.records()
         ordered = server_order(records) or records
-        uncertain_indexes = uncertain(ordered) if certain else set[int]()
+        uncertain_indexes = uncertain_indices(ordered) if certain else set[int]()
         for index, record in enumerate(ordered):
             view.apply(record)
             if index not in uncertain_indexes:

@@ -59,20 +59,20 @@ class Roles:
     def kill(self, role: str) -> None:
         """Send SIGKILL to the processes of a role."""
         self._driver.kill(self._controlled(role))
-        self._history.stir()
+        self._history.record_action()
 
     def pause(self, role: str) -> bool:
         """Stop the processes of a role until `restart`. Return False if the driver does not control it."""
         if not self._driver.controls(Role(role)):
             return False
         self._driver.stop(Role(role))
-        self._history.stir()
+        self._history.record_action()
         return True
 
     def stop(self, role: str) -> None:
         """Stop the processes of a role as the platform does (gracefully). `restart` starts them again."""
         self._driver.stop(self._controlled(role))
-        self._history.stir()
+        self._history.record_action()
 
     def restart(self, role: str) -> None:
         """Restart the processes of a role, or start killed ones. If a role does not become ready again, the scene
@@ -94,7 +94,7 @@ class Roles:
             self._ignored_failures = len(self._driver.failures())
             return error
         finally:
-            self._history.stir()
+            self._history.record_action()
         return None
 
     # -- several operators ---------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ class Roles:
                 self._machine.require(started_at, f"{subject} was not ready in time")
             reason = self._with_bundle_paths(str(error))
             raise self._checks.broken(f"{subject} {verb}", "ready", reason) from None
-        self._history.stir()
+        self._history.record_action()
 
     def _with_bundle_paths(self, text: str) -> str:
         """Replace paths of logs in a text by their paths in the bundle, because the cluster's folder is deleted with

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformance.errors import HarnessError
-from conformance.history.query import UNASKED, History
+from conformance.history.query import PASSIVE_RESOURCES, History
 from conformance.history.record import Record
 from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.checks import Checks, Moment
@@ -76,13 +76,13 @@ class Step:
     def now(cls, name: str, history: History, unmet: str = "") -> Step:
         """Return the current moment as a step, after the records of everything that happened before have arrived."""
         seq = history.mark()
-        return cls(name, seq, history.present().revision, history.now(), unmet)
+        return cls(name, seq, history.wait_until_complete().revision, history.now(), unmet)
 
     def includes(self, record: Record) -> bool:
         """Return whether a record belongs to the time up to this step."""
         if record.seq > self.seq:
             return False
-        return self.revision is None or record.revision <= self.revision or record.resource in UNASKED
+        return self.revision is None or record.revision <= self.revision or record.resource in PASSIVE_RESOURCES
 
 
 class NotReached(Exception):

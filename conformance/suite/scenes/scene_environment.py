@@ -23,7 +23,7 @@ from conformance.grove import pods, workloads
 from conformance.grove.fields import condition_is, text
 from conformance.grove.labels import BY_HAND
 from conformance.grove.scheduling.manifests import Testbed
-from conformance.history.query import MOVING, History, Unmet, WaitTimeout
+from conformance.history.query import ACTIVITY_RESOURCES, History, Unmet, WaitTimeout
 from conformance.history.view import View
 from conformance.implementation.additions import with_additions
 from conformance.implementation.descriptor import Role
@@ -203,7 +203,7 @@ class SceneEnvironment:
             self.require_premises([node for node in names if not nodes.schedulable(error.view.get("nodes", node))])
             self._require_no_interference()
             raise HarnessError(error.unmet or str(error), where=f"pool {self.pool}") from error
-        self.history.stir()
+        self.history.record_action()
         return names
 
     def testbed(self, scenario: str) -> Testbed:
@@ -333,7 +333,7 @@ class SceneEnvironment:
         except ApiError as error:
             self._require_fault()
             return words(error)
-        self.history.stir()
+        self.history.record_action()
         return ""
 
     def outdate(self, pod: str) -> None:
@@ -426,7 +426,7 @@ class SceneEnvironment:
         timeout: float = 30,
         *,
         real: bool = False,
-        of: Collection[str] = MOVING,
+        of: Collection[str] = ACTIVITY_RESOURCES,
         unless: Callable[[View], bool] = lambda view: False,
     ) -> View:
         """Return the state once no resource in `of` has changed for `seconds`, or for the judged scheduler's `settle`
@@ -500,7 +500,7 @@ class SceneEnvironment:
                 raise Blocked(reason, "circumstances")
 
     def _record_created(self, obj: Object, created: Object) -> None:
-        self.history.origins.sent(obj, created)
+        self.history.origins.record_created(obj, created)
         self.sole_writer.created(obj, created)
 
     def _create(self, obj: Object) -> Object:
@@ -511,7 +511,7 @@ class SceneEnvironment:
     def _attempt(self, description: str, action: Callable[[], R]) -> R:
         try:
             result = action()
-            self.history.stir()
+            self.history.record_action()
             return result
         except (ApiError, NotServed) as error:
             self._require_fault()

@@ -1,9 +1,9 @@
 """Detect that an implementation has nothing left to do, so that a wait can no longer succeed.
 
 A wait for something that the implementation does not support would last for its whole timeout. It may end early if, for
-SILENCE seconds, nothing in the namespace changes, the test does nothing (`History.stir`) and the implementation sends
-no request. SILENCE is longer than any interval at which implementations poll for work; delays that the contract defines
-are added.
+SILENCE_SECONDS, nothing in the namespace changes, the test does nothing (`History.record_action`) and the
+implementation sends no request. SILENCE_SECONDS is longer than any interval at which implementations poll for work;
+delays that the contract defines are added.
 
 An implementation whose requests are rejected backs off: each delay is a multiple of the previous one, as in client-go,
 so the next attempt is made within a multiple of the time since the first rejection. The silence must last longer than
@@ -24,7 +24,7 @@ from conformance.cluster import users
 from conformance.cluster.audit import AuditedRequest
 from conformance.grove.admission import durations
 from conformance.grove.fields import count, text
-from conformance.history.circles import Circles
+from conformance.history.circles import RepetitionCounter
 from conformance.history.view import View
 
 SILENCE_SECONDS = 30.0
@@ -60,7 +60,7 @@ class Silence:
     ) -> None:
         self._poll, self._namespace, self._clock = poll, namespace, clock
         self._last = self._polled = clock()
-        self._circles = Circles()
+        self._circles = RepetitionCounter()
         self._refusals: dict[Hashable, _Refusals] = {}
 
     def is_lasting(self, still: float, minimum: float) -> bool:
@@ -71,7 +71,7 @@ class Silence:
             self._circles.forget()
         self._polled = now
         requests = [request for request in self._poll() if _of_implementation(request)]
-        if sum(self._circles.new(request._replace(at=0, message="")) for request in requests):
+        if sum(self._circles.is_new(request._replace(at=0, message="")) for request in requests):
             self._last = now
         for request in requests:
             # Rejections in other namespaces do not count: the namespace of an earlier test is being deleted and rejects

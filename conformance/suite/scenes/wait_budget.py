@@ -58,7 +58,7 @@ class WaitBudget:
     def look(self, history: History) -> None:
         """Look for signs of life in all records of a history, including records of objects that no longer exist."""
         is_sign = shows_life if self._operator else shows_binding
-        records = history.log.beyond(history.namespace, 0) if not self._is_alive else ()
+        records = history.log.records_after(history.namespace, 0) if not self._is_alive else ()
         self._is_alive = self._is_alive or any(is_sign(record, history.origins) for record in records)
 
 

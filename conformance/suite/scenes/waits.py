@@ -111,7 +111,7 @@ class Waits:
             return bool(is_hopeless()) or (not real and self._is_silent(timeout))
 
         start = self._machine.now()
-        arguments: dict[str, Any] = {"longest": max_seconds, "resources": resources, "is_hopeless": cannot_succeed}
+        arguments: dict[str, Any] = {"max_seconds": max_seconds, "resources": resources, "is_hopeless": cannot_succeed}
         try:
             return self._history.wait(description, guarded, limit, **arguments)
         except WaitTimeout:
@@ -147,7 +147,7 @@ class Waits:
                     unless=unless,
                 )
                 seconds_slow = self._machine.slow_seconds(self._machine.now() - quiet_seconds - additional_seconds)
-                if seconds_slow <= 0 or unless(self._history.arrived):
+                if seconds_slow <= 0 or unless(self._history.live_view):
                     return
 
     def for_write(self, resource: str, name: str, version: str) -> None:
@@ -174,13 +174,13 @@ class Waits:
         """Return whether nothing more is to be expected from the implementation (silence.py)."""
         if self._silence is None:
             return False
-        minimum = SILENCE_SECONDS * max(1.0, self._scale) + delay(self._history.arrived, timeout)
-        minimum += self._machine.slow_seconds(self._machine.now() - self._history.still)
-        return self._silence.is_lasting(self._history.still, minimum)
+        minimum = SILENCE_SECONDS * max(1.0, self._scale) + delay(self._history.live_view, timeout)
+        minimum += self._machine.slow_seconds(self._machine.now() - self._history.idle_seconds)
+        return self._silence.is_lasting(self._history.idle_seconds, minimum)
 
     def _still(self) -> float:
         """Return the number of seconds since the last change or new request of the implementation."""
-        return self._silence.lasts(self._history.still) if self._silence is not None else 0.0
+        return self._silence.lasts(self._history.idle_seconds) if self._silence is not None else 0.0
 
 
 def _includes(record: Record | None, version: str) -> bool:

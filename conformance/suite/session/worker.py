@@ -284,14 +284,14 @@ class ClusterEnvironment:
         watcher.start()
         self._stack.callback(watcher.stop)
 
-    def _require_healthy(self, begin: float, thoroughly: bool) -> None:
-        """Raise HarnessError if the cluster or the suite itself did not work at some time since `begin`, or if another
+    def _require_healthy(self, start: float, thoroughly: bool) -> None:
+        """Raise HarnessError if the cluster or the suite itself did not work at some time since `start`, or if another
         program has killed a process of the implementation."""
         outages_since = self._watcher.settled if thoroughly else self._watcher.overlapping
-        if outages := outages_since(begin):
+        if outages := outages_since(start):
             raise HarnessError(f"the cluster is not well: {outages[0]}")
         if thoroughly:
-            role_process.require_not_killed(self.driver.failures(), begin)
+            role_process.require_not_killed(self.driver.failures(), start)
 
     def _lasting_outage(self) -> Outage | None:
         """Return the outage that has not ended in time, which means that the cluster is broken; None if there is
