@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from conformance.cluster import nodes
-from conformance.cluster.usage import GPU, pod_state, usage
+from conformance.cluster.nodes import GPU
+from conformance.cluster.usage import pod_state, usage
 
 READY_CONDITIONS = [{"type": "Ready", "status": "True"}]
 
