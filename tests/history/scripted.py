@@ -24,9 +24,9 @@ class Scripted(Log):
         """Schedule `append` to write its records at this moment. Calls have to be in ascending order of time."""
         self._coming.append((moment, append))
 
-    def beyond(self, namespace: str, seq: int, timeout: float = 0.0) -> list[Record]:
+    def records_after(self, namespace: str, seq: int, timeout: float = 0.0) -> list[Record]:
         until = self.clock + timeout
-        while not (records := super().beyond(namespace, seq)) and self._coming and self._coming[0][0] <= until:
+        while not (records := super().records_after(namespace, seq)) and self._coming and self._coming[0][0] <= until:
             self.clock, append = self._coming.pop(0)
             append()
         if not records:

@@ -109,5 +109,5 @@ def test_a_recording_of_any_cluster_is_judged_by_both(story) -> None:
     story.node("n1", tags={HOST: "n1"})
     for name in ("a", "b"):
         bind(story, name, "n1", {**ports(TCP), **apart()}, {"app": "x"})
-    broken = {result.id for _, result in placements.judge(story.log.everywhere(), story.at + 60).broken_rules}
+    broken = {result.id for _, result in placements.judge(story.log.all_records(), story.at + 60).broken_rules}
     assert broken == {"SCHED-080", "SCHED-081"}

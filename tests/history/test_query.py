@@ -114,7 +114,7 @@ def later(story, moments, append) -> None:
 def test_a_wait_goes_on_while_something_moves(scripted):
     later(scripted, [0.9, 5.8, 10.7], lambda: scripted.pod("a1", **A, after=0))
     later(scripted, [15.6], lambda: scripted.pod("a1", **A, node="n1", after=0))
-    assert scripted.history.wait("bound", bound, 1, longest=60) == ["a1"]
+    assert scripted.history.wait("bound", bound, 1, max_seconds=60) == ["a1"]
     assert scripted.log.now() == 15.6
 
 
@@ -129,20 +129,20 @@ def test_a_wait_ends_when_nothing_has_moved_for_a_while(scripted):
     later(scripted, [0.9], lambda: scripted.pod("a1", **A, after=0))
     later(scripted, [2, 4, 6], lambda: scripted.record("nodes", "n1", {}, after=0))  # changes of nodes are not progress
     with pytest.raises(WaitTimeout, match="not seen within 6 s"):
-        scripted.history.wait("bound", bound, 1, longest=60)
+        scripted.history.wait("bound", bound, 1, max_seconds=60)
     assert scripted.log.now() == pytest.approx(0.9 + IDLE_SECONDS)
 
 
 def test_a_wait_without_any_change_ends_in_time(scripted):
     with pytest.raises(WaitTimeout):
-        scripted.history.wait("bound", bound, 1, longest=60)
+        scripted.history.wait("bound", bound, 1, max_seconds=60)
     assert scripted.log.now() == 1
 
 
 def test_a_wait_ends_although_changes_never_stop(scripted):
     later(scripted, range(1, 99), lambda: scripted.pod("a1", **A, after=0))
     with pytest.raises(WaitTimeout):
-        scripted.history.wait("bound", bound, 1, longest=20)
+        scripted.history.wait("bound", bound, 1, max_seconds=20)
     assert scripted.log.now() == 20
 
 
@@ -157,14 +157,14 @@ def test_a_wait_ends_although_changes_come_faster_than_checks(scripted):
         scripted.pod("a1", **A, after=0)
 
     with pytest.raises(WaitTimeout, match="not seen within 20 s"):
-        scripted.history.wait("bound", slow, 1, longest=20)
+        scripted.history.wait("bound", slow, 1, max_seconds=20)
     assert len(looks) <= 201 + 1
 
 
 def test_a_hopeless_wait_ends_early(scripted):
     later(scripted, [0.5], lambda: scripted.pod("a1", **A, after=0))
     with pytest.raises(WaitTimeout):
-        scripted.history.wait("bound", bound, 30, longest=60, is_hopeless=lambda: "it died")
+        scripted.history.wait("bound", bound, 30, max_seconds=60, is_hopeless=lambda: "it died")
     assert scripted.log.now() == pytest.approx(0.5 + POLL_SECONDS)
 
 

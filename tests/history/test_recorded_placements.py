@@ -238,7 +238,7 @@ def test_a_recording_lasts_until_ctrl_c_by_default(tmp_path: Path, monkeypatch: 
 
         stop = start
 
-        def everywhere(self, after: int) -> list[Record]:
+        def all_records(self, after: int) -> list[Record]:
             return []
 
         def now(self) -> float:

@@ -184,7 +184,7 @@ def test_what_a_list_no_longer_has_is_deleted_as_it_was_last(opened: bool) -> No
 
 def test_many_objects_that_are_just_not_large_stay_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """This holds for decoded objects as well, and condensed or forgotten records free memory."""
-    monkeypatch.setattr(logs, "IN_MEMORY", 10_000)
+    monkeypatch.setattr(logs, "MAX_MEMORY_BYTES", 10_000)
     log = Log()
     log.open("one")
     for version in range(100):

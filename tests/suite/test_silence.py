@@ -163,11 +163,11 @@ def test_refusals_in_the_namespace_of_an_earlier_test_do_not_count(story: Story)
 
 
 def test_what_moves_is_waited_for(story: Story) -> None:
-    def stir() -> None:
+    def bind_pod() -> None:
         story.keep_pace()
         story.pod("b1", after=0)
 
-    story.log.later(25, stir)
+    story.log.later(25, bind_pod)
     assert seconds_waited(story, Requests(story)) == pytest.approx(55, abs=2)
 
 
