@@ -37,10 +37,10 @@ class Conditions(dict[str, Callable[[View], object]]):
 def test_pods_above_the_minimum_may_wait(lacking: int, holds: bool) -> None:
     scene, conditions, story = BaseGangShortOfNodes(), Conditions(), Story()
     scene.play(cast(SceneEnvironment, conditions))
-    for clique in scene.scaled:
+    for clique in scene.scaled_cliques:
         bound = clique.template.min_available - lacking
         for index in range(clique.template.replicas):
             story.pod(f"{clique.name}-{index}", clique=clique.name, node="a" if index < bound else "")
-    assert any(clique.template.replicas > clique.template.min_available for clique in scene.scaled)
+    assert any(clique.template.replicas > clique.template.min_available for clique in scene.scaled_cliques)
     answer = conditions[STEP](story.history.view())
     assert (answer is True) is holds and isinstance(answer, Unmet) is not holds
