@@ -13,15 +13,17 @@ from conformance.errors import Exit
 GROUPS = ("cluster", "scale", "lab", "scheduler", "implementation", "findings")
 
 
-def help_of(*words: str) -> str:
-    result = CliRunner().invoke(cli.app, [*words, "--help"], terminal_width=80)
+def help_of(*command_words: str) -> str:
+    result = CliRunner().invoke(cli.app, [*command_words, "--help"], terminal_width=80)
     assert result.exit_code == 0, result.output
     return result.output
 
 
-@pytest.mark.parametrize("words", [(), *((command,) for command in cli.COMMANDS)], ids=lambda words: "-".join(words))
-def test_help_fits_80_columns(words: tuple[str, ...]) -> None:
-    text = help_of(*words)
+@pytest.mark.parametrize(
+    "command_words", [(), *((command,) for command in cli.COMMANDS)], ids=lambda command_words: "-".join(command_words)
+)
+def test_help_fits_80_columns(command_words: tuple[str, ...]) -> None:
+    text = help_of(*command_words)
     assert not re.search("[│╭╰─]", text)
     assert max(map(len, text.splitlines())) <= 80
     assert not re.search(r"[^\]]\.\.\.$", text, re.M), "a sentence is cut"
@@ -34,10 +36,14 @@ def test_help_of_subcommands_has_no_boxes() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("implementation",), ("report",), ("cluster", "nodes")], ids=lambda words: "-".join(words)
+    "command_words",
+    [(), ("implementation",), ("report",), ("cluster", "nodes")],
+    ids=lambda command_words: "-".join(command_words),
 )
-def test_a_group_without_a_command_prints_its_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(lambda: cli.app(list(words), standalone_mode=False)) == Exit.USAGE
+def test_a_group_without_a_command_prints_its_help(
+    command_words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(lambda: cli.app(list(command_words), standalone_mode=False)) == Exit.USAGE
     text = capsys.readouterr().err
     assert text.startswith("Usage: ") and "see --help" not in text
 

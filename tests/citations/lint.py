@@ -121,7 +121,7 @@ def table_problems(file_name: str, text: str) -> Iterator[Problem]:
     """Yield a problem for each table row that has more or fewer cells than the heading. Rendered pages omit additional
     cells."""
     width = 0
-    for number, line in enumerate(re.sub(r"^```.*?^```", _blank, text, flags=re.M | re.S).splitlines(), 1):
+    for number, line in enumerate(re.sub(r"^```.*?^```", _blank_text, text, flags=re.M | re.S).splitlines(), 1):
         cells = len(re.findall(r"(?<!\\)\|", line)) - 1
         if not line.startswith("|"):
             width = 0
@@ -194,7 +194,7 @@ def heading_anchors(text: str) -> list[str]:
     """Return the anchor that GitHub generates from each line, or an empty string for lines that are not headings."""
     used_names = set(specification.ANCHOR.findall(text))
     names = []
-    for line in re.sub(r"^```.*?^```", _blank, text, flags=re.M | re.S).splitlines():
+    for line in re.sub(r"^```.*?^```", _blank_text, text, flags=re.M | re.S).splitlines():
         title = re.match(r"#+ +(.*)$", line)
         names.append(_slug(title[1], used_names) if title else "")
         used_names.add(names[-1])
@@ -249,10 +249,10 @@ def _titles(text: str) -> list[str]:
 
 def _without_code(text: str) -> str:
     """Return the text with its code replaced by blanks, which keeps all positions."""
-    return re.sub(r"^```.*?^```|`[^`\n]*`", _blank, text, flags=re.M | re.S)
+    return re.sub(r"^```.*?^```|`[^`\n]*`", _blank_text, text, flags=re.M | re.S)
 
 
-def _blank(match: re.Match[str]) -> str:
+def _blank_text(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 

@@ -85,17 +85,17 @@ def find_anchors(clones: Path) -> dict[str, dict[str, str]]:
 def find_missing(clones: Path) -> tuple[list[str], int, int]:
     """Return the quotations that their documents do not contain, the number of quotations that were checked, and the
     number of quotations that were not checked."""
-    missing, checked, unchecked = [], 0, 0
+    missing_quotations, checked_count, unchecked_count = [], 0, 0
     for entry in requirement.load().requirements.values():
         for quotation in (*entry.basis.quotations, *entry.basis.contradictions):
             text = document_words(clones, basis.load_documents()[quotation.document].link) if quotation.words else None
             if text is None:
-                unchecked += 1
+                unchecked_count += 1
                 continue
-            checked += 1
+            checked_count += 1
             if normalize(quotation.words) not in text:
-                missing.append(f"{entry.id}: {quotation.document} does not say “{quotation.words}”")
-    return missing, checked, unchecked
+                missing_quotations.append(f"{entry.id}: {quotation.document} does not say “{quotation.words}”")
+    return missing_quotations, checked_count, unchecked_count
 
 
 def main() -> int:
@@ -107,10 +107,12 @@ def main() -> int:
             sys.exit(__doc__)
     if "--anchors" in sys.argv:
         basis.ANCHORS.write_text(json.dumps(find_anchors(clones), indent=1, ensure_ascii=False) + "\n", "utf-8")
-    missing, checked, unchecked = find_missing(clones)
-    counts = f"{checked} quotations looked up, {len(missing)} not found; {unchecked} are in no clone"
-    sys.stdout.write("\n".join([*missing, counts, ""]))
-    return bool(missing)
+    missing_quotations, checked_count, unchecked_count = find_missing(clones)
+    counts = (
+        f"{checked_count} quotations looked up, {len(missing_quotations)} not found; {unchecked_count} are in no clone"
+    )
+    sys.stdout.write("\n".join([*missing_quotations, counts, ""]))
+    return bool(missing_quotations)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from conformance.suite.registry.basis import AUTHORITATIVE_STATES, UNAUTHORITATI
 from conformance.suite.registry.requirement import Level, Registry, Requirement
 
 STATES_FILE = Path(__file__).with_name("states.yaml")
-UNKNOWN = "unknown"
+UNKNOWN_COMMIT = "unknown"
 """The commit of a merged thread if no available clone contains it."""
 THREAD = re.compile(r"https://github\.com/([^/]+/[^/]+)/(?:pull|issues)/(\d+)")
 FILE_LINK = re.compile(r"https://github\.com/[^/]+/[^/]+/(?:blob|tree)/([0-9a-f]+)")
@@ -45,8 +45,8 @@ def document_problems(entries: Iterable[PublicDocument], known_states: KnownStat
 
 def unsupported_musts(registry: Registry, by_id: Mapping[str, PublicDocument]) -> list[Requirement]:
     """Return the MUSTs that no document supports. An open document supports a MUST only if the MUST has a seed."""
-    must = [entry for entry in registry.requirements.values() if entry.level is Level.MUST]
-    return [entry for entry in must if not _is_supported(entry, by_id)]
+    must_requirements = [entry for entry in registry.requirements.values() if entry.level is Level.MUST]
+    return [entry for entry in must_requirements if not _is_supported(entry, by_id)]
 
 
 def _is_supported(entry: Requirement, by_id: Mapping[str, PublicDocument]) -> bool:
@@ -73,7 +73,7 @@ def _thread_problems(entry: PublicDocument, threads: Mapping[str, Mapping[str, s
     if entry.reverted_by != thread.get("revertedBy", ""):
         yield f"is reverted by {entry.reverted_by or 'nothing'}, and {name} by {thread.get('revertedBy', 'nothing')}"
     commit = thread.get("commit", "")
-    if link and entry.commit != (commit if commit != UNKNOWN else ""):
+    if link and entry.commit != (commit if commit != UNKNOWN_COMMIT else ""):
         yield f"has commit {entry.commit or 'none'}, and {name} has {commit or 'none'}"
 
 

@@ -29,9 +29,9 @@ def test_a_quotation_that_its_document_does_not_contain_is_reported(tmp_path: Pa
     git = ("git", "-C", str(clone), "-c", "user.name=a", "-c", "user.email=a@example.com")
     for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "a"), ("tag", location["ref"])):
         subprocess.run([*git, *command], check=True)
-    missing, checked, unchecked = quotations.find_missing(tmp_path)
-    assert (f"GANG-002: {quotation.document} does not say “{quotation.words}”" in missing) is not is_present
-    assert 0 < checked < unchecked
+    missing_quotations, checked_count, unchecked_count = quotations.find_missing(tmp_path)
+    assert (f"GANG-002: {quotation.document} does not say “{quotation.words}”" in missing_quotations) is not is_present
+    assert 0 < checked_count < unchecked_count
 
 
 PAGE = """\

@@ -90,9 +90,9 @@ def test_a_state_or_commit_that_upstream_does_not_confirm_is_a_problem(
 
 
 def support_problems(document: PublicDocument, seed: str = "") -> list[str]:
-    must = next(entry for entry in requirement.load().requirements.values() if entry.level is Level.MUST)
+    must_requirement = next(entry for entry in requirement.load().requirements.values() if entry.level is Level.MUST)
     quoting_basis = Basis(BasisKind.DOCUMENT, (Quotation("d", "Summary", "It says so."),))
-    registry = Registry({}, {"AA-001": replace(must, id="AA-001", basis=quoting_basis, seed=seed)}, {})
+    registry = Registry({}, {"AA-001": replace(must_requirement, id="AA-001", basis=quoting_basis, seed=seed)}, {})
     return [str(problem) for problem in lint.document_problems(registry, {"d": document}) if "AA-001" in str(problem)]
 
 

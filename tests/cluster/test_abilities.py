@@ -47,11 +47,11 @@ def foreign_kwok(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-def find_missing_abilities(cluster: Cluster, within: float) -> dict[Ability, str]:
+def find_missing_abilities(cluster: Cluster, timeout: float) -> dict[Ability, str]:
     async def ask() -> tuple[dict[Ability, str], list[Any]]:
         async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test") as client:
             try:
-                result = await abilities.missing(client, within)
+                result = await abilities.missing(client, timeout)
             finally:
                 leftovers = [*await client.list(NODES), *await client.list(PODS)]
             return result, leftovers

@@ -82,13 +82,17 @@ def test_a_killed_build_leaves_no_visible_program_and_is_cleaned_up(tmp_path: Pa
         marker = str(cache / "scratch" / "kubernetes")
         return [process for process, _ in processes.marked(lambda env: env.get(processes.BUILD) == marker)]
 
-    orphan = wait_for(builders)[0]
+    orphaned_builder = wait_for(builders)[0]
     worker.send_signal(signal.SIGKILL)
     worker.wait(timeout=10)
     assert not program_cache(cache).path(kubectl()).exists()
     path = program_cache(cache).resolve(kubectl(), silent)
     assert path.read_text() == "#!/bin/sh\n"
-    assert not processes.alive(orphan.pid, orphan.create_time()) if psutil.pid_exists(orphan.pid) else True
+    assert (
+        not processes.alive(orphaned_builder.pid, orphaned_builder.create_time())
+        if psutil.pid_exists(orphaned_builder.pid)
+        else True
+    )
     assert not builders()
     assert not any((cache / "scratch").rglob("*.*")) and not list((cache / "scratch" / "kubernetes").iterdir())
 

@@ -285,9 +285,9 @@ def test_a_node_fails_and_recovers(cluster: Cluster) -> None:
             async def set_lost_label(value: str | None) -> None:
                 await recorder.client.patch(NODES, None, "tiny-0", {"metadata": {"labels": {LOST: value}}})
 
-            async def wait_for_node(holds: Callable[[Document], bool]) -> None:
+            async def wait_for_node(condition: Callable[[Document], bool]) -> None:
                 async def is_unmet() -> bool:
-                    return not holds(msgspec.json.decode(await recorder.client.get(NODES, None, "tiny-0")))
+                    return not condition(msgspec.json.decode(await recorder.client.get(NODES, None, "tiny-0")))
 
                 wait = AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.05), stop=stop_after_delay(120))
                 await wait(is_unmet)

@@ -44,11 +44,11 @@ def test_an_option_takes_precedence_over_the_environment(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "other", "other")))
     path = write_kubeconfig(tmp_path / "mine", "mine")
-    with chosen(path, "") as selected:
-        assert (selected.path, selected.options) == (path, ("--kubeconfig", str(path)))
-    with chosen(None, "") as selected:
-        assert server(selected.path) == "http://other.example"
-        assert selected.options == ("--kubeconfig", str(tmp_path / "other/config"))
+    with chosen(path, "") as selected_kubeconfig:
+        assert (selected_kubeconfig.path, selected_kubeconfig.options) == (path, ("--kubeconfig", str(path)))
+    with chosen(None, "") as selected_kubeconfig:
+        assert server(selected_kubeconfig.path) == "http://other.example"
+        assert selected_kubeconfig.options == ("--kubeconfig", str(tmp_path / "other/config"))
 
 
 def test_the_usual_file_is_the_last_resort(tmp_path: Path, state: StateRoot) -> None:
@@ -56,19 +56,19 @@ def test_the_usual_file_is_the_last_resort(tmp_path: Path, state: StateRoot) -> 
         chosen(None, "").__enter__()
     (tmp_path / "home").mkdir()
     write_kubeconfig(tmp_path / "home/.kube", "usual")
-    with chosen(None, "") as selected:
-        assert server(selected.path) == "http://usual.example"
+    with chosen(None, "") as selected_kubeconfig:
+        assert server(selected_kubeconfig.path) == "http://usual.example"
 
 
 def test_another_context_is_current_in_a_temporary_copy(tmp_path: Path, state: StateRoot) -> None:
     path = write_kubeconfig(tmp_path / "mine", "a", "b")
-    with chosen(path, "b") as selected:
-        assert selected.path != path and server(selected.path) == "http://b.example"
-        assert selected.options == ("--kubeconfig", str(path), "--context", "b")
-        assert stat.S_IMODE(selected.path.stat().st_mode) == 0o600
-        assert stat.S_IMODE(selected.path.parent.stat().st_mode) == 0o700
-        assert "token-of-a" not in selected.path.read_text(), "only what the context needs is copied"
-    assert list(selected.path.parent.iterdir()) == []
+    with chosen(path, "b") as selected_kubeconfig:
+        assert selected_kubeconfig.path != path and server(selected_kubeconfig.path) == "http://b.example"
+        assert selected_kubeconfig.options == ("--kubeconfig", str(path), "--context", "b")
+        assert stat.S_IMODE(selected_kubeconfig.path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(selected_kubeconfig.path.parent.stat().st_mode) == 0o700
+        assert "token-of-a" not in selected_kubeconfig.path.read_text(), "only what the context needs is copied"
+    assert list(selected_kubeconfig.path.parent.iterdir()) == []
 
 
 def test_the_next_command_removes_the_copy_of_a_killed_command(tmp_path: Path, state: StateRoot) -> None:
@@ -90,11 +90,11 @@ def test_several_files_are_merged_and_the_first_takes_precedence(
     first_path, second_path = write_kubeconfig(tmp_path / "1", "a"), write_kubeconfig(tmp_path / "2", "b", "a")
     second_path.write_text(second_path.read_text().replace("http://a.example", "http://wrong.example"))
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'none'}:{first_path}:{second_path}")
-    with chosen(None, "") as selected:
-        assert server(selected.path) == "http://a.example"
-    with chosen(None, "b") as selected:
-        assert server(selected.path) == "http://b.example"
-        assert selected.options == ("--context", "b")
+    with chosen(None, "") as selected_kubeconfig:
+        assert server(selected_kubeconfig.path) == "http://a.example"
+    with chosen(None, "b") as selected_kubeconfig:
+        assert server(selected_kubeconfig.path) == "http://b.example"
+        assert selected_kubeconfig.options == ("--context", "b")
 
 
 def test_relative_paths_in_a_copy_refer_to_the_same_files(tmp_path: Path, state: StateRoot) -> None:
@@ -103,28 +103,28 @@ def test_relative_paths_in_a_copy_refer_to_the_same_files(tmp_path: Path, state:
     document["clusters"][1]["cluster"]["certificate-authority"] = "pki/ca.crt"
     document["users"][1]["user"] = {"client-key": "/abs/key", "exec": {"command": "./plugin", "apiVersion": "v1"}}
     path.write_text(yaml.safe_dump(document))
-    with chosen(path, "b") as selected:
-        copied_kubeconfig = yaml.safe_load(selected.path.read_text())
+    with chosen(path, "b") as selected_kubeconfig:
+        copied_kubeconfig = yaml.safe_load(selected_kubeconfig.path.read_text())
     assert copied_kubeconfig["clusters"][0]["cluster"]["certificate-authority"] == str(tmp_path / "mine/pki/ca.crt")
     user = copied_kubeconfig["users"][0]["user"]
     assert (user["client-key"], Path(user["exec"]["command"])) == ("/abs/key", tmp_path / "mine/plugin")
 
 
 @pytest.mark.parametrize(
-    ("context", "words"),
+    ("context", "expected_ending"),
     [
         ("bb", "mine/config: has no context 'bb' — did you mean \"b\"?"),
         ("b", "mine/config: context 'b' names the user 'gone', which does not exist — known: a, b"),
     ],
 )
 def test_an_unusable_context_is_reported_in_one_line(
-    tmp_path: Path, state: StateRoot, context: str, words: str
+    tmp_path: Path, state: StateRoot, context: str, expected_ending: str
 ) -> None:
     path = write_kubeconfig(tmp_path / "mine", "a", "b")
     path.write_text(path.read_text().replace("user: b", "user: gone"))
     with pytest.raises(UsageError) as caught, chosen(path, context):
         pass
-    assert str(caught.value).endswith(words)
+    assert str(caught.value).endswith(expected_ending)
 
 
 def test_an_invalid_kubeconfig_is_reported_in_one_line(tmp_path: Path, state: StateRoot) -> None:

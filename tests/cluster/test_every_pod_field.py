@@ -144,9 +144,11 @@ async def test_every_field_is_set_or_listed(pods: DryRunClient) -> None:
     used_fields: set[str] = set()
     for spec in generated_specs(schemas).values():
         gather_fields(by_kind, "PodSpec", spec, used_fields)
-    excluded = {key for template in pod_fields.templates() for key in template.excluded} | UNSET_FIELDS.keys()
+    excluded_fields = {key for template in pod_fields.templates() for key in template.excluded} | UNSET_FIELDS.keys()
     assert [
-        field for field in reachable_fields(by_kind) if not {field, field.partition(".")[0]} & (used_fields | excluded)
+        field
+        for field in reachable_fields(by_kind)
+        if not {field, field.partition(".")[0]} & (used_fields | excluded_fields)
     ] == []
     excluded_by_all = set.intersection(*(set(template.excluded) for template in pod_fields.templates()))
     assert not {key for key in excluded_by_all & used_fields if not key[0].islower()}

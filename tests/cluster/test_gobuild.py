@@ -129,9 +129,9 @@ def test_a_version_of_go_that_is_too_old_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     fake_go(tmp_path, monkeypatch, version=version)
-    installed = tmp_path / "own-go"
-    shutil.copy(tmp_path / "tools" / "go", installed)
-    monkeypatch.setattr(gobuild, "_install_go", lambda cache, report: (str(installed), "1.99"))
+    installed_go = tmp_path / "own-go"
+    shutil.copy(tmp_path / "tools" / "go", installed_go)
+    monkeypatch.setattr(gobuild, "_install_go", lambda cache, report: (str(installed_go), "1.99"))
     assert "Go 1.99" in build(tmp_path)
 
 

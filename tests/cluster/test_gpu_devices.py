@@ -11,9 +11,12 @@ from conformance.cluster import gpu_devices, nodes
 from conformance.cluster.kubelet_sim import claims
 from conformance.cluster.kubelet_sim.init_wait import SimulatedPod
 
-FREE = {"metadata": {"name": "gpu", "namespace": "ns"}}
-ALLOCATED = {**FREE, "status": {"allocation": {"devices": {"results": []}}}}
-RESERVED = {**FREE, "status": {**ALLOCATED["status"], "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]}}
+UNALLOCATED_CLAIM = {"metadata": {"name": "gpu", "namespace": "ns"}}
+ALLOCATED_CLAIM = {**UNALLOCATED_CLAIM, "status": {"allocation": {"devices": {"results": []}}}}
+RESERVED_CLAIM = {
+    **UNALLOCATED_CLAIM,
+    "status": {**ALLOCATED_CLAIM["status"], "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]},
+}
 
 
 def pod(reference: dict[str, Any], statuses: list[dict[str, Any]] | None = None) -> SimulatedPod:
@@ -30,10 +33,10 @@ def test_a_node_offers_its_gpus_in_one_form_only() -> None:
     assert "nvidia.com/gpu" not in node["status"]["capacity"] | node["status"]["allocatable"]
     gpus = gpu_devices.gpus_of(node["metadata"]["annotations"])
     assert gpus is not None and (gpus.count, gpus.product) == (8, "NVIDIA-H100-80GB-HBM3")
-    (extended,) = gpu_devices.offered(nodes.manifests("dgx-h100", 1), "extended")
+    (extended_node,) = gpu_devices.offered(nodes.manifests("dgx-h100", 1), "extended")
     assert (
-        extended == nodes.manifests("dgx-h100", 1)[0]
-        and gpu_devices.gpus_of(extended["metadata"]["annotations"]) is None
+        extended_node == nodes.manifests("dgx-h100", 1)[0]
+        and gpu_devices.gpus_of(extended_node["metadata"]["annotations"]) is None
     )
 
 
@@ -45,9 +48,9 @@ def test_a_slice_has_the_devices_that_the_driver_publishes() -> None:
     (node,) = gpu_devices.offered(nodes.manifests("gb200-nvl72", 1), "devices")
     gpus = gpu_devices.gpus_of(node["metadata"]["annotations"])
     assert gpus is not None
-    published = gpu_devices.slice_manifest("gb200-nvl72-0", "uid", gpus)
-    assert published["spec"]["pool"] == {"name": "gb200-nvl72-0", "generation": 1, "resourceSliceCount": 1}
-    devices = published["spec"]["devices"]
+    resource_slice = gpu_devices.slice_manifest("gb200-nvl72-0", "uid", gpus)
+    assert resource_slice["spec"]["pool"] == {"name": "gb200-nvl72-0", "generation": 1, "resourceSliceCount": 1}
+    devices = resource_slice["spec"]["devices"]
     assert [device["name"] for device in devices] == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
     attributes = devices[0]["attributes"]
     assert attributes["architecture"] == {"string": "Blackwell"}
@@ -66,19 +69,19 @@ def test_a_malformed_annotation_publishes_nothing(text: str) -> None:
     ("claim", "problem"),
     [
         (None, "ResourceClaim gpu does not exist"),
-        (FREE, "ResourceClaim gpu is not allocated"),
-        (ALLOCATED, "ResourceClaim gpu is not reserved for the pod"),
-        (RESERVED, ""),
+        (UNALLOCATED_CLAIM, "ResourceClaim gpu is not allocated"),
+        (ALLOCATED_CLAIM, "ResourceClaim gpu is not reserved for the pod"),
+        (RESERVED_CLAIM, ""),
     ],
 )
 def test_containers_start_once_the_claim_is_allocated_and_reserved(claim: Any, problem: str) -> None:
-    existing = None if claim is None else msgspec.convert(claim, claims.Claim)
-    assert claims.problem(pod({"resourceClaimName": "gpu"}), {"gpu": existing}) == problem
+    parsed_claim = None if claim is None else msgspec.convert(claim, claims.Claim)
+    assert claims.problem(pod({"resourceClaimName": "gpu"}), {"gpu": parsed_claim}) == problem
 
 
 def test_a_claim_from_a_template_is_named_in_the_status() -> None:
     reference = {"resourceClaimTemplateName": "one"}
     assert claims.problem(pod(reference), {}) == "no ResourceClaim for gpu exists yet"
-    named = pod(reference, [{"name": "gpu", "resourceClaimName": "p-gpu-x"}])
-    assert claims.problem(named, {}) == "ResourceClaim p-gpu-x does not exist"
+    pod_of_generated_claim = pod(reference, [{"name": "gpu", "resourceClaimName": "p-gpu-x"}])
+    assert claims.problem(pod_of_generated_claim, {}) == "ResourceClaim p-gpu-x does not exist"
     assert claims.names(pod(reference, [{"name": "gpu"}])) == {}

@@ -17,10 +17,10 @@ def test_lines_are_complete_wherever_pieces_end(tmp_path: Path) -> None:
     path.write_bytes(b"".join(lines) + b"incomplete")
     file = Growing(path)
     assert [line for line, _ in file.lines(0)] == lines
-    ends = [end for _, end in file.lines(0)]
-    assert [line for line, _ in file.lines(ends[2])] == lines[3:]
-    assert [line for line, _ in file.lines(ends[2] + 1)] == lines[4:]
-    assert ends[-1] == path.stat().st_size - len(b"incomplete")
+    end_offsets = [end for _, end in file.lines(0)]
+    assert [line for line, _ in file.lines(end_offsets[2])] == lines[3:]
+    assert [line for line, _ in file.lines(end_offsets[2] + 1)] == lines[4:]
+    assert end_offsets[-1] == path.stat().st_size - len(b"incomplete")
 
 
 def test_a_long_line_takes_time_proportional_to_its_length(tmp_path: Path) -> None:

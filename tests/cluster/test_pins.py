@@ -31,8 +31,8 @@ def test_on_macos_kubernetes_is_built() -> None:
 @pytest.mark.parametrize("version", ["1.37", "1.37.2", "v1.37.2"])
 def test_a_cluster_of_another_version_has_its_own_control_plane_and_the_default_kubectl(version: str) -> None:
     names = {pin.name for pin in pins.load("linux-amd64")}
-    selected = pins.load("linux-amd64", version)
-    assert {pin.name for pin in selected} == names and len(selected) == len(names)
+    selected_pins = pins.load("linux-amd64", version)
+    assert {pin.name for pin in selected_pins} == names and len(selected_pins) == len(names)
     assert program("kube-apiserver", kubernetes=version).group.version == "1.37.2"
     assert program("kubectl", kubernetes=version).group.version == program("kubectl").group.version == "1.36.3"
 

@@ -15,7 +15,7 @@ from kube.client import Client
 from tests.cluster.simulated_cluster import ALL_GATES, BOTH_VERSIONS, COMPOSITE, GENERIC, TOPOLOGY, SimulatedCluster
 
 TREE = ExpectedFeatures("v1beta1", topology=True, tree=True)
-FLAT = ExpectedFeatures("v1beta1")
+FLAT_FEATURES = ExpectedFeatures("v1beta1")
 FLAT_AND_TOPOLOGY = ExpectedFeatures("v1beta1", topology=True)
 NO_GATES: frozenset[str] = frozenset()
 GENERIC_ONLY = frozenset({GENERIC})
@@ -32,7 +32,7 @@ def check(cluster: SimulatedCluster, expected: ExpectedFeatures = TREE, **option
     [
         (TREE, ALL_GATES, BOTH_VERSIONS),
         (FLAT_AND_TOPOLOGY, ALL_GATES - {COMPOSITE}, V1BETA1),
-        (FLAT, GENERIC_ONLY, V1BETA1),
+        (FLAT_FEATURES, GENERIC_ONLY, V1BETA1),
     ],
 )
 def test_a_cluster_with_all_features_passes_and_keeps_no_objects(
@@ -57,19 +57,19 @@ GATE_OFF = "the feature gate {} is off"
         ),
         (
             "WL37-E11",
-            FLAT,
+            FLAT_FEATURES,
             SimulatedCluster(GENERIC_ONLY, NO_GATES, GENERIC_ONLY),
             ("--runtime-config=scheduling.k8s.io/v1beta1=true",),
         ),
         (
             "WL37-E12",
-            FLAT,
+            FLAT_FEATURES,
             SimulatedCluster(GENERIC_ONLY, V1ALPHA3, GENERIC_ONLY),
             ("kube-apiserver: scheduling.k8s.io/v1beta1 is not",),
         ),
         (
             "WL37-E13",
-            FLAT,
+            FLAT_FEATURES,
             SimulatedCluster(NO_GATES, NO_GATES, GENERIC_ONLY),
             ("kube-apiserver: " + GATE_OFF.format(GENERIC),),
         ),
@@ -99,7 +99,7 @@ GATE_OFF = "the feature gate {} is off"
         ),
         (
             "WL37-E17",
-            FLAT,
+            FLAT_FEATURES,
             SimulatedCluster(GENERIC_ONLY, V1BETA1, NO_GATES),
             ("--feature-gates=GenericWorkload=true",),
         ),
@@ -146,7 +146,7 @@ def test_a_scheduler_that_ignores_a_plain_pod_is_reported_with_its_last_error() 
     with pytest.raises(
         UsageError, match=r"kube-scheduler: says nothing of a plain pod within 0.1 s: .* failed to list"
     ):
-        check(SimulatedCluster(GENERIC_ONLY, V1BETA1, ALL_GATES), FLAT, last=last_error)
+        check(SimulatedCluster(GENERIC_ONLY, V1BETA1, ALL_GATES), FLAT_FEATURES, last=last_error)
 
 
 def test_a_scheduler_may_notice_its_api_late() -> None:
@@ -175,5 +175,5 @@ def test_the_features_of_one_component_are_expected_of_all() -> None:
     assert expected("1.37", presets=("workload-api",)) == TREE
     assert expected("1.36", presets=("workload-api",)) == ExpectedFeatures("v1alpha2", topology=True, preemption=True)
     assert expected("1.37", gates=("kube-scheduler:CompositePodGroup=true,kube-scheduler:GenericWorkload=true",)).tree
-    assert expected("1.37", runtime_config=("scheduling.k8s.io/v1beta1=true",)) == FLAT
+    assert expected("1.37", runtime_config=("scheduling.k8s.io/v1beta1=true",)) == FLAT_FEATURES
     assert not expected("1.37").version

@@ -54,16 +54,16 @@ def add_dead_cluster(state: StateRoot, name: str, **fields: object) -> Path:
 
 
 def test_nothing_to_prune_is_not_an_error(state: StateRoot) -> None:
-    pruned = prune()
-    assert not pruned.clusters and not pruned.processes
+    prune_result = prune()
+    assert not prune_result.clusters and not prune_result.processes
 
 
 def test_a_cluster_of_a_dead_owner_is_removed_with_its_ports(state: StateRoot) -> None:
     folder = add_dead_cluster(state, "dead", phase="ready")
     first_port = Ports().claim(folder)
-    pruned = prune()
-    assert list(pruned.clusters) == ["dead"]
-    assert first_port in pruned.ports  # checkouts share the claims, so another checkout may also have void claims
+    prune_result = prune()
+    assert list(prune_result.clusters) == ["dead"]
+    assert first_port in prune_result.ports  # checkouts share the claims, so another checkout may also have void claims
     assert_nothing_is_left(state)
 
 
@@ -112,9 +112,9 @@ def test_leftovers_of_a_killed_add_or_remove_are_removed(state: StateRoot) -> No
 def test_a_cluster_that_its_living_owner_starts_is_kept(state: StateRoot) -> None:
     this_process = Owner.this_process()
     state.add(ClusterRecord(name="mine", uid="mine", creator=this_process, owner=this_process))
-    pruned = prune()
-    assert not pruned.clusters and state.names() == ["mine"]
-    assert pruned.alive == {"mine": this_process.pid}
+    prune_result = prune()
+    assert not prune_result.clusters and state.names() == ["mine"]
+    assert prune_result.alive == {"mine": this_process.pid}
 
 
 def test_only_processes_of_this_root_without_a_living_cluster_are_ended(state: StateRoot, tmp_path: Path) -> None:
@@ -219,8 +219,8 @@ def test_the_removal_of_a_killed_run_affects_no_other_cluster(state: StateRoot, 
     assert victim.stdout is not None and victim.stdout.readline() == "up\n"
     driver = subprocess.Popen(["sleep", "1000"], env=os.environ | find("victim").marker())
     kill_with_owner_watch(victim, state)
-    pruned = prune()
-    assert list(pruned.clusters) == ["victim"] and f"sleep ({driver.pid})" in pruned.processes
+    prune_result = prune()
+    assert list(prune_result.clusters) == ["victim"] and f"sleep ({driver.pid})" in prune_result.processes
     assert driver.wait(timeout=10) == -signal.SIGKILL
     assert other_cluster.monitor.healthy()
     other_cluster.down()

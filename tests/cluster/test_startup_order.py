@@ -18,7 +18,7 @@ from kube.client import Client
 from kube.resource import PODS
 
 pytestmark = pytest.mark.cluster
-HOLD = "conformance.grove.io/hold-ready"
+HOLD_READY_ANNOTATION = "conformance.grove.io/hold-ready"
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster.down()
 
 
-def pod(name: str, *args: str, clique: str = "", gang: str = "p-0", hold: bool = False, **spec: Any) -> dict[str, Any]:
+def pod(
+    name: str, *args: str, clique: str = "", gang: str = "p-0", is_ready_held: bool = False, **spec: Any
+) -> dict[str, Any]:
     init = [{"name": "own", "image": "i"}, {"name": "waits", "image": "i", "args": list(args)}] if args else []
     return {
         "apiVersion": "v1",
@@ -37,7 +39,7 @@ def pod(name: str, *args: str, clique: str = "", gang: str = "p-0", hold: bool =
             "name": name,
             "namespace": "default",
             "labels": {"grove.io/podgang": gang, "grove.io/podclique": clique},
-            "annotations": {HOLD: "yes"} if hold else {},
+            "annotations": {HOLD_READY_ANNOTATION: "yes"} if is_ready_held else {},
         },
         "spec": {"containers": [{"name": "main", "image": "i"}], "initContainers": init, **spec},
     }
@@ -93,7 +95,7 @@ def is_ready(pod_document: dict[str, Any]) -> bool:
 
 
 async def release(client: Client, name: str) -> None:
-    await client.patch(PODS, "default", name, {"metadata": {"annotations": {HOLD: None}}})
+    await client.patch(PODS, "default", name, {"metadata": {"annotations": {HOLD_READY_ANNOTATION: None}}})
 
 
 async def delete_pods(client: Client) -> None:
@@ -108,7 +110,7 @@ def test_pods_wait_for_their_parents_even_if_the_simulating_process_is_killed(cl
             await nodes.create_nodes(api, nodes.manifests("tiny", 2))
             mark = AuditLog.of(cluster).mark()
             for number in range(2):
-                await api.create(PODS, pod(f"a-{number}", clique="p-0-a", hold=True))
+                await api.create(PODS, pod(f"a-{number}", clique="p-0-a", is_ready_held=True))
             await api.create(PODS, pod("ab", clique="p-0-ab"))
             await api.create(PODS, pod("other", clique="p-0-a", gang="p-1"))
             await api.create(PODS, pod("child", "--podcliques=p-0-a:2", "-p", "p-0-ab:1", clique="p-0-c"))

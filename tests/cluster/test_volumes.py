@@ -12,7 +12,7 @@ from conformance.cluster.addons.volumes import ASKED, PROVISIONER, SELECTED, Vol
 from conformance.cluster.nodes import HOSTNAME, ZONE
 
 LABELS = {ZONE: "zone-b", HOSTNAME: "node-1"}
-DELAYED, IMMEDIATE = volumes.storage_classes()
+DELAYED_CLASS, IMMEDIATE_CLASS = volumes.storage_classes()
 
 
 def claim(annotations: dict[str, str] | None = None, **spec: Any) -> VolumeClaim:
@@ -30,13 +30,17 @@ def allowed_topologies(*terms: dict[str, list[str]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("storage_class", "domain"),
     [
-        (DELAYED, {ZONE: "zone-b"}),
-        (DELAYED | {"parameters": {"topologyKey": HOSTNAME}}, {HOSTNAME: "node-1"}),
-        (DELAYED | {"parameters": {"topologyKey": "example.com/rack"}}, {}),
-        (DELAYED | {"allowedTopologies": allowed_topologies({HOSTNAME: ["node-0", "node-1"]})}, {HOSTNAME: "node-1"}),
-        (IMMEDIATE, {}),
+        (DELAYED_CLASS, {ZONE: "zone-b"}),
+        (DELAYED_CLASS | {"parameters": {"topologyKey": HOSTNAME}}, {HOSTNAME: "node-1"}),
+        (DELAYED_CLASS | {"parameters": {"topologyKey": "example.com/rack"}}, {}),
         (
-            IMMEDIATE | {"allowedTopologies": allowed_topologies({ZONE: ["zone-c", "zone-b"]}, {ZONE: ["zone-a"]})},
+            DELAYED_CLASS | {"allowedTopologies": allowed_topologies({HOSTNAME: ["node-0", "node-1"]})},
+            {HOSTNAME: "node-1"},
+        ),
+        (IMMEDIATE_CLASS, {}),
+        (
+            IMMEDIATE_CLASS
+            | {"allowedTopologies": allowed_topologies({ZONE: ["zone-c", "zone-b"]}, {ZONE: ["zone-a"]})},
             {ZONE: "zone-c"},
         ),
     ],
@@ -66,5 +70,5 @@ def test_claims_of_other_drivers_or_with_a_volume_are_ignored() -> None:
 def test_released_volumes_of_the_driver_are_deleted_unless_they_are_retained(
     change: dict[str, Any], is_unused: bool
 ) -> None:
-    created_volume = volumes.volume(claim(), DELAYED, LABELS)
+    created_volume = volumes.volume(claim(), DELAYED_CLASS, LABELS)
     assert msgspec.convert({**created_volume, "status": {"phase": "Released"}} | change, Volume).unused is is_unused

@@ -37,8 +37,8 @@ def failed_checks(
 ) -> list[str]:
     """Return the failed checks of a test."""
     checks: list[Check] = []
-    recording = SceneRun("scene", scene, story.history, steps, {})
-    test(Recorded(recording, scene, Checks("test", [id], checks.append)))
+    scene_run = SceneRun("scene", scene, story.history, steps, {})
+    test(Recorded(scene_run, scene, Checks("test", [id], checks.append)))
     assert checks
     return [check.what for check in checks if check.outcome == "failed"]
 
@@ -53,14 +53,19 @@ def step(name: str, story: Story) -> Step:
 
 Entry = tuple[str, str, int, Sequence[int]]
 """Name, generation, number of pods of f, and replica indices of g."""
-FIRST: tuple[Entry, ...] = (("b", "1", 7, [0, 1]), ("t2", "1", 0, [2]), ("t3", "1", 0, [3]), ("t4", "1", 0, [4]))
+INITIAL_ENTRIES: tuple[Entry, ...] = (
+    ("b", "1", 7, [0, 1]),
+    ("t2", "1", 0, [2]),
+    ("t3", "1", 0, [3]),
+    ("t4", "1", 0, [4]),
+)
 WRITES: tuple[tuple[Entry, ...], ...] = (
-    (("b", "1", 4, []), *FIRST[1:]),
-    (("b", "1", 4, []), *FIRST[1:], ("m5", "2", 3, [0, 1])),
-    (("b", "1", 1, []), FIRST[3], ("m5", "2", 3, [0, 1])),
-    (("b", "1", 1, []), FIRST[3], ("m5", "2", 3, [0, 1]), ("m6", "2", 3, [2, 3])),
-    (("b", "1", 1, []), FIRST[3], ("m5", "2", 3, [0, 1]), ("m6", "2", 4, [2, 3])),
-    (FIRST[3], ("m5", "2", 3, [0, 1]), ("m6", "2", 4, [2, 3])),
+    (("b", "1", 4, []), *INITIAL_ENTRIES[1:]),
+    (("b", "1", 4, []), *INITIAL_ENTRIES[1:], ("m5", "2", 3, [0, 1])),
+    (("b", "1", 1, []), INITIAL_ENTRIES[3], ("m5", "2", 3, [0, 1])),
+    (("b", "1", 1, []), INITIAL_ENTRIES[3], ("m5", "2", 3, [0, 1]), ("m6", "2", 3, [2, 3])),
+    (("b", "1", 1, []), INITIAL_ENTRIES[3], ("m5", "2", 3, [0, 1]), ("m6", "2", 4, [2, 3])),
+    (INITIAL_ENTRIES[3], ("m5", "2", 3, [0, 1]), ("m6", "2", 4, [2, 3])),
     (("m5", "2", 3, [0, 1]), ("m6", "2", 4, [2, 3])),
     (("m5", "2", 3, [0, 1]), ("m6", "2", 4, [2, 3]), ("t7", "2", 0, [4])),
 )
@@ -73,7 +78,7 @@ def failed_checks_of_writes(writes: Sequence[Sequence[Entry]]) -> list[str]:
     env: Any = SimpleNamespace(placed=lambda workload: workload)
     scene.workloads = {"uneven": sets.set_manifest(env, "uneven", *SHAPES["uneven"])}
     steps = {}
-    for number, write in enumerate((FIRST, *writes)):
+    for number, write in enumerate((INITIAL_ENTRIES, *writes)):
         entries = [
             {"name": name, HASH: generation, "podCliques": {"f": pods}, "pcsgReplicaIndices": {"g": list(replicas)}}
             | ({} if pods else {"dependsOn": SELECTOR})
@@ -159,23 +164,25 @@ def progress(*turns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("turn", "expected_failures"),
+    ("progress_fields", "expected_failures"),
     [
         ({"inFlightPodGangs": ["ordered-0-2"]}, []),
         ({"inFlightEpochs": ["2"]}, []),
         ({}, ["whether gangs are in flight"]),
     ],
 )
-def test_a_gang_that_waits_for_a_held_pod_is_in_flight(turn: Mapping[str, Any], expected_failures: list[str]) -> None:
+def test_a_gang_that_waits_for_a_held_pod_is_in_flight(
+    progress_fields: Mapping[str, Any], expected_failures: list[str]
+) -> None:
     story = Story()
-    story.record(sets.SETS, ORDERED, progress({"replicaIndex": 0, **turn}))
+    story.record(sets.SETS, ORDERED, progress({"replicaIndex": 0, **progress_fields}))
     steps = {name: step(name, story) for name in ("deployed", f"{ORDERED}: pods of f wait", f"{ORDERED}: f released")}
     test = test_shapes.test_what_an_update_waits_for_is_in_flight
     assert failed_checks(test, "COHR-034", SetsOfEveryShape(), story, steps) == expected_failures
 
 
 @pytest.mark.parametrize(
-    ("turn", "expected_failures"),
+    ("progress_fields", "expected_failures"),
     [
         ({}, []),
         ({"inFlightPodGangs": []}, []),
@@ -183,12 +190,12 @@ def test_a_gang_that_waits_for_a_held_pod_is_in_flight(turn: Mapping[str, Any], 
     ],
 )
 def test_an_update_without_waits_may_report_no_gangs_in_flight(
-    turn: Mapping[str, Any], expected_failures: list[str]
+    progress_fields: Mapping[str, Any], expected_failures: list[str]
 ) -> None:
     """Another requirement judges that no replica is being updated at the end."""
     story = Story()
     steps = {name: step(name, story) for name in (f"{ALL}: change",)}
-    story.record(sets.SETS, "s", progress({"replicaIndex": 0, **turn}))
+    story.record(sets.SETS, "s", progress({"replicaIndex": 0, **progress_fields}))
     steps |= {name: step(name, story) for name in (f"{ALL}: updated", f"{ALL}: at rest")}
     assert (
         failed_checks(test_update.test_what_is_in_flight, "COHR-034", SetUpdatedFourTimes(), story, steps)

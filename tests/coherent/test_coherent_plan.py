@@ -154,10 +154,10 @@ SIZES = st.tuples(st.integers(1, 6), st.integers(0, 4), st.integers(0, 3))
 def sets(draw: st.DrawFn) -> list[Component]:
     components = []
     for number in range(draw(st.integers(1, 4))):
-        minimum, extra, budget = draw(SIZES)
+        minimum, extra_replicas, budget = draw(SIZES)
         kind = draw(st.sampled_from(["clique", "group"]))
         key = Key("clique" if kind == "clique" else "group", f"c{number}")
-        components.append(Component(key, minimum * draw(st.integers(1, 4)) + extra, minimum, minimum + budget))
+        components.append(Component(key, minimum * draw(st.integers(1, 4)) + extra_replicas, minimum, minimum + budget))
     return components
 
 
@@ -169,9 +169,9 @@ def test_every_reading_replaces_all_members_once_and_within_the_budget(component
             assert sum(replaced_counts) == component.replicas
             assert max(replaced_counts) <= component.unavailable
         anchor_batches = [batch for batch in batches if batch.opens_anchor]
-        without_groups = not any(component.key.kind == "group" for component in components)
+        has_no_groups = not any(component.key.kind == "group" for component in components)
         steps = min(component.replicas // component.minimum for component in components)
-        assert len(anchor_batches) in ({1, steps} if without_groups else {steps})
+        assert len(anchor_batches) in ({1, steps} if has_no_groups else {steps})
         assert all(
             batch.counts == {component.key: component.minimum for component in components} for batch in anchor_batches
         )

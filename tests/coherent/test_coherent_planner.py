@@ -49,12 +49,12 @@ def test_updates_without_failures_follow_the_plan() -> None:
         ]
         old_keys, batches = {entry.key for entry in convert_layout(replica.layout)}, []
         for _ in range(200):
-            before = convert_layout(replica.layout)
+            layout_before = convert_layout(replica.layout)
             step, errors = run_sub_step(replica, old_keys)
             assert errors == [], text
             if isinstance(step, Complete):
                 break
-            batches.append(str(change.LayoutChange(before, convert_layout(replica.layout)).batch))
+            batches.append(str(change.LayoutChange(layout_before, convert_layout(replica.layout)).batch))
             replica.settle()
         assert batches in expected, text
 
@@ -77,9 +77,9 @@ def find_problems(rng: random.Random) -> list[str]:
         match rng.choice(["change", "lose", "step", "step", "settle", "settle"]):
             case "change":
                 key = rng.choice(list(replica.versions))
-                before = replica.generation
+                generation_before = replica.generation
                 replica.retarget({key: rng.choice(["0", "1", "2", BROKEN_VERSION])})
-                if replica.generation != before:
+                if replica.generation != generation_before:
                     old_keys = {entry.key for entry in convert_layout(replica.layout)}
             case "lose":
                 candidates = [(key, member) for key, members in replica.members.items() for member in members]
@@ -99,10 +99,10 @@ def find_problems(rng: random.Random) -> list[str]:
 def test_a_planner_that_takes_replicas_twice_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planner that counts progress instead of reading it (COH-D03) adds replicas to a new gang that an old gang still
     contains."""
-    original = planner.next_step
+    original_next_step = planner.next_step
 
     def next_step(*arguments: Any) -> Any:
-        step = original(*arguments)
+        step = original_next_step(*arguments)
         entries_with_groups = [entry for entry in arguments[0] if entry.groups]
         if not isinstance(step, Advance) or not entries_with_groups:
             return step

@@ -96,12 +96,14 @@ def test_an_implementation_without_podgangmaps_has_the_line_names() -> None:
     assert (result.line, result.discovered["podgangmaps.grove.io"]) == ("names", "not served")
 
 
-def test_a_scheduler_has_the_line_of_the_supplied_operator() -> None:
+def test_a_scheduler_has_the_release_line_of_the_supplied_operator() -> None:
     scheduler = loading.load("kube-scheduler")
     assert discovery.completed(scheduler) == scheduler
-    judged, supplied = load_implementation(RunSettings(run="r", directory="", implementation="kube-scheduler"))
-    assert supplied is not None
-    assert (judged.line, supplied.name) == ("maps", "reference")
+    judged_implementation, supplied_operator = load_implementation(
+        RunSettings(run="r", directory="", implementation="kube-scheduler")
+    )
+    assert supplied_operator is not None
+    assert (judged_implementation.line, supplied_operator.name) == ("maps", "reference")
 
 
 def test_the_reference_without_the_podgangmaps_that_its_crds_serve_is_refused() -> None:

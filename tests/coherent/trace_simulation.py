@@ -46,7 +46,7 @@ class TraceSimulation:
         self.layout: dict[int, Layout] = {}
         self.running, self.generation, self.turns = False, "v0", [0]
         self._pods: dict[str, dict[str, Any]] = {}
-        self._created = 0
+        self._created_pod_count = 0
         self._served_gangs: set[str] = set()
 
     def run(self) -> TraceSimulation:
@@ -233,8 +233,8 @@ class TraceSimulation:
         return created_names
 
     def create_pod(self, entry: Entry, key: Key, clique: str, *, generation: str = "", gang: str = "") -> str:
-        self._created += 1
-        name = f"pod-{self._created}"
+        self._created_pod_count += 1
+        name = f"pod-{self._created_pod_count}"
         tags = self._labels()
         is_changed = key in self.trace.changed
         tags[labels.TEMPLATE_HASH] = f"{key.name}-{(generation or entry.generation) if is_changed else 'v0'}"

@@ -82,7 +82,7 @@ def test_the_page_says_how_each_test_is_judged() -> None:
 def test_a_test_with_neither_requirements_nor_a_reason_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "upstream_tests.yaml"
     header = "apiVersion: conformance.grove.io/v1alpha1\nkind: UpstreamTests\nrepository: https://example.com\n"
-    remainder = "folder: e\nfiles:\n- path: a_test.go\n  tests:\n  - {name: Test_A, asks: something else}\n"
-    path.write_text(f"{header}commit: {'a' * 40}\n{remainder}")
+    file_entries = "folder: e\nfiles:\n- path: a_test.go\n  tests:\n  - {name: Test_A, asks: something else}\n"
+    path.write_text(f"{header}commit: {'a' * 40}\n{file_entries}")
     with pytest.raises(UsageError, match=r"upstream_tests.yaml:9: files\[0\].tests\[0\]"):
         upstream.read(path)

@@ -25,7 +25,9 @@ from tests.findings.recipe import RECORD_FILE, Recipe, matches, read_recipes, re
 
 CLUSTER_NAME = "findings"
 CLUSTER_OPTIONS = ("--nodes", "dgx-h100:4", "--scheduler-name", "kube-scheduler")
-EXCLUSIVE = re.compile(r"(?i)cordon|label node|validatingadmissionpolicy|webhookconfiguration|clustertopology|kill -")
+EXCLUSIVE_COMMAND = re.compile(
+    r"(?i)cordon|label node|validatingadmissionpolicy|webhookconfiguration|clustertopology|kill -"
+)
 MAX_SECONDS = 420
 END_MARK = "@@ end of a command"
 
@@ -72,13 +74,15 @@ def main() -> int:
     parser.add_argument("--stale", action="store_true", help="run only what has changed since it was run")
     parser.add_argument("--parallel", type=int, default=4)
     options = parser.parse_args()
-    selected = [recipe for page in options.pages for recipe in read_recipes(page) if recipe.commands]
+    selected_recipes = [recipe for page in options.pages for recipe in read_recipes(page) if recipe.commands]
     if options.id:
-        selected = [recipe for recipe in selected if set(options.id) & set(recipe.finding.ids)]
+        selected_recipes = [recipe for recipe in selected_recipes if set(options.id) & set(recipe.finding.ids)]
     if options.stale:
-        selected = [recipe for recipe in selected if recorded_digests().get(recipe.name) != recipe.digest]
+        selected_recipes = [
+            recipe for recipe in selected_recipes if recorded_digests().get(recipe.name) != recipe.digest
+        ]
     if options.cluster:
-        return min(1, sum(_run_recipes(selected, options.cluster, options.parallel)))
+        return min(1, sum(_run_recipes(selected_recipes, options.cluster, options.parallel)))
     settings = [word for setting in options.settings for word in ("--set", setting)]
     call_cluster_command(
         "up",
@@ -91,20 +95,27 @@ def main() -> int:
         *settings,
     )
     try:
-        return min(1, sum(_run_recipes(selected, CLUSTER_NAME, options.parallel)))
+        return min(1, sum(_run_recipes(selected_recipes, CLUSTER_NAME, options.parallel)))
     finally:
         call_cluster_command("down", CLUSTER_NAME)
 
 
-def _run_recipes(selected: list[Recipe], name: str, max_workers: int) -> Iterator[bool]:
+def _run_recipes(selected_recipes: list[Recipe], name: str, max_workers: int) -> Iterator[bool]:
     """Run the recipes, starting with those that can share the cluster, and yield whether each recipe failed."""
     cluster = find(name)
     path = f"{cluster.kubectl.parent}:{os.environ['PATH']}"
     environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig), "PATH": path}
     folder = Path(tempfile.mkdtemp(prefix="recipes-"))
     sys.stdout.write(f"outputs: {folder}\n")
-    exclusive = [recipe for recipe in selected if any(EXCLUSIVE.search(command.text) for command in recipe.commands)]
-    for group, workers in (([recipe for recipe in selected if recipe not in exclusive], max_workers), (exclusive, 1)):
+    exclusive_recipes = [
+        recipe
+        for recipe in selected_recipes
+        if any(EXCLUSIVE_COMMAND.search(command.text) for command in recipe.commands)
+    ]
+    for group, workers in (
+        ([recipe for recipe in selected_recipes if recipe not in exclusive_recipes], max_workers),
+        (exclusive_recipes, 1),
+    ):
         with ThreadPoolExecutor(workers) as pool:
             results = pool.map(lambda recipe: list(run_recipe(recipe, folder, environment)), group)
             for recipe, differences in zip(group, results, strict=True):

@@ -48,8 +48,8 @@ def kubelet(cluster: Cluster, tmp_path: Path) -> Iterator[FakeKubelet]:
         yield fake_kubelet
 
 
-def wait_until(condition: Callable[[], object], within: float = 60) -> None:
-    Retrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.1), stop=stop_after_delay(within))(condition)
+def wait_until(condition: Callable[[], object], timeout: float = 60) -> None:
+    Retrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.1), stop=stop_after_delay(timeout))(condition)
 
 
 def driver_of(cluster: Cluster, name: str = "manifests", **settings: str) -> Driver:

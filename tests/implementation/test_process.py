@@ -294,14 +294,14 @@ def test_a_kill_ends_all_members_of_the_group(start_process: StartProcess) -> No
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group ends")
-@pytest.mark.parametrize("way", ["killed", "stopped", "by itself"])
+@pytest.mark.parametrize("end_of_process", ["killed", "stopped", "by itself"])
 def test_a_child_in_another_session_without_environment_ends_with_the_process(
-    start_process: StartProcess, way: str
+    start_process: StartProcess, end_of_process: str
 ) -> None:
     group = start_process(ESCAPE_SOURCE)
     child = child_of(group)
     assert os.getsid(child.pid) != group.pid and not child.environ() and child.ppid() != group.pid
-    match way:
+    match end_of_process:
         case "killed":
             group.kill()
         case "stopped":

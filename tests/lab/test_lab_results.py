@@ -130,8 +130,8 @@ def test_the_band_shows_the_number_of_whole_units() -> None:
     [(x, y)] = outlines(picture, "fill: var(--blue)")
     assert sorted({(edge - min(x)) / (max(x) - min(x)) for edge in x}) == pytest.approx([0, 1 / 11, 2 / 11, 1])
     assert sorted({(max(y) - top) / (max(y) - min(y)) for top in y}) == pytest.approx([0, 0.5, 1])
-    [(_, whole)] = outlines(picture, "fill: var(--red); opacity: 0.3")
-    assert (min(y), max(y)) == (min(whole), max(whole))
+    [(_, whole_outline)] = outlines(picture, "fill: var(--red); opacity: 0.3")
+    assert (min(y), max(y)) == (min(whole_outline), max(whole_outline))
 
 
 def test_an_update_that_was_not_run_has_an_empty_panel() -> None:

@@ -42,19 +42,25 @@ class FlakyImplementation:
     def learn(self, bed: FaultTestbed, scenario: FaultScenario) -> FaultlessRuns:
         return FaultlessRuns([{"create": Rest({}, 1.0, 0, frozenset())}], POINTS, History(Log(), "n"))
 
-    def learn_more(self, bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, runs: int) -> FaultlessRuns:
-        return replace(course, runs=[*course.runs, *(self.run() for _ in range(runs))])
+    def learn_more(
+        self, bed: FaultTestbed, scenario: FaultScenario, faultless_runs: FaultlessRuns, runs: int
+    ) -> FaultlessRuns:
+        return replace(faultless_runs, runs=[*faultless_runs.runs, *(self.run() for _ in range(runs))])
 
-    def play(self, bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
+    def play(
+        self, bed: FaultTestbed, scenario: FaultScenario, faultless_runs: FaultlessRuns, plan: FaultPlan
+    ) -> FaultOutcome:
         lines = {VIOLATION_BY_CHANCE, *([VIOLATION_BY_FAULT] if plan.point.name == "b" else [])}
-        broken = sorted(lines - course.rests["create"].broken)
+        broken = sorted(lines - faultless_runs.rests["create"].broken)
         return FaultOutcome(plan, FaultVerdict.DIFFERENT if broken else FaultVerdict.SAME, 1.0, "create", tuple(broken))
 
 
 class ChangingImplementation(FlakyImplementation):
     """An implementation that breaks a different invariant in each run with a fault."""
 
-    def play(self, bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
+    def play(
+        self, bed: FaultTestbed, scenario: FaultScenario, faultless_runs: FaultlessRuns, plan: FaultPlan
+    ) -> FaultOutcome:
         return FaultOutcome(
             plan, FaultVerdict.DIFFERENT, 1.0, "create", (f"INV-00{next(self.violation_numbers)} is broken",)
         )
@@ -66,7 +72,9 @@ class EarlyViolation(FlakyImplementation):
     """An implementation that breaks an invariant before the fault is injected. The fault at point a is never
     injected."""
 
-    def play(self, bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
+    def play(
+        self, bed: FaultTestbed, scenario: FaultScenario, faultless_runs: FaultlessRuns, plan: FaultPlan
+    ) -> FaultOutcome:
         verdict = FaultVerdict.NOT_STRUCK if plan.point.name == "a" else FaultVerdict.DIFFERENT
         return FaultOutcome(plan, verdict, 1.0, "create", (VIOLATION_BY_CHANCE,))
 

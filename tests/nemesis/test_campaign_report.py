@@ -27,8 +27,8 @@ def trial(bad_runs: int, runs: int, verdict: str = "different", line: str = "+ p
 
 
 def scenario_results(*trials: PlanTrial) -> ScenarioResults:
-    course = FaultlessRuns([{"create": Rest({}, 1.0, 0, frozenset())}], [POINT], History(Log(), "n"))
-    return ScenarioResults(scenario.load("create"), course, plans=2, tried=list(trials))
+    faultless_runs = FaultlessRuns([{"create": Rest({}, 1.0, 0, frozenset())}], [POINT], History(Log(), "n"))
+    return ScenarioResults(scenario.load("create"), faultless_runs, plans=2, tried=list(trials))
 
 
 def test_only_a_plan_that_fails_each_time_is_a_finding() -> None:

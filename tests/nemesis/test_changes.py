@@ -61,9 +61,9 @@ def test_the_direct_way_scales_objects_that_the_template_does_not_set() -> None:
     assert images == ["registry.example/a:2", "registry.example/b:1", "registry.example/c:3"]
 
 
-def _cliques(goal: Desired) -> list[dict[str, dict[str, dict[str, list[dict[str, str]]]]]]:
+def _cliques(desired_set: Desired) -> list[dict[str, dict[str, dict[str, list[dict[str, str]]]]]]:
     cliques: list[dict[str, dict[str, dict[str, list[dict[str, str]]]]]]
-    cliques = desired.manifest(goal)["spec"]["template"]["cliques"]
+    cliques = desired.manifest(desired_set)["spec"]["template"]["cliques"]
     return cliques
 
 
@@ -72,8 +72,8 @@ def test_each_generated_change_has_an_effect_or_disturbs(changes: list[SetChange
     assert 2 <= len(changes) <= MAX_CHANGES
     for index, change in enumerate(changes):
         desired_before = after_all(changes[:index])
-        disturbs = change.what in ("recreate", "restart", "lose-pod")
-        assert disturbs or desired.after(desired_before, change) != desired_before
+        is_disruption = change.what in ("recreate", "restart", "lose-pod")
+        assert is_disruption or desired.after(desired_before, change) != desired_before
 
 
 def test_the_usual_sequences_start_with_one_that_restores_the_set() -> None:

@@ -31,16 +31,16 @@ def find_point(points: list[FaultPoint], text: str) -> FaultPoint:
 def test_the_reference_reaches_the_same_state_as_without_the_fault(tmp_path: Path) -> None:
     implementation, supplier = deployment.load("reference", {})
     with bed(implementation, supplier, Role.OPERATOR, silent) as testbed:
-        course = learn(testbed, CREATE)
-        points = list(course.points)
-        assert {point.kind for point in points} == {"write", "event"} and course.rests["create"].taken_down == 0
+        faultless_runs = learn(testbed, CREATE)
+        points = list(faultless_runs.points)
+        assert {point.kind for point in points} == {"write", "event"} and faultless_runs.rests["create"].taken_down == 0
         pods, event = find_point(points, "create pods"), find_point(points, "event ADDED pods")
         for fault, point in (("killed-after", pods), ("lost-answer", pods), ("conflict", pods), ("relisted", event)):
-            outcome = play(testbed, CREATE, course, FaultPlan("create", fault, point))
+            outcome = play(testbed, CREATE, faultless_runs, FaultPlan("create", fault, point))
             assert outcome.verdict is FaultVerdict.SAME, (fault, outcome.lines)
         unused_point = FaultPoint("create", "write", "delete", "nodes")
         assert (
-            play(testbed, CREATE, course, FaultPlan("create", "conflict", unused_point)).verdict
+            play(testbed, CREATE, faultless_runs, FaultPlan("create", "conflict", unused_point)).verdict
             is FaultVerdict.NOT_STRUCK
         )
         _assert_a_campaign_continues(testbed, tmp_path / "tried.jsonl")
@@ -75,16 +75,16 @@ def test_an_operator_that_repeats_lost_creations_is_detected(monkeypatch: pytest
     monkeypatch.setattr(playing, "PATIENCE", 5.0)
     implementation, supplier = deployment.load("reference", {"mutant": "lost-creations-repeated"})
     with bed(implementation, supplier, Role.OPERATOR, silent) as testbed:
-        course = learn(testbed, CREATE)
-        point = find_point(list(course.points), "create pods")
-        outcome = play(testbed, CREATE, course, FaultPlan("create", "lost-answer", point))
+        faultless_runs = learn(testbed, CREATE)
+        point = find_point(list(faultless_runs.points), "create pods")
+        outcome = play(testbed, CREATE, faultless_runs, FaultPlan("create", "lost-answer", point))
         assert outcome.verdict is FaultVerdict.DIFFERENT and outcome.place == "create"
         assert any("pod-index" in line or line.startswith("INV-025") for line in outcome.lines), outcome.lines
 
 
 def test_an_operator_that_bypasses_the_proxy_is_reported(tmp_path: Path) -> None:
     descriptor = tmp_path / "other.yaml"
-    idle = f'{{argv: ["{Path(__file__).parent / "idle.sh"}"], ready: {{log: ready, within: 10}}}}'
+    idle_process = f'{{argv: ["{Path(__file__).parent / "idle.sh"}"], ready: {{log: ready, within: 10}}}}'
     descriptor.write_text(f"""
 apiVersion: conformance.grove.io/v1alpha1
 kind: Implementation
@@ -92,7 +92,7 @@ name: other
 version: "1"
 roles: [operator, gang-scheduler]
 schedulerName: other
-processes: {{operator: {idle}, gang-scheduler: {idle}}}
+processes: {{operator: {idle_process}, gang-scheduler: {idle_process}}}
 """)
     implementation, supplier = deployment.load(str(descriptor), {})
     with (

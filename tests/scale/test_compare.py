@@ -187,9 +187,9 @@ def test_runs_that_differ_are_not_compared_without_force(change: Callable[[Resul
 
 
 def test_each_side_starts_equally_often() -> None:
-    orders = rounds.order(6, seed=3)
-    assert orders == rounds.order(6, seed=3) and len({tuple(rounds.order(6, seed)) for seed in range(20)}) > 1
-    for first_order, second_order in zip(orders[::2], orders[1::2], strict=True):
+    round_orders = rounds.order(6, seed=3)
+    assert round_orders == rounds.order(6, seed=3) and len({tuple(rounds.order(6, seed)) for seed in range(20)}) > 1
+    for first_order, second_order in zip(round_orders[::2], round_orders[1::2], strict=True):
         assert {first_order[0], second_order[0]} == {Side.BASE, Side.HEAD}
 
 
@@ -215,20 +215,22 @@ COMPARISON_PLAN = ComparisonPlan(
 
 class FakeRunner:
     """A runner that writes sample results instead of measuring. It is interrupted after `max_runs` runs. Runs whose
-    file names are in `disturbed` are disturbed, and runs whose file names are in `failing` fail."""
+    file names are in `disturbed_runs` are disturbed, and runs whose file names are in `failing_runs` fail."""
 
-    def __init__(self, max_runs: int = 100, disturbed: tuple[str, ...] = (), failing: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, max_runs: int = 100, disturbed_runs: tuple[str, ...] = (), failing_runs: tuple[str, ...] = ()
+    ) -> None:
         self.runs: list[str] = []
-        self._max_runs, self._disturbed, self._failing = max_runs, disturbed, failing
+        self._max_runs, self._disturbed_runs, self._failing_runs = max_runs, disturbed_runs, failing_runs
 
     def __call__(self, side: MeasuredSide, path: Path) -> None:
         if len(self.runs) == self._max_runs:
             raise KeyboardInterrupt
         self.runs.append(path.stem)
         document = result(identity=DIGEST if side.name == "a" else OTHER_DIGEST)
-        if path.stem in self._disturbed:
+        if path.stem in self._disturbed_runs:
             document["phases"][0]["machine"]["foreignShare"] = 0.5
-        if path.stem in self._failing:
+        if path.stem in self._failing_runs:
             document |= {"complete": False, "reason": "deploy: not over after 600 s"}
         results.write(document, path)
 
@@ -259,7 +261,7 @@ def run_names(*stems: str) -> tuple[str, ...]:
 
 
 def test_a_comparison_on_a_busy_machine_ends_after_one_round_with_one_line(tmp_path: Path) -> None:
-    runner = FakeRunner(disturbed=run_names("warm-up-01", *(f"round-{number:02}" for number in range(1, 6))))
+    runner = FakeRunner(disturbed_runs=run_names("warm-up-01", *(f"round-{number:02}" for number in range(1, 6))))
     judged_rounds, lines = run_session(tmp_path, runner)
     assert len(judged_rounds) == 1 and len(runner.runs) == 4
     assert lines[-1].startswith("the comparison ends here: other processes use 50% of the CPU")
@@ -267,7 +269,7 @@ def test_a_comparison_on_a_busy_machine_ends_after_one_round_with_one_line(tmp_p
 
 
 def test_a_comparison_that_ended_early_can_continue_with_counts_only(tmp_path: Path) -> None:
-    runner = FakeRunner(disturbed=run_names("warm-up-01", *(f"round-{number:02}" for number in range(1, 6))))
+    runner = FakeRunner(disturbed_runs=run_names("warm-up-01", *(f"round-{number:02}" for number in range(1, 6))))
     run_session(tmp_path, runner)
     plan = replace(COMPARISON_PLAN, rounds=3)
     session.remember(plan, tmp_path)
@@ -277,7 +279,7 @@ def test_a_comparison_that_ended_early_can_continue_with_counts_only(tmp_path: P
 
 
 def test_a_temporary_disturbance_does_not_end_the_comparison(tmp_path: Path) -> None:
-    runner = FakeRunner(disturbed=run_names("warm-up-01", "round-02", "round-03"))
+    runner = FakeRunner(disturbed_runs=run_names("warm-up-01", "round-02", "round-03"))
     judged_rounds, lines = run_session(tmp_path, runner)
     assert len(judged_rounds) == 5
     unused_lines = [line for line in lines if "times not used" in line]
@@ -289,7 +291,7 @@ def test_a_temporary_disturbance_does_not_end_the_comparison(tmp_path: Path) -> 
 
 
 def test_a_busy_machine_does_not_disturb_counts(tmp_path: Path) -> None:
-    runner = FakeRunner(disturbed=run_names("warm-up-01", *(f"round-{number:02}" for number in range(1, 6))))
+    runner = FakeRunner(disturbed_runs=run_names("warm-up-01", *(f"round-{number:02}" for number in range(1, 6))))
     session.remember(COMPARISON_PLAN, tmp_path)
     judged_rounds = Session(COMPARISON_PLAN, tmp_path, runner, DEFAULT_LIMITS, lambda *_: None, counts_only=True).play()
     assert [round_.number for round_ in judged_rounds] == [1, 2, 3]
@@ -324,23 +326,23 @@ def test_a_kill_loses_no_finished_round(tmp_path: Path) -> None:
 
 
 def test_a_disturbed_round_is_replaced_while_spare_rounds_are_left(tmp_path: Path) -> None:
-    judged_rounds, lines = run_session(tmp_path / "one", FakeRunner(disturbed=("round-02-head",)))
+    judged_rounds, lines = run_session(tmp_path / "one", FakeRunner(disturbed_runs=("round-02-head",)))
     assert [bool(round_.unused) for round_ in judged_rounds] == [False, True, False, False]
     assert any("not used: head: deploy: other processes" in line for line in lines)
     all_runs = tuple(f"round-{number:02}-base" for number in range(1, 9))
-    assert len(run_session(tmp_path / "all", FakeRunner(disturbed=all_runs))[0]) == 5
+    assert len(run_session(tmp_path / "all", FakeRunner(disturbed_runs=all_runs))[0]) == 5
 
 
 @pytest.mark.parametrize("side", ["base", "head"])
 def test_a_side_that_fails_in_the_first_pair_ends_the_comparison(side: str, tmp_path: Path) -> None:
-    runner = FakeRunner(failing=(f"warm-up-01-{side}",))
+    runner = FakeRunner(failing_runs=(f"warm-up-01-{side}",))
     judged_rounds, lines = run_session(tmp_path / "one", runner)
     assert len(judged_rounds) == 1 and len(runner.runs) == 2
     assert f"warm-up 1: the comparison ends here: {side}: not complete: deploy: not over after 600 s" in lines
     assert comparison.exit_code(compare_rounds(judged_rounds)) == (
         Exit.NOT_CONFORMANT if side == "head" else Exit.NO_ANSWER
     )
-    later_rounds, _ = run_session(tmp_path / "two", FakeRunner(failing=("round-02-base",)))
+    later_rounds, _ = run_session(tmp_path / "two", FakeRunner(failing_runs=("round-02-base",)))
     assert len(later_rounds) == 4, "a failure in a later round leaves the others"
 
 

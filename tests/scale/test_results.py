@@ -161,8 +161,10 @@ class ScenarioObjects:
             self.add("pods", f"p{index}")
 
     def add(self, resource: str, name: str, **document: Any) -> None:
-        raw = orjson.dumps(document)
-        self.log.append(ADDED, resource, namespace="space", name=name, uid=name, version="1", raw=raw, at=1.0)
+        encoded_object = orjson.dumps(document)
+        self.log.append(
+            ADDED, resource, namespace="space", name=name, uid=name, version="1", raw=encoded_object, at=1.0
+        )
 
     def find_problems(self) -> list[str]:
         tracker = Tracker(self.log, "space")

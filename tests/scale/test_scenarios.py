@@ -87,9 +87,9 @@ def test_phases_follow_the_replicas_of_the_set(tmp_path: Path) -> None:
     assert (loaded_scenario.peak, loaded_scenario.pods) == (15, 30) and len(
         loaded_scenario.plain_pods("there", "x")
     ) == 30
-    touch = loaded_scenario.phases[4]
-    assert touch.operations("r1") == [{"op": "add", "path": "/metadata/annotations", "value": {"x": "steady-r1"}}]
-    assert (touch.until, touch.hold, touch.unchanged) == (Until.OBSERVED, 3, True)
+    touch_phase = loaded_scenario.phases[4]
+    assert touch_phase.operations("r1") == [{"op": "add", "path": "/metadata/annotations", "value": {"x": "steady-r1"}}]
+    assert (touch_phase.until, touch_phase.hold, touch_phase.unchanged) == (Until.OBSERVED, 3, True)
 
 
 @pytest.mark.parametrize(

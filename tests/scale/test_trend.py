@@ -35,8 +35,8 @@ def test_growth_has_an_exponent() -> None:
     runs = [
         result_of_day(day, pods, ready=pods**1.1 / 50) for day, pods in enumerate((1000, 2000, 5000, 10000), start=1)
     ]
-    [fit] = trend.growth([*runs, result_of_day(9, ready=900)], "deploy/pods-ready").values()
-    assert list(fit.sizes) == [1000, 2000, 5000, 10000]
+    [growth_fit] = trend.growth([*runs, result_of_day(9, ready=900)], "deploy/pods-ready").values()
+    assert list(growth_fit.sizes) == [1000, 2000, 5000, 10000]
     [exact_fit] = trend.growth(runs, "deploy/pods-ready").values()
     assert exact_fit.exponent == pytest.approx(1.1, abs=0.001)
     assert trend.growth(runs[:1], "deploy/pods-ready") == {}

@@ -34,7 +34,7 @@ from tests.coherent.histories.model import (
     Settle,
     Switch,
 )
-from tests.coherent.histories.reproduction import HELD, SET
+from tests.coherent.histories.reproduction import HOLD_READY_ANNOTATION, SET
 from tests.history.scripted import Scripted
 from tests.reference.coherent.small_api import NEVER_READY, SmallApi
 from tests.reference.coherent.world import World
@@ -60,7 +60,7 @@ async def run_histories(histories: Sequence[GeneratedHistory], concurrency: int 
 class _HistoryRun:
     def __init__(self, history: GeneratedHistory) -> None:
         self.history, self.world = history, World()
-        self.versions = self._last = reproduction.initial_versions(history)
+        self.versions = self._previous_versions = reproduction.initial_versions(history)
         self.excused: set[str] = set()
         self.strategy, self.problems = history.strategy, list[str]()
 
@@ -74,7 +74,9 @@ class _HistoryRun:
             if not await self._wait_until_at_rest():
                 return ["the set is not deployed"]
             for action in self.history.actions:
-                self.versions, self._last = reproduction.versions_after(self.versions, self._last, action)
+                self.versions, self._previous_versions = reproduction.versions_after(
+                    self.versions, self._previous_versions, action
+                )
                 await self._act(action)
             self.versions = reproduction.final_versions(self.history, self.versions)
             await self._patch({"updateStrategy": {"type": COHERENT}, "template": {"cliques": self._cliques()}})
@@ -121,7 +123,7 @@ class _HistoryRun:
     def _cliques(self) -> list[dict[str, Any]]:
         cliques = reproduction.cliques(self.history, self.versions)
         for clique in cliques:
-            if clique.pop("annotations", {}).get(HELD):
+            if clique.pop("annotations", {}).get(HOLD_READY_ANNOTATION):
                 clique["annotations"] = {NEVER_READY: "yes"}
         return cliques
 

@@ -143,7 +143,7 @@ def live_cluster(lanes: int, mutant: str = "") -> Iterator[LiveCluster]:
 class _HistoryRun:
     def __init__(self, live: LiveCluster, history: GeneratedHistory, namespace: str, pool: str) -> None:
         self.live, self.history, self.namespace, self.pool = live, history, namespace, pool
-        self.versions = self._last = reproduction.initial_versions(history)
+        self.versions = self._previous_versions = reproduction.initial_versions(history)
         self.events = History(live.recorder, namespace)
         self.problems: list[str] = []
         self.strategy, self._may_keep_old_pods = history.strategy, history.strategy == ON_DELETE
@@ -181,7 +181,9 @@ class _HistoryRun:
         self.events.wait("the set is deployed", sets.is_deployed(SET, self.history.replicas), WAIT_SECONDS)
         self.events.wait("the set has a PodGangMap", lambda view: bool(sets.layout(view, SET)), WAIT_SECONDS)
         for action in self.history.actions:
-            self.versions, self._last = reproduction.versions_after(self.versions, self._last, action)
+            self.versions, self._previous_versions = reproduction.versions_after(
+                self.versions, self._previous_versions, action
+            )
             self._act(action)
         self.versions, self._may_keep_old_pods = reproduction.final_versions(self.history, self.versions), False
         self._patch({"updateStrategy": {"type": COHERENT}, "template": {"cliques": self._cliques()}})

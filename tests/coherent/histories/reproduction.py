@@ -30,7 +30,7 @@ from tests.coherent.histories.model import (
     Switch,
 )
 
-HELD = "conformance.grove.io/hold-ready"
+HOLD_READY_ANNOTATION = "conformance.grove.io/hold-ready"
 """The annotation of pods that never become Ready."""
 SET = "s"
 
@@ -115,7 +115,7 @@ def _clique(part: Part, version: int, works: bool) -> dict[str, Any]:
     name = clique_of(part)
     return {
         "name": name,
-        **({} if works else {"annotations": {HELD: "yes"}}),
+        **({} if works else {"annotations": {HOLD_READY_ANNOTATION: "yes"}}),
         **({} if part.is_group else {"rollingUpdate": {"maxUnavailable": part.budget}}),
         "spec": {
             "roleName": name,

@@ -59,8 +59,8 @@ def convert_key(key: ReferenceKey) -> Key:
 
 def component_sizes(replica: Replica, *, scope: bool = False) -> list[Component]:
     """Return the components of a replica, or only those in the scope of its update."""
-    selected = replica.in_scope() if scope else replica.components
-    return [Component(convert_key(c.key), c.replicas, c.minimum, c.budget) for c in selected]
+    selected_components = replica.in_scope() if scope else replica.components
+    return [Component(convert_key(c.key), c.replicas, c.minimum, c.budget) for c in selected_components]
 
 
 def unavailable_counts(replica: Replica) -> dict[Key, int]:
@@ -120,7 +120,7 @@ class _HistoryRun:
     def __init__(self, history: GeneratedHistory) -> None:
         self.history = history
         self.versions = reproduction.initial_versions(history)
-        self._last = self.versions
+        self._previous_versions = self.versions
         version_texts = self._version_texts()
         generation = ",".join(text for _, text in sorted(version_texts.items()))
         self.replica = Replica([_component(part) for part in history.parts], generation, versions=version_texts)
@@ -137,7 +137,9 @@ class _HistoryRun:
     def run(self) -> Iterator[list[str]]:
         """Yield the problems of each step that has problems."""
         for action in self.history.actions:
-            self.versions, self._last = reproduction.versions_after(self.versions, self._last, action)
+            self.versions, self._previous_versions = reproduction.versions_after(
+                self.versions, self._previous_versions, action
+            )
             match action:
                 case Change() | Revert():
                     self._change_target()
