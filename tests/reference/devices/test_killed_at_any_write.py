@@ -230,7 +230,7 @@ def test_a_gang_is_not_bound_if_a_claim_cannot_be_written(member: str) -> None:
 def test_nothing_is_deallocated_that_a_bound_pod_uses() -> None:
     """The caches of the successor do not show the bindings yet."""
 
-    async def late() -> None:
+    async def outdated_caches() -> None:
         api = a_cluster()
         scheduler = a_scheduler(api)
         await scheduler._cycle()
@@ -240,4 +240,4 @@ def test_nothing_is_deallocated_that_a_bound_pod_uses() -> None:
         await successor._claim_store.deallocate_unused(lambda: {pod.metadata.uid for pod in successor._pods})
         judge(api, "first", "second")
 
-    leap(asyncio.wait_for(late(), 60))
+    leap(asyncio.wait_for(outdated_caches(), 60))
