@@ -1,4 +1,4 @@
-"""A cluster as other users have it: KWOK with its own stages, and no component of the suite.
+"""A cluster that was not created by the suite: KWOK with its own stages, and no component of the suite.
 
 `python -m tests.cluster.foreign FOLDER` keeps such a cluster running until it is interrupted, for manual trials.
 """

@@ -1,4 +1,4 @@
-"""Tests that writes that a client hides from the audit log are reported. Needs no cluster."""
+"""Tests that writes that a client hides from the audit log are reported. The tests need no cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the label of a run's objects on an existing cluster: objects that existed before the run never get it."""
+"""Tests that, on an existing cluster, only objects that the run has created get the label of the run's objects."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_the_mixed_fleet_has_the_figures_of_the_fleet_model() -> None:
     manifests = fleets.requested("mixed", pool="p")
     assert count_gpus(manifests) == 152 and manifests == fleets.requested("mixed", pool="p")
     assert count_labels(manifests, nodes.BLOCK) == {"p-mixed-block-0": 8, "p-mixed-block-1": 20, "": 4}
-    assert sorted(count_labels(manifests, nodes.RACK).values()) == [2, 4, 4, 4, 18]  # one 4 counts nodes without a rack
+    assert sorted(count_labels(manifests, nodes.RACK).values()) == [2, 4, 4, 4, 18]  # 4 nodes have no rack
     assert len(count_labels(manifests, nodes.ZONE)) == 1
     racks_with_blocks = {
         (node["metadata"]["labels"].get(nodes.RACK), node["metadata"]["labels"].get(nodes.BLOCK)) for node in manifests

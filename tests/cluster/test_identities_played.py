@@ -1,4 +1,5 @@
-"""Tests on a real cluster that components are recognized by their credentials, and that no other client is."""
+"""Tests on a real cluster that components are recognized by their credentials, and that no other client is mistaken for
+a component."""
 
 from __future__ import annotations
 

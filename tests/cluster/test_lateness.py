@@ -1,4 +1,5 @@
-"""Tests that late responses are recorded, and that timeouts are extended on an overloaded machine. Needs no cluster."""
+"""Tests that late responses are recorded, and that timeouts are extended on an overloaded machine. The tests need no
+cluster."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tests that policies, webhooks, CRDs and API services that can change other clients' objects are reported.
 
-Needs no cluster.
+The tests need no cluster.
 """
 
 from __future__ import annotations

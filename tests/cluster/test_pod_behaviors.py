@@ -133,8 +133,8 @@ JOB_STAGES = {f"pod-{stage}-exit-job" for stage in ("runs", "becomes-ready", "ex
 
 def test_stages_of_behaviors_add_few_expressions_for_other_pods() -> None:
     """KWOK compares annotations before it runs any jq expression, and stops at the first expression that does not
-    match. Therefore, the stages of behaviors cost other pods nothing, except for two stages that check whether a
-    parameter requests a behavior, and four that check whether a Job controls the pod."""
+    match. Therefore, the stages of behaviors run no expression for other pods, except for two stages that check whether
+    a parameter requests a behavior, and four that check whether a Job controls the pod."""
     counts_by_stage = {
         stage["metadata"]["name"]: len(stage["spec"]["selector"]["matchExpressions"])
         for stage in stages.load("fast")

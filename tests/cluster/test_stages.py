@@ -37,7 +37,7 @@ def test_every_status_patch_names_its_resource_version_except_that_of_a_new_node
     for stage in stages.load("fast"):
         for step in stage["spec"]["steps"]:
             if "patch" in step:
-                # A new node has other writers, and KWOK does not retry a rejected patch, so it names only the uid.
+                # KWOK does not retry a rejected patch. Other clients write a new node, so its patch has only the uid.
                 precondition = "uid" if stage["metadata"]["name"] == "node-initialize" else "resourceVersion"
                 assert f"{precondition}: {{{{ .metadata.{precondition} | Quote }}}}" in step["patch"]["template"]
 

@@ -1,4 +1,5 @@
-"""Tests that each user of a cluster has its own certificate, signed by the cluster's authority. Needs no cluster."""
+"""Tests that each user of a cluster has its own certificate, signed by the cluster's authority. The tests need no
+cluster."""
 
 from __future__ import annotations
 

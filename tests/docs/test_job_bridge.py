@@ -100,8 +100,8 @@ async def test_jobs_are_placed_completely_or_not_at_all(kubeconfig: str) -> None
         assert {pod["spec"]["schedulerName"] for pod in await pods("small")} == {"grove-gang-scheduler"}
         assert await count_bound_pods("small") == 3 and await count_bound_pods("large") == 0
 
-        # Without the label, the same Job is not a gang and its pods are bound one by one: there was room for a part of
-        # the gang.
+        # Without the label, the same Job is not a gang and its pods are bound one by one. There is room for
+        # two of them.
         await client.create(JOBS, job("plain", 3, "6", labels={}))
         await wait_until(lambda: is_complete("plain"))
         assert await count_bound_pods("plain") == 3 and await count_bound_pods("large") == 0

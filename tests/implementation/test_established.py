@@ -1,4 +1,4 @@
-"""Tests of the errors that report CRDs that are not established in time. Needs no cluster."""
+"""Tests of the errors that report CRDs that are not established in time. The tests need no cluster."""
 
 from __future__ import annotations
 

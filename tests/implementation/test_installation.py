@@ -216,7 +216,7 @@ def test_each_role_is_a_user_with_the_permissions_in_the_descriptor(
     Driver(loading.load(str(tmp_path / "mine.yaml")), facts, loading.load("reference")).install()
 
     def access_of(path: Path) -> tuple[str, bool]:
-        """Return the user as which the API server authenticates a kubeconfig, and whether that user may list nodes."""
+        """Return the user that the API server authenticates by a kubeconfig, and whether that user may list nodes."""
 
         async def main() -> tuple[str, bool]:
             async with Client.from_kubeconfig(path, user_agent="grove-conformance") as client:

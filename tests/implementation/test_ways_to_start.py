@@ -1,5 +1,5 @@
 """Tests of implementations that are not processes of the suite: valid fields of their descriptors, the calls of helm,
-and the calls of the user's commands. Needs no cluster."""
+and the calls of the user's commands. The tests need no cluster."""
 
 from __future__ import annotations
 

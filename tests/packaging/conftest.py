@@ -15,8 +15,8 @@ from tests.packaging.installed import link_files, required_distributions, run_co
 @pytest.fixture(scope="session", params=["linked", pytest.param("installed", marks=pytest.mark.thorough)])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program `grove-conformance` in a virtual environment with the wheel, its declared dependencies, and PyPI's
-    `fixtures`. Dependencies are linked by default, which is ten times as fast as installing them. Every fresh checkout
-    shows that pip can install them."""
+    `fixtures`. Dependencies are linked by default, which is ten times as fast as installing them. The setup of
+    every fresh checkout shows that pip can install them."""
     folder = tmp_path_factory.mktemp("installed")
     run_command([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], PROJECT)
     (wheel,) = folder.glob("*.whl")

@@ -74,7 +74,7 @@ RETRY_SECONDS = 30.0
 
 
 class LiveCluster:
-    """A cluster that runs the reference, with lanes for histories that run at the same time."""
+    """A cluster that runs the reference, with a node pool for each history that runs at the same time."""
 
     def __init__(self, driver: Driver, recorder: Recorder, api: Api, collector: GarbageCollector, lanes: int) -> None:
         self.recorder, self.api, self.collector, self._driver = recorder, api, collector, driver
@@ -88,7 +88,7 @@ class LiveCluster:
             self._lanes.put(pool)
 
     def restart(self) -> None:
-        """Kill the operator and start it again, unless another lane has restarted it in the meantime."""
+        """Kill the operator and start it again, unless another history has restarted it in the meantime."""
         restarts = self._restarts
         with self.webhook_lock:
             if self._restarts == restarts:
@@ -97,7 +97,7 @@ class LiveCluster:
                 self._restarts += 1
 
     def run_history(self, history: GeneratedHistory) -> list[str]:
-        """Run a history on the next free lane, and return its problems."""
+        """Run a history on the next free node pool, and return its problems."""
         pool, started_at = self._lanes.get(), time.monotonic()
         try:
             run = _HistoryRun(self, history, f"history-{next(self._numbers)}", pool)
@@ -284,7 +284,7 @@ class _HistoryRun:
         self.live.api.delete("pods", self.namespace, [name(pod) for pod in doomed_pods])
 
     def _fail_node(self) -> None:
-        """Delete all pods on the lane's first node. The node is cordoned first, and uncordoned afterwards."""
+        """Cordon the first node of the history's pool, delete all pods on the node, and uncordon the node."""
         first_node, *_ = nodes.manifests("tiny", NODES_PER_LANE, self.pool)
         node_name = first_node["metadata"]["name"]
         self.live.api.patch("nodes", None, node_name, {"spec": {"unschedulable": True}})

@@ -72,7 +72,7 @@ def unavailable_counts(replica: Replica) -> dict[Key, int]:
 
 
 def current_template_check(replica: Replica) -> Callable[[Entry, Key], bool]:
-    """Return a predicate: whether the members of a component in a gang have the current template."""
+    """Return a predicate that holds if the members of a component in a gang have the current template."""
 
     def is_current(entry: Entry, key: Key) -> bool:
         reference_key = ReferenceKey(Kind.CLIQUE if key.kind == "clique" else Kind.GROUP, key.name)
