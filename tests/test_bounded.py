@@ -48,11 +48,11 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("text", "message"), EXCESSIVE_FILES.values(), ids=EXCESSIVE_FILES)
 def test_an_excessive_file_is_reported_in_one_line(text: str, message: str) -> None:
     Path("data.yaml").write_text(text)
-    start = time.monotonic()
+    started_at = time.monotonic()
     with pytest.raises(UsageError) as caught:
         documents.parse(Path("data.yaml"))
     assert message in str(caught.value) and "\n" not in str(caught.value)
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - started_at < 20
 
 
 def test_a_file_without_an_end_is_too_long() -> None:

@@ -64,13 +64,13 @@ def find_anchor(text: str, quotation: str, *, headings: bool) -> str:
 def find_anchors(clones: Path) -> dict[str, dict[str, str]]:
     """Return the anchors of quoted places by document and place, each at the first quotation from that place. A
     document without a clone keeps its stored anchors."""
-    by_document: dict[str, dict[str, str]] = {}
+    anchors_by_document: dict[str, dict[str, str]] = {}
     stored_anchors = json.loads(basis.ANCHORS.read_text("utf-8")) if basis.ANCHORS.exists() else {}
     for entry in requirement.load().requirements.values():
         for quotation in (*entry.basis.quotations, *entry.basis.contradictions):
             link, places = (
                 basis.load_documents()[quotation.document].link,
-                by_document.setdefault(quotation.document, {}),
+                anchors_by_document.setdefault(quotation.document, {}),
             )
             text = read_document(clones, link) if quotation.words else None
             if text is None:
@@ -79,7 +79,7 @@ def find_anchors(clones: Path) -> dict[str, dict[str, str]]:
                 name = find_anchor(text, quotation.words, headings=link.endswith(".md"))
             if name:
                 places.setdefault(quotation.place, name)
-    return {id: dict(sorted(places.items())) for id, places in sorted(by_document.items()) if places}
+    return {id: dict(sorted(places.items())) for id, places in sorted(anchors_by_document.items()) if places}
 
 
 def find_missing(clones: Path) -> tuple[list[str], int, int]:

@@ -63,16 +63,16 @@ def find_missing_abilities(cluster: Cluster, timeout: float) -> dict[Ability, st
 
 @pytest.mark.cluster
 def test_a_cluster_of_the_suite_has_all_abilities(bare_cluster: Cluster) -> None:
-    start = time.monotonic()
+    started_at = time.monotonic()
     assert find_missing_abilities(bare_cluster, 30) == {}
-    assert time.monotonic() - start < 9, "a crash is seen before its restart, which comes after 10 s"
+    assert time.monotonic() - started_at < 9, "a crash is seen before its restart, which comes after 10 s"
 
 
 @pytest.mark.cluster
 def test_a_foreign_cluster_simulates_only_plain_pods(foreign_kwok: Cluster) -> None:
-    start = time.monotonic()
+    started_at = time.monotonic()
     missing_abilities = find_missing_abilities(foreign_kwok, 4)
-    assert time.monotonic() - start < 10, "4 s, and the requests of a busy machine"
+    assert time.monotonic() - started_at < 10, "4 s, and the requests of a busy machine"
     assert missing_abilities == {
         Ability.BEHAVIORS: "a pod with conformance.grove.io/behavior: crash-loop does not crash",
         Ability.STARTUP: "a pod with a waiting init container is Ready",

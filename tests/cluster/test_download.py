@@ -282,7 +282,7 @@ def test_an_unreachable_server_is_noticed_immediately(tmp_path: Path, monkeypatc
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     use_site(f"http://127.0.0.1:{port}", monkeypatch)
-    start = time.monotonic()
+    started_at = time.monotonic()
     with pytest.raises(Unavailable, match="refused"):
         download(pinned_program("kubectl"), tmp_path)
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - started_at < 1

@@ -70,9 +70,9 @@ def test_a_cluster_starts_from_an_empty_cache_without_go(
     site: tuple[ReleaseSite, Path], state: StateRoot, tmp_path: Path
 ) -> None:
     release_site, pins_file = site
-    start = time.monotonic()
+    started_at = time.monotonic()
     result = grove_conformance(pins_file, tmp_path, "cluster", "up", "fresh", "--nodes", "tiny:3")
-    duration = time.monotonic() - start
+    duration = time.monotonic() - started_at
     assert result.returncode == 0, result.stderr
     assert "building" not in result.stderr and "no official release" not in result.stderr
     receipts = [json.loads(path.read_text()) for path in tmp_path.glob(f"grove-conformance/assets/**/{RECEIPT}")]

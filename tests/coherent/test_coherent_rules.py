@@ -33,8 +33,8 @@ def test_worked_traces_break_no_rule(name: str) -> None:
     silent_ids = {id for id, verdict in results.items() if verdict.holds is None}
     has_loose_budget = any(component.unavailable > component.minimum for component in TRACES[name].components)
     has_groups = any(component.key.kind == "group" for component in TRACES[name].in_scope)
-    permitted = {"INV-015", "INV-023", *(["INV-012"] if has_loose_budget or not has_groups else [])}
-    assert silent_ids <= permitted, {id: results[id].reason for id in silent_ids}
+    permitted_ids = {"INV-015", "INV-023", *(["INV-012"] if has_loose_budget or not has_groups else [])}
+    assert silent_ids <= permitted_ids, {id: results[id].reason for id in silent_ids}
     assert ("INV-015" in silent_ids) == (len(TRACES[name].changed) == len(TRACES[name].components))
 
 
@@ -426,8 +426,8 @@ FIRST_PROPOSAL = Trace(
     ALL_COMPONENTS.components,
     ALL_COMPONENTS.changed,
     tuple(
-        TraceWrite(traces.layout(gangs.split(" | ")), begins, {})
-        for begins, gangs in (
+        TraceWrite(traces.layout(gangs.split(" | ")), started_generation, {})
+        for started_generation, gangs in (
             ("", "B0*@v0: F5 P[0] D[0] | B1@v0: P[1] | B2@v0: P[2] | B3@v0: P[3] | B4@v0: D[1] | B5@v0: D[2]"),
             (
                 "v1",

@@ -18,7 +18,7 @@ from tests.coherent.histories.live import live_cluster
 HISTORY_COUNT = int(os.environ.get("HISTORIES", "2"))
 SWITCH_COUNT = int(os.environ.get("SWITCHES", HISTORY_COUNT // 24))
 """The number of histories, and the number of additional histories for each direction of a strategy switch."""
-LANE_COUNT = int(os.environ.get("LANES", "12"))
+NODE_POOL_COUNT = int(os.environ.get("LANES", "12"))
 """The number of histories that run at the same time."""
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200 + 30 * (HISTORY_COUNT + 6 * SWITCH_COUNT))]
@@ -26,6 +26,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200 + 30 * (HISTORY_COUN
 
 def test_no_history_breaks_an_invariant() -> None:
     histories = [*draw_histories(HISTORY_COUNT), *draw_switches(SWITCH_COUNT)]
-    with live_cluster(min(LANE_COUNT, len(histories))) as cluster:
+    with live_cluster(min(NODE_POOL_COUNT, len(histories))) as cluster:
         failing_histories = find_counterexamples(histories, cluster.run_all, "live")
     assert not failing_histories, "\n\n".join(failing_histories)

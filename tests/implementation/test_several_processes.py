@@ -61,8 +61,8 @@ def create_driver(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
     (tmp_path / "process.py").write_text(PROCESS_SOURCE)
     facts = ClusterFacts(tmp_path / "kubeconfig", tmp_path / "cluster", {}, lambda index: 21000 + index)
 
-    def create_driver(first: str = "slow", second: str = "x") -> Driver:
-        (tmp_path / "mine.yaml").write_text(DESCRIPTOR.replace("FIRST", first).replace("SECOND", second))
+    def create_driver(first_mode: str = "slow", second_mode: str = "x") -> Driver:
+        (tmp_path / "mine.yaml").write_text(DESCRIPTOR.replace("FIRST", first_mode).replace("SECOND", second_mode))
         drivers.append(Driver(loading.load(str(tmp_path / "mine.yaml")), facts))
         return drivers[-1]
 
@@ -96,7 +96,7 @@ def test_each_process_has_its_own_folder_log_and_files_and_they_share_ports(crea
 
 
 def test_the_end_of_one_process_is_a_failure_of_the_role_and_a_restart_restarts_all(create_driver: Any) -> None:
-    driver = create_driver(first="x")
+    driver = create_driver(first_mode="x")
     driver.start()
     pids = driver.pids(Role.GANG_SCHEDULER)
     assert list(pids) == [FIRST_NAME, SECOND_NAME]
@@ -118,7 +118,7 @@ def test_the_end_of_one_process_is_a_failure_of_the_role_and_a_restart_restarts_
 
 
 def test_a_process_that_ends_at_its_start_stops_the_processes_before_it(create_driver: Any) -> None:
-    driver = create_driver(first="x", second="dies")
+    driver = create_driver(first_mode="x", second_mode="dies")
     with pytest.raises(NotStarted) as caught:
         driver.start()
     line = str(caught.value)
@@ -128,19 +128,19 @@ def test_a_process_that_ends_at_its_start_stops_the_processes_before_it(create_d
 
 
 def test_a_process_that_ends_while_another_starts_ends_the_wait(create_driver: Any) -> None:
-    driver = create_driver(first="soon", second="never")
-    start = time.monotonic()
+    driver = create_driver(first_mode="soon", second_mode="never")
+    started_at = time.monotonic()
     with pytest.raises(
         NotStarted, match="the process first of the gang-scheduler exited with code 4 after it was ready"
     ):
         driver.start()
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - started_at < 10
 
 
 def test_the_last_words_are_those_of_all_processes(create_driver: Any) -> None:
-    driver = create_driver(first="x")
+    driver = create_driver(first_mode="x")
     driver.start()
-    [operator, first, second] = driver.last_words().split("; ")
+    [operator, first_process, second_process] = driver.last_words().split("; ")
     assert operator.startswith("the operator runs, and its log ends with: {")
-    assert first.startswith("the process first of the gang-scheduler runs, and its log ends with: {")
-    assert second.endswith("| ready")
+    assert first_process.startswith("the process first of the gang-scheduler runs, and its log ends with: {")
+    assert second_process.endswith("| ready")

@@ -61,7 +61,7 @@ class _HistoryRun:
     def __init__(self, history: GeneratedHistory) -> None:
         self.history, self.world = history, World()
         self.versions = self._previous_versions = reproduction.initial_versions(history)
-        self.excused: set[str] = set()
+        self.excused_uids: set[str] = set()
         self.strategy, self.problems = history.strategy, list[str]()
 
     async def run(self) -> list[str]:
@@ -144,7 +144,7 @@ class _HistoryRun:
         for _ in range(count):
             if pods := sorted((pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in self.world.pods()):
                 pod_name, uid = pods[index % len(pods)]
-                self.excused.add(uid)
+                self.excused_uids.add(uid)
                 await self.world.api.delete(("pods", NAMESPACE, pod_name))
 
     async def _proceed(self, steps: int) -> None:
@@ -195,7 +195,7 @@ class _HistoryRun:
 
     def _broken_invariants(self) -> list[str]:
         history = History(recorded_events(self.world.api), NAMESPACE)
-        history.origins.excused = self.excused
+        history.origins.excused = self.excused_uids
         results = invariants.judge(history, INVARIANTS)
         return [str(result) for result in results if result.holds is False]
 

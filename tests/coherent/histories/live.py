@@ -65,7 +65,7 @@ log = logging.getLogger(__name__)
 RECORDINGS = FOLDER / "recordings"
 """The folder for the watch events of failing histories. They are kept because a failure that depends on timing may not
 happen again."""
-NODES_PER_LANE, SETS = 2, "podcliquesets"
+NODES_PER_POOL, SETS = 2, "podcliquesets"
 STEP_SECONDS, REST_SECONDS, WAIT_SECONDS = 4.0, 5.5, float(os.environ.get("WAIT", "120"))
 """The maximum duration of a sub-step, the time without changes at the end, and the maximum duration of an update, which
 is longer on a busy machine."""
@@ -76,16 +76,18 @@ RETRY_SECONDS = 30.0
 class LiveCluster:
     """A cluster that runs the reference, with a node pool for each history that runs at the same time."""
 
-    def __init__(self, driver: Driver, recorder: Recorder, api: Api, collector: GarbageCollector, lanes: int) -> None:
+    def __init__(
+        self, driver: Driver, recorder: Recorder, api: Api, collector: GarbageCollector, node_pool_count: int
+    ) -> None:
         self.recorder, self.api, self.collector, self._driver = recorder, api, collector, driver
         self.webhook_lock = threading.Lock()
         """Held during a restart of the operator, and by requests that need the operator's webhooks."""
         self._restarts, self._numbers = 0, iter(range(1_000_000))
-        self._lanes: Queue[str] = Queue()
-        for lane in range(lanes):
-            pool = f"lane-{lane}"
-            api.create_all(api.of_plural("nodes"), nodes.manifests("tiny", NODES_PER_LANE, pool))
-            self._lanes.put(pool)
+        self._free_node_pools: Queue[str] = Queue()
+        for index in range(node_pool_count):
+            node_pool = f"lane-{index}"
+            api.create_all(api.of_plural("nodes"), nodes.manifests("tiny", NODES_PER_POOL, node_pool))
+            self._free_node_pools.put(node_pool)
 
     def restart(self) -> None:
         """Kill the operator and start it again, unless another history has restarted it in the meantime."""
@@ -98,9 +100,9 @@ class LiveCluster:
 
     def run_history(self, history: GeneratedHistory) -> list[str]:
         """Run a history on the next free node pool, and return its problems."""
-        pool, started_at = self._lanes.get(), time.monotonic()
+        node_pool, started_at = self._free_node_pools.get(), time.monotonic()
         try:
-            run = _HistoryRun(self, history, f"history-{next(self._numbers)}", pool)
+            run = _HistoryRun(self, history, f"history-{next(self._numbers)}", node_pool)
             problems = run.run()
             log.info("%s: %s, %.0f s", run.namespace, problems or "nothing wrong", time.monotonic() - started_at)
             if problems:
@@ -108,16 +110,16 @@ class LiveCluster:
                 run.events.save(RECORDINGS / f"{run.namespace}.jsonl")
             return problems
         finally:
-            self._lanes.put(pool)
+            self._free_node_pools.put(node_pool)
 
     def run_all(self, histories: Sequence[GeneratedHistory]) -> list[list[str]]:
         """Run histories in parallel, and return the problems of each history."""
-        with ThreadPoolExecutor(max(1, self._lanes.qsize())) as pool:
-            return list(pool.map(self.run_history, histories))
+        with ThreadPoolExecutor(max(1, self._free_node_pools.qsize())) as executor:
+            return list(executor.map(self.run_history, histories))
 
 
 @contextmanager
-def live_cluster(lanes: int, mutant: str = "") -> Iterator[LiveCluster]:
+def live_cluster(node_pool_count: int, mutant: str = "") -> Iterator[LiveCluster]:
     """Start a new cluster that runs the reference or one of its mutants, and yield it."""
     with ExitStack() as stack:
         cluster = Cluster.up(f"histories-{threading.get_native_id()}", owner=True)
@@ -137,12 +139,12 @@ def live_cluster(lanes: int, mutant: str = "") -> Iterator[LiveCluster]:
         stack.callback(api.close)
         collector = GarbageCollector(cluster)
         stack.callback(collector.close)
-        yield LiveCluster(driver, recorder, api, collector, lanes)
+        yield LiveCluster(driver, recorder, api, collector, node_pool_count)
 
 
 class _HistoryRun:
-    def __init__(self, live: LiveCluster, history: GeneratedHistory, namespace: str, pool: str) -> None:
-        self.live, self.history, self.namespace, self.pool = live, history, namespace, pool
+    def __init__(self, live: LiveCluster, history: GeneratedHistory, namespace: str, node_pool: str) -> None:
+        self.live, self.history, self.namespace, self.node_pool = live, history, namespace, node_pool
         self.versions = self._previous_versions = reproduction.initial_versions(history)
         self.events = History(live.recorder, namespace)
         self.problems: list[str] = []
@@ -231,7 +233,7 @@ class _HistoryRun:
         cliques = reproduction.cliques(self.history, self.versions)
         for clique in cliques:
             pod = clique["spec"]["podSpec"]
-            pod["nodeSelector"], pod["tolerations"] = {nodes.POOL: self.pool}, [nodes.toleration(self.pool)]
+            pod["nodeSelector"], pod["tolerations"] = {nodes.POOL: self.node_pool}, [nodes.toleration(self.node_pool)]
         return cliques
 
     def _patch(self, spec: Mapping[str, Any]) -> None:
@@ -285,7 +287,7 @@ class _HistoryRun:
 
     def _fail_node(self) -> None:
         """Cordon the first node of the history's pool, delete all pods on the node, and uncordon the node."""
-        first_node, *_ = nodes.manifests("tiny", NODES_PER_LANE, self.pool)
+        first_node, *_ = nodes.manifests("tiny", NODES_PER_POOL, self.node_pool)
         node_name = first_node["metadata"]["name"]
         self.live.api.patch("nodes", None, node_name, {"spec": {"unschedulable": True}})
         self._delete_pods([pod for pod in self._pods() if text(pod, "spec", "nodeName") == node_name])
