@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from conformance.history.record import Record
 from conformance.testing import incarnations
-from conformance.tests.termination.delays import breaches, early
+from conformance.tests.termination.delays import breaches, early_deletions
 from tests.history.scripted import Scripted
 from tests.history.story import Story
 
@@ -36,34 +36,34 @@ def torn() -> tuple[Story, dict[str, list[Record]]]:
     return story, {name: breaches(story.history, name, ["torn-0-g-2-b", "torn-0-g-2-c"]) for name in names}
 
 
-def early_deletions(second: float, *names: str) -> list[str]:
+def deleted_early(second: float, *names: str) -> list[str]:
     story, causes = torn()
     for name in names:
         deletion(story, name, second)
     ends = incarnations.deletions(story.history, "podcliques")
-    return [line.split()[0] for line in early(causes, ends, 6, 0)]
+    return [line.split()[0] for line in early_deletions(causes, ends, 6, 0)]
 
 
 def test_a_replica_is_judged_by_its_own_breach() -> None:
     """The replica is deleted 6 s after its own breach and 3 s after the breach of its group."""
-    assert early_deletions(16, "torn-0-g-1-b", "torn-0-g-1-c") == []
+    assert deleted_early(16, "torn-0-g-1-b", "torn-0-g-1-c") == []
 
 
 def test_a_replica_that_is_deleted_before_its_own_delay_is_over_is_early() -> None:
-    assert early_deletions(15, "torn-0-g-1-b") == ["torn-0-g-1-b"]
+    assert deleted_early(15, "torn-0-g-1-b") == ["torn-0-g-1-b"]
 
 
 def test_everything_else_is_judged_by_the_breach_of_the_group() -> None:
-    assert early_deletions(18, "torn-0-a", "torn-0-g-0-b") == ["torn-0-a", "torn-0-g-0-b"]
-    assert early_deletions(19, "torn-0-a", "torn-0-g-0-b") == []
+    assert deleted_early(18, "torn-0-a", "torn-0-g-0-b") == ["torn-0-a", "torn-0-g-0-b"]
+    assert deleted_early(19, "torn-0-a", "torn-0-g-0-b") == []
 
 
 def test_a_replica_that_never_ran_has_no_breach() -> None:
-    assert early_deletions(18, "torn-0-g-2-b") == ["torn-0-g-2-b"]
+    assert deleted_early(18, "torn-0-g-2-b") == ["torn-0-g-2-b"]
 
 
 def test_a_deletion_without_a_breach_is_early() -> None:
     story = Story(Scripted())
     story.record("podcliques", "loose-0-a", {})
     deletion(story, "loose-0-a", 50)
-    assert early({"loose-0-a": []}, incarnations.deletions(story.history, "podcliques"), 6, 0)
+    assert early_deletions({"loose-0-a": []}, incarnations.deletions(story.history, "podcliques"), 6, 0)

@@ -104,7 +104,7 @@ def written_by(view: View, scheme: HashScheme) -> list[str]:
     set_template = pcs["spec"]["template"]
     generation = template_hashes.of_set(set_template, scheme)
     of_role = {clique["name"]: template_hashes.of_clique(clique, "", scheme) for clique in set_template["cliques"]}
-    current = takeover.everything(view, SET)
+    current = takeover.all_hashes(view, SET)
     problems = []
     for location, hash in current.items():
         kind, _, rest = location.partition("/")

@@ -60,20 +60,20 @@ def _view(controllers: dict[str, str], *, grouped: bool = True) -> View:
 )
 def test_objects_are_known_whoever_controls_them(controllers: dict[str, str]) -> None:
     view = _view(controllers)
-    gang_objects = objects.of_gang(view, GANG)
+    gang_objects = objects.objects_of_gang(view, GANG)
     assert [name(item) for item in gang_objects.workloads] == ["workload"]
     assert [name(item) for item in gang_objects.roots] == ["root"]
     assert sorted(map(name, gang_objects.leaves)) == LEAVES
-    assert objects.tree_in_place(EXPECTED, GANG)(view) is True
+    assert objects.is_tree_complete(EXPECTED, GANG)(view) is True
 
 
 def test_pods_that_name_no_group_do_not_hide_the_tree_of_the_gang() -> None:
     kinds = ("workloads", "compositepodgroups", "podgroups")
     view = _view(dict.fromkeys(kinds, GANG_KIND), grouped=False)
-    assert objects.tree_in_place(EXPECTED, GANG)(view) is True
+    assert objects.is_tree_complete(EXPECTED, GANG)(view) is True
 
 
 def test_groups_that_nothing_connects_with_the_gang_are_none_of_its_own() -> None:
     kinds = ("workloads", "compositepodgroups", "podgroups")
     view = _view(dict.fromkeys(kinds, SET_KIND), grouped=False)
-    assert objects.of_gang(view, GANG) == objects.OfGang([], [], [])
+    assert objects.objects_of_gang(view, GANG) == objects.GangObjects([], [], [])

@@ -27,11 +27,11 @@ class AllAtOnce:
     """A recording in which all pods of a clique are replaced at once, and have the last template in the end."""
 
     def __init__(self, name: str) -> None:
-        self.clique, self.unequal = test_pod_replacement.clique(name), list[str]()
+        self.clique, self.unequal = test_pod_replacement.clique_of(name), list[str]()
         size = test_pod_replacement.SIZES[name]
         self.scene = SimpleNamespace(first={name: {f"old-{index}" for index in range(size)}})
         self._end = _view(
-            self.clique, test_pod_replacement.SIZES_IN_THE_END[name], test_pod_replacement.LAST.get(name, "2")
+            self.clique, test_pod_replacement.FINAL_SIZES[name], test_pod_replacement.LAST_TAG.get(name, "2")
         )
 
     def at(self, _: str) -> View:
@@ -95,7 +95,7 @@ class MarkedRecording:
 
     def pod(self, name: str, clique: str, tag: str, *, hold: bool = False, kind: str = "", hash: str = "") -> None:
         tags = {labels.CLIQUE: clique, labels.TEMPLATE_HASH: hash or tag, labels.POD_INDEX: "0"}
-        metadata = {"labels": tags, "annotations": {changes.HELD: "yes"} if hold else {}}
+        metadata = {"labels": tags, "annotations": {changes.HOLD_ANNOTATION: "yes"} if hold else {}}
         spec = {"containers": [{"name": "main", "image": f"registry.example/web:{tag}"}], "nodeName": "n"}
         self.story.record("pods", name, {"metadata": metadata, "spec": spec}, kind=kind)
 
@@ -121,7 +121,7 @@ class MarkedRecording:
 @pytest.mark.parametrize(("deleted", "unequal"), [("old", []), ("added", ["added pods that were replaced"])])
 def test_only_added_pods_are_judged_by_their_number(deleted: str, unequal: list[str]) -> None:
     """UPD-005 judges how often an old pod is replaced, and the templates of pods before the scale-out."""
-    clique = test_pod_replacement.clique("grows")
+    clique = test_pod_replacement.clique_of("grows")
     run: Any = MarkedRecording(added={"uid-3"})
     run.mark("change")
     run.pod("late", clique, "1")
@@ -151,7 +151,7 @@ def test_hashes_of_unchanged_cliques_are_left_to_another_requirement(stays: str,
             run.pod(f"{clique}-1", clique, "1", kind=DELETED)
             run.pod(f"{clique}-2", clique, "2", hash=now)
     run.mark("standalone: at rest")
-    test_rolling_recreate._replaced_once(run, "standalone", {})
+    test_rolling_recreate._expect_replaced_once(run, "standalone", {})
     assert run.unequal == unequal
 
 
@@ -178,7 +178,7 @@ def test_pods_that_are_not_held_block_a_scene(tag: str, hold: bool, blocks: bool
 
 def test_every_scene_that_holds_pods_makes_sure_of_it() -> None:
     sources = {path.name: path.read_text("utf-8") for path in Path(str(changes.__file__)).parent.glob("test_*.py")}
-    holding = {name for name, source in sources.items() if "changes.hold(" in source}
+    holding = {name for name, source in sources.items() if "changes.hold_pods(" in source}
     assert holding and all("changes.require_held(" in sources[name] for name in holding)
 
 
@@ -187,13 +187,16 @@ def test_two_replicas_of_a_set_may_be_updated_together() -> None:
     story = Story()
     for clique in ("in-0-web", "in-1-web"):
         for index, tag in enumerate("12"):
-            metadata = {"labels": {labels.CLIQUE: clique}, "annotations": {changes.HELD: "yes"} if tag == "2" else {}}
+            metadata = {
+                "labels": {labels.CLIQUE: clique},
+                "annotations": {changes.HOLD_ANNOTATION: "yes"} if tag == "2" else {},
+            }
             spec = {"containers": [{"name": "main", "image": f"registry.example/web:{tag}"}], "nodeName": "n"}
             story.record("pods", f"{clique}-{index}", {"metadata": metadata, "spec": spec})
     turns = [{"replicaIndex": 0}, {"replicaIndex": 1}]
     story.record(disruption.SETS, "in", {"status": {"updateProgress": {"currentlyUpdating": turns}}})
     view = story.history.view()
-    assert test_set_replicas._one_held("in", 2)(view) is True
+    assert test_set_replicas._has_one_held_replica("in", 2)(view) is True
     assert all(test_set_replicas._has_turn("in", index)(view) is True for index in (0, 1))
 
 
@@ -224,6 +227,6 @@ def test_a_replica_with_outdated_pods_may_be_recreated(steps: str, permitted: li
         story.record("pods", step[1:], pod, kind=DELETED if step[0] == "-" else "")
     span = Span(story.history, start, Step.now("end", story.history))
     recreated = replay.deletions_beside_outdated(
-        span, replica_of_group, lambda record: changes.tag(record.object) == "1"
+        span, replica_of_group, lambda record: changes.image_tag(record.object) == "1"
     )
     assert [record.name[0] for record in recreated] == permitted

@@ -29,7 +29,7 @@ does."""
 REORDERED_SETS, RESIZED_SETS = ("listed", "listed-grouped", RAPID_SET, SCALED_SET), ("sizes",)
 """Sets whose cliques are listed in another order, and sets in which the replicas of a clique change."""
 BURST_CHANGES = 10
-"""The number of changes to the set RAPID before its last change, without a pause."""
+"""The number of changes to the set RAPID_SET before its last change, without a pause."""
 NAMES = (*REORDERED_LIST_SETS, *REORDERED_SETS, *RESIZED_SETS)
 """All sets. Apart from its replicas, each set changes in one way."""
 

@@ -43,7 +43,7 @@ OTHER_NAMESPACE_SET = "elsewhere"
 
 class ConstraintsOfSomeLevels(Scene):
     """Two ClusterTopologyBindings with the same domains and different node labels, and sets that have constraints on
-    different levels (see PARTS). There are no nodes, so no pod is scheduled."""
+    different levels (see PARTS_BY_SET). There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.binding, other = env.namespace, f"{env.namespace}-other"

@@ -17,10 +17,10 @@ from conformance.scale.phases import LoadPhase
 from conformance.scale.tracker import Tracker
 from conformance.testing.scene import SceneEnvironment
 
-STANDSTILL = 60.0
+MAX_STALL_SECONDS = 60.0
 """Seconds without progress after which a wait fails."""
 
-Lack = Callable[[Tracker], str]
+MissingPart = Callable[[Tracker], str]
 """A function that returns what is missing, or an empty string if nothing is missing."""
 
 
@@ -45,16 +45,16 @@ class Load:
         self._phase, self.target = phase, Target(pods, phase.replicas, generation, pods_before, deleted)
         self.tracker.mark(conditions(phase, self.target), self._begin)
 
-    def wait(self, step: str, lack: Lack, *, required: bool = True) -> None:
+    def wait(self, step: str, lack: MissingPart, *, required: bool = True) -> None:
         """Wait until nothing is missing, and mark that time as a step. If a `required` step is not reached, the scene
         ends."""
         env, best = self._env, -1
         try:
             while lack(self.tracker) and (now := self._progress()) > best:
                 best = now
-                env.settled(step, self._predicate(lack), STANDSTILL)
+                env.settled(step, self._predicate(lack), MAX_STALL_SECONDS)
             if required:
-                env.wait_for(step, self._predicate(lack), STANDSTILL)
+                env.wait_for(step, self._predicate(lack), MAX_STALL_SECONDS)
             else:
                 env.settle(step, self._predicate(lack), 1)
         finally:
@@ -88,7 +88,7 @@ class Load:
 
     # -- within --------------------------------------------------------------------------------------------------
 
-    def _predicate(self, lack: Lack) -> Callable[[View], bool | Unmet]:
+    def _predicate(self, lack: MissingPart) -> Callable[[View], bool | Unmet]:
         def check(_: View) -> bool | Unmet:
             self.tracker.read()
             missing = lack(self.tracker)

@@ -19,10 +19,10 @@ from conformance.testing.incarnations import uids
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.scale.load import Load
 
-REPLICAS, FEWEST = 500, 20
-PODS_ON_A_NODE = 10
-SET = "scale"
-TRIGGER = {"metadata": {"annotations": {labels.TRIGGER: "steady"}}}
+REPLICAS, MIN_REPLICAS = 500, 20
+PODS_PER_NODE = 10
+SET_NAME = "scale"
+TRIGGER_PATCH = {"metadata": {"annotations": {labels.TRIGGER: "steady"}}}
 """The patch of Grove's scale test, which does not change the spec (E2E-321)."""
 
 
@@ -35,11 +35,11 @@ class ThousandPods(Scene):
     plays_alone = True
 
     def play(self, env: SceneEnvironment) -> None:
-        self.replicas = size = max(FEWEST, round(REPLICAS * min(1.0, env.time_scale)))
-        workload = env.workload("expert-worker", setName=SET, replicas=size)
+        self.replicas = size = max(MIN_REPLICAS, round(REPLICAS * min(1.0, env.time_scale)))
+        workload = env.workload("expert-worker", setName=SET_NAME, replicas=size)
         self.expected = expected(workload)
         count = self.expected.pods
-        env.nodes("tiny", -(-count // PODS_ON_A_NODE))
+        env.nodes("tiny", -(-count // PODS_PER_NODE))
 
         load = Load(env)
         load.begin(LoadPhase("deploy", Action.CREATE, Until.SETTLED, size, 0), count, lambda: env.create(workload))
@@ -48,18 +48,20 @@ class ThousandPods(Scene):
         load.wait("statuses without errors", load.sound, required=False)
 
         touch = LoadPhase("steady-state-reconcile", Action.PATCH, Until.OBSERVED, size, size)
-        load.begin(touch, count, lambda: env.patch(sets.SETS, SET, TRIGGER))
+        load.begin(touch, count, lambda: env.patch(sets.SETS, SET_NAME, TRIGGER_PATCH))
         env.quiet(1.5)
         env.mark("nothing moves after the annotation")
 
-        after = env.workload("expert-worker", setName=SET, replicas=size + 1, first=9090, second=8080)
+        after = env.workload("expert-worker", setName=SET_NAME, replicas=size + 1, first=9090, second=8080)
         change = LoadPhase("no-op-update", Action.PATCH, Until.OBSERVED, size + 1, size)
-        load.begin(change, expected(after).pods, lambda: env.patch(sets.SETS, SET, {"spec": after["spec"]}))
-        env.wait_for("a further replica is Ready", _ready(f"{SET}-{size}-expert-worker"))
+        load.begin(change, expected(after).pods, lambda: env.patch(sets.SETS, SET_NAME, {"spec": after["spec"]}))
+        env.wait_for("a further replica is Ready", _has_ready_pods(f"{SET_NAME}-{size}-expert-worker"))
         env.quiet(1.5)
         env.mark("nothing moves after the change")
 
-        load.begin(LoadPhase("delete", Action.DELETE, Until.GONE, 0, size + 1), 0, lambda: env.delete(sets.SETS, SET))
+        load.begin(
+            LoadPhase("delete", Action.DELETE, Until.GONE, 0, size + 1), 0, lambda: env.delete(sets.SETS, SET_NAME)
+        )
         load.wait("set gone", load.set_deleted)
 
 
@@ -75,11 +77,11 @@ def test_the_objects_are_those_of_the_template(run: Recorded[ThousandPods]) -> N
     sizes = {clique.name: clique.template.replicas for clique in expected_set.cliques.values()}
     run.same("Pods of each PodClique", sizes, _pods_of_cliques(view))
     run.expect("PodCliqueScalingGroups", [], view.names("podcliquescalinggroups"))
-    run.expect("number of PodGangs", len(expected_set.gangs), len(_staying(view, "podgangs")))
+    run.expect("number of PodGangs", len(expected_set.gangs), len(_objects_not_terminating(view, "podgangs")))
     beyond = [
         f"{resource}/{name(item)}"
         for resource in ("podcliques", "pods")
-        for item in _staying(view, resource)
+        for item in _objects_not_terminating(view, resource)
         if label(item, labels.SET_INDEX).isdigit() and int(label(item, labels.SET_INDEX)) >= run.scene.replicas
     ]
     run.expect("objects with the index of a replica that the set does not have", [], beyond)
@@ -108,8 +110,8 @@ def test_each_pod_is_created_once(run: Recorded[ThousandPods]) -> None:
 def test_an_annotation_disturbs_nothing(run: Recorded[ThousandPods]) -> None:
     """The set has the same pods before and after the annotation is added, and is available in between."""
     start, end = "statuses current", "nothing moves after the annotation"
-    _same_pods(run, start, end)
-    run.always("the set is available", _available, after=start, until=end)
+    _expect_same_pods(run, start, end)
+    run.always("the set is available", _has_available_replicas, after=start, until=end)
 
 
 @requirement("LOAD-006")
@@ -117,8 +119,8 @@ def test_a_change_without_meaning_restarts_nothing(run: Recorded[ThousandPods]) 
     """The additional replica, which is part of the same change, shows that the operator has processed the change."""
     run.given("a further replica is Ready")
     start, end = "nothing moves after the annotation", "nothing moves after the change"
-    _same_pods(run, start, end)
-    run.expect("updateProgress of the set", None, sets.update_progress(run.at(end), SET))
+    _expect_same_pods(run, start, end)
+    run.expect("updateProgress of the set", None, sets.update_progress(run.at(end), SET_NAME))
 
 
 @requirement("LOAD-007", reaches="set gone")
@@ -130,7 +132,7 @@ test_invariants = invariants(ThousandPods, "INV-001", "INV-004", "INV-005", "INV
 
 
 @predicate
-def _ready(view: View, clique: str) -> bool | Unmet:
+def _has_ready_pods(view: View, clique: str) -> bool | Unmet:
     """Both pods of a clique are Ready. The predicate does not read other pods, because it is evaluated after each of
     many records."""
     count = sum(map(pods.is_ready, view.list("pods", {labels.CLIQUE: clique})))
@@ -139,25 +141,25 @@ def _ready(view: View, clique: str) -> bool | Unmet:
 
 def _pods_of_cliques(view: View) -> dict[str, int]:
     """Return PodClique → number of pods. Pods without an owner have a separate key."""
-    owners = Counter(pods.clique(pod) or f"no owner: {name(pod)}" for pod in _staying(view, "pods"))
-    return dict.fromkeys(map(name, _staying(view, "podcliques")), 0) | owners
+    owners = Counter(pods.clique(pod) or f"no owner: {name(pod)}" for pod in _objects_not_terminating(view, "pods"))
+    return dict.fromkeys(map(name, _objects_not_terminating(view, "podcliques")), 0) | owners
 
 
-def _staying(view: View, resource: str) -> list[Document]:
+def _objects_not_terminating(view: View, resource: str) -> list[Document]:
     """Return the objects of a kind that are not being deleted."""
     return [item for item in view.list(resource) if not terminating(item)]
 
 
-def _same_pods(run: Recorded[Any], start: str, end: str) -> None:
+def _expect_same_pods(run: Recorded[Any], start: str, end: str) -> None:
     """Expect that every pod that exists at the first step also exists, with the same UID, at the second step."""
     before, now = uids(run.at(start), "pods"), uids(run.at(end), "pods")
-    run.same("Pods with their UIDs", before, _only(before, now))
+    run.same("Pods with their UIDs", before, _comparable_fields(before, now))
 
 
-def _only(former: Mapping[str, object], current: Mapping[str, str]) -> dict[str, str]:
+def _comparable_fields(former: Mapping[str, object], current: Mapping[str, str]) -> dict[str, str]:
     return {key: current.get(key, "gone") for key in former}
 
 
-def _available(view: View) -> bool | Unmet:
-    replicas = number(view.get(sets.SETS, SET), "status", "availableReplicas") or 0
+def _has_available_replicas(view: View) -> bool | Unmet:
+    replicas = number(view.get(sets.SETS, SET_NAME), "status", "availableReplicas") or 0
     return replicas >= 1 or Unmet(f"availableReplicas is {replicas}")

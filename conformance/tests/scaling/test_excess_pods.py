@@ -18,10 +18,10 @@ from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironme
 NAMES = ("assigned", "aged", "outdated", "phased", "leaving")
 """One clique for each property of pods that decides which excess pods are deleted."""
 CLIQUE_OF = {role: f"v-0-{role}" for role in NAMES}
-UNREADY: Mapping[str, Any] = {"phase": "Running", "containers": {"started": True}}
-STATES: Mapping[str, list[Mapping[str, Any]]] = {
-    "assigned": [UNREADY, SERVING, SERVING],
-    "phased": [UNREADY, {**SERVING, "phase": "Unknown"}, {**SERVING, "phase": "Pending"}],
+UNREADY_STATE: Mapping[str, Any] = {"phase": "Running", "containers": {"started": True}}
+STATES_BY_ROLE: Mapping[str, list[Mapping[str, Any]]] = {
+    "assigned": [UNREADY_STATE, SERVING, SERVING],
+    "phased": [UNREADY_STATE, {**SERVING, "phase": "Unknown"}, {**SERVING, "phase": "Pending"}],
 }
 """The states of the pods 0, 1 and 2 of the cliques in which not all pods serve."""
 
@@ -38,7 +38,7 @@ class CliquesWithExcessPods(Scene):
         env.create(_workload(env))
         env.wait_for("all pods bound", disruption.have_bound_pods(dict.fromkeys(CLIQUE_OF.values(), 3)))
         for role, clique in CLIQUE_OF.items():
-            _become(env, clique, STATES.get(role, [SERVING] * 3))
+            _set_states(env, clique, STATES_BY_ROLE.get(role, [SERVING] * 3))
         first = {role: disruption.pods_by_index(env, clique)[0] for role, clique in CLIQUE_OF.items()}
         self._replace_oldest_pod(env, first["aged"])
         env.patch("pods", name(first["outdated"]), {"metadata": {"labels": {labels.TEMPLATE_HASH: "another"}}})
@@ -79,7 +79,7 @@ class CliquesWithExcessPods(Scene):
 def test_an_outdated_pod_is_deleted_first(run: Recorded[CliquesWithExcessPods]) -> None:
     """All three pods are in the same state. The outdated pod has the lowest index."""
     run.given("all pods bound", "two pods in each clique")
-    before, now = (_uids(run.at(step), "outdated") for step in ("before the scale-in", "scaled in"))
+    before, now = (_uids_by_index(run.at(step), "outdated") for step in ("before the scale-in", "scaled in"))
     run.same("pods that stay", {index: before.get(index) for index in "12"}, now)
 
 
@@ -94,26 +94,28 @@ def test_pods_that_serve_least_are_deleted_first(run: Recorded[CliquesWithExcess
     run.given("two pods in each clique")
     before, now = (run.at(step) for step in ("before the scale-in", "scaled in"))
     staying = {"assigned": "12", "aged": "12"}
-    expected = {role: {index: _uids(before, role).get(index) for index in indices} for role, indices in staying.items()}
-    run.same("pods that stay", expected, {role: _uids(now, role) for role in staying})
-    phased = {"number": 2, "0": _uids(before, "phased").get("0")}
-    remaining = _uids(now, "phased")
+    expected = {
+        role: {index: _uids_by_index(before, role).get(index) for index in indices} for role, indices in staying.items()
+    }
+    run.same("pods that stay", expected, {role: _uids_by_index(now, role) for role in staying})
+    phased = {"number": 2, "0": _uids_by_index(before, "phased").get("0")}
+    remaining = _uids_by_index(now, "phased")
     run.same("the pod in phase Running stays", phased, {"number": len(remaining), "0": remaining.get("0")})
 
 
 @requirement("SCALE-011")
 def test_terminating_pods_are_not_counted(run: Recorded[CliquesWithExcessPods]) -> None:
     """The operator finds the new size and the deletion at the same time, when it starts."""
-    before = _uids(run.at("before the scale-in"), "leaving")
+    before = _uids_by_index(run.at("before the scale-in"), "leaving")
     stay = {index: before.get(index) for index in "12"}
-    run.expect("pods beside the one that was terminating", stay, _uids(run.at("scaled in"), "leaving"))
+    run.expect("pods beside the one that was terminating", stay, _uids_by_index(run.at("scaled in"), "leaving"))
 
 
 @requirement("SCALE-012")
 def test_the_lowest_free_index_is_used(run: Recorded[CliquesWithExcessPods]) -> None:
     """The scale-in has deleted the pod with the lowest index, because it was the youngest pod."""
     run.given("scaled once more")
-    run.expect("indices after one more", ["0", "1", "2"], sorted(_uids(run.at("scaled once more"), "aged")))
+    run.expect("indices after one more", ["0", "1", "2"], sorted(_uids_by_index(run.at("scaled once more"), "aged")))
 
 
 test_invariants = invariants(CliquesWithExcessPods, "INV-001", "INV-004", "INV-005")
@@ -133,12 +135,12 @@ def _workload(env: SceneEnvironment) -> Object:
     return workload
 
 
-def _become(env: SceneEnvironment, clique: str, states: list[Mapping[str, Any]]) -> None:
+def _set_states(env: SceneEnvironment, clique: str, states: list[Mapping[str, Any]]) -> None:
     """Write these states into the statuses of a clique's pods, ordered by index."""
     for pod, state in zip(disruption.pods_by_index(env, clique), states, strict=False):
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
 
-def _uids(view: View, role: str) -> dict[str, str]:
+def _uids_by_index(view: View, role: str) -> dict[str, str]:
     """Return index → UID for the pods of a clique."""
     return {label(pod, labels.POD_INDEX): uid(pod) for pod in predicates.pods_of(view, CLIQUE_OF[role])}

@@ -18,10 +18,10 @@ from conformance.testing.observed import all_of, are_absent, are_present
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
-KINDS = ("pods", CLIQUES, GROUPS, GANGS, "services")
+RESOURCES = ("pods", CLIQUES, GROUPS, GANGS, "services")
 LAST_OF_FIRST = [f"s-0-g-{j}-{clique}" for j in (1, 2, 3) for clique in "bc"]
 """The cliques that are deleted when s-0-g is scaled in to one replica."""
-HOLE, LAST_OF_SECOND = ([f"s-1-g-{j}-{clique}" for clique in "bc"] for j in (1, 2))
+MISSING_REPLICA, LAST_OF_SECOND = ([f"s-1-g-{j}-{clique}" for clique in "bc"] for j in (1, 2))
 """The cliques of s-1-g that are already terminating when s-1-g is scaled in to one replica, and the cliques that this
 scale-in deletes."""
 
@@ -72,17 +72,19 @@ class ScaledAtEveryLevel(Scene):
         """Scale in both groups. In s-0-g, only the first replica is not ready. In s-1-g, the middle replica is
         terminating."""
         disruption.set_pod_states(env, "s-0-g-0-b", disruption.STARTING, 1)
-        with block_deletion(env, CLIQUES, HOLE):
+        with block_deletion(env, CLIQUES, MISSING_REPLICA):
             self._with_a_terminating_replica(env)
-        env.wait_for("terminating replica gone", are_absent(CLIQUES, HOLE))
-        env.settle("pods of both replicas gone", pods_are(dict.fromkeys((*HOLE, *LAST_OF_SECOND), 0)), timeout=60)
+        env.wait_for("terminating replica gone", are_absent(CLIQUES, MISSING_REPLICA))
+        env.settle(
+            "pods of both replicas gone", pods_are(dict.fromkeys((*MISSING_REPLICA, *LAST_OF_SECOND), 0)), timeout=60
+        )
         # Later tests compare the objects that stay, which must not include the gangs of deleted replicas.
-        env.settled("their gangs are gone", none_in_gangs([*LAST_OF_FIRST, *HOLE, *LAST_OF_SECOND]))
+        env.settled("their gangs are gone", none_in_gangs([*LAST_OF_FIRST, *MISSING_REPLICA, *LAST_OF_SECOND]))
         env.quiet(1.5)
         env.mark("groups scaled in")
 
     def _with_a_terminating_replica(self, env: SceneEnvironment) -> None:
-        for clique in HOLE:
+        for clique in MISSING_REPLICA:
             env.delete(CLIQUES, clique)
         env.mark("before the scale-in")
         rests = (("a", 3), *((f"g-{j}-{clique}", size) for j in (0, 1) for clique, size in (("b", 1), ("c", 2))))
@@ -98,14 +100,14 @@ class ScaledAtEveryLevel(Scene):
         env.settle("last replica deleted beside a terminating one", are_absent(CLIQUES, LAST_OF_SECOND), timeout=60)
 
     def _scale_set_in(self, env: SceneEnvironment) -> None:
-        surplus = [key for key in _existing(env.history.view()) if key[1].startswith(("s-1", "s-2"))]
+        surplus = [key for key in _existing_uids(env.history.view()) if key[1].startswith(("s-1", "s-2"))]
         scale(env, SETS, "s", 1)
         env.settle("surplus replicas gone", _all_deleted(surplus), timeout=60)
         scale(env, SETS, "s", 0)
         view = env.history.view()
         remaining = [
             (resource, object_name)
-            for resource in KINDS
+            for resource in RESOURCES
             for object_name in view.names(resource)
             if object_name.startswith("s-0")
         ]
@@ -121,7 +123,7 @@ class ScaledAtEveryLevel(Scene):
 def test_a_set_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
     """The objects of the existing replica keep their UIDs."""
     run.given("set available", "new replicas available")
-    before = _existing(run.at("before the scale-out"))
+    before = _existing_uids(run.at("before the scale-out"))
     run.same("uids of what was there before", *_uids_before_and_now(before, run.at("scaled out")))
 
 
@@ -133,7 +135,7 @@ def test_new_replicas_have_the_sizes_of_the_template(run: Recorded[ScaledAtEvery
 @requirement("SCALE-003", reaches="surplus replicas gone")
 def test_a_set_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
     """Pods, Services and gangs are deleted as well. The objects that stay are compared by their UIDs."""
-    stay = {key: uid for key, uid in _existing(run.at("groups scaled in")).items() if key[1].startswith("s-0")}
+    stay = {key: uid for key, uid in _existing_uids(run.at("groups scaled in")).items() if key[1].startswith("s-0")}
     run.same("uids of the replica that stays", *_uids_before_and_now(stay, run.at("surplus replicas gone")))
 
 
@@ -174,8 +176,8 @@ def test_a_group_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
 def test_a_group_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
     """The replica that stays is the only one that is not ready."""
     view = run.at("groups scaled in")
-    run.expect("cliques of the group in the end", ["s-0-g-0-b", "s-0-g-0-c"], _of_group(view, "s-0-g"))
-    before, stay = _existing(run.at("before the scale-in")), ("s-0-g-0-", "s-1-g-0-")
+    run.expect("cliques of the group in the end", ["s-0-g-0-b", "s-0-g-0-c"], _cliques_of_group(view, "s-0-g"))
+    before, stay = _existing_uids(run.at("before the scale-in")), ("s-0-g-0-", "s-1-g-0-")
     staying = {key: uid for key, uid in before.items() if key[0] in ("pods", CLIQUES) and key[1].startswith(stay)}
     run.same("uids of the replicas that stay", *_uids_before_and_now(staying, view))
 
@@ -186,7 +188,7 @@ def test_a_group_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
 )
 def test_a_group_with_a_terminating_replica_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
     """The middle replica is kept terminating while the last replica has to be deleted."""
-    cliques = _of_group(run.at("groups scaled in"), "s-1-g")
+    cliques = _cliques_of_group(run.at("groups scaled in"), "s-1-g")
     run.expect("cliques of the group in the end", ["s-1-g-0-b", "s-1-g-0-c"], cliques)
 
 
@@ -205,24 +207,24 @@ def test_a_restart_changes_nothing_that_is_right(run: Recorded[ScaledAtEveryLeve
     """The UIDs and generations of objects in the set's third replica are compared. Nothing else happens in that
     replica."""
     run.given("third replica ready")
-    before, now = (_generations(run.at(step)) for step in ("third replica at rest", "groups scaled in"))
+    before, now = (_generations_by_resource(run.at(step)) for step in ("third replica at rest", "groups scaled in"))
     run.same("uids and generations in the third replica", before, now)
 
 
 test_invariants = invariants(ScaledAtEveryLevel, "INV-001", "INV-004", "INV-005", "INV-025", "GANG-024")
 
 
-def _existing(view: View) -> Uids:
+def _existing_uids(view: View) -> Uids:
     return {
         (resource, object_name): uid
-        for resource in KINDS
+        for resource in RESOURCES
         for object_name, uid in incarnations.uids(view, resource).items()
     }
 
 
 def _uids_before_and_now(before: Uids, view: View) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """Return the former UIDs of objects, and the current UIDs of the objects with the same names."""
-    now = _existing(view)
+    now = _existing_uids(view)
     former = {f"{resource}/{object_name}": uid for (resource, object_name), uid in before.items()}
     return former, {
         f"{resource}/{object_name}": now.get((resource, object_name), "") for resource, object_name in before
@@ -233,14 +235,14 @@ def _all_deleted(objects: Iterable[tuple[str, str]]) -> Predicate:
     """None of these objects exists. Each object is identified by its resource and name."""
     keys = list(objects)
     return all_of(
-        *(are_absent(kind, [object_name for resource, object_name in keys if resource == kind]) for kind in KINDS)
+        *(are_absent(kind, [object_name for resource, object_name in keys if resource == kind]) for kind in RESOURCES)
     )
 
 
-def _generations(view: View) -> dict[str, list[object]]:
+def _generations_by_resource(view: View) -> dict[str, list[object]]:
     """Return the UID and generation of each object in the set's third replica."""
     replica_objects = [
-        (resource, item) for resource in KINDS for item in view.list(resource) if name(item).startswith("s-2")
+        (resource, item) for resource in RESOURCES for item in view.list(resource) if name(item).startswith("s-2")
     ]
     return {
         f"{resource}/{name(item)}": [uid(item), number(item, "metadata", "generation")]
@@ -252,5 +254,5 @@ def _generation_hash(view: View) -> str:
     return text(view.get(SETS, "s"), "status", "currentGenerationHash")
 
 
-def _of_group(view: View, group: str) -> list[str]:
+def _cliques_of_group(view: View, group: str) -> list[str]:
     return [clique for clique in view.names(CLIQUES) if clique.startswith(f"{group}-")]

@@ -10,14 +10,14 @@ from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, N
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
-NOW = "2026-01-01T00:00:00Z"
+STATUS_TIME = "2026-01-01T00:00:00Z"
 PRIORITY = 76
 """The priority of all pods. No other scene uses its PriorityClass."""
-TWIN = Gang("twin", (Group("w", 2, 2, {"gpus": 1}),), PRIORITY)
-WITNESS = Gang("witness", (Group("w", 1, 1, {"gpus": 0}),), PRIORITY)
-FIRST = Instance((Node("n1", {"gpus": 2}, {HOST: "n1"}),), (TWIN,), name="twins")
-SECOND = Instance((Node("n2", {"gpus": 1}, {HOST: "n2"}),), (TWIN, WITNESS), name="twins")
-FURTHER_NODE = Instance((Node("n3", {"gpus": 1}, {HOST: "n3"}),), (), name="twins")
+TWIN_GANG = Gang("twin", (Group("w", 2, 2, {"gpus": 1}),), PRIORITY)
+WITNESS_GANG = Gang("witness", (Group("w", 1, 1, {"gpus": 0}),), PRIORITY)
+FIRST_INSTANCE = Instance((Node("n1", {"gpus": 2}, {HOST: "n1"}),), (TWIN_GANG,), name="twins")
+SECOND_INSTANCE = Instance((Node("n2", {"gpus": 1}, {HOST: "n2"}),), (TWIN_GANG, WITNESS_GANG), name="twins")
+ADDED_NODE = Instance((Node("n3", {"gpus": 1}, {HOST: "n3"}),), (), name="twins")
 
 
 class GangsOfOneName(Scene):
@@ -26,19 +26,19 @@ class GangsOfOneName(Scene):
     `maps` never give two gangs the same name, so the suite creates the gangs."""
 
     def play(self, env: SceneEnvironment) -> None:
-        place = env.testbed(FIRST.name)
-        [entry] = manifests.priority_classes(FIRST)
+        place = env.testbed(FIRST_INSTANCE.name)
+        [entry] = manifests.priority_classes(FIRST_INSTANCE)
         if env.dry_run.ask(env.dry_run.create(entry)).accepted:
             env.create(entry)
-        self.pods = [place.name(TWIN.name, "w", str(number)) for number in range(2)]
-        env.create_nodes(manifests.nodes(FIRST, place))
-        _make(env, FIRST, place)
+        self.pods = [place.name(TWIN_GANG.name, "w", str(number)) for number in range(2)]
+        env.create_nodes(manifests.nodes(FIRST_INSTANCE, place))
+        _create_gangs(env, FIRST_INSTANCE, place)
         env.wait_for("first gang placed", predicates.all_placed(self.pods), real=True)
 
         neighbor = env.second_namespace()
         testbed = replace(neighbor.testbed("beside"), prefix=place.prefix)
-        env.create_nodes(manifests.nodes(SECOND, testbed))
-        _make(neighbor, SECOND, testbed)
+        env.create_nodes(manifests.nodes(SECOND_INSTANCE, testbed))
+        _create_gangs(neighbor, SECOND_INSTANCE, testbed)
         neighbor.wait_for(
             "another gang beside the second one placed",
             predicates.all_placed([testbed.name("witness", "w", "0")]),
@@ -47,7 +47,7 @@ class GangsOfOneName(Scene):
         neighbor.quiet(2, real=True)
         env.mark("second gang tried")
 
-        env.create_nodes(manifests.nodes(FURTHER_NODE, testbed))
+        env.create_nodes(manifests.nodes(ADDED_NODE, testbed))
         neighbor.wait_for("second gang placed", predicates.all_placed(self.pods), real=True)
 
 
@@ -59,7 +59,7 @@ def test_each_gang_is_placed_by_its_own_pods(run: Recorded[GangsOfOneName]) -> N
     run.neighbor.always("no pod of the second gang is bound", unplaced, until="second gang tried")
 
 
-def _make(env: SceneEnvironment, instance: Instance, place: manifests.Testbed) -> None:
+def _create_gangs(env: SceneEnvironment, instance: Instance, place: manifests.Testbed) -> None:
     """Create gangs before their pods."""
-    env.create_all([{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(instance, place)])
+    env.create_all([{**gang, **manifests.gang_status(STATUS_TIME)} for gang in manifests.gangs(instance, place)])
     env.create_all(manifests.pods(instance, place))

@@ -26,7 +26,7 @@ class GangWithoutRoom(Scene):
         self.cliques = list(expected(workload).cliques.values())
         env.create(workload)
         env.wait_for("waiting pods ungated", predicates.all_ungated(self.cliques))
-        env.settle("waiting pods have their condition", _unschedulable(self.cliques), timeout=60)
+        env.settle("waiting pods have their condition", _are_unschedulable(self.cliques), timeout=60)
 
         # A later gang makes the scheduler retry everything, but the reason stays the same.
         later = env.workload("frontend", setName="later")
@@ -34,7 +34,7 @@ class GangWithoutRoom(Scene):
         env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
         env.quiet(2, real=True)
         env.mark("nothing moves")
-        env.wait_for("a Warning event about each waiting pod", _warned(self.cliques), resources=["events"])
+        env.wait_for("a Warning event about each waiting pod", _have_events(self.cliques), resources=["events"])
 
 
 @requirement("SCHED-064", reaches="waiting pods have their condition")
@@ -49,7 +49,7 @@ def test_a_condition_is_written_once_per_reason(run: Recorded[GangWithoutRoom]) 
     needlessly."""
     run.given("waiting pods have their condition", "later set bound")
     span = run.between("waiting pods have their condition", "nothing moves")
-    reported, rewritten = _conditions(span.start_view(), run.scene.cliques), []
+    reported, rewritten = _conditions_by_pod(span.start_view(), run.scene.cliques), []
     for record in span.records("pods"):
         now = condition(record.object, CONDITION)
         if record.name in reported and now != reported[record.name]:
@@ -64,14 +64,14 @@ def test_an_event_about_each_waiting_pod_gives_the_reason(run: Recorded[GangWith
     """The event is about the pod. Its reason and message can be anything."""
 
 
-def _conditions(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, Mapping[str, Any]]:
+def _conditions_by_pod(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, Mapping[str, Any]]:
     """Return pod → its condition PodScheduled."""
     members = [pod for clique in cliques for pod in predicates.pods_of(view, clique.name)]
     return {name(pod): condition(pod, CONDITION) for pod in members}
 
 
 @predicate
-def _unschedulable(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
+def _are_unschedulable(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """Each pod has a condition that reports that the pod cannot be scheduled, and why."""
     for clique in cliques:
         for pod in predicates.pods_of(view, clique.name):
@@ -83,7 +83,7 @@ def _unschedulable(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unme
 
 
 @predicate
-def _warned(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
+def _have_events(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """There is a Warning event about each pod."""
     warned_objects = {
         text(event.get("regarding") or event.get("involvedObject"), "name")

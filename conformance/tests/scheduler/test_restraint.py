@@ -18,7 +18,7 @@ from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
-NOW = "2026-01-01T00:00:00Z"
+STATUS_TIME = "2026-01-01T00:00:00Z"
 PRIORITY = 77
 """The priority of all pods. No other scene uses its PriorityClass."""
 WATCH_SECONDS = 5.0
@@ -35,7 +35,7 @@ GANGS = Instance(
 )
 """A gang that fits, a gang that does not fit, a scaled gang whose base gang is the second gang and whose pod has
 Grove's gate, and a pod with another gate."""
-OF_OPERATORS = ("Initialized", "Unhealthy")
+OPERATOR_CONDITIONS = ("Initialized", "Unhealthy")
 """The condition types of Grove's API that a scheduler must not change. It may add its own condition types."""
 
 
@@ -46,14 +46,14 @@ class GangsByHand(Scene):
     def play(self, env: SceneEnvironment) -> None:
         place, start = env.testbed(GANGS.name), env.audit.mark() if env.audit else 0
         self.own_versions: set[str] = set()
-        self.status: Object = manifests.gang_status(NOW)["status"]
+        self.status: Object = manifests.gang_status(STATUS_TIME)["status"]
         self.writers: set[tuple[str, str, str]] | None = None
         [entry] = manifests.priority_classes(GANGS)
         if env.dry_run.ask(env.dry_run.create(entry)).accepted:
             env.create(entry)
         env.create_nodes(manifests.nodes(GANGS, place))
         gangs = manifests.gangs(GANGS, place)
-        env.create_all([{**gang, **manifests.gang_status(NOW)} for gang in gangs])
+        env.create_all([{**gang, **manifests.gang_status(STATUS_TIME)} for gang in gangs])
         env.create_all(manifests.pods(GANGS, place))
         self.pods = [place.name("placed", "w", str(number)) for number in range(3)]
         env.wait_for("gang placed", predicates.all_placed(self.pods), real=True)
@@ -87,7 +87,9 @@ def test_the_spec_of_gangs_stays(run: Recorded[GangsByHand]) -> None:
     """Only the suite writes these PodGangs, in place of an operator. Any other change to a spec was made by the
     scheduler."""
     run.given("gang placed", "nothing moves")
-    changed = [str(new) for old, new in _changes(run, "podgangs") if at(old.object, "spec") != at(new.object, "spec")]
+    changed = [
+        str(new) for old, new in _changed_records(run, "podgangs") if at(old.object, "spec") != at(new.object, "spec")
+    ]
     run.expect("changes of the spec of a PodGang by others than the suite", [], changed)
 
 
@@ -110,7 +112,9 @@ def test_the_rest_of_a_gangs_status_stays(run: Recorded[GangsByHand]) -> None:
 def test_pods_stay_as_they_were_made(run: Recorded[GangsByHand]) -> None:
     """The fields with which a pod was created are compared. A binding may add other fields."""
     run.given("gang placed", "nothing moves")
-    lost = [f"{part} ({new})" for old, new in _changes(run, "pods") for part in _lost_fields(old.object, new.object)]
+    lost = [
+        f"{part} ({new})" for old, new in _changed_records(run, "pods") for part in _lost_fields(old.object, new.object)
+    ]
     run.expect("what pods have lost", [], lost)
 
 
@@ -119,7 +123,9 @@ def test_gates_stay(run: Recorded[GangsByHand]) -> None:
     """One pod has Grove's gate because its base gang waits, and one pod has a foreign gate."""
     run.given("gang placed", "nothing moves")
     removed = [
-        f"{gate} ({new})" for old, new in _changes(run, "pods") for gate in _gates(old.object) - _gates(new.object)
+        f"{gate} ({new})"
+        for old, new in _changed_records(run, "pods")
+        for gate in _gate_names(old.object) - _gate_names(new.object)
     ]
     run.expect("gates that were removed", [], removed)
 
@@ -139,7 +145,7 @@ def _are_kept(view: View, pods: list[str]) -> bool | Unmet:
     return not deleted or Unmet(f"{', '.join(deleted)} were deleted")
 
 
-def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record, Record]]:
+def _changed_records(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record, Record]]:
     """Yield each pair of consecutive states of an object whose second state the suite or the operator has not
     written."""
     before: dict[str, Record] = {}
@@ -154,7 +160,7 @@ def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record
 def _foreign_parts(status: object) -> Mapping[str, Any]:
     """Return the parts of a PodGang's status that a scheduler must not write."""
     by_type = {text(entry, "type"): entry for entry in items(status, "conditions")}
-    conditions = {kind: entry for kind, entry in by_type.items() if kind in OF_OPERATORS}
+    conditions = {kind: entry for kind, entry in by_type.items() if kind in OPERATOR_CONDITIONS}
     fields = status if isinstance(status, Mapping) else {}
     remaining = {key: value for key, value in fields.items() if key not in ("conditions", "phase", "placementScore")}
     return {**remaining, **({"conditions": conditions} if conditions else {})}
@@ -173,5 +179,5 @@ def _lost_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str
     )
 
 
-def _gates(pod: Mapping[str, Any]) -> set[str]:
+def _gate_names(pod: Mapping[str, Any]) -> set[str]:
     return {text(gate, "name") for gate in items(pod, "spec", "schedulingGates")}

@@ -15,26 +15,26 @@ from conformance.suite.scenes import known_waits
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
 
-HOLD = "conformance.grove.io/hold-ready"
+HOLD_ANNOTATION = "conformance.grove.io/hold-ready"
 """The annotation with which the fake cluster starts a pod but does not make it Ready."""
 
 
-def hold(workload: dict[str, Any], *templates: str) -> dict[str, Any]:
+def with_held_pods(workload: dict[str, Any], *templates: str) -> dict[str, Any]:
     """Hold back the pods of these cliques. The pods are bound and started, but do not become Ready."""
     for clique in workload["spec"]["template"]["cliques"]:
         if clique["name"] in templates:
-            clique["annotations"] = {**clique.get("annotations", {}), HOLD: "until the scene releases it"}
+            clique["annotations"] = {**clique.get("annotations", {}), HOLD_ANNOTATION: "until the scene releases it"}
     return workload
 
 
 def release(env: SceneEnvironment, pod: str) -> None:
     """Let a pod become Ready."""
-    env.patch("pods", pod, {"metadata": {"annotations": {HOLD: None}}})
+    env.patch("pods", pod, {"metadata": {"annotations": {HOLD_ANNOTATION: None}}})
 
 
-def break_down(env: SceneEnvironment, pod: str) -> None:
+def make_unready(env: SceneEnvironment, pod: str) -> None:
     """Make a pod not Ready until it is released."""
-    env.patch("pods", pod, {"metadata": {"annotations": {HOLD: "broken"}}})
+    env.patch("pods", pod, {"metadata": {"annotations": {HOLD_ANNOTATION: "broken"}}})
     conditions = [
         {"type": condition_type, "status": "False", "reason": "ContainersNotReady"} for condition_type in _READINESS
     ]
@@ -54,23 +54,23 @@ def require_premises(env: SceneEnvironment, *workloads: Mapping[str, Any]) -> No
         (name(workload), clique["name"])
         for workload in workloads
         for clique in workload["spec"]["template"]["cliques"]
-        if HOLD in clique.get("annotations", {})
+        if HOLD_ANNOTATION in clique.get("annotations", {})
     ]
     for pod in current_pods:
         clique = pods.clique(pod)
         is_held = any(
             clique.startswith(f"{set_name}-") and clique.endswith(f"-{tail}") for set_name, tail in held_cliques
         )
-        if is_held and not text(pod, "metadata", "annotations", HOLD):
+        if is_held and not text(pod, "metadata", "annotations", HOLD_ANNOTATION):
             raise Blocked(f"{name(pod)} lacks the annotation of its template that would hold it back", "circumstances")
 
 
-def names(view: View, clique: str) -> list[str]:
+def pod_names(view: View, clique: str) -> list[str]:
     """Return the names of the pods of a clique."""
     return [name(pod) for pod in predicates.pods_of(view, clique)]
 
 
-def ready(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, int]:
+def ready_counts(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, int]:
     """Return clique → number of Ready pods."""
     return {
         name: sum(map(pods.is_ready, members)) for name, members in predicates.pods_by_clique(view, cliques).items()
@@ -82,21 +82,21 @@ def are_ready(view: View, cliques: Sequence[ExpectedClique], minimum: int | None
     """All pods of each clique, or at least `minimum` of them, are Ready."""
     shortfalls = [
         f"{count} of {minimum or predicates.sizes(cliques)[name]} pods of {name} are Ready"
-        for name, count in ready(view, cliques).items()
+        for name, count in ready_counts(view, cliques).items()
         if count < (minimum or predicates.sizes(cliques)[name])
     ]
     return not shortfalls or Unmet("; ".join(shortfalls))
 
 
 @predicate
-def none_ready(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
+def none_are_ready(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """No pod of the cliques is Ready."""
-    ready_pods = [f"{count} pods of {name}" for name, count in ready(view, cliques).items() if count]
+    ready_pods = [f"{count} pods of {name}" for name, count in ready_counts(view, cliques).items() if count]
     return not ready_pods or Unmet(f"Ready: {', '.join(ready_pods)}")
 
 
 @predicate
-def are_under_way(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
+def are_waiting(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """Every pod of the cliques has started on its node. Its init containers may still be running."""
     waiting = [
         name(pod)

@@ -16,7 +16,7 @@ from conformance.testing import predicates
 from conformance.testing.comparison import value_or_absent
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
-ALIKE = "alike"
+ALIKE_SET = "alike"
 """The set in which the name of one clique is the end of the name of another clique."""
 
 
@@ -37,24 +37,24 @@ class SetsOfEachStartupType(Scene):
             ),
             env.workload("chain", setName="order2", groups=3, groupsMinAvailable=2, leaders=2),
             env.workload("after-group"),
-            env.workload(ALIKE),
+            env.workload(ALIKE_SET),
         ]
         for workload in self.workloads:
             env.create(workload)
         for workload in self.workloads:
             cliques = list(expected(workload).cliques.values())
-            env.settle(exist(workload), predicates.all_exist(cliques), timeout=60)
+            env.settle(pods_exist_step(workload), predicates.all_exist(cliques), timeout=60)
         env.mark("sets created")
         for workload in self.workloads:
-            env.settle(available(workload), predicates.is_available(name(workload), 1), timeout=60)
+            env.settle(available_step(workload), predicates.is_available(name(workload), 1), timeout=60)
 
 
-def exist(workload: Object) -> str:
+def pods_exist_step(workload: Object) -> str:
     """Return the step at which all pods of a set exist."""
     return f"all pods of {name(workload)} exist"
 
 
-def available(workload: Object) -> str:
+def available_step(workload: Object) -> str:
     """Return the step at which a set is available."""
     return f"{name(workload)} is available"
 
@@ -62,7 +62,7 @@ def available(workload: Object) -> str:
 @requirement("START-015")
 def test_cliques_list_their_parents(run: Recorded[SetsOfEachStartupType]) -> None:
     """The parents are computed, with full names, from the templates of all sets."""
-    places, view = list(_places(run.scene.workloads)), run.at("sets created")
+    places, view = list(_cliques_with_parents(run.scene.workloads)), run.at("sets created")
     cliques = {place.clique.name: view.get("podcliques", place.clique.name) for place in places}
     actual = {
         clique_name: value_or_absent(clique, texts(clique, "spec", "startsAfter"))
@@ -75,42 +75,44 @@ def test_cliques_list_their_parents(run: Recorded[SetsOfEachStartupType]) -> Non
 def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStartupType]) -> None:
     """The pods are judged when all of them exist, and only if the sets become available with the init container."""
     for workload in run.scene.workloads:
-        run.given(exist(workload))
+        run.given(pods_exist_step(workload))
     expected_waiters, actual, view = {}, {}, run.at("sets created")
-    for place in _places(run.scene.workloads):
+    for place in _cliques_with_parents(run.scene.workloads):
         for pod in predicates.pods_of(view, place.clique.name):
             expected_waiters[name(pod)], actual[name(pod)] = bool(place.parents), bool(startup.waiter(pod))
     run.same(f"pods that have {startup.WAITER}", expected_waiters, actual)
     for workload in run.scene.workloads:
-        run.given(available(workload))
+        run.given(available_step(workload))
 
 
 @requirement("START-007")
 def test_the_arguments_are_the_parents_with_their_minimums(run: Recorded[SetsOfEachStartupType]) -> None:
-    """The set ALIKE is covered by START-009."""
-    waiting = [waiting_pod for waiting_pod in _waiting(run) if waiting_pod.place.set.name != ALIKE]
-    arguments = {waiting_pod.name: _arguments(waiting_pod.place.parents) for waiting_pod in waiting}
+    """The set ALIKE_SET is covered by START-009."""
+    waiting = [waiting_pod for waiting_pod in _waiting_pods(run) if waiting_pod.place.set.name != ALIKE_SET]
+    arguments = {waiting_pod.name: _expected_arguments(waiting_pod.place.parents) for waiting_pod in waiting}
     run.same(
         f"arguments of {startup.WAITER}",
         arguments,
-        {waiting_pod.name: waiting_pod.observed(_args) for waiting_pod in waiting},
+        {waiting_pod.name: waiting_pod.observed(_container_arguments) for waiting_pod in waiting},
     )
 
 
 @requirement("START-008")
 def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartupType]) -> None:
     """Other components may have added more mounts and volumes."""
-    waiting = _waiting(run)
+    waiting = _waiting_pods(run)
     expected_mounts = startup.MOUNTS
     mounts = {
-        waiting_pod.name: waiting_pod.observed(lambda pod: _only(startup.mounts(startup.waiter(pod)), expected_mounts))
+        waiting_pod.name: waiting_pod.observed(
+            lambda pod: _limited_to(startup.mounts(startup.waiter(pod)), expected_mounts)
+        )
         for waiting_pod in waiting
     }
     run.same(f"mounts of {startup.WAITER}", dict.fromkeys(mounts, expected_mounts), mounts)
     expected_volumes = {waiting_pod.name: startup.volumes(waiting_pod.place.set.name) for waiting_pod in waiting}
     volumes = {waiting_pod.name: waiting_pod.observed(startup.observed_volumes) for waiting_pod in waiting}
     actual = {
-        key: _only(value, expected_volumes[key]) if isinstance(value, Mapping) else value
+        key: _limited_to(value, expected_volumes[key]) if isinstance(value, Mapping) else value
         for key, value in volumes.items()
     }
     run.same("volumes of pods with parents", expected_volumes, actual)
@@ -119,7 +121,7 @@ def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartu
 @requirement("START-009")
 def test_a_parent_is_not_taken_for_one_with_a_similar_name(run: Recorded[SetsOfEachStartupType]) -> None:
     """Only arguments with the minAvailable of the other clique are wrong."""
-    waiting = [waiting_pod for waiting_pod in _waiting(run) if waiting_pod.place.set.name == ALIKE]
+    waiting = [waiting_pod for waiting_pod in _waiting_pods(run) if waiting_pod.place.set.name == ALIKE_SET]
     wrong = {
         waiting_pod.name: waiting_pod.observed(waiting_pod.place.arguments_of_namesakes) for waiting_pod in waiting
     }
@@ -130,7 +132,7 @@ test_invariants = invariants(SetsOfEachStartupType, "INV-001", "INV-004", "INV-0
 
 
 @dataclass(frozen=True)
-class _Place:
+class _CliqueWithParents:
     """A clique with its parents, and the minAvailable of each parent."""
 
     set: template.SetTemplate
@@ -150,10 +152,10 @@ class _Place:
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _WaitingPod:
     """A clique with parents, and one of its pods. The pod is None if the clique has no pods."""
 
-    place: _Place
+    place: _CliqueWithParents
     pod: Document | None
 
     @property
@@ -166,7 +168,7 @@ class _Waiting:
         return read(self.pod) if self.pod and startup.waiter(self.pod) else ABSENT
 
 
-def _places(workloads: list[Object]) -> Iterator[_Place]:
+def _cliques_with_parents(workloads: list[Object]) -> Iterator[_CliqueWithParents]:
     """Yield all cliques of the sets, with their parents."""
     for workload in workloads:
         pcs = template.read(workload)
@@ -175,28 +177,28 @@ def _places(workloads: list[Object]) -> Iterator[_Place]:
             assert position is not None, clique.name
             parents = startup.parents(pcs, position)
             assert parents is not None, "no workload of this scene asks for what the specification leaves open"
-            yield _Place(pcs, clique, parents)
+            yield _CliqueWithParents(pcs, clique, parents)
 
 
-def _waiting(run: Recorded[SetsOfEachStartupType]) -> list[_Waiting]:
+def _waiting_pods(run: Recorded[SetsOfEachStartupType]) -> list[_WaitingPod]:
     """Return the pods of all cliques with parents. A clique without pods has one entry."""
-    view, waiters = run.at("sets created"), list[_Waiting]()
-    for place in _places(run.scene.workloads):
+    view, waiters = run.at("sets created"), list[_WaitingPod]()
+    for place in _cliques_with_parents(run.scene.workloads):
         pods = predicates.pods_of(view, place.clique.name) if place.parents else []
-        waiters += [_Waiting(place, pod) for pod in pods]
+        waiters += [_WaitingPod(place, pod) for pod in pods]
         if place.parents and not pods:
-            waiters.append(_Waiting(place, None))
+            waiters.append(_WaitingPod(place, None))
     return waiters
 
 
-def _arguments(parents: Mapping[str, int]) -> list[str]:
+def _expected_arguments(parents: Mapping[str, int]) -> list[str]:
     return [f"--podcliques={parent}:{minimum}" for parent, minimum in parents.items()]
 
 
-def _args(pod: Document) -> Any:
+def _container_arguments(pod: Document) -> Any:
     return at(startup.waiter(pod), "args")
 
 
-def _only(observed: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
+def _limited_to(observed: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of these keys. Other components may have added more keys."""
     return {key: observed.get(key) for key in keys}

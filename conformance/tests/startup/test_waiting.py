@@ -14,14 +14,14 @@ from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.startup.predicates import (
     are_ready,
-    are_under_way,
-    break_down,
-    hold,
-    names,
-    none_ready,
-    ready,
+    are_waiting,
+    make_unready,
+    none_are_ready,
+    pod_names,
+    ready_counts,
     release,
     require_premises,
+    with_held_pods,
 )
 
 
@@ -32,7 +32,7 @@ class GangsHeldBack(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
-        workload = hold(env.workload("chain", fronts=1, groups=3), "fe", "ld")
+        workload = with_held_pods(env.workload("chain", fronts=1, groups=3), "fe", "ld")
         expected_set = expected(workload)
         self.base, first_scaled, self.other = (
             expected_set.of_gang(gang) for gang in ("chain-0", "chain-0-sg-0", "chain-0-sg-1")
@@ -41,7 +41,7 @@ class GangsHeldBack(Scene):
         env.create(workload)
         env.wait_for("base gang bound", predicates.all_bound(self.base))
         require_premises(env, workload)
-        env.wait_for("base gang under way", are_under_way(self.base))
+        env.wait_for("base gang under way", are_waiting(self.base))
         env.settle("scaled gangs ungated", predicates.all_ungated(self.scaled), 60)
 
         for tail in ("0-fe", "sg-0-ld"):
@@ -49,11 +49,11 @@ class GangsHeldBack(Scene):
         env.wait_for("base gang ready", are_ready(self.base))
         env.wait_for("scaled gangs ungated by a Ready base gang", predicates.all_ungated(self.scaled))
         env.wait_for("scaled gangs bound", predicates.all_bound(self.scaled))
-        env.wait_for("scaled gangs under way", are_under_way(self.scaled))
+        env.wait_for("scaled gangs under way", are_waiting(self.scaled))
         env.quiet(1)
         env.mark("scaled gangs wait")
 
-        break_down(env, _first_pod(env, expected_set, "0-fe"))
+        make_unready(env, _first_pod(env, expected_set, "0-fe"))
         release(env, _first_pod(env, expected_set, "sg-1-ld"))
         env.wait_for("one scaled gang ready", are_ready(first_scaled))
         env.quiet(1)
@@ -65,7 +65,7 @@ class ReplicasHeldBack(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
-        workload = hold(env.workload("chain", replicas=2, fronts=1, groups=1), "fe")
+        workload = with_held_pods(env.workload("chain", replicas=2, fronts=1, groups=1), "fe")
         expected_set = expected(workload)
         self.first, self.second = (
             [c for c in expected_set.cliques.values() if c.set_index == index] for index in (0, 1)
@@ -87,7 +87,7 @@ class ParentsReadyOneByOne(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
-        workload = hold(
+        workload = with_held_pods(
             env.workload("chain", fronts=3, frontsMinAvailable=2, leaders=2, leadersMinAvailable=1), "fe", "ld"
         )
         expected_set = expected(workload)
@@ -96,10 +96,10 @@ class ParentsReadyOneByOne(Scene):
         env.create(workload)
         env.wait_for("all pods bound", predicates.all_bound(self.cliques))
         require_premises(env, workload)
-        release(env, names(env.history.view(), leaders.name)[0])
+        release(env, pod_names(env.history.view(), leaders.name)[0])
         env.quiet(1)
         env.mark("leader waits for the fronts")
-        fronts = names(env.history.view(), front.name)
+        fronts = pod_names(env.history.view(), front.name)
         release(env, fronts[0])
         env.wait_for("one front ready", are_ready([front], 1))
         env.quiet(1)
@@ -109,7 +109,7 @@ class ParentsReadyOneByOne(Scene):
         env.settle("worker ready after one of two leaders", are_ready([workers]), 60)
         env.quiet(1)
         env.mark("nothing moves")
-        for pod in (fronts[2], names(env.history.view(), leaders.name)[1]):
+        for pod in (fronts[2], pod_names(env.history.view(), leaders.name)[1]):
             release(env, pod)
         env.settle("all pods ready", are_ready(self.cliques), 60)
 
@@ -126,17 +126,17 @@ class FrontsLost(Scene):
         env.create(workload)
         env.wait_for("all pods ready", are_ready(cliques))
         require_premises(env, workload)
-        fronts = names(env.history.view(), front.name)
+        fronts = pod_names(env.history.view(), front.name)
         for pod in fronts:
-            break_down(env, pod)
-        env.wait_for("fronts not ready", none_ready([front]))
+            make_unready(env, pod)
+        env.wait_for("fronts not ready", none_are_ready([front]))
         env.quiet(1)
         env.mark("fronts lost")
 
         former_uids = _uids(env.history.view(), [self.leaders])
         env.delete("pods", env.wait_for("a leader is bound", _some_pod(self.leaders)))
         env.wait_for("deleted leader replaced", _some_pod(self.leaders, former_uids))
-        env.wait_for("new leader under way", are_under_way([self.leaders]))
+        env.wait_for("new leader under way", are_waiting([self.leaders]))
         env.quiet(1)
         env.mark("new leader waits")
         for pod in fronts:
@@ -149,7 +149,9 @@ def test_gangs_are_bound_before_any_pod_is_ready(run: Recorded[GangsHeldBack]) -
     """The parents are held back until all pods of their own gang are bound."""
     run.given("base gang under way")
     parents = [clique for clique in run.scene.base if clique.template.name in ("fe", "ld")]
-    run.expect("Ready pods of parents", predicates.zero_counts(parents), ready(run.at("base gang under way"), parents))
+    run.expect(
+        "Ready pods of parents", predicates.zero_counts(parents), ready_counts(run.at("base gang under way"), parents)
+    )
 
 
 @requirement("GANG-008", reaches="scaled gangs ungated by a Ready base gang")
@@ -167,8 +169,8 @@ def test_gangs_start_independently(run: Recorded[GangsHeldBack]) -> None:
     """The leaders of both scaled gangs are held back longer than the leader of the base gang. The base gang's front
     breaks down before one of the scaled gangs starts."""
     run.given("base gang ready", "scaled gangs under way")
-    run.always("no pod of the scaled gangs is Ready", none_ready(run.scene.scaled), until="scaled gangs wait")
-    other = none_ready(run.scene.other)
+    run.always("no pod of the scaled gangs is Ready", none_are_ready(run.scene.scaled), until="scaled gangs wait")
+    other = none_are_ready(run.scene.other)
     run.always("no pod of the other scaled gang is Ready", other, until="the other scaled gang waits")
 
 
@@ -179,8 +181,8 @@ def test_replicas_of_a_set_start_independently(run: Recorded[ReplicasHeldBack]) 
     Both replicas start in the end, so if the second replica has not started yet, it is waiting for the first replica.
     """
     run.given("all pods bound", "first replica waits")
-    run.always("no pod of the first replica is Ready", none_ready(run.scene.first), until="first replica waits")
-    started = ready(run.at("first replica waits"), run.scene.second)
+    run.always("no pod of the first replica is Ready", none_are_ready(run.scene.first), until="first replica waits")
+    started = ready_counts(run.at("first replica waits"), run.scene.second)
     run.expect("Ready pods of the second replica before the first starts", predicates.sizes(run.scene.second), started)
 
 
@@ -189,7 +191,7 @@ def test_pods_wait_for_their_parents(run: Recorded[ParentsReadyOneByOne]) -> Non
     """No front is Ready at first. At the end all parents are Ready, regardless of how many parents the pods wait
     for."""
     run.given("all pods bound")
-    ready_pods = ready(run.at("leader waits for the fronts"), run.scene.cliques)
+    ready_pods = ready_counts(run.at("leader waits for the fronts"), run.scene.cliques)
     run.expect("Ready pods without fronts", dict.fromkeys((clique.name for clique in run.scene.cliques), 0), ready_pods)
 
 
@@ -198,7 +200,7 @@ def test_pods_wait_for_the_minimums_of_their_parents(run: Recorded[ParentsReadyO
     """One more front would have to be Ready before the leaders may start."""
     run.given("all pods bound", "one front ready")
     front, leaders, workers = (clique.name for clique in run.scene.cliques)
-    ready_pods = ready(run.at("leader waits for a second front"), run.scene.cliques)
+    ready_pods = ready_counts(run.at("leader waits for a second front"), run.scene.cliques)
     run.expect("Ready pods with one front", {front: 1, leaders: 0, workers: 0}, ready_pods)
 
 
@@ -206,7 +208,7 @@ def test_pods_wait_for_the_minimums_of_their_parents(run: Recorded[ParentsReadyO
 def test_pods_wait_for_no_more_than_the_minimums(run: Recorded[ParentsReadyOneByOne]) -> None:
     """The pods above the parents' minimums are held back until all other pods are Ready."""
     front, leaders, workers = (clique.name for clique in run.scene.cliques)
-    end = ready(run.at("nothing moves"), run.scene.cliques)
+    end = ready_counts(run.at("nothing moves"), run.scene.cliques)
     run.expect("Ready pods in the end", {front: 2, leaders: 1, workers: 1}, end)
 
 
@@ -224,7 +226,7 @@ def test_a_replaced_pod_waits_for_its_parents_again(run: Recorded[FrontsLost]) -
     """The fronts are not Ready when a leader is deleted and its successor is started."""
     run.given("a leader is bound", "deleted leader replaced", "new leader under way")
     leaders = run.scene.leaders
-    run.expect("Ready leaders without fronts", {leaders.name: 1}, ready(run.at("new leader waits"), [leaders]))
+    run.expect("Ready leaders without fronts", {leaders.name: 1}, ready_counts(run.at("new leader waits"), [leaders]))
 
 
 test_invariants_of_gangs = invariants(GangsHeldBack, "INV-001", "INV-004", "INV-005")
@@ -240,7 +242,7 @@ def _clique(expected_set: ExpectedObjects, tail: str) -> ExpectedClique:
 
 def _first_pod(env: SceneEnvironment, expected_set: ExpectedObjects, tail: str) -> str:
     """Return the first pod of the clique whose name ends with `tail`."""
-    return names(env.history.view(), _clique(expected_set, tail).name)[0]
+    return pod_names(env.history.view(), _clique(expected_set, tail).name)[0]
 
 
 def _uids(view: View, cliques: Iterable[ExpectedClique]) -> set[str]:

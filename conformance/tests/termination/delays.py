@@ -31,7 +31,7 @@ def breaches(history: incarnations.Records, clique: str, never_ran: Collection[s
     return [record for record in records if record is not None]
 
 
-def early(
+def early_deletions(
     causes: Mapping[str, Sequence[Record]], ends: Mapping[str, Record], seconds: float, begin: float
 ) -> list[str]:
     """Return the cliques that were deleted before the delay was over, counted from the earliest breach that may have

@@ -19,29 +19,29 @@ from conformance.testing.observed import all_of
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Scene, SceneEnvironment
 
-LATER, SECONDS, PAIR = "1h0m0s", 6, 2
-LOOSE: Mapping[str, object] = {
+LONG_DELAY, DELAY_SECONDS, PAIR_REPLICAS = "1h0m0s", 6, 2
+LOOSE_SIZES: Mapping[str, object] = {
     "aloneMinAvailable": 1,
     "groupsMinAvailable": 1,
     "membersMinAvailable": 1,
-    "delay": LATER,
+    "delay": LONG_DELAY,
 }
 ONE_REPLICA: Mapping[str, object] = {
     "groups": 1,
     "groupsMinAvailable": 1,
     "members": 1,
     "membersMinAvailable": 1,
-    "delay": LATER,
+    "delay": LONG_DELAY,
 }
 SHAPES: Mapping[str, Mapping[str, object]] = {
-    "pair": {"replicas": PAIR, **ONE_REPLICA},
-    "strict": {"delay": LATER},
-    "loose": LOOSE,
-    "torn": LOOSE,
+    "pair": {"replicas": PAIR_REPLICAS, **ONE_REPLICA},
+    "strict": {"delay": LONG_DELAY},
+    "loose": LOOSE_SIZES,
+    "torn": LOOSE_SIZES,
     "grown": ONE_REPLICA,
     "never": {"delay": "1s"},
 }
-LAST = tuple(f"{group}-{clique}" for group in ("torn-0-g-2", "grown-0-g-1") for clique in "bc")
+LAST_PODS = tuple(f"{group}-{clique}" for group in ("torn-0-g-2", "grown-0-g-1") for clique in "bc")
 """Cliques of replicas that never run, because they are created while the node is cordoned."""
 PAIR_LOST = tuple(f"pair-1-{rest}" for rest in ("a", "g-0-b", "g-0-c"))
 STRICT_LOST = ("strict-0-a", *(f"strict-0-g-{j}-{clique}" for j in range(3) for clique in "bc"))
@@ -79,12 +79,12 @@ class LostGangs(Scene):
         never = shapes.pop("never")
         cliques = [clique for workload in shapes.values() for clique in expected(workload).cliques.values()]
         self.cliques = [clique.name for clique in cliques]
-        self.clique_names = [*self.cliques, *(name for name in (*STRICT_LOST, *LAST) if name not in self.cliques)]
-        self.never_ran = [*expected(never).cliques, *(name for name in LAST if name.startswith("grown-"))]
+        self.clique_names = [*self.cliques, *(name for name in (*STRICT_LOST, *LAST_PODS) if name not in self.cliques)]
+        self.never_ran = [*expected(never).cliques, *(name for name in LAST_PODS if name.startswith("grown-"))]
         self.clique_names += expected(never).cliques
         for workload in shapes.values():
             env.create(workload)
-        env.wait_for("sets available", available(shapes))
+        env.wait_for("sets available", are_available(shapes))
         env.wait_for("pods Ready", pods_are(predicates.sizes(cliques), ready=True))
         scale(env, GROUPS, "strict-0-g", 3)
         scale(env, CLIQUES, "strict-0-g-1-b", 2)
@@ -104,9 +104,9 @@ class LostGangs(Scene):
         self._terminate(env, shapes)
 
         disruption.cordon(env, nodes, undo=True)
-        env.wait_for("sets available again", available(shapes))
-        env.wait_for("set that never ran available", available(["never"]))
-        groups = _groups(env, [*shapes, "never"])
+        env.wait_for("sets available again", are_available(shapes))
+        env.wait_for("set that never ran available", are_available(["never"]))
+        groups = _groups_of_sets(env, [*shapes, "never"])
         env.settle("terminations no longer in progress", disruption.are_not_terminating(groups), 60)
         env.settle("recreated cliques have their pods", pods_are(RECREATED), 60)
         env.quiet(1)
@@ -124,7 +124,7 @@ class LostGangs(Scene):
         disruption.delete_pods(env, "loose-0-a", 1)
         disruption.delete_pods(env, "loose-0-g-0-c", 2)
         disruption.delete_pods(env, "torn-0-g-1-c", 2)
-        cliques = ["pair-1-a", "strict-0-g-0-c", "strict-0-g-2-c", "loose-0-g-0-c", "torn-0-g-1-c", *LAST]
+        cliques = ["pair-1-a", "strict-0-g-0-c", "strict-0-g-2-c", "loose-0-g-0-c", "torn-0-g-1-c", *LAST_PODS]
         env.wait_for("cliques breached", disruption.are_breached(CLIQUES, cliques))
         env.wait_for("group that lost two of three replicas breached", disruption.are_breached(GROUPS, ["strict-0-g"]))
         not_breached = disruption.are_breached(GROUPS, ["pair-1-g", "loose-0-g", "torn-0-g"], "False")
@@ -139,7 +139,7 @@ class LostGangs(Scene):
         """Shorten the delay, and shorten it again after the terminations. No further termination may happen while the
         node is cordoned."""
         before = incarnations.uids(env.history.view(), CLIQUES)
-        disruption.set_termination_delay(env, shapes, f"{SECONDS}s")
+        disruption.set_termination_delay(env, shapes, f"{DELAY_SECONDS}s")
         recreated = {
             "set replica of a breached clique recreated": PAIR_LOST,
             "breached replicas of breached groups recreated": [f"{r}-{c}" for r in BREACHED_REPLICAS for c in "bc"],
@@ -157,7 +157,7 @@ class LostGangs(Scene):
     def _breach_again(self, env: SceneEnvironment, nodes: Iterable[str]) -> None:
         """Delete one more pod of a replica that has recovered, and uncordon the node when the replica has been
         recreated."""
-        env.settle("no pod waits for a node", _all_bound, 60)
+        env.settle("no pod waits for a node", _are_all_bound, 60)
         before = incarnations.uids(env.history.view(), CLIQUES)
         disruption.cordon(env, nodes)
         disruption.delete_pods(env, "pair-1-a", 1)
@@ -176,38 +176,38 @@ class LostGangs(Scene):
         unready = {name: had[name] + 1 for name in GROWN_LOST}
         silent = {name: had[name] + 1 for name in STRICT_LOST}
         crashed = {name: had[name] + 1 for name in self.clique_names if name.startswith("never-")}
-        env.settle("replica with an unready pod recreated", _have_had(env, unready), 120)
-        env.settle("replica with a silent pod recreated", _have_had(env, silent), 120)
-        env.settle("replica with a crashed pod recreated", _have_had(env, crashed), 120)
+        env.settle("replica with an unready pod recreated", _have_had_incarnations(env, unready), 120)
+        env.settle("replica with a silent pod recreated", _have_had_incarnations(env, silent), 120)
+        env.settle("replica with a crashed pod recreated", _have_had_incarnations(env, crashed), 120)
         # The pods of the other sets stay as they are.
         states = {"grown": "an unready", "strict": "a silent", "never": "a crashed"}
         steps = {set_name: f"replica with {state} pod recreated" for set_name, state in states.items()}
         recreated = ["pair", *(set_name for set_name, step in steps.items() if not env.steps[step].unmet)]
         env.quiet(3, real=True)
-        env.wait_for("sets available once more", available(recreated))
-        groups = _groups(env, recreated)
+        env.wait_for("sets available once more", are_available(recreated))
+        groups = _groups_of_sets(env, recreated)
         env.settle("later terminations no longer in progress", disruption.are_not_terminating(groups), 60)
 
 
-def available(sets: Iterable[str]) -> Predicate:
+def are_available(sets: Iterable[str]) -> Predicate:
     """Each of these sets is available."""
-    return all_of(*(predicates.is_available(set_name, PAIR if set_name == "pair" else 1) for set_name in sets))
+    return all_of(*(predicates.is_available(set_name, PAIR_REPLICAS if set_name == "pair" else 1) for set_name in sets))
 
 
-def _groups(env: SceneEnvironment, sets: Iterable[str]) -> list[str]:
+def _groups_of_sets(env: SceneEnvironment, sets: Iterable[str]) -> list[str]:
     """Return the scaling groups of these sets."""
     prefixes = tuple(f"{set_name}-" for set_name in sets)
     return [group for group in env.history.view().names(GROUPS) if group.startswith(prefixes)]
 
 
-def _all_bound(view: View) -> bool | Unmet:
+def _are_all_bound(view: View) -> bool | Unmet:
     """No pod waits for a node."""
     waiting = [name(pod) for pod in view.list("pods") if not (pods.is_bound(pod) or terminating(pod))]
     return not waiting or Unmet(f"not bound: {', '.join(waiting)}")
 
 
 @predicate
-def _have_had(view: View, env: SceneEnvironment, counts: Mapping[str, int]) -> bool:
+def _have_had_incarnations(view: View, env: SceneEnvironment, counts: Mapping[str, int]) -> bool:
     """Each name has had at least this number of cliques. TERM-004 judges whether a clique is terminated again."""
     had = disruption.incarnation_counts(env.history, counts)
     return all(had[clique] >= count for clique, count in counts.items())

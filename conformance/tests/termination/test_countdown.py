@@ -14,28 +14,28 @@ from conformance.testing.incarnations import Records
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
-SECONDS = 12
+DELAY_SECONDS = 12
 """The terminationDelay, in seconds, on a machine that is not overloaded. On a slower machine, the scene needs a longer
 delay."""
 DELAYS: Mapping[str, str] = {"waits": "1s", "hastens": "1h"}
 """Set → its terminationDelay, for sets whose delay is not the default of this scene."""
-OLDER = ("wavers", "worsens", "lasts", "waits", "hastens")
-YOUNG = "begins"
+OLDER_SETS = ("wavers", "worsens", "lasts", "waits", "hastens")
+YOUNG_SET = "begins"
 """The set whose clique loses a pod soon after its creation, for TERM-020 only."""
-SETS = (*OLDER, YOUNG)
-OLD = 8
+SETS = (*OLDER_SETS, YOUNG_SET)
+OLD_SECONDS = 8
 """Seconds after which the other cliques lose a pod."""
-WAITS = "waits-0-web"
+WAITING_CLIQUE = "waits-0-web"
 """The clique whose pods are bound but do not start."""
-LOST: Mapping[str, str] = {set_name: f"{set_name}-0-web" for set_name in SETS if set_name != "waits"}
+CLIQUE_BY_SET: Mapping[str, str] = {set_name: f"{set_name}-0-web" for set_name in SETS if set_name != "waits"}
 """Set → its clique that loses a pod."""
-UNREADY = ("wavers", "worsens")
+UNREADY_SETS = ("wavers", "worsens")
 """The sets whose pods keep running but are not Ready, so that the pods can recover. TERM-026 judges whether such pods
 count as lost."""
 BEFORE_RESTART = 2 / 3
 """The fraction of the countdown after which the operator is restarted. A later restart shows more clearly whether the
 countdown starts again."""
-FOR_RECOVERY, FOR_RELAPSE = 1 / 2, 3 / 4
+RECOVERY_SHARE, RELAPSE_SHARE = 1 / 2, 3 / 4
 """The fractions of the countdown within which the suite makes a pod recover and then lose readiness again. The operator
 must notice both in the remaining time, before the stopped countdown would be over."""
 
@@ -49,40 +49,42 @@ class CountdownsOverARestart(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
-        self.seconds = round(env.patience(SECONDS))
-        for set_name in OLDER:
+        self.seconds = round(env.patience(DELAY_SECONDS))
+        for set_name in OLDER_SETS:
             self._create(env, set_name)
-        available = all_of(*(predicates.is_available(set_name, 1) for set_name in OLDER if set_name in LOST))
+        available = all_of(
+            *(predicates.is_available(set_name, 1) for set_name in OLDER_SETS if set_name in CLIQUE_BY_SET)
+        )
         env.wait_for("older sets available", available)
-        env.wait_for("pods that do not start are bound", disruption.have_bound_pods({WAITS: 3}))
-        disruption.set_pod_states(env, WAITS, disruption.STARTING, 3)
-        env.quiet(OLD, OLD + 5, real=True)
-        self._create(env, YOUNG)
-        env.wait_for("sets available", predicates.is_available(YOUNG, 1))
+        env.wait_for("pods that do not start are bound", disruption.have_bound_pods({WAITING_CLIQUE: 3}))
+        disruption.set_pod_states(env, WAITING_CLIQUE, disruption.STARTING, 3)
+        env.quiet(OLD_SECONDS, OLD_SECONDS + 5, real=True)
+        self._create(env, YOUNG_SET)
+        env.wait_for("sets available", predicates.is_available(YOUNG_SET, 1))
         self.lost = env.history.now()
         disruption.cordon(env, nodes)
-        for set_name, clique in LOST.items():
-            if set_name in UNREADY:
+        for set_name, clique in CLIQUE_BY_SET.items():
+            if set_name in UNREADY_SETS:
                 disruption.set_pod_states(env, clique, disruption.STALLED, 1)
             else:
                 disruption.delete_pods(env, clique, 1)
-        env.wait_for("cliques breached", disruption.are_breached(CLIQUES, LOST.values()))
+        env.wait_for("cliques breached", disruption.are_breached(CLIQUES, CLIQUE_BY_SET.values()))
         first, wavers, worsens = (breach_of(env.history, name) for name in ("lasts", "wavers", "worsens"))
         before = incarnations.uids(env.history.view(), CLIQUES)
         env.quiet(1.2, real=True)
 
-        disruption.set_pod_states(env, LOST["wavers"], disruption.SERVING, 1)
-        disruption.set_pod_states(env, LOST["worsens"], disruption.STALLED, 2)
-        _require_in_time(env, wavers, FOR_RECOVERY * self.seconds)
-        _require_in_time(env, worsens, FOR_RECOVERY * self.seconds)
-        env.wait_for("recovered in time", disruption.are_breached(CLIQUES, [LOST["wavers"]], "False"))
+        disruption.set_pod_states(env, CLIQUE_BY_SET["wavers"], disruption.SERVING, 1)
+        disruption.set_pod_states(env, CLIQUE_BY_SET["worsens"], disruption.STALLED, 2)
+        _require_in_time(env, wavers, RECOVERY_SHARE * self.seconds)
+        _require_in_time(env, worsens, RECOVERY_SHARE * self.seconds)
+        env.wait_for("recovered in time", disruption.are_breached(CLIQUES, [CLIQUE_BY_SET["wavers"]], "False"))
         env.quiet(1.2, real=True)
         self.relapsed = env.history.now()
-        disruption.set_pod_states(env, LOST["wavers"], disruption.STALLED, 1)
-        _require_in_time(env, wavers, FOR_RELAPSE * self.seconds)
-        env.wait_for("breached again", disruption.are_breached(CLIQUES, [LOST["wavers"]]))
+        disruption.set_pod_states(env, CLIQUE_BY_SET["wavers"], disruption.STALLED, 1)
+        _require_in_time(env, wavers, RELAPSE_SHARE * self.seconds)
+        env.wait_for("breached again", disruption.are_breached(CLIQUES, [CLIQUE_BY_SET["wavers"]]))
         disruption.set_termination_delay(env, ["hastens"], "1s")
-        env.settle("shortened delay over", incarnations.are_recreated(CLIQUES, [LOST["hastens"]], before), 60)
+        env.settle("shortened delay over", incarnations.are_recreated(CLIQUES, [CLIQUE_BY_SET["hastens"]], before), 60)
 
         _wait_until_old(env, first, BEFORE_RESTART * self.seconds)
         _require_in_time(env, first, self.seconds)
@@ -91,14 +93,16 @@ class CountdownsOverARestart(Scene):
         self.restarted = env.history.now()
         if self.restarted - self.stopped > self.rest:
             env.machine.require(stopped, "the operator started while a countdown ran")
-        env.settle("delay over after the restart", incarnations.are_recreated(CLIQUES, [LOST["lasts"]], before), 200)
-        unready = [LOST[set_name] for set_name in UNREADY]
+        env.settle(
+            "delay over after the restart", incarnations.are_recreated(CLIQUES, [CLIQUE_BY_SET["lasts"]], before), 200
+        )
+        unready = [CLIQUE_BY_SET[set_name] for set_name in UNREADY_SETS]
         env.settle("delays of unready pods over", incarnations.are_recreated(CLIQUES, unready, before), 60)
-        env.settle("young clique recreated", incarnations.are_recreated(CLIQUES, [LOST["begins"]], before), 60)
+        env.settle("young clique recreated", incarnations.are_recreated(CLIQUES, [CLIQUE_BY_SET["begins"]], before), 60)
         disruption.cordon(env, nodes, undo=True)
         # Pods that are not Ready but do not count as lost stay as they are.
-        stays = UNREADY if env.steps["delays of unready pods over"].unmet else ()
-        rest = [set_name for set_name in LOST if set_name not in stays]
+        stays = UNREADY_SETS if env.steps["delays of unready pods over"].unmet else ()
+        rest = [set_name for set_name in CLIQUE_BY_SET if set_name not in stays]
         env.wait_for("sets available again", all_of(*(predicates.is_available(set_name, 1) for set_name in rest)))
 
     def _create(self, env: SceneEnvironment, name: str) -> None:
@@ -119,8 +123,8 @@ class CountdownsOverARestart(Scene):
 def test_pods_that_have_not_started_are_not_lost(run: Recorded[CountdownsOverARestart]) -> None:
     """The pods are bound but never start."""
     run.given("pods that do not start are bound")
-    counts = disruption.incarnation_counts(run.until("sets available again"), [WAITS])
-    run.same("cliques that the name has had", {WAITS: 1}, counts)
+    counts = disruption.incarnation_counts(run.until("sets available again"), [WAITING_CLIQUE])
+    run.same("cliques that the name has had", {WAITING_CLIQUE: 1}, counts)
 
 
 @requirement("TERM-016", reaches=("recovered in time", "breached again"))
@@ -172,13 +176,13 @@ test_invariants = invariants(CountdownsOverARestart, "INV-001", "INV-004", "INV-
 def breach_of(history: Records, set_name: str) -> Record | None:
     """Return the record with which the last breach of a set's clique started, or None if the clique is not breached at
     the end."""
-    return incarnations.condition_start(history, CLIQUES, LOST[set_name], disruption.BREACHED, "True")
+    return incarnations.condition_start(history, CLIQUES, CLIQUE_BY_SET[set_name], disruption.BREACHED, "True")
 
 
 def _deleted_early(run: Recorded[CountdownsOverARestart], set_name: str, cause: Record | None, begin: float) -> bool:
     """Return whether a clique was deleted before its delay was over. Other tests judge whether the clique was deleted
     at all."""
-    end = incarnations.deletions(run.until("delays of unready pods over"), CLIQUES).get(LOST[set_name])
+    end = incarnations.deletions(run.until("delays of unready pods over"), CLIQUES).get(CLIQUE_BY_SET[set_name])
     return 0 <= disruption.termination_delay(cause, end, begin) < run.scene.seconds
 
 
@@ -186,7 +190,7 @@ def _deleted_in_time(run: Recorded[CountdownsOverARestart], set_name: str) -> bo
     """Return whether a clique was deleted earlier than a countdown that starts with the new operator would permit. The
     new operator started after the old operator was stopped. Return None if the clique was deleted later but the new
     operator started too late for a decision."""
-    end = incarnations.deletions(run.until("delay over after the restart"), CLIQUES).get(LOST[set_name])
+    end = incarnations.deletions(run.until("delay over after the restart"), CLIQUES).get(CLIQUE_BY_SET[set_name])
     seconds = run.scene.seconds
     if end is not None and end.at - run.scene.stopped < seconds:
         return True
@@ -198,7 +202,7 @@ def _transition_times(history: Records, set_name: str, start: Record | None) -> 
     """Return the transition times of a breach, from its first record until the clique was deleted."""
     if start is None:
         return []
-    records = [record for record in history.records(CLIQUES, LOST[set_name]) if record.seq >= start.seq]
+    records = [record for record in history.records(CLIQUES, CLIQUE_BY_SET[set_name]) if record.seq >= start.seq]
     living = [record.object for record in records if record.uid == start.uid and not terminating(record.object)]
     return list(dict.fromkeys(text(condition(obj, disruption.BREACHED), "lastTransitionTime") for obj in living))
 

@@ -9,7 +9,7 @@ from conformance.testing.disruption import CLIQUES
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
-STANDALONE, SCALED = "e-0-a", "e-0-g-1-c"
+STANDALONE_CLIQUE, SCALED_CLIQUE = "e-0-a", "e-0-g-1-c"
 """The standalone clique, and a clique of a scaled gang. Each of them has two pods and minAvailable 1."""
 
 
@@ -29,13 +29,13 @@ class CliqueEmptied(Scene):
         env.wait_for("set available", predicates.is_available("e", 1))
         env.wait_for("pods Ready", pods_are(predicates.sizes(cliques), ready=True))
         disruption.cordon(env, nodes)
-        disruption.delete_pods(env, STANDALONE, 1)
-        disruption.delete_pods(env, SCALED, 1)
-        env.wait_for("cliques at their minimum", disruption.have_bound_pods({STANDALONE: 1, SCALED: 1}))
+        disruption.delete_pods(env, STANDALONE_CLIQUE, 1)
+        disruption.delete_pods(env, SCALED_CLIQUE, 1)
+        env.wait_for("cliques at their minimum", disruption.have_bound_pods({STANDALONE_CLIQUE: 1, SCALED_CLIQUE: 1}))
         env.quiet(4, real=True)
         env.mark("last pod lost")
         before = incarnations.uids(env.history.view(), CLIQUES)
-        for pod in disruption.pods_by_index(env, STANDALONE):
+        for pod in disruption.pods_by_index(env, STANDALONE_CLIQUE):
             if pods.is_bound(pod):
                 env.delete("pods", pod["metadata"]["name"])
         env.settle(

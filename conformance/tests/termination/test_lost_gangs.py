@@ -12,21 +12,21 @@ from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.termination import delays
 from conformance.tests.termination.scenes import (
     BREACHED_GROUPS,
-    LAST,
+    DELAY_SECONDS,
+    LAST_PODS,
     LOOSE_LOST,
     PAIR_LOST,
     RECREATED,
-    SECONDS,
     STRICT_LOST,
     TERMINATED_GROUP,
     TORN_LOST,
     LostGangs,
 )
 
-CLIQUES_HAD = "cliques that each name has had"
+INCARNATIONS_STEP = "cliques that each name has had"
 OTHER_GROUPS = ("pair-0-g", "loose-0-g")
 """Groups whose set replicas need not be terminated."""
-OTHER = "pair-0"
+OTHER_REPLICA = "pair-0"
 """The name prefix of the replica of the same set that is not terminated."""
 
 
@@ -49,33 +49,33 @@ def test_nothing_is_terminated_before_the_delay_is_over(run: Recorded[LostGangs]
     early = [name for name in incarnations.deletions(within, CLIQUES) if name in run.scene.cliques]
     run.expect("cliques deleted within the hour", [], early)
     names = incarnations.uids(within.view(), CLIQUES)
-    causes = {name: delays.breaches(within, name, LAST) for name in names}
+    causes = {name: delays.breaches(within, name, LAST_PODS) for name in names}
     ends = incarnations.deletions(run.until("set replicas of breached groups recreated"), CLIQUES)
     recreated = (*PAIR_LOST, *STRICT_LOST, *LOOSE_LOST, *TORN_LOST)
     deleted = {name: ends[name] for name in recreated if name in ends}
-    early = delays.early(causes, deleted, SECONDS, run.scene.began_at)
-    run.expect(f"cliques deleted before {SECONDS} s were over", [], early)
+    early = delays.early_deletions(causes, deleted, DELAY_SECONDS, run.scene.began_at)
+    run.expect(f"cliques deleted before {DELAY_SECONDS} s were over", [], early)
 
 
 @requirement("TERM-003")
 def test_a_termination_spares_everything_else(run: Recorded[LostGangs]) -> None:
     """One of the two replicas of a set is terminated. The gangs and the Service of that replica may be recreated as
     well."""
-    other = [name for name in run.scene.cliques if name.startswith(OTHER)]
+    other = [name for name in run.scene.cliques if name.startswith(OTHER_REPLICA)]
     _expect_counts(run, "cliques of the other replica", dict.fromkeys(other, 1))
-    _same_objects(run, GROUPS)
+    _expect_same_objects(run, GROUPS)
     for resource in (GANGS, "services"):
-        _same_objects(run, resource, OTHER)
+        _expect_same_objects(run, resource, OTHER_REPLICA)
 
 
 @requirement("TERM-022")
 def test_a_termination_spares_gangs_and_services(run: Recorded[LostGangs]) -> None:
     """All sets are judged, including the replicas that are terminated."""
     for resource in (GANGS, "services"):
-        _same_objects(run, resource)
+        _expect_same_objects(run, resource)
 
 
-def _same_objects(run: Recorded[LostGangs], resource: str, head: str = "") -> None:
+def _expect_same_objects(run: Recorded[LostGangs], resource: str, head: str = "") -> None:
     """Expect that the objects with this name prefix are the same before and after the terminations."""
     before, after = (incarnations.uids(run.at(step), resource) for step in ("no room for pods", "nothing moves"))
     expected = {name: object_uid for name, object_uid in before.items() if name.startswith(head)}
@@ -88,7 +88,9 @@ def test_what_cannot_be_placed_is_terminated_once(run: Recorded[LostGangs]) -> N
     replicas of a group may have been terminated one by one, which is covered by TERM-023. The termination of a set
     replica because of a breached group is covered by TERM-011."""
     run.given("set replica of a breached clique recreated")
-    had = disruption.incarnation_counts(run.until("nothing moves"), map(_standalone, (TERMINATED_GROUP, "strict-0-g")))
+    had = disruption.incarnation_counts(
+        run.until("nothing moves"), map(_standalone_clique, (TERMINATED_GROUP, "strict-0-g"))
+    )
     run.expect("cliques terminated more than once", {}, {name: count for name, count in had.items() if count > 2})
 
 
@@ -106,22 +108,22 @@ def test_groups_report_a_termination_until_they_recover(run: Recorded[LostGangs]
     terminated is covered by TERM-008."""
     span = run.until("nothing moves")
     view = span.view()
-    had = disruption.incarnation_counts(span, map(_standalone, (*BREACHED_GROUPS, *OTHER_GROUPS)))
-    terminated = [TERMINATED_GROUP, *(group for group in BREACHED_GROUPS if had[_standalone(group)] > 1)]
+    had = disruption.incarnation_counts(span, map(_standalone_clique, (*BREACHED_GROUPS, *OTHER_GROUPS)))
+    terminated = [TERMINATED_GROUP, *(group for group in BREACHED_GROUPS if had[_standalone_clique(group)] > 1)]
     reporting = {group: disruption.are_terminating([group])(view) is True for group in terminated}
     run.same("groups that report the termination", dict.fromkeys(terminated, True), reporting)
-    spared = [group for group in OTHER_GROUPS if had[_standalone(group)] == 1]
-    unexpected = [str(record) for group in spared for record in span.records(GROUPS, group) if _in_progress(record)]
+    spared = [group for group in OTHER_GROUPS if had[_standalone_clique(group)] == 1]
+    unexpected = [str(record) for group in spared for record in span.records(GROUPS, group) if _is_in_progress(record)]
     run.expect("groups that report a termination and are not terminated", [], unexpected)
     gaps = []
     for group in terminated:
         records = span.records(GROUPS, group)
-        first = next((n for n, record in enumerate(records) if _in_progress(record)), 0)
-        gaps += [str(record) for record in records[first:] if not _in_progress(record)]
+        first = next((n for n, record in enumerate(records) if _is_in_progress(record)), 0)
+        gaps += [str(record) for record in records[first:] if not _is_in_progress(record)]
     run.expect("states in which it is no longer reported before the recovery", [], gaps)
 
 
-def _standalone(group: str) -> str:
+def _standalone_clique(group: str) -> str:
     """Return the standalone clique in the same set replica as a scaling group."""
     return f"{group.removesuffix('-g')}-a"
 
@@ -148,14 +150,14 @@ def test_only_a_breached_replica_of_a_group_is_recreated(run: Recorded[LostGangs
     """One of two replicas has lost all pods of one clique. Nothing else of the set is recreated."""
     run.given("groups with enough other replicas not breached")
     cliques = [name for name in run.scene.cliques if name.startswith("loose-")]
-    _expect_counts(run, CLIQUES_HAD, {name: 2 if name in LOOSE_LOST else 1 for name in cliques})
+    _expect_counts(run, INCARNATIONS_STEP, {name: 2 if name in LOOSE_LOST else 1 for name in cliques})
 
 
 @requirement("TERM-009")
 def test_a_clique_at_its_minimum_is_not_terminated(run: Recorded[LostGangs]) -> None:
     """The clique has lost one of two pods for good. A pod of another clique was replaced earlier."""
     run.given("deleted pod replaced")
-    _expect_counts(run, CLIQUES_HAD, {"loose-0-a": 1})
+    _expect_counts(run, INCARNATIONS_STEP, {"loose-0-a": 1})
 
 
 @requirement("TERM-010")
@@ -170,14 +172,14 @@ def test_what_never_ran_is_not_terminated(run: Recorded[LostGangs]) -> None:
 def test_a_breached_group_has_its_set_replica_terminated(run: Recorded[LostGangs]) -> None:
     """The standalone clique is recreated only if the whole set replica is terminated."""
     run.given("group that lost two of three replicas breached", "group without replicas breached")
-    _expect_counts(run, CLIQUES_HAD, dict.fromkeys(map(_standalone, BREACHED_GROUPS), 2))
+    _expect_counts(run, INCARNATIONS_STEP, dict.fromkeys(map(_standalone_clique, BREACHED_GROUPS), 2))
 
 
 @requirement("TERM-023")
 def test_a_breached_group_terminates_no_single_replicas(run: Recorded[LostGangs]) -> None:
     """One replica was breached before the other replicas, and never ran again."""
     run.given("group without replicas breached", "set replicas of breached groups recreated")
-    _expect_counts(run, CLIQUES_HAD, dict.fromkeys(TORN_LOST, 2))
+    _expect_counts(run, INCARNATIONS_STEP, dict.fromkeys(TORN_LOST, 2))
 
 
 @requirement("TERM-012", reaches="recreated cliques have their pods")
@@ -219,7 +221,7 @@ def _expect_spared(run: Recorded[LostGangs], head: str) -> None:
     before = disruption.incarnation_counts(
         run.until("recovered"), [name for name in run.scene.clique_names if name.startswith(head)]
     )
-    _expect_counts(run, CLIQUES_HAD, before, until="later terminations no longer in progress")
+    _expect_counts(run, INCARNATIONS_STEP, before, until="later terminations no longer in progress")
 
 
 test_invariants = invariants(LostGangs, "INV-001", "INV-004", "INV-005")
@@ -232,5 +234,5 @@ def _expect_counts(
     run.same(description, counts, disruption.incarnation_counts(run.until(until), counts))
 
 
-def _in_progress(record: Record) -> bool:
+def _is_in_progress(record: Record) -> bool:
     return condition_is(record.object, disruption.IN_PROGRESS) == "True"

@@ -9,7 +9,7 @@ from conformance.testing.quotas import limit_pods
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
-REFUSED = 8.0
+REFUSED_SECONDS = 8.0
 """Seconds for which pods are rejected. If a condition first appears more than five seconds after the creation of its
 clique, some operators conclude that the condition has changed (CHG-DF04)."""
 NAMES = ("late-0-a", "late-0-g-0-b", "late-0-g-0-c")
@@ -28,7 +28,7 @@ class PodsRefusedAtFirst(Scene):
         )
         env.wait_for("cliques exist", observed.are_present(CLIQUES, NAMES))
         created = env.history.now()
-        while (rest := created + REFUSED - env.history.now()) > 0:
+        while (rest := created + REFUSED_SECONDS - env.history.now()) > 0:
             env.quiet(rest, rest, real=True)
         env.delete("resourcequotas", "none")
         env.wait_for("pods exist", pods_are({"late-0-a": 2, "late-0-g-0-b": 1, "late-0-g-0-c": 1}), 120)

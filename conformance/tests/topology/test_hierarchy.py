@@ -25,8 +25,8 @@ class SetsWithConstraintsAtThreeLevels(Scene):
     def play(self, env: SceneEnvironment) -> None:
         trays = env.nodes("gb200-nvl72", 36)
         for tray in (trays[0], trays[18]):  # a scheduler that packs pods would place one of the two prefill pods here
-            env.create(_half_of(tray))
-        env.wait_for("half trays taken", _half_trays_used)
+            env.create(_half_tray_pod(tray))
+        env.wait_for("half trays taken", _are_half_trays_used)
         binding = env.namespace
         env.create(topology_binding(binding, KEYS))
         try:
@@ -88,7 +88,7 @@ def test_domains_of_replicas_are_independent(run: Recorded[SetsWithConstraintsAt
     run.expect("racks of the replicas", 2, len(_domains(run.at("second set at rest"), "rack", run.scene.second)))
 
 
-def _half_of(tray: str) -> Object:
+def _half_tray_pod(tray: str) -> Object:
     """Return a pod that takes half of a tray's GPUs."""
     resources = {"limits": {"nvidia.com/gpu": "2"}}
     container = {"name": "main", "image": "registry.example/other:1", "resources": resources}
@@ -101,7 +101,7 @@ def _half_of(tray: str) -> Object:
     }
 
 
-def _half_trays_used(view: View) -> bool:
+def _are_half_trays_used(view: View) -> bool:
     """The two pods that take half a tray are Ready."""
     return sum(map(pods.is_ready, view.list("pods"))) == 2
 

@@ -11,7 +11,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.testing.topology_bindings import BINDINGS, TOPOLOGIES, kai_topology, spec, topology_binding
 
 KEYS = {"block": "example.com/block", "rack": "example.com/rack"}
-FURTHER_KEYS = {**KEYS, "host": "kubernetes.io/hostname"}
+KEYS_WITH_HOST = {**KEYS, "host": "kubernetes.io/hostname"}
 SCHEDULER, DRIFT = "kai-scheduler", "SchedulerTopologyDrift"
 IN_SYNC, DRIFTED = ("False", "InSync", True), ("True", "Drift", False)
 Report = tuple[str, str, bool | None]
@@ -41,12 +41,12 @@ class BindingsOfASchedulersTopologies(Scene):
             env.create(binding)
             created.append((BINDINGS, self.bound))
             env.settle("bound topology in sync", _reports(self.bound, IN_SYNC))
-            self._change(env, FURTHER_KEYS)
+            self._change(env, KEYS_WITH_HOST)
             env.settle("other levels reported", _reports(self.bound, DRIFTED))
             self._change(env, KEYS)
             env.settle("equal levels reported", _reports(self.bound, IN_SYNC))
             env.delete(TOPOLOGIES, foreign_topology)
-            env.settle("missing topology reported", _misses(self.bound))
+            env.settle("missing topology reported", _reports_missing_topology(self.bound))
         finally:
             for kind, name in created:
                 env.delete(kind, name)
@@ -85,7 +85,7 @@ def _reports(view: View, binding: str, report: Report) -> bool | Unmet:
 
 
 @predicate
-def _misses(view: View, binding: str) -> bool | Unmet:
+def _reports_missing_topology(view: View, binding: str) -> bool | Unmet:
     """A binding reports that its topology does not match its levels."""
     status, reason, in_sync = _report(view, binding)
     missing = status != "False" and in_sync is False

@@ -12,9 +12,9 @@ from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.topology_bindings import topology_binding
 
-KINDS = ("hopper", "grace")
+GPU_TYPES = ("hopper", "grace")
 """The names of the sets, which are also the prefixes of the label keys on the nodes where the sets belong."""
-NODES, IN_RACK = 6, 3
+NODES_PER_TYPE, NODES_PER_RACK = 6, 3
 
 
 class SetsOfTwoBindings(Scene):
@@ -23,13 +23,13 @@ class SetsOfTwoBindings(Scene):
     trays would be sufficient."""
 
     def play(self, env: SceneEnvironment) -> None:
-        nodes = env.nodes("gb200-nvl72", 2 * NODES)
-        self.keys = {kind: _keys(kind) for kind in KINDS}
+        nodes = env.nodes("gb200-nvl72", 2 * NODES_PER_TYPE)
+        self.keys = {kind: _label_keys(kind) for kind in GPU_TYPES}
         for place, node in enumerate(nodes):
-            keys, index = self.keys[KINDS[place % 2]], place // 2
-            values = {keys["block"]: "b0", keys["rack"]: f"r{index // IN_RACK}"}
+            keys, index = self.keys[GPU_TYPES[place % 2]], place // 2
+            values = {keys["block"]: "b0", keys["rack"]: f"r{index // NODES_PER_RACK}"}
             env.patch("nodes", node, {"metadata": {"labels": values}})
-        bindings = {kind: f"{env.namespace}-{kind}" for kind in KINDS}
+        bindings = {kind: f"{env.namespace}-{kind}" for kind in GPU_TYPES}
         workloads = {
             kind: env.workload("nested", setName=kind, binding=binding, workers=1, decodes=2)
             for kind, binding in bindings.items()
@@ -62,7 +62,7 @@ def test_each_set_follows_its_own_binding(run: Recorded[SetsOfTwoBindings]) -> N
         run.expect(f"racks of the worker of {kind}", [1, False], [len(racks), "" in racks])
 
 
-def _keys(kind: str) -> dict[str, str]:
+def _label_keys(kind: str) -> dict[str, str]:
     """Return domain → node label key, from wide to narrow."""
     return {"block": f"{kind}.example.com/block", "rack": f"{kind}.example.com/rack", "host": "kubernetes.io/hostname"}
 

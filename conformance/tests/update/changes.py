@@ -24,8 +24,8 @@ from conformance.testing.scene import SceneEnvironment
 
 __all__ = ["CLIQUES", "GROUPS", "SETS"]
 ON_DELETE, ROLLING = "OnDelete", "RollingRecreate"
-HELD = "conformance.grove.io/hold-ready"
-ROUNDS = 40
+HOLD_ANNOTATION = "conformance.grove.io/hold-ready"
+MAX_ROUNDS = 40
 
 Pod = Mapping[str, Any]
 
@@ -36,19 +36,19 @@ def template(workload: Object, clique: str) -> Object:
     return matches[0]
 
 
-def image(workload: Object, *cliques: str, tag: str) -> None:
+def set_image(workload: Object, *cliques: str, tag: str) -> None:
     """Set another image tag for the pods of these cliques, in the workload."""
     for clique in cliques:
         container = template(workload, clique)["spec"]["podSpec"]["containers"][0]
         container["image"] = f"{container['image'].rpartition(':')[0]}:{tag}"
 
 
-def hold(workload: Object, *cliques: str, undo: bool = False) -> None:
+def hold_pods(workload: Object, *cliques: str, undo: bool = False) -> None:
     """Keep new pods of these cliques from becoming Ready, in the workload."""
     for clique in cliques:
         annotations = template(workload, clique).setdefault("annotations", {})
-        annotations.pop(HELD, None)
-        annotations.update({} if undo else {HELD: "yes"})
+        annotations.pop(HOLD_ANNOTATION, None)
+        annotations.update({} if undo else {HOLD_ANNOTATION: "yes"})
 
 
 def apply(env: SceneEnvironment, workload: Object) -> None:
@@ -56,15 +56,15 @@ def apply(env: SceneEnvironment, workload: Object) -> None:
     env.patch(SETS, name(workload), {"spec": {"template": {"cliques": workload["spec"]["template"]["cliques"]}}})
 
 
-def change(env: SceneEnvironment, workload: Object, *cliques: str, tag: str) -> str:
+def change_image(env: SceneEnvironment, workload: Object, *cliques: str, tag: str) -> str:
     """Change the image of these cliques, and return the generation hash that the set had before the change."""
     before = updates.generation_hash(env.history.view().get(SETS, name(workload)))
-    image(workload, *cliques, tag=tag)
+    set_image(workload, *cliques, tag=tag)
     apply(env, workload)
     return before
 
 
-def strategy(env: SceneEnvironment, set_name: str, strategy_type: str) -> None:
+def set_strategy(env: SceneEnvironment, set_name: str, strategy_type: str) -> None:
     """Change the update strategy of a set. rollingUpdate is removed for OnDelete, which does not use it and may reject
     it."""
     changed: Object = {"updateStrategy": {"type": strategy_type}}
@@ -80,10 +80,10 @@ def require_held(env: SceneEnvironment, *cliques: str) -> None:
     pods is only a SHOULD (RES-115)."""
 
     def new(view: View) -> list[Pod]:
-        return [pod for clique in cliques for pod in predicates.pods_of(view, clique) if tag(pod) == "2"]
+        return [pod for clique in cliques for pod in predicates.pods_of(view, clique) if image_tag(pod) == "2"]
 
     for pod in new(env.settled("a pod of the second template exists", new)):
-        if not text(pod, "metadata", "annotations", HELD):
+        if not text(pod, "metadata", "annotations", HOLD_ANNOTATION):
             raise Blocked(f"{name(pod)} lacks the annotation of its template that would hold it", "circumstances")
 
 
@@ -91,7 +91,7 @@ def release(env: SceneEnvironment, clique: str, but: Iterable[str] = ()) -> None
     """Let the held pods of a clique become Ready, except those with these UIDs."""
     for pod in held_pods(env.history.view(), clique):
         if uid(pod) not in but:
-            env.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}}, missing_ok=True)
+            env.patch("pods", name(pod), {"metadata": {"annotations": {HOLD_ANNOTATION: None}}}, missing_ok=True)
 
 
 def release_until(env: SceneEnvironment, description: str, cliques: Iterable[str], end: Predicate) -> None:
@@ -104,14 +104,14 @@ def release_until(env: SceneEnvironment, description: str, cliques: Iterable[str
     def check(view: View) -> bool | Unmet:
         return bool(end(view)) or bool(waiting(view)) or Unmet(str(end(view)))
 
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         view = env.settled(description, check, 60)
         waiting_pods = waiting(view)
         if end(view) or not waiting_pods:
             break
         for pod in waiting_pods:
             released.add(uid(pod))
-            env.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}}, missing_ok=True)
+            env.patch("pods", name(pod), {"metadata": {"annotations": {HOLD_ANNOTATION: None}}}, missing_ok=True)
 
 
 # -- pods --------------------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def held_pods(view: View, clique: str) -> list[Pod]:
     return [
         pod
         for pod in predicates.pods_of(view, clique)
-        if text(pod, "metadata", "annotations", HELD) and pods.is_bound(pod)
+        if text(pod, "metadata", "annotations", HOLD_ANNOTATION) and pods.is_bound(pod)
     ]
 
 
@@ -131,19 +131,19 @@ def uids(view: View, clique: str) -> set[str]:
     return {uid(pod) for pod in predicates.pods_of(view, clique)}
 
 
-def hash_of(pod: Pod) -> str:
+def template_hash(pod: Pod) -> str:
     """Return the template hash in the labels of a pod or clique."""
     return label(pod, labels.TEMPLATE_HASH)
 
 
-def tag(pod: Pod) -> str:
+def image_tag(pod: Pod) -> str:
     """Return the tag of a pod's image."""
     return text(pod, "spec", "containers", 0, "image").rpartition(":")[2]
 
 
-def images(view: View, clique: str) -> list[str]:
+def image_tags(view: View, clique: str) -> list[str]:
     """Return the image tags of a clique's pods, sorted."""
-    return sorted(tag(pod) for pod in predicates.pods_of(view, clique))
+    return sorted(image_tag(pod) for pod in predicates.pods_of(view, clique))
 
 
 def uids_where(view: View, clique: str, condition: Callable[[Pod], bool]) -> set[str]:
@@ -157,22 +157,22 @@ def created_with_another_tag(span: Span, clique: str, expected_tag: str) -> list
     created = [
         record for record in span.records("pods") if record.kind == ADDED and replay.clique_name(record) == clique
     ]
-    return [record.name for record in created if tag(record.object) != expected_tag]
+    return [record.name for record in created if image_tag(record.object) != expected_tag]
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------
 
 
 @predicate
-def one_held(view: View, clique: str, of: str = "2") -> bool | Unmet:
+def has_one_held_pod(view: View, clique: str, of: str = "2") -> bool | Unmet:
     """A clique has two pods. Exactly one of them is held, and its image has this tag."""
-    tags = [tag(pod) for pod in held_pods(view, clique)]
+    tags = [image_tag(pod) for pod in held_pods(view, clique)]
     two = len(predicates.pods_of(view, clique)) == 2
     return (tags == [of] and two) or Unmet(f"{clique}: held pods are of {tags}")
 
 
 @predicate
-def begun(view: View, set_name: str, before: str) -> bool | Unmet:
+def has_started(view: View, set_name: str, before: str) -> bool | Unmet:
     """A set reports a generation hash other than `before`, and an update that has started."""
     pcs = view.get(SETS, set_name)
     if updates.generation_hash(pcs) in ("", before):
@@ -181,10 +181,10 @@ def begun(view: View, set_name: str, before: str) -> bool | Unmet:
 
 
 @predicate
-def done(view: View, set_name: str, before: str) -> bool | Unmet:
+def has_ended(view: View, set_name: str, before: str) -> bool | Unmet:
     """A set reports a generation hash other than `before`, the end of its update, and that all its replicas are
     updated."""
-    if not (answer := begun(set_name, before)(view)):
+    if not (answer := has_started(set_name, before)(view)):
         return answer
     pcs = view.get(SETS, set_name)
     if not updates.has_ended(pcs):
@@ -194,7 +194,7 @@ def done(view: View, set_name: str, before: str) -> bool | Unmet:
 
 
 @predicate
-def rest_reported(view: View, set_name: str) -> bool | Unmet:
+def reports_rest(view: View, set_name: str) -> bool | Unmet:
     """After the end of an update, a set reports no replica as being updated, and its counters equal their totals."""
     pcs = view.get(SETS, set_name)
     counts = updates.counts(pcs)
@@ -203,7 +203,7 @@ def rest_reported(view: View, set_name: str) -> bool | Unmet:
 
 
 @predicate
-def parts_ended(view: View, set_name: str, parts: Collection[tuple[str, str]]) -> bool | Unmet:
+def have_parts_ended(view: View, set_name: str, parts: Collection[tuple[str, str]]) -> bool | Unmet:
     """A set and these of its cliques and groups (resource and name) report an update that has ended."""
     unfinished = [
         part for resource, part in ((SETS, set_name), *parts) if not updates.has_ended(view.get(resource, part))
@@ -211,7 +211,7 @@ def parts_ended(view: View, set_name: str, parts: Collection[tuple[str, str]]) -
     return not unfinished or Unmet(f"no update has started and ended at {', '.join(unfinished)}")
 
 
-def deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
+def are_deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
     """Each of these pods (UIDs) of a clique is deleted or being deleted."""
     before = set(pod_uids)
 
@@ -222,7 +222,7 @@ def deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
     return check
 
 
-def replaced(clique: str, before: Iterable[str], counts: Collection[int], total: int) -> Predicate:
+def has_replaced_pods(clique: str, before: Iterable[str], counts: Collection[int], total: int) -> Predicate:
     """The number of deleted pods among these pods (UIDs) is one of `counts`, and the clique has `total` bound pods."""
     former_uids = set(before)
 
@@ -238,7 +238,7 @@ def replaced(clique: str, before: Iterable[str], counts: Collection[int], total:
 
 
 @predicate
-def ready(view: View, sizes: Mapping[str, int]) -> bool | Unmet:
+def report_ready(view: View, sizes: Mapping[str, int]) -> bool | Unmet:
     """Each of these cliques reports this number of Ready pods."""
     reported = {clique: number(view.get(CLIQUES, clique), "status", "readyReplicas") for clique in sizes}
     return reported == dict(sizes) or Unmet(f"readyReplicas: {reported}, wanted: {dict(sizes)}")

@@ -20,11 +20,11 @@ from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironme
 from conformance.tests.update import changes
 from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 
-REPLICAS, SECONDS = 2, 150
-CLIQUES_ALONE = [f"s-{index}-{clique}" for index in range(REPLICAS) for clique in ("a", "q")]
+REPLICAS, TIMEOUT_SECONDS = 2, 150
+STANDALONE_CLIQUES = [f"s-{index}-{clique}" for index in range(REPLICAS) for clique in ("a", "q")]
 MEMBERS = {"g": {"b", "c"}, "h": {"d"}}
 """Scaling group → its cliques."""
-SIZES_OF_GROUPS = {f"s-{index}-{group}": size for index in range(REPLICAS) for group, size in (("g", 2), ("h", 1))}
+GROUP_SIZES = {f"s-{index}-{group}": size for index in range(REPLICAS) for group, size in (("g", 2), ("h", 1))}
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class SetUpdatedThreeTimes(Scene):
         workload = env.workload("rolling", setName="s", replicas=REPLICAS)
         self.sizes = {clique.name: clique.template.replicas for clique in expected(workload).cliques.values()}
         env.create(workload)
-        env.wait_for("set available", predicates.is_available("s", REPLICAS), SECONDS)
+        env.wait_for("set available", predicates.is_available("s", REPLICAS), TIMEOUT_SECONDS)
         env.quiet(1.2, real=True)
         oldest = disruption.pods_by_index(env, "s-0-a")[0]
         env.delete("pods", name(oldest))
         env.wait_for("deleted pod replaced", pods_are({"s-0-a": 2}, ready=True, excluded_uid=uid(oldest)))
-        env.wait_for("replacement counted as Ready", changes.ready({"s-0-a": 2}))
+        env.wait_for("replacement counted as Ready", changes.report_ready({"s-0-a": 2}))
         env.quiet(0.5)
         for change_name, change in CHANGES.items():
             self._update(env, workload, change_name, change)
@@ -68,15 +68,15 @@ class SetUpdatedThreeTimes(Scene):
     def _update(self, env: SceneEnvironment, workload: Object, change_name: str, change: Change) -> None:
         env.mark(f"{change_name}: change")
         first_uids = incarnations.uids(env.history.view(), "pods").values()
-        generation = changes.change(env, workload, *change.cliques, tag=change.tag)
+        generation = changes.change_image(env, workload, *change.cliques, tag=change.tag)
         for share in sorted(env.random.uniform(0, 0.9) for _ in range(change.kills)):
             lost = int(share * sum(self.sizes.values()))
             env.settled(f"more than {lost} pods are deleted", _deleted(first_uids, lost))
             env.roles.kill("operator")
             env.roles.restart("operator")
-        env.wait_for(f"{change_name}: update ended", changes.done("s", generation), SECONDS)
-        env.settle(f"{change_name}: counters at their totals", changes.rest_reported("s"), 30)
-        env.settle(f"{change_name}: cliques and groups report the end", agreed)
+        env.wait_for(f"{change_name}: update ended", changes.has_ended("s", generation), TIMEOUT_SECONDS)
+        env.settle(f"{change_name}: counters at their totals", changes.reports_rest("s"), 30)
+        env.settle(f"{change_name}: cliques and groups report the end", all_report_end)
         env.quiet(0.7)
         env.mark(f"{change_name}: at rest")
 
@@ -116,7 +116,7 @@ class Update:
         }
 
 
-def replica(clique: str) -> str:
+def replica_of(clique: str) -> str:
     """Return the index of the set replica to which a clique belongs."""
     return clique.partition("-")[2].partition("-")[0]
 
@@ -126,7 +126,7 @@ def replica_of_group(clique: str) -> str:
     return clique.rpartition("-")[0] if clique.startswith(tuple(f"s-{index}-g-" for index in range(REPLICAS))) else ""
 
 
-def hashes(view: View, cliques: Iterable[str]) -> dict[str, str]:
+def hash_by_clique(view: View, cliques: Iterable[str]) -> dict[str, str]:
     """Return the template hash of each clique, from its label."""
     return {clique: label(view.get(CLIQUES, clique), labels.TEMPLATE_HASH) for clique in cliques}
 
@@ -134,43 +134,43 @@ def hashes(view: View, cliques: Iterable[str]) -> dict[str, str]:
 # -- what cliques and groups report ------------------------------------------------------------------------------------
 
 
-def agreed(view: View) -> bool:
+def all_report_end(view: View) -> bool:
     """All cliques and groups report the complete end of the update. Separate tests judge each of these reports."""
-    counts = [updates.counts(view.get(GROUPS, group)) for group in SIZES_OF_GROUPS]
+    counts = [updates.counts(view.get(GROUPS, group)) for group in GROUP_SIZES]
     complete = all(count["updatedPodCliquesCount"] == count["totalPodCliquesCount"] for count in counts)
     sound = set(breaches(view).values()) == {"False"}
     ended = not behind(view) and not selecting(view)
-    return complete and sound and ended and updated_replicas(view) == SIZES_OF_GROUPS
+    return complete and sound and ended and updated_replicas(view) == GROUP_SIZES
 
 
 def updated_replicas(view: View) -> dict[str, int | None]:
     """Return group → its updatedReplicas."""
-    return {group: number(view.get(GROUPS, group), "status", "updatedReplicas") for group in SIZES_OF_GROUPS}
+    return {group: number(view.get(GROUPS, group), "status", "updatedReplicas") for group in GROUP_SIZES}
 
 
 def breaches(view: View) -> Mapping[str, str]:
     """Return standalone clique → its status of MinAvailableBreached."""
-    return {clique: condition_is(view.get(CLIQUES, clique), BREACHED) for clique in CLIQUES_ALONE}
+    return {clique: condition_is(view.get(CLIQUES, clique), BREACHED) for clique in STANDALONE_CLIQUES}
 
 
 def concerned(change: str) -> list[str]:
     """Return the standalone cliques and groups that one of the changes affects."""
     cliques = CHANGES[change].cliques
-    standalone = [part for part in CLIQUES_ALONE if part.rpartition("-")[2] in cliques]
-    return standalone + [part for part in SIZES_OF_GROUPS if MEMBERS[part.rpartition("-")[2]] & set(cliques)]
+    standalone = [part for part in STANDALONE_CLIQUES if part.rpartition("-")[2] in cliques]
+    return standalone + [part for part in GROUP_SIZES if MEMBERS[part.rpartition("-")[2]] & set(cliques)]
 
 
 def selecting(view: View) -> list[str]:
     """Return the standalone cliques and groups that report a selection."""
-    parts = [*((CLIQUES, part) for part in CLIQUES_ALONE), *((GROUPS, part) for part in SIZES_OF_GROUPS)]
+    parts = [*((CLIQUES, part) for part in STANDALONE_CLIQUES), *((GROUPS, part) for part in GROUP_SIZES)]
     return [part for resource, part in parts if updates.selection(view.get(resource, part)) is not None]
 
 
-def behind(view: View, parts: Iterable[str] = (*CLIQUES_ALONE, *SIZES_OF_GROUPS)) -> list[str]:
+def behind(view: View, parts: Iterable[str] = (*STANDALONE_CLIQUES, *GROUP_SIZES)) -> list[str]:
     """Return descriptions of reports of standalone cliques and groups that are inconsistent with an update that has
     ended."""
     wrong, generation = [], updates.generation_hash(view.get(SETS, "s"))
-    for resource, part in [(CLIQUES if part in CLIQUES_ALONE else GROUPS, part) for part in parts]:
+    for resource, part in [(CLIQUES if part in STANDALONE_CLIQUES else GROUPS, part) for part in parts]:
         current = view.get(resource, part)
         if not updates.has_ended(current):
             wrong.append(f"{part}: its update has not ended")

@@ -51,12 +51,12 @@ class ChangesOfAllKinds(Scene):
         _change(env, starting)
         _change_what_pods_do_not_depend_on(env, other)
         for workload in waiting.values():
-            changes.image(workload, "a", "c", tag="2")
+            changes.set_image(workload, "a", "c", tag="2")
             changes.apply(env, workload)
         for set_name in STARTING:
-            env.settle(f"{set_name}: update ended", changes.done(set_name, before[set_name]), 60)
-        ended = changes.parts_ended("o", CHANGED_PARTS_OF_O)
-        env.settle("OnDelete: end reported", all_of(changes.begun("o", before["o"]), ended), 60)
+            env.settle(f"{set_name}: update ended", changes.has_ended(set_name, before[set_name]), 60)
+        ended = changes.have_parts_ended("o", CHANGED_PARTS_OF_O)
+        env.settle("OnDelete: end reported", all_of(changes.has_started("o", before["o"]), ended), 60)
         env.settle("OnDelete: templates in place", lambda view: not misplaced(view))
         env.quiet(1.5, real=True)
         env.mark("changes at rest")
@@ -73,10 +73,10 @@ class ChangesOfAllKinds(Scene):
         self.lost = {uid(lost), uid(member)}
         for pod in (lost, member):
             env.delete("pods", pod["metadata"]["name"])
-        deletions = all_of(changes.deleted("o-0-a", [uid(lost)]), changes.deleted("o-1-g-0-c", [uid(member)]))
+        deletions = all_of(changes.are_deleted("o-0-a", [uid(lost)]), changes.are_deleted("o-1-g-0-c", [uid(member)]))
         sizes = {"o-0-a": 3, "o-1-g-0-c": 2}
         env.wait_for("OnDelete: deleted pods replaced", all_of(deletions, pods_are(sizes, ready=True)))
-        env.wait_for("OnDelete: replacements counted as Ready", changes.ready(sizes))
+        env.wait_for("OnDelete: replacements counted as Ready", changes.report_ready(sizes))
         env.settle("OnDelete: one pod counted as updated", _updated_pods("o-0-a", 1), 60)
         env.quiet(1, real=True)
         env.mark("OnDelete: one pod replaced")
@@ -93,14 +93,14 @@ class ChangesOfAllKinds(Scene):
         """Switch the strategy of both sets, and change a clique that was not changed before."""
         env.mark("switch to RollingRecreate")
         for set_name in waiting:
-            changes.strategy(env, set_name, changes.ROLLING)
+            changes.set_strategy(env, set_name, changes.ROLLING)
         env.settled("the switch has been observed", all_of(*map(_switched, waiting)))
         env.quiet(1.5, real=True)
         env.mark("RollingRecreate: at rest")
-        before = changes.change(env, waiting["o"], "q", tag="3")
-        other = changes.change(env, waiting["p"], "q", tag="3")
-        env.settle("RollingRecreate: update ended", changes.done("o", before), 60)
-        env.settle("RollingRecreate: update of the other set ended", changes.done("p", other), 60)
+        before = changes.change_image(env, waiting["o"], "q", tag="3")
+        other = changes.change_image(env, waiting["p"], "q", tag="3")
+        env.settle("RollingRecreate: update ended", changes.has_ended("o", before), 60)
+        env.settle("RollingRecreate: update of the other set ended", changes.has_ended("p", other), 60)
         env.quiet(0.7)
         env.mark("end")
 
@@ -126,7 +126,7 @@ def _on_delete(env: SceneEnvironment, set_name: str) -> Object:
 def _change(env: SceneEnvironment, starting: dict[str, Object]) -> None:
     changes.template(starting["labels"], "web")["labels"] = {"shade": "green"}
     changes.template(starting["annotations"], "web")["annotations"] = {"example.com/shade": "green"}
-    changes.image(starting["image"], "web", tag="2")
+    changes.set_image(starting["image"], "web", tag="2")
     for set_name in ("labels", "annotations", "image"):
         changes.apply(env, starting[set_name])
     env.patch(SETS, "priority", {"spec": {"template": {"priorityClassName": "system-cluster-critical"}}})
@@ -141,7 +141,7 @@ def _change_what_pods_do_not_depend_on(env: SceneEnvironment, other: Object) -> 
         "cliques": cliques,
     }
     env.patch(SETS, "other", {"spec": {"template": changed}})
-    changes.strategy(env, "other", changes.ON_DELETE)
+    changes.set_strategy(env, "other", changes.ON_DELETE)
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def _updated_pods(view: View, clique: str, count: int) -> bool | Unmet:
 
 @predicate
 def _tags(view: View, tags: dict[str, list[str]]) -> bool | Unmet:
-    current = {clique: changes.images(view, clique) for clique in tags}
+    current = {clique: changes.image_tags(view, clique) for clique in tags}
     return current == tags or Unmet(f"templates: {current}, wanted: {tags}")
 
 

@@ -27,11 +27,11 @@ class UpdatedSetsAreDeletedAndCreatedAgain(Scene):
             env.create(workload)
         available = all_of(*(predicates.is_available(set_name, 1) for set_name in sets))
         env.wait_for("sets available", available)
-        changes.hold(sets["during"], "web")
-        before = {set_name: changes.change(env, workload, "web", tag="2") for set_name, workload in sets.items()}
+        changes.hold_pods(sets["during"], "web")
+        before = {set_name: changes.change_image(env, workload, "web", tag="2") for set_name, workload in sets.items()}
         changes.require_held(env, "during-0-web")
-        env.wait_for("one update waits for a pod", changes.one_held("during-0-web"))
-        env.wait_for("other update ended", changes.done("after", before["after"]))
+        env.wait_for("one update waits for a pod", changes.has_one_held_pod("during-0-web"))
+        env.wait_for("other update ended", changes.has_ended("after", before["after"]))
         view = env.quiet(0.7)
 
         for set_name in sets:
@@ -39,15 +39,17 @@ class UpdatedSetsAreDeletedAndCreatedAgain(Scene):
         env.wait_for("set deleted during its update", all_deleted(view, "during"), 150)
         env.wait_for("set deleted after its update", all_deleted(view, "after"), 150)
 
-        changes.hold(sets["during"], "web", undo=True)
+        changes.hold_pods(sets["during"], "web", undo=True)
         for workload in sets.values():
-            changes.image(workload, "web", tag="3")
+            changes.set_image(workload, "web", tag="3")
             env.create(workload)
         env.wait_for("new sets available", all_of(available, _have_generations))
         env.quiet(0.7)
         env.mark("new sets at rest")
-        before = {set_name: changes.change(env, workload, "web", tag="4") for set_name, workload in sets.items()}
-        env.settle("new sets updated", all_of(*(changes.done(set_name, before[set_name]) for set_name in sets)), 60)
+        before = {set_name: changes.change_image(env, workload, "web", tag="4") for set_name, workload in sets.items()}
+        env.settle(
+            "new sets updated", all_of(*(changes.has_ended(set_name, before[set_name]) for set_name in sets)), 60
+        )
         env.quiet(0.7)
         env.mark("end")
 
@@ -74,7 +76,7 @@ def test_the_next_change_of_a_set_of_the_same_name_updates_it(
     """The change differs from the changes to the earlier sets."""
     view, cliques = run.at("end"), [f"{set_name}-0-web" for set_name in NAMES]
     tags = {clique: ["4", "4"] for clique in cliques}
-    run.same("templates of the pods", tags, {clique: changes.images(view, clique) for clique in cliques})
+    run.same("templates of the pods", tags, {clique: changes.image_tags(view, clique) for clique in cliques})
 
 
 test_invariants = invariants(UpdatedSetsAreDeletedAndCreatedAgain, "INV-001", "INV-004", "INV-005")

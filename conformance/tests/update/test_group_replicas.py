@@ -13,19 +13,19 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invaria
 from conformance.tests.update import changes
 from conformance.tests.update.changes import CLIQUES, GROUPS
 
-GROUPED = {"sick": 3, "grows": 2, "shrinks": 3, "again": 3}
+GROUP_SIZES = {"sick": 3, "grows": 2, "shrinks": 3, "again": 3}
 """Set → the replicas of its group. The last replica of `sick` is not available. While their first or second replica is
 being recreated, `grows` and `shrinks` are scaled, and `again` is changed again."""
 
 
 class GroupsInDifferentStates(Scene):
-    """A set with one scaling group for each state that an update can encounter (see GROUPED). All sets are changed at
-    the same time, with ample capacity. New pods become Ready only when they are released, except in `sick`."""
+    """A set with one scaling group for each state that an update can encounter (see GROUP_SIZES). All sets are changed
+    at the same time, with ample capacity. New pods become Ready only when they are released, except in `sick`."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
         sets, before = {}, {}
-        for set_name, size in GROUPED.items():
+        for set_name, size in GROUP_SIZES.items():
             values = {
                 "alone": 1,
                 "aloneMinAvailable": 1,
@@ -36,38 +36,43 @@ class GroupsInDifferentStates(Scene):
             }
             sets[set_name] = env.workload("kept", setName=set_name, **values)
             env.create(sets[set_name])
-        members = {set_name: [f"{set_name}-0-g-{j}-b" for j in range(size)] for set_name, size in GROUPED.items()}
+        members = {set_name: [f"{set_name}-0-g-{j}-b" for j in range(size)] for set_name, size in GROUP_SIZES.items()}
         env.wait_for("sets available", all_of(*(predicates.is_available(set_name, 1) for set_name in sets)), 150)
         ones = [
-            f"{set_name}-0-g-{j}-{clique}" for set_name, size in GROUPED.items() for j in range(size) for clique in "bc"
+            f"{set_name}-0-g-{j}-{clique}"
+            for set_name, size in GROUP_SIZES.items()
+            for j in range(size)
+            for clique in "bc"
         ]
-        env.wait_for("all pods of the groups Ready", changes.ready(dict.fromkeys(ones, 1)))
+        env.wait_for("all pods of the groups Ready", changes.report_ready(dict.fromkeys(ones, 1)))
         disruption.set_pod_states(env, members["sick"][2], disruption.STALLED, 1)
-        env.wait_for("one pod not Ready", changes.ready({members["sick"][2]: 0}))
+        env.wait_for("one pod not Ready", changes.report_ready({members["sick"][2]: 0}))
         env.quiet(0.7)
         env.mark("change")
         for set_name, workload in sets.items():
             if set_name != "sick":
-                changes.hold(workload, "b")
-            before[set_name] = changes.change(env, workload, "b", tag="2")
+                changes.hold_pods(workload, "b")
+            before[set_name] = changes.change_image(env, workload, "b", tag="2")
 
         held_members = {set_name: members[set_name] for set_name in ("grows", "shrinks", "again")}
         changes.require_held(env, *members["again"])
-        env.settle("first replicas recreated", all_of(*(_pods_wait(cliques) for cliques in held_members.values())), 60)
+        env.settle(
+            "first replicas recreated", all_of(*(_have_waiting_pods(cliques) for cliques in held_members.values())), 60
+        )
         env.quiet(0.7)
         scale(env, GROUPS, "grows-0-g", 4)
         for clique in members["shrinks"]:
             changes.release(env, clique)
-        before["again"] = changes.change(env, sets["again"], "b", tag="3")
+        before["again"] = changes.change_image(env, sets["again"], "b", tag="3")
         env.wait_for("grows: added replicas exist", are_present(CLIQUES, ["grows-0-g-2-b", "grows-0-g-3-b"]))
-        env.settle("shrinks: second replica recreated", _pods_wait(members["shrinks"], recreated=2), 60)
+        env.settle("shrinks: second replica recreated", _have_waiting_pods(members["shrinks"], recreated=2), 60)
         scale(env, GROUPS, "shrinks-0-g", 1)
         env.settle("shrinks: recreated replica deleted", are_absent(CLIQUES, members["shrinks"][1:]), 60)
-        env.settle("again: first replica recreated once more", _pods_wait(members["again"], "3"), 60)
+        env.settle("again: first replica recreated once more", _have_waiting_pods(members["again"], "3"), 60)
         env.quiet(1, real=True)
         env.mark("restarted update at rest")
 
-        ends = {set_name: changes.done(set_name, before[set_name]) for set_name in GROUPED}
+        ends = {set_name: changes.has_ended(set_name, before[set_name]) for set_name in GROUP_SIZES}
         every = [*(clique for cliques in members.values() for clique in cliques), "grows-0-g-2-b", "grows-0-g-3-b"]
         changes.release_until(env, "all updates end", every, all_of(*ends.values()))
         for set_name, ended in ends.items():
@@ -135,11 +140,11 @@ test_invariants = invariants(GroupsInDifferentStates, "INV-001", "INV-004", "INV
 
 
 @predicate
-def _pods_wait(view: View, cliques: Sequence[str], tag: str = "2", recreated: int = 1) -> bool | Unmet:
+def _have_waiting_pods(view: View, cliques: Sequence[str], tag: str = "2", recreated: int = 1) -> bool | Unmet:
     """At least `recreated` of these cliques, one per replica, have a pod of this template, and all held pods have this
     template."""
-    held_tags = [changes.tag(pod) for clique in cliques for pod in changes.held_pods(view, clique)]
-    new = sum(tag in changes.images(view, clique) for clique in cliques)
+    held_tags = [changes.image_tag(pod) for clique in cliques for pod in changes.held_pods(view, clique)]
+    new = sum(tag in changes.image_tags(view, clique) for clique in cliques)
     return (set(held_tags) == {tag} and new >= recreated) or Unmet(
         f"of {', '.join(cliques)}, {new} have pods of template {tag}, wanted {recreated}; held are pods of {held_tags}"
     )
@@ -159,4 +164,4 @@ def _expect_template(run: Recorded[GroupsInDifferentStates], set_name: str, repl
     """Expect that, in the end, the pods of the changed clique have this template in each of these replicas of the
     group."""
     expected, view = {f"{set_name}-0-g-{j}-b": [tag] for j in replicas}, run.at("end")
-    run.same("templates of the pods", expected, {clique: changes.images(view, clique) for clique in expected})
+    run.same("templates of the pods", expected, {clique: changes.image_tags(view, clique) for clique in expected})

@@ -21,7 +21,7 @@ SIZES = {
     "members": 1,
     "membersMinAvailable": 1,
 }
-ATTEMPTS = 300
+MAX_ATTEMPTS = 300
 HELD_SECONDS = 20.0
 """The maximum time, in seconds, for which the garbage collector is held."""
 
@@ -34,25 +34,25 @@ class CollectorIsHeld(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        policy, binding = _policy(env.namespace)
+        policy, binding = _policy_and_binding(env.namespace)
         if not env.dry_run.ask(env.dry_run.create(policy)).accepted:
             reason = "the API server has no ValidatingAdmissionPolicy, so that nothing can hold the garbage collector"
             raise Blocked(reason, "circumstances")
         workload = env.workload("kept", setName="s", **SIZES)
         env.create(workload)
         env.wait_for("set available", predicates.is_available("s", 1))
-        pod = env.wait_for("a pod exists", _a_pod)
+        pod = env.wait_for("a pod exists", _find_pod)
         try:
             for manifest in (policy, binding):
                 env.create(manifest)
             _wait_for_policy(env, pod)
-            before = changes.change(env, workload, "b", tag="2")
-            env.settle("updated while the garbage collector was held", changes.done("s", before), HELD_SECONDS)
+            before = changes.change_image(env, workload, "b", tag="2")
+            env.settle("updated while the garbage collector was held", changes.has_ended("s", before), HELD_SECONDS)
             env.quiet(0.7)
         finally:
             env.delete("validatingadmissionpolicybindings", env.namespace)
             env.delete("validatingadmissionpolicies", env.namespace)
-        env.wait_for("updated", changes.done("s", before))
+        env.wait_for("updated", changes.has_ended("s", before))
         env.quiet(0.7)
         env.mark("end")
 
@@ -60,7 +60,7 @@ class CollectorIsHeld(Scene):
 test_invariants = invariants(CollectorIsHeld, "INV-001", "INV-004", "INV-005", "INV-024")
 
 
-def _policy(namespace: str) -> tuple[Object, Object]:
+def _policy_and_binding(namespace: str) -> tuple[Object, Object]:
     """Return a policy that rejects deletions of pods by the garbage collector, and its binding. Both have the name of
     the namespace."""
     api, metadata = "admissionregistration.k8s.io/v1", {"name": namespace}
@@ -77,7 +77,7 @@ def _policy(namespace: str) -> tuple[Object, Object]:
     return policy, {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata, "spec": bound}
 
 
-def _a_pod(view: View) -> str | Unmet:
+def _find_pod(view: View) -> str | Unmet:
     return next(iter(view.names("pods")), "") or Unmet("there is no pod")
 
 
@@ -85,7 +85,7 @@ def _wait_for_policy(env: SceneEnvironment, pod: str) -> None:
     """Wait until deletions by the garbage collector are rejected. The API server takes about a second to apply a new
     policy."""
     probe = env.dry_run.delete("pods", pod, user=COLLECTOR)
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         if env.dry_run.ask(probe).refused:
             return
         env.quiet(0.2, real=True)

@@ -44,8 +44,8 @@ def test_on_delete_replaces_deleted_pods_only(run: Recorded[ChangesOfAllKinds]) 
     """The scene deletes a pod of a standalone clique and a pod of a member."""
     run.given("OnDelete: cliques have their pods", "OnDelete: replacements counted as Ready")
     before, view = run.at("OnDelete: cliques have their pods"), run.at("OnDelete: one pod replaced")
-    run.expect("templates of the clique's pods", ["1", "1", "2"], changes.images(view, "o-0-a"))
-    run.expect("templates of the member's pods", ["1", "2"], changes.images(view, "o-1-g-0-c"))
+    run.expect("templates of the clique's pods", ["1", "1", "2"], changes.image_tags(view, "o-0-a"))
+    run.expect("templates of the member's pods", ["1", "2"], changes.image_tags(view, "o-1-g-0-c"))
     unchanged = {
         clique: changes.uids(before, clique) - run.scene.lost <= changes.uids(view, clique) for clique in CLIQUES_OF_O
     }
@@ -79,7 +79,7 @@ def test_the_next_change_replaces_all_outdated_pods(run: Recorded[ChangesOfAllKi
     view = run.at("end")
     expected = {f"o-{index}-a": ["2"] * 3 for index in (0, 1)}
     expected |= {f"o-{index}-{rest}": tags for index in (0, 1) for rest, tags in (("q", ["3"]), ("g-0-c", ["2", "2"]))}
-    run.same("templates of the pods", expected, {clique: changes.images(view, clique) for clique in expected})
+    run.same("templates of the pods", expected, {clique: changes.image_tags(view, clique) for clique in expected})
     new = changes.uids(run.at("RollingRecreate: at rest"), "o-0-g-0-c")
     run.expect("deleted pods of the new template", [], sorted(new - changes.uids(view, "o-0-g-0-c")))
 

@@ -21,7 +21,7 @@ REPLICAS = {"placed": 2, "sound": 3, "out": 2, "in": 2, "twice": 2, "freezes": 1
 """Set → its replicas. The third replica of `placed` does not fit on any node, and the second replica of `sound` is
 breached. While an update is running, `out` and `in` are scaled, `twice` is changed again, and `freezes` is switched to
 OnDelete."""
-RECYCLED = "recycled"
+RECYCLED_SET = "recycled"
 """A set whose replica is terminated while it is being updated."""
 
 
@@ -33,15 +33,15 @@ class SetsInDifferentStates(Scene):
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
         sets = {set_name: _workload(env, set_name, replicas) for set_name, replicas in REPLICAS.items()}
-        sets[RECYCLED] = env.workload(
-            "rolling", setName=RECYCLED, groups=1, groupsMinAvailable=1, aloneMinAvailable=1, delay="2s"
+        sets[RECYCLED_SET] = env.workload(
+            "rolling", setName=RECYCLED_SET, groups=1, groupsMinAvailable=1, aloneMinAvailable=1, delay="2s"
         )
         for workload in sets.values():
             env.create(workload)
         available = [predicates.is_available(set_name, REPLICAS.get(set_name, 1)) for set_name in sets]
         env.wait_for("sets available", all_of(*available), 150)
         pods = {f"{set_name}-{index}-web": 2 for set_name, replicas in REPLICAS.items() for index in range(replicas)}
-        env.wait_for("all pods Ready", changes.ready({**pods, "recycled-0-a": 2}))
+        env.wait_for("all pods Ready", changes.report_ready({**pods, "recycled-0-a": 2}))
         disruption.set_pod_states(env, "sound-1-web", disruption.STALLED, 2)
         disruption.cordon(env, nodes)
         scale(env, SETS, "placed", 3)
@@ -51,31 +51,33 @@ class SetsInDifferentStates(Scene):
         env.mark("change")
         before = {}
         for set_name, workload in sets.items():
-            clique = "a" if set_name == RECYCLED else "web"
+            clique = "a" if set_name == RECYCLED_SET else "web"
             if set_name not in ("placed", "sound"):
-                changes.hold(workload, clique)
-            before[set_name] = changes.change(env, workload, clique, tag="2")
+                changes.hold_pods(workload, clique)
+            before[set_name] = changes.change_image(env, workload, clique, tag="2")
         changes.require_held(env, "out-0-web", "out-1-web")
         env.settle("placed: turn of the replica without a node", _has_turn("placed", 2), 60)
-        env.settle("placed: pod without a node replaced", _any_deleted("placed-2-web", unplaced), 60)
+        env.settle("placed: pod without a node replaced", _is_any_deleted("placed-2-web", unplaced), 60)
         env.settle("sound: turn of the breached replica", _has_turn("sound", 1), 60)
         env.quiet(0.7)
         env.mark("placed: at rest")
         disruption.cordon(env, nodes, undo=True)
 
         first = {
-            set_name: _one_held(set_name, n) for set_name, n in REPLICAS.items() if set_name not in ("placed", "sound")
+            set_name: _has_one_held_replica(set_name, n)
+            for set_name, n in REPLICAS.items()
+            if set_name not in ("placed", "sound")
         }
-        first[RECYCLED] = changes.one_held("recycled-0-a")
+        first[RECYCLED_SET] = changes.has_one_held_pod("recycled-0-a")
         env.settled("first pods replaced", all_of(*first.values()), 60)
         for set_name, replaced in first.items():
             env.settle(f"{set_name}: first pod replaced", replaced, 5)
         scale(env, SETS, "out", 3)
         disruption.set_pod_states(env, "recycled-0-q", disruption.STALLED, 1)
-        changes.strategy(env, "freezes", changes.ON_DELETE)
-        env.settle("freezes: update closed", _update_closed, 60)
+        changes.set_strategy(env, "freezes", changes.ON_DELETE)
+        env.settle("freezes: update closed", _is_update_closed, 60)
         changes.release(env, "freezes-0-web")
-        env.settle("freezes: pods Ready", changes.ready({"freezes-0-web": 2}), 60)
+        env.settle("freezes: pods Ready", changes.report_ready({"freezes-0-web": 2}), 60)
         self._second_replicas(env, sets, before)
         env.settle("recycled: replica terminated", lambda view: len(changes.held_pods(view, "recycled-0-a")) == 2, 60)
         env.quiet(0.7)
@@ -83,7 +85,7 @@ class SetsInDifferentStates(Scene):
         env.quiet(1, real=True)
         env.mark("twice: at rest")
 
-        ends = {set_name: changes.done(set_name, before[set_name]) for set_name in sets if set_name != "freezes"}
+        ends = {set_name: changes.has_ended(set_name, before[set_name]) for set_name in sets if set_name != "freezes"}
         every = [f"{set_name}-{index}-web" for set_name in ("out", "in", "twice") for index in range(3)]
         changes.release_until(env, "all updates end", [*every, "recycled-0-a"], all_of(*ends.values()))
         for set_name, ended in ends.items():
@@ -93,15 +95,15 @@ class SetsInDifferentStates(Scene):
 
     def _second_replicas(self, env: SceneEnvironment, sets: dict[str, Object], before: dict[str, str]) -> None:
         """Let the update reach the second replicas of two sets. Then scale in one set and change the other set."""
-        second = {set_name: changes.one_held(f"{set_name}-1-web") for set_name in ("in", "twice")}
+        second = {set_name: changes.has_one_held_pod(f"{set_name}-1-web") for set_name in ("in", "twice")}
         every = all_of(*second.values())
         changes.release_until(env, "pods of the second replicas replaced", ["in-0-web", "twice-0-web"], every)
         for set_name, replaced in second.items():
             env.settle(f"{set_name}: pod of the second replica replaced", replaced, 5)
         scale(env, SETS, "in", 1)
         env.settle("in: second replica deleted", are_absent(CLIQUES, ["in-1-web"]), 60)
-        before["twice"] = changes.change(env, sets["twice"], "web", tag="3")
-        env.settle("twice: pod of the second template deleted", changes.one_held("twice-1-web", "3"), 60)
+        before["twice"] = changes.change_image(env, sets["twice"], "web", tag="3")
+        env.settle("twice: pod of the second template deleted", changes.has_one_held_pod("twice-1-web", "3"), 60)
 
 
 @requirement("UPD-029", reaches="placed: turn of the replica without a node")
@@ -110,7 +112,7 @@ def test_a_replica_without_bound_pods_is_updated_first(run: Recorded[SetsInDiffe
     meantime."""
     run.given("sets available", "all pods Ready", "placed: replica without a node")
     run.given("placed: pod without a node replaced")
-    lost = replay.parts_by_first_loss(run.between("change", "placed: at rest"), _replica_of("placed"))
+    lost = replay.parts_by_first_loss(run.between("change", "placed: at rest"), _replica_part("placed"))
     run.expect("replicas that lost pods meanwhile", ["2"], lost)
     run.given("placed: update ended")
     run.expect("first turn of placed", [2], _replicas_in_turn(run, "placed")[:1])
@@ -148,7 +150,7 @@ def test_two_replicas_are_not_out_of_service_together(run: Recorded[SetsInDiffer
     """The set is changed again while the second replica lacks a pod."""
     run.given("twice: first pod replaced", "twice: pod of the second replica replaced")
     sizes = {f"twice-{index}-web": 2 for index in range(2)}
-    together = replay.concurrent_losses(run.between("change", "twice: at rest"), sizes, _replica_of("twice"))
+    together = replay.concurrent_losses(run.between("change", "twice: at rest"), sizes, _replica_part("twice"))
     run.expect("moments at which two replicas lacked Ready pods", [], together)
     run.given("twice: pod of the second template deleted", "twice: update ended")
     _expect_template(run, ["twice-0-web", "twice-1-web"], "3")
@@ -159,10 +161,10 @@ def test_a_terminated_replica_is_not_updated(run: Recorded[SetsInDifferentStates
     """The pod of the other clique has not been Ready for longer than terminationDelay, and the new pods are held."""
     run.given("recycled: first pod replaced")
     view = run.at("recycled: at rest")
-    if "1" in changes.images(view, "recycled-0-a"):
+    if "1" in changes.image_tags(view, "recycled-0-a"):
         raise Blocked("the replica is not terminated: GREP-291 has termination pause during updates", "circumstances")
     run.given("recycled: replica terminated")
-    ended = updates.has_ended(view.get(SETS, RECYCLED))
+    ended = updates.has_ended(view.get(SETS, RECYCLED_SET))
     run.expect("the update is reported to have ended", False, ended)
 
 
@@ -170,7 +172,7 @@ def test_a_terminated_replica_is_not_updated(run: Recorded[SetsInDifferentStates
 def test_a_switch_to_on_delete_ends_the_update(run: Recorded[SetsInDifferentStates]) -> None:
     """At that time, one of two pods has the new template."""
     run.given("freezes: first pod replaced", "freezes: pods Ready")
-    images = changes.images(run.at("end"), "freezes-0-web")
+    images = changes.image_tags(run.at("end"), "freezes-0-web")
     run.expect("templates of the pods after the switch", ["1", "2"], images)
 
 
@@ -184,10 +186,10 @@ def _workload(env: SceneEnvironment, set_name: str, replicas: int) -> Object:
     return workload
 
 
-def _any_deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
+def _is_any_deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
     """At least one of these pods (UIDs) of a clique is deleted or being deleted. UPD-014 covers whether all of them are
     deleted at the same time."""
-    deletions = [changes.deleted(clique, [pod_uid]) for pod_uid in pod_uids]
+    deletions = [changes.are_deleted(clique, [pod_uid]) for pod_uid in pod_uids]
 
     def check(view: View) -> bool | Unmet:
         return any(deleted(view) is True for deleted in deletions) or Unmet(f"no pod of {clique} was replaced")
@@ -195,13 +197,13 @@ def _any_deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
     return check
 
 
-def _one_held(set_name: str, replicas: int) -> Predicate:
+def _has_one_held_replica(set_name: str, replicas: int) -> Predicate:
     """One of the two pods of a replica of a set has the new template and is held. The number of replicas that are
     updated at the same time is covered by UPD-001."""
     cliques = [f"{set_name}-{index}-web" for index in range(replicas)]
 
     def check(view: View) -> bool | Unmet:
-        replaced = any(changes.one_held(clique)(view) is True for clique in cliques)
+        replaced = any(changes.has_one_held_pod(clique)(view) is True for clique in cliques)
         counts = [len(changes.held_pods(view, clique)) for clique in cliques]
         return replaced or Unmet(f"{set_name}: {counts} pods of its replicas are held")
 
@@ -215,7 +217,7 @@ def _has_turn(view: View, set_name: str, index: int) -> bool | Unmet:
     return index in turns or Unmet(f"{set_name}: the turn is {turns}, not {index}")
 
 
-def _update_closed(view: View) -> bool | Unmet:
+def _is_update_closed(view: View) -> bool | Unmet:
     """The update that was unfinished at the switch to OnDelete has ended, and breaches are reported again."""
     parts = {"freezes": view.get(SETS, "freezes"), "freezes-0-web": view.get(CLIQUES, "freezes-0-web")}
     unfinished = [part for part, current in parts.items() if not updates.has_ended(current)]
@@ -224,7 +226,7 @@ def _update_closed(view: View) -> bool | Unmet:
     return not unfinished or Unmet(f"not ended: {', '.join(unfinished)}")
 
 
-def _replica_of(set_name: str) -> replay.Part:
+def _replica_part(set_name: str) -> replay.Part:
     """Return a function from a clique to the index of the set replica to which the clique belongs."""
     return lambda clique: clique.split("-")[1] if clique.startswith(f"{set_name}-") else ""
 
@@ -240,4 +242,4 @@ def _replicas_in_turn(run: Recorded[SetsInDifferentStates], set_name: str) -> li
 def _expect_template(run: Recorded[SetsInDifferentStates], cliques: Iterable[str], tag: str) -> None:
     """Expect that, in the end, both pods of each of these cliques have this template."""
     expected, view = {clique: [tag] * 2 for clique in cliques}, run.at("end")
-    run.same("templates of the pods", expected, {clique: changes.images(view, clique) for clique in expected})
+    run.same("templates of the pods", expected, {clique: changes.image_tags(view, clique) for clique in expected})

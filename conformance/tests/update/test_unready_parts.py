@@ -9,9 +9,9 @@ from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.update import changes
 
-CLIQUE, LAST = "weak-0-web", "frail-0-g-2"
+CLIQUE, LAST_REPLICA = "weak-0-web", "frail-0-g-2"
 """A standalone clique of three pods, and the last replica of a scaling group with three replicas."""
-MEMBER = f"{LAST}-b"
+MEMBER = f"{LAST_REPLICA}-b"
 
 
 class PodsThatRunUnready(Scene):
@@ -31,21 +31,24 @@ class PodsThatRunUnready(Scene):
             "sets available", all_of(*(predicates.is_available(set_name, 1) for set_name in ("weak", "frail"))), 150
         )
         members = {f"frail-0-g-{j}-{clique}": 1 for j in range(3) for clique in "bc"}
-        env.wait_for("all pods Ready", changes.ready({CLIQUE: 3, **members}))
+        env.wait_for("all pods Ready", changes.report_ready({CLIQUE: 3, **members}))
         disruption.set_pod_states(env, CLIQUE, disruption.STALLED, 2)
         disruption.set_pod_states(env, MEMBER, disruption.STALLED, 1)
-        env.wait_for("three pods run and are not Ready", changes.ready({CLIQUE: 1, MEMBER: 0}))
+        env.wait_for("three pods run and are not Ready", changes.report_ready({CLIQUE: 1, MEMBER: 0}))
         env.quiet(0.7)
         env.mark("change")
         current = predicates.pods_of(env.history.view(), CLIQUE)
         self.unready = {uid(pod) for pod in current if not pods.is_ready(pod)}
-        changes.hold(weak, "web")
-        before = {"weak": changes.change(env, weak, "web", tag="2"), "frail": changes.change(env, frail, "b", tag="2")}
+        changes.hold_pods(weak, "web")
+        before = {
+            "weak": changes.change_image(env, weak, "web", tag="2"),
+            "frail": changes.change_image(env, frail, "b", tag="2"),
+        }
         changes.require_held(env, CLIQUE)
-        env.settle("unready pods replaced", changes.deleted(CLIQUE, self.unready), 60)
+        env.settle("unready pods replaced", changes.are_deleted(CLIQUE, self.unready), 60)
         env.quiet(1, real=True)
         env.mark("successors not Ready")
-        ends = {set_name: changes.done(set_name, before[set_name]) for set_name in before}
+        ends = {set_name: changes.has_ended(set_name, before[set_name]) for set_name in before}
         changes.release_until(env, "all updates end", [CLIQUE], all_of(*ends.values()))
         for set_name, ended in ends.items():
             env.settle(f"{set_name}: update ended", ended, 60)
@@ -58,7 +61,7 @@ def test_pods_that_run_unready_are_replaced_at_once(run: Recorded[PodsThatRunUnr
     """The update does not wait for a pod that is running but does not serve requests."""
     run.given("three pods run and are not Ready")
     view = run.at("successors not Ready")
-    new = [pod for pod in predicates.pods_of(view, CLIQUE) if changes.tag(pod) == "2"]
+    new = [pod for pod in predicates.pods_of(view, CLIQUE) if changes.image_tag(pod) == "2"]
     run.expect("successors that are Ready by then", [], [uid(pod) for pod in new if pods.is_ready(pod)])
 
 
@@ -67,16 +70,16 @@ def test_a_replica_that_runs_unready_is_recreated_at_once(run: Recorded[PodsThat
     """The pod of the replica is running, but the replica is not available. One available replica may be recreated at
     the same time."""
     run.given("three pods run and are not Ready")
-    order = replay.deleted_parts(run.between("change", "end"), _replica)
-    before = order[: order.index(LAST)] if LAST in order else order
+    order = replay.deleted_parts(run.between("change", "end"), _replica_of)
+    before = order[: order.index(LAST_REPLICA)] if LAST_REPLICA in order else order
     run.expect("replicas, beyond one, that were recreated before the one that is not available", [], before[1:])
     run.given("frail: update ended")
-    run.expect("the replica was recreated", True, LAST in order)
+    run.expect("the replica was recreated", True, LAST_REPLICA in order)
 
 
 test_invariants = invariants(PodsThatRunUnready, "INV-001", "INV-004", "INV-005")
 
 
-def _replica(clique: str) -> str:
+def _replica_of(clique: str) -> str:
     """Return the scaling group replica to which a clique belongs, or an empty string for other cliques."""
     return clique.rpartition("-")[0] if clique.startswith("frail-0-g-") else ""

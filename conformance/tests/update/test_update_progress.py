@@ -17,21 +17,21 @@ from conformance.tests.update import changes
 from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 from conformance.tests.update.rolling import (
     CHANGES,
-    CLIQUES_ALONE,
+    GROUP_SIZES,
     REPLICAS,
-    SIZES_OF_GROUPS,
+    STANDALONE_CLIQUES,
     SetUpdatedThreeTimes,
     Update,
     behind,
     breaches,
     concerned,
-    hashes,
+    hash_by_clique,
     selecting,
     updated_replicas,
 )
 
-TOTALS = {"totalPodCliquesCount": len(CLIQUES_ALONE), "totalPodCliqueScalingGroupsCount": len(SIZES_OF_GROUPS)}
-CLIQUES_OF_GROUPS = {"g": 4, "h": 1}
+TOTALS = {"totalPodCliquesCount": len(STANDALONE_CLIQUES), "totalPodCliqueScalingGroupsCount": len(GROUP_SIZES)}
+CLIQUES_PER_GROUP = {"g": 4, "h": 1}
 """Scaling group → the number of PodCliques in all of its replicas."""
 
 each_change = pytest.mark.parametrize("change", CHANGES)
@@ -68,7 +68,7 @@ def test_an_update_ends(run: Recorded[SetUpdatedThreeTimes], change: str) -> Non
     pcs = Update(run, change).span.view().get(SETS, "s")
     run.expect("replicas that are named as being updated", [], updates.updating_replicas(pcs))
     run.expect("updatedReplicas", REPLICAS, number(pcs, "status", "updatedReplicas"))
-    run.same("updatedReplicas of the groups", SIZES_OF_GROUPS, updated_replicas(Update(run, change).span.view()))
+    run.same("updatedReplicas of the groups", GROUP_SIZES, updated_replicas(Update(run, change).span.view()))
     counts = updates.counts(pcs)
     for updated, total in updates.COUNTERS:
         run.expect(f"{updated} in the end", counts[total], counts[updated])
@@ -81,7 +81,11 @@ def test_totals_of_a_set(run: Recorded[SetUpdatedThreeTimes], change: str) -> No
     run.judge_violation()
     update = Update(run, change)
     permitted = (TOTALS, {**TOTALS, "totalPodCliquesCount": len(run.scene.sizes)})
-    wrong = [_counts(record) for record in update.of_set() if not any(_fits(record, totals) for totals in permitted)]
+    wrong = [
+        _counts_text(record)
+        for record in update.of_set()
+        if not any(_matches_totals(record, totals) for totals in permitted)
+    ]
     run.expect("counters above their totals, or wrong totals", [], wrong)
     counts = updates.counts(update.span.view().get(SETS, "s"))
     groups = "totalPodCliqueScalingGroupsCount"
@@ -93,7 +97,7 @@ def test_totals_of_a_set(run: Recorded[SetUpdatedThreeTimes], change: str) -> No
 def test_a_set_counts_its_standalone_cliques(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     """A total that has not been counted yet is permitted."""
     update = Update(run, change)
-    wrong = [_counts(record) for record in update.of_set() if not _fits(record, TOTALS)]
+    wrong = [_counts_text(record) for record in update.of_set() if not _matches_totals(record, TOTALS)]
     run.expect("states with another total of PodCliques", [], wrong)
 
 
@@ -104,10 +108,14 @@ def test_totals_of_groups(run: Recorded[SetUpdatedThreeTimes], change: str) -> N
     update (see UPD-056)."""
     run.judge_violation()
     span, changed = Update(run, change).span, concerned(change)
-    for group, total in CLIQUES_OF_GROUPS.items():
+    for group, total in CLIQUES_PER_GROUP.items():
         totals = {"totalPodCliquesCount": total, "totalPodCliqueScalingGroupsCount": 0}
         for group_name in (f"s-{index}-{group}" for index in range(REPLICAS)):
-            wrong = [_counts(record) for record in span.records(GROUPS, group_name) if not _fits(record, totals)]
+            wrong = [
+                _counts_text(record)
+                for record in span.records(GROUPS, group_name)
+                if not _matches_totals(record, totals)
+            ]
             run.expect(f"counters of {group_name} above their total, or a wrong total", [], wrong)
             if group_name in changed:
                 end = updates.counts(span.view().get(GROUPS, group_name))
@@ -120,8 +128,8 @@ def test_totals_of_groups(run: Recorded[SetUpdatedThreeTimes], change: str) -> N
 def test_the_end_is_reported_when_pods_are_updated(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     """The cliques of this scene keep their sizes, so the number of pods stays the same."""
     sizes, pods = run.scene.sizes, _pods_at_the_end(run, change)
-    of = hashes(Update(run, change).span.view(), sizes)
-    old = [record.name for record in pods if changes.hash_of(record.object) != of.get(replay.clique_name(record))]
+    of = hash_by_clique(Update(run, change).span.view(), sizes)
+    old = [record.name for record in pods if changes.template_hash(record.object) != of.get(replay.clique_name(record))]
     run.expect("pods of an old template when the end was reported", [], old)
     owners = Counter(
         replay.clique_name(record) for record in pods if text(record.object, "status", "phase") == "Running"
@@ -191,7 +199,7 @@ def test_a_breach_is_unknown_during_an_update(
 @pytest.mark.parametrize("change", ["standalone", "all"])
 def test_a_breach_is_reported_again_after_an_update(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     """All pods are Ready when the update has ended, so nothing is breached."""
-    expected = dict.fromkeys((clique for clique in concerned(change) if clique in CLIQUES_ALONE), "False")
+    expected = dict.fromkeys((clique for clique in concerned(change) if clique in STANDALONE_CLIQUES), "False")
     statuses = breaches(Update(run, change).span.view())
     run.same(f"{BREACHED} in the end", expected, {clique: statuses[clique] for clique in expected})
 
@@ -204,7 +212,7 @@ def _pods_at_the_end(run: Recorded[SetUpdatedThreeTimes], change: str) -> list[R
     return replay.pods_at_revision(run.history, end.revision) if end is not None else []
 
 
-def _fits(record: Record, totals: Mapping[str, int]) -> bool:
+def _matches_totals(record: Record, totals: Mapping[str, int]) -> bool:
     """Return whether all counters of a progress are at most their totals, and each total is either correct or not
     counted yet."""
     counts = updates.counts(record.object)
@@ -213,5 +221,5 @@ def _fits(record: Record, totals: Mapping[str, int]) -> bool:
     )
 
 
-def _counts(record: Record) -> str:
+def _counts_text(record: Record) -> str:
     return f"{record}: {updates.counts(record.object)}"

@@ -15,17 +15,17 @@ from conformance.tests.update.starts import STARTING, ChangesOfAllKinds
 @requirement("UPD-036")
 def test_a_change_of_the_pod_spec_starts_an_update(run: Recorded[ChangesOfAllKinds]) -> None:
     """The image of a container is changed."""
-    _replaced(run, "image")
+    _expect_replaced(run, "image")
 
 
 @requirement("UPD-058", reaches="{part}: update ended")
 @pytest.mark.parametrize("part", [part for part in STARTING if part != "image"])
 def test_a_change_of_the_rest_of_a_template_starts_an_update(run: Recorded[ChangesOfAllKinds], part: str) -> None:
     """Each part is changed in a separate set."""
-    _replaced(run, part)
+    _expect_replaced(run, part)
 
 
-def _replaced(run: Recorded[ChangesOfAllKinds], part: str) -> None:
+def _expect_replaced(run: Recorded[ChangesOfAllKinds], part: str) -> None:
     """Expect that a set no longer has pods from before the change."""
     run.given("sets available")
     first = incarnations.uids(run.at("changes"), "pods")

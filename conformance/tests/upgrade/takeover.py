@@ -46,13 +46,15 @@ def workload(env: SceneEnvironment, set_name: str, replicas: int = 1, startup: s
     return sets.manifest(env, set_name, cliques, startup=startup, groups={"g": list(MEMBERS)}, replicas=replicas)
 
 
-def small(env: SceneEnvironment, set_name: str, startup: str = "", replicas: int = 1, solo: str = "engine:1") -> Object:
+def small_workload(
+    env: SceneEnvironment, set_name: str, startup: str = "", replicas: int = 1, solo: str = "engine:1"
+) -> Object:
     """Return a set of two cliques with one pod each."""
     cliques = [template(SOLO, pod_spec(solo)), template(FRONT, pod_spec())]
     return sets.manifest(env, set_name, cliques, startup=startup, replicas=replicas)
 
 
-def everything(view: View, set_name: str) -> dict[str, str]:
+def all_hashes(view: View, set_name: str) -> dict[str, str]:
     """Return location → hash for all hashes of a set, including the hashes of its groups, cliques and pods."""
     hashes = sets.stored_hashes(view, set_name, number(view.get(SETS, set_name), "spec", "replicas") or 0)
     for pod in sets.pods(view):
@@ -61,11 +63,11 @@ def everything(view: View, set_name: str) -> dict[str, str]:
     return hashes
 
 
-def as_of(view: View, set_name: str, model: str) -> dict[str, str]:
+def expected_hashes(view: View, set_name: str, model: str) -> dict[str, str]:
     """Return location → hash for a set, with the hashes of `model`, a set with equal templates."""
     generation = sets.generation_hash(view, model)
     hashes = {}
-    for location in everything(view, set_name):
+    for location in all_hashes(view, set_name):
         resource, _, object_and_field = location.partition("/")
         if resource == SETS or "Generation" in object_and_field:
             hashes[location] = generation
@@ -87,7 +89,7 @@ def _template_of(view: View, resource: str, object_name: str, model: str) -> str
 @predicate
 def has_hashes_of(view: View, set_name: str, model: str) -> bool | Unmet:
     """All stored hashes of a set equal those of `model`, which the current operator has created."""
-    expected, now = as_of(view, set_name, model), everything(view, set_name)
+    expected, now = expected_hashes(view, set_name, model), all_hashes(view, set_name)
     differing = [
         f"{location} is {now[location]!r}, not {hash!r}" for location, hash in expected.items() if now[location] != hash
     ]
@@ -99,7 +101,7 @@ def has_hashes_of(view: View, set_name: str, model: str) -> bool | Unmet:
 @predicate
 def has_hashes(view: View, set_name: str, expected: Mapping[str, str]) -> bool | Unmet:
     """All stored hashes of a set equal the expected hashes."""
-    now = everything(view, set_name)
+    now = all_hashes(view, set_name)
     differing = [
         f"{location} is {now.get(location)!r}" for location, hash in expected.items() if now.get(location) != hash
     ]
@@ -109,7 +111,7 @@ def has_hashes(view: View, set_name: str, expected: Mapping[str, str]) -> bool |
 @predicate
 def has_all_hashes(view: View, set_name: str, pods: int) -> bool | Unmet:
     """A set has this number of pods, and all its hashes exist."""
-    hashes = everything(view, set_name)
+    hashes = all_hashes(view, set_name)
     missing = [location for location, hash in hashes.items() if not hash]
     count = sum(location.startswith("pods/") for location in hashes)
     if count != pods:
@@ -118,7 +120,7 @@ def has_all_hashes(view: View, set_name: str, pods: int) -> bool | Unmet:
 
 
 @predicate
-def rolled_out(view: View, set_name: str, cliques: Iterable[str], before: Mapping[str, str]) -> bool | Unmet:
+def is_rolled_out(view: View, set_name: str, cliques: Iterable[str], before: Mapping[str, str]) -> bool | Unmet:
     """The update of a set has ended, and these cliques have only new pods."""
     for clique in cliques:
         pods = predicates.pods_of(view, clique)
@@ -129,7 +131,7 @@ def rolled_out(view: View, set_name: str, cliques: Iterable[str], before: Mappin
     return end_time != "" or Unmet(f"the update of {set_name} has not ended")
 
 
-def restarts(span: Span, set_name: str) -> list[str]:
+def restart_records(span: Span, set_name: str) -> list[str]:
     """Return the records in which pods of a set were created, deleted or marked for deletion."""
     records = []
     for record in span.records("pods"):
@@ -139,7 +141,7 @@ def restarts(span: Span, set_name: str) -> list[str]:
     return records
 
 
-def updates(span: Span, set_name: str) -> list[str]:
+def update_records(span: Span, set_name: str) -> list[str]:
     """Return the records in which a set reports an update."""
     records = span.records(SETS, set_name)
     return [str(record) for record in records if at(record.object, "status", "updateProgress") is not None]

@@ -13,7 +13,7 @@ from conformance.testing.sets import Object
 from conformance.tests.upgrade import takeover
 
 NOTATIONS = template_pairs.read().notations
-REAPPLIED, WHOLE = "again", "whole"
+REAPPLIED_SET, WHOLE_SET = "again", "whole"
 """The sets whose manifests are reapplied. The manifest of `whole` sets every field that has a default."""
 
 
@@ -22,7 +22,9 @@ class AppliedAgain(Scene):
 
     def complete(self, env: SceneEnvironment) -> None:
         """Wait until the sets are complete and at rest."""
-        pods = {set_name: sets.pods_per_replica(_sent(env, set_name)) for set_name in (REAPPLIED, WHOLE)}
+        pods = {
+            set_name: sets.pods_per_replica(_manifest_as_sent(env, set_name)) for set_name in (REAPPLIED_SET, WHOLE_SET)
+        }
         env.wait_for("set has its pods", all_of(*(takeover.has_all_hashes(*entry) for entry in pods.items())))
         env.wait_for("set available", all_of(*(predicates.is_available(set_name, 1) for set_name in pods)))
         env.quiet(1)
@@ -30,9 +32,9 @@ class AppliedAgain(Scene):
     def apply(self, env: SceneEnvironment) -> None:
         """Apply the manifests with a second replica, which shows that the operator has reconciled the new specs."""
         env.mark("before it is applied again")
-        for set_name in (REAPPLIED, WHOLE):
-            sets.update_spec(env, _sent(env, set_name, replicas=2))
-        env.wait_for("set has its second replica", sets.have_second_replica([REAPPLIED, WHOLE]))
+        for set_name in (REAPPLIED_SET, WHOLE_SET):
+            sets.update_spec(env, _manifest_as_sent(env, set_name, replicas=2))
+        env.wait_for("set has its second replica", sets.have_second_replica([REAPPLIED_SET, WHOLE_SET]))
         env.quiet(2)
         env.mark("nothing moves")
 
@@ -46,13 +48,13 @@ class AppliedAfterAnUpgrade(AppliedAgain):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
         env.roles.downgrade(env.roles.upgrades[0])
-        env.create(_sent(env, REAPPLIED))
-        env.create(_sent(env, WHOLE))
+        env.create(_manifest_as_sent(env, REAPPLIED_SET))
+        env.create(_manifest_as_sent(env, WHOLE_SET))
         self.complete(env)
         env.mark("before the take-over")
         env.roles.upgrade()
-        env.create(_sent(env, "model"))
-        env.settle("hashes rewritten", takeover.has_hashes_of(REAPPLIED, "model"), 60)
+        env.create(_manifest_as_sent(env, "model"))
+        env.settle("hashes rewritten", takeover.has_hashes_of(REAPPLIED_SET, "model"), 60)
         self.apply(env)
 
 
@@ -64,10 +66,12 @@ class AppliedAfterAGoOperator(AppliedAgain):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
-        for set_name in (REAPPLIED, WHOLE):
+        for set_name in (REAPPLIED_SET, WHOLE_SET):
             env.create(_workload(env, set_name, [pair.before for pair in NOTATIONS]))
         self.complete(env)
-        hashes = {set_name: takeover.everything(env.history.view(), set_name) for set_name in (REAPPLIED, WHOLE)}
+        hashes = {
+            set_name: takeover.all_hashes(env.history.view(), set_name) for set_name in (REAPPLIED_SET, WHOLE_SET)
+        }
         env.roles.stop("operator")
         for set_name in hashes:
             takeover.write_hashes(env, set_name, LEGACY[0])
@@ -80,36 +84,36 @@ class AppliedAfterAGoOperator(AppliedAgain):
 @requirement("UPG-010")
 def test_a_manifest_can_be_applied_again_after_an_upgrade(run: Recorded[AppliedAfterAnUpgrade]) -> None:
     """The manifest has the stored quantities in other notations, and a second replica."""
-    _judge(run)
+    _expect_nothing_updated(run)
 
 
 @requirement("UPG-011")
 def test_a_manifest_can_be_applied_again_after_a_go_operator(run: Recorded[AppliedAfterAGoOperator]) -> None:
     """The sets are stored as the webhook of a Go operator writes them."""
-    _judge(run)
+    _expect_nothing_updated(run)
 
 
-def _judge(run: Recorded[AppliedAgain]) -> None:
+def _expect_nothing_updated(run: Recorded[AppliedAgain]) -> None:
     run.given("set has its pods", "set available", "set has its second replica")
     before, now = _uids(run.at("before it is applied again")), _uids(run.at("nothing moves"))
     run.same("uids of pods", before, {pod: now.get(pod, "") for pod in before})
     span = run.between("before the take-over", "nothing moves")
-    updates = [record for set_name in (REAPPLIED, WHOLE) for record in takeover.updates(span, set_name)]
+    updates = [record for set_name in (REAPPLIED_SET, WHOLE_SET) for record in takeover.update_records(span, set_name)]
     run.expect("states of the sets with an update", [], updates)
 
 
 def _uids(view: View) -> dict[str, str]:
     uids = incarnations.uids(view, "pods")
-    return {pod: uid for pod, uid in uids.items() if pod.startswith((f"{REAPPLIED}-", f"{WHOLE}-"))}
+    return {pod: uid for pod, uid in uids.items() if pod.startswith((f"{REAPPLIED_SET}-", f"{WHOLE_SET}-"))}
 
 
-def _sent(env: SceneEnvironment, name: str, replicas: int = 1) -> Object:
+def _manifest_as_sent(env: SceneEnvironment, name: str, replicas: int = 1) -> Object:
     """Return a set with its quantities in the notation of its user."""
     return _workload(env, name, [pair.after for pair in NOTATIONS], replicas)
 
 
 def _workload(env: SceneEnvironment, name: str, cliques: list[Object], replicas: int = 1) -> Object:
-    if name != WHOLE:
+    if name != WHOLE_SET:
         return sets.manifest(env, name, cliques, replicas=replicas)
     groups = {"g": [clique["name"] for clique in cliques[:2]]}
     return with_defaults(sets.manifest(env, name, cliques, groups=groups, replicas=replicas))

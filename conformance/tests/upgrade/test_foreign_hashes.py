@@ -7,17 +7,17 @@ from conformance.grove.template_hashes import LEGACY
 from conformance.testing import incarnations, predicates
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.upgrade import takeover
-from conformance.tests.upgrade.takeover import FRONT, SOLO, pod_spec, rolled_out
+from conformance.tests.upgrade.takeover import FRONT, SOLO, is_rolled_out, pod_spec
 
-OF_LIBRARY = {f"l{number}": way for number, way in enumerate(LEGACY)}
+HASH_WAYS = {f"l{number}": way for number, way in enumerate(LEGACY)}
 """Set → the hash scheme of the operator whose hashes the set gets."""
-PODS = {**dict.fromkeys(OF_LIBRARY, 6), "changed": 2, "turned": 2, "unknown": 2}
+POD_COUNTS = {**dict.fromkeys(HASH_WAYS, 6), "changed": 2, "turned": 2, "unknown": 2}
 """The number of pods of each set."""
 
 
 class HashesOfOtherOperators(Scene):
     """Room for all pods. The stored hashes of several sets are overwritten while no operator is running. The sets of
-    OF_LIBRARY get the hashes of a Go operator, one set for each version of its libraries. In one clique of `changed`,
+    HASH_WAYS get the hashes of a Go operator, one set for each version of its libraries. In one clique of `changed`,
     the hashes belong to another image, and in one clique of `turned`, they belong to another order of containers.
     `unknown` gets hashes that do not match any template."""
 
@@ -25,20 +25,20 @@ class HashesOfOtherOperators(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
-        for name in OF_LIBRARY:
+        for name in HASH_WAYS:
             env.create(takeover.workload(env, name))
         for name in ("changed", "turned", "unknown"):
-            env.create(takeover.small(env, name))
-        for name, count in PODS.items():
+            env.create(takeover.small_workload(env, name))
+        for name, count in POD_COUNTS.items():
             env.wait_for(f"{name} has its pods", takeover.has_all_hashes(name, count))
             env.wait_for(f"{name} available", predicates.is_available(name, 1))
         view = env.quiet(1)
-        hashes = {name: takeover.everything(view, name) for name in PODS}
+        hashes = {name: takeover.all_hashes(view, name) for name in POD_COUNTS}
         uids = incarnations.uids(view, "pods")
         env.mark("hashes of the judged operator")
 
         env.roles.stop("operator")
-        for name, way in OF_LIBRARY.items():
+        for name, way in HASH_WAYS.items():
             takeover.write_hashes(env, name, way)
         takeover.write_hashes(env, "changed", LEGACY[0], z_solo=pod_spec("engine:0"))
         containers = pod_spec()["containers"][::-1]
@@ -48,11 +48,11 @@ class HashesOfOtherOperators(Scene):
         with env.roles.unrest():
             env.roles.restart("operator")
 
-        for name in OF_LIBRARY:
+        for name in HASH_WAYS:
             env.settle(f"hashes of {name} rewritten", takeover.has_hashes(name, hashes[name]), 60)
-        env.settle("changed clique rolled out", rolled_out("changed", [f"changed-0-{SOLO}"], uids), 60)
+        env.settle("changed clique rolled out", is_rolled_out("changed", [f"changed-0-{SOLO}"], uids), 60)
         unknown = [f"unknown-0-{template}" for template in (SOLO, FRONT)]
-        env.settle("set with unknown hashes updated", rolled_out("unknown", unknown, uids), 60)
+        env.settle("set with unknown hashes updated", is_rolled_out("unknown", unknown, uids), 60)
         env.quiet(2)
         env.mark("nothing moves")
 
@@ -60,17 +60,17 @@ class HashesOfOtherOperators(Scene):
 @requirement("UPG-006")
 def test_hashes_of_a_go_operator_are_taken_over(run: Recorded[HashesOfOtherOperators]) -> None:
     """The operator may have been built with any version of the Kubernetes libraries. UPG-016 covers all versions."""
-    for name in PODS:
+    for name in POD_COUNTS:
         run.given(f"{name} has its pods", f"{name} available")
-    wrong = {str(way): _not_taken_over(run, name) for name, way in OF_LIBRARY.items()}
+    wrong = {str(way): _expect_no_takeover(run, name) for name, way in HASH_WAYS.items()}
     best = min(wrong.values(), key=len)
     run.expect("what is wrong with the set that fares best", [], best)
 
 
-@requirement("UPG-016", reaches=[f"hashes of {name} rewritten" for name in OF_LIBRARY])
+@requirement("UPG-016", reaches=[f"hashes of {name} rewritten" for name in HASH_WAYS])
 def test_hashes_of_all_go_operators_are_taken_over(run: Recorded[HashesOfOtherOperators]) -> None:
     """Each set has the hashes of another version of the libraries."""
-    wrong = {str(way): _not_taken_over(run, name) for name, way in OF_LIBRARY.items()}
+    wrong = {str(way): _expect_no_takeover(run, name) for name, way in HASH_WAYS.items()}
     run.expect(
         "what is wrong with sets, by the hashes that they had",
         {},
@@ -78,16 +78,16 @@ def test_hashes_of_all_go_operators_are_taken_over(run: Recorded[HashesOfOtherOp
     )
 
 
-def _not_taken_over(run: Recorded[HashesOfOtherOperators], name: str) -> list[str]:
+def _expect_no_takeover(run: Recorded[HashesOfOtherOperators], name: str) -> list[str]:
     """Return the hashes of a set that differ from the hashes of the judged operator, the set's replaced pods, and its
     updates."""
     span = run.between("hashes overwritten", "nothing moves")
-    hashes = takeover.everything(run.at("hashes of the judged operator"), name)
-    now = takeover.everything(run.at("nothing moves"), name)
+    hashes = takeover.all_hashes(run.at("hashes of the judged operator"), name)
+    now = takeover.all_hashes(run.at("nothing moves"), name)
     differing = [
         f"{location} is {now.get(location)!r}" for location, hash in hashes.items() if now.get(location) != hash
     ]
-    return [*differing, *takeover.restarts(span, name), *takeover.updates(span, name)]
+    return [*differing, *takeover.restart_records(span, name), *takeover.update_records(span, name)]
 
 
 @requirement("UPG-007", reaches="changed clique rolled out")

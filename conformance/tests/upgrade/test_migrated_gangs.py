@@ -17,7 +17,7 @@ from conformance.testing.observed import all_of
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
-NOTE = "example.com/note"
+NOTE_ANNOTATION = "example.com/note"
 """The key of a label and an annotation that belong to another client."""
 REPLICAS = {"s": 2, "k": 1, "e": 1, "z": 0}
 """Set → its replicas when the operator is replaced."""
@@ -27,8 +27,8 @@ SIZES: Mapping[str, Mapping[str, int]] = {
     "k": {"k-0-a": 2, **{f"k-0-g-{index}-{clique}": 1 for index in (0, 1) for clique in "bc"}},
 }
 """Set → PodClique → number of pods when the operator is replaced."""
-TAKEN_OVER = "maps followed after the upgrade"
-MIGRATED = ("s", "k")
+MAPS_FOLLOWED = "maps followed after the upgrade"
+MIGRATED_SETS = ("s", "k")
 """The sets that must be migrated. A set whose only clique has no replicas may or may not be migrated."""
 
 
@@ -44,13 +44,13 @@ class GangsOfAnEarlierVersion(Scene):
         env.nodes("tiny", 1)
         env.roles.downgrade(env.roles.upgrades[0])
         self._make(env)
-        self.places, self.marks = _places(env.history.view()), _marks(env.history.view())
+        self.places, self.marks = _gang_by_pod(env.history.view()), _annotations_by_object(env.history.view())
         env.mark("before the upgrade")
         env.roles.upgrade()
         env.roles.kill("operator")
         env.roles.restart("operator")
-        env.settle(TAKEN_OVER, all_of(*map(following.are_maps_followed, MIGRATED)), 60)
-        env.settle("migration ended", _not_migrating, 60)
+        env.settle(MAPS_FOLLOWED, all_of(*map(following.are_maps_followed, MIGRATED_SETS)), 60)
+        env.settle("migration ended", _is_not_migrating, 60)
         env.quiet(2)
         env.mark("taken over")
         scale(env, CLIQUES, "e-0-web", 2)
@@ -80,39 +80,45 @@ class GangsOfAnEarlierVersion(Scene):
         env.quiet(1)
         for clique in ("s-0-a", "s-0-g-1-b", "s-1-g-0-c"):
             pod = name(predicates.pods_of(env.history.view(), clique)[0])
-            env.patch("pods", pod, {"metadata": {"labels": {NOTE: "mine"}, "annotations": {NOTE: "mine"}}})
+            env.patch(
+                "pods",
+                pod,
+                {"metadata": {"labels": {NOTE_ANNOTATION: "mine"}, "annotations": {NOTE_ANNOTATION: "mine"}}},
+            )
         env.quiet(1)
 
 
-def _migrating(view: View) -> list[str]:
+def _migrating_sets(view: View) -> list[str]:
     """Return the sets whose condition reports that they are being migrated."""
-    return [set_name for set_name in MIGRATED if condition_is(view.get(SETS, set_name), MIGRATING) not in ("", "False")]
+    return [
+        set_name for set_name in MIGRATED_SETS if condition_is(view.get(SETS, set_name), MIGRATING) not in ("", "False")
+    ]
 
 
-def _not_migrating(view: View) -> bool | Unmet:
+def _is_not_migrating(view: View) -> bool | Unmet:
     """No set reports that it is being migrated."""
-    migrating = _migrating(view)
+    migrating = _migrating_sets(view)
     return not migrating or Unmet(f"{', '.join(migrating)} have the condition {MIGRATING}")
 
 
-def _places(view: View) -> dict[str, object]:
+def _gang_by_pod(view: View) -> dict[str, object]:
     """Return name → UID and node for each pod."""
     return {name(pod): (uid(pod), text(pod, "spec", "nodeName")) for pod in view.list("pods")}
 
 
-def _marks(view: View) -> dict[str, object]:
+def _annotations_by_object(view: View) -> dict[str, object]:
     """Return the labels and annotations of pods, without the labels that name gangs or template hashes."""
     of_gangs = (labels.GANG, labels.BASE_GANG, labels.TEMPLATE_HASH)
     return {
         name(pod): {
             "labels": {key: value for key, value in labels_of(pod).items() if key not in of_gangs},
-            NOTE: text(pod, "metadata", "annotations", NOTE),
+            NOTE_ANNOTATION: text(pod, "metadata", "annotations", NOTE_ANNOTATION),
         }
         for pod in view.list("pods")
     }
 
 
-@requirement("UPG-012", reaches=TAKEN_OVER)
+@requirement("UPG-012", reaches=MAPS_FOLLOWED)
 def test_the_gangs_of_an_earlier_version_are_replaced(run: Recorded[GangsOfAnEarlierVersion]) -> None:
     """The operator is killed during the migration, and restarted."""
     for set_name in ("s", "k"):
@@ -132,16 +138,16 @@ def test_maps_and_gangs_hold_what_an_earlier_version_left(run: Recorded[GangsOfA
 @requirement("UPG-022")
 def test_a_migration_ends(run: Recorded[GangsOfAnEarlierVersion]) -> None:
     """The condition must be absent or False in the end, even if gangs have not been migrated."""
-    migrating = _migrating(run.at("taken over"))
+    migrating = _migrating_sets(run.at("taken over"))
     if migrating:
-        run.given(TAKEN_OVER)
+        run.given(MAPS_FOLLOWED)
     run.expect(f"PodCliqueSets with the condition {MIGRATING}", [], migrating)
 
 
 @requirement("UPG-018")
 def test_nothing_names_a_base_gang_any_more(run: Recorded[GangsOfAnEarlierVersion]) -> None:
     """Pods of three scaled gangs of `s` had the label before."""
-    run.given(TAKEN_OVER)
+    run.given(MAPS_FOLLOWED)
     view = run.at("taken over")
     marked = [
         name(item) for resource in (CLIQUES, "pods") for item in view.list(resource) if label(item, labels.BASE_GANG)
@@ -152,15 +158,15 @@ def test_nothing_names_a_base_gang_any_more(run: Recorded[GangsOfAnEarlierVersio
 @requirement("UPG-013")
 def test_a_migration_changes_nothing_else(run: Recorded[GangsOfAnEarlierVersion]) -> None:
     """All these pods now belong to other gangs."""
-    run.given(TAKEN_OVER)
-    run.same("uids and nodes of pods", run.scene.places, _places(run.at("taken over")))
+    run.given(MAPS_FOLLOWED)
+    run.same("uids and nodes of pods", run.scene.places, _gang_by_pod(run.at("taken over")))
 
 
 @requirement("UPG-019")
 def test_a_migration_keeps_what_others_have_written(run: Recorded[GangsOfAnEarlierVersion]) -> None:
     """Some pods have a label and an annotation of another client."""
-    run.given(TAKEN_OVER)
-    run.same("labels and annotations of pods", run.scene.marks, _marks(run.at("taken over")))
+    run.given(MAPS_FOLLOWED)
+    run.same("labels and annotations of pods", run.scene.marks, _annotations_by_object(run.at("taken over")))
 
 
 @requirement("UPG-014", reaches="empty set runs")
@@ -184,19 +190,19 @@ def test_a_clique_that_was_scaled_to_nothing_can_be_scaled_out(run: Recorded[Gan
 @requirement("UPG-015")
 def test_a_migration_is_announced_until_all_gangs_are_there(run: Recorded[GangsOfAnEarlierVersion]) -> None:
     """Every state in which some pods belong to old gangs and some to new gangs is judged."""
-    run.given(TAKEN_OVER)
+    run.given(MAPS_FOLLOWED)
     for set_name in ("s", "k"):
         early: list[str] = []
         for view in run.between("before the upgrade", "taken over").states(certain=True):
             pcs = view.get(SETS, set_name)
-            mixed = not _is_old(view, set_name) and following.gang_differences(view, set_name)
+            mixed = not _has_old_gangs(view, set_name) and following.gang_differences(view, set_name)
             if mixed and condition_is(pcs, MIGRATING) != "True":
                 early = [f"{view.last}", *mixed[:3]]
                 break
         run.expect(f"{set_name}: what is unfinished without the condition {MIGRATING}", [], early)
 
 
-def _is_old(view: View, set_name: str) -> bool:
+def _has_old_gangs(view: View, set_name: str) -> bool:
     """Return whether no part of a set has been migrated yet: the set has no maps, and all its pods name gangs that
     exist."""
     existing = set(view.names(GANGS))

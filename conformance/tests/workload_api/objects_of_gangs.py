@@ -20,12 +20,12 @@ from conformance.testing.benches import pod_group_name
 from conformance.testing.observed import all_of
 
 Object = Mapping[str, Any]
-LEVELS = 4
+MAX_LEVELS = 4
 """The maximum depth of a tree (KEP-6012)."""
 
 
 @dataclass(frozen=True)
-class OfGang:
+class GangObjects:
     """The objects of a PodGang."""
 
     workloads: list[Object]
@@ -35,11 +35,11 @@ class OfGang:
     @property
     def roots(self) -> list[Object]:
         """Return the CompositePodGroups without a parent."""
-        return [composite for composite in self.composites if not parent(composite)]
+        return [composite for composite in self.composites if not parent_name(composite)]
 
     def children(self, of: Object) -> list[Object]:
         """Return the CompositePodGroups and PodGroups directly below a CompositePodGroup."""
-        return [group for group in (*self.composites, *self.leaves) if parent(group) == name(of)]
+        return [group for group in (*self.composites, *self.leaves) if parent_name(group) == name(of)]
 
     def depth(self, of: Object) -> int:
         """Return the number of CompositePodGroup levels from this CompositePodGroup down, including itself."""
@@ -52,64 +52,64 @@ def podgang(view: View, gang: ExpectedGang) -> Object:
     return composition.gang_of(view, min(gang.minimums)) or {}
 
 
-def of_gang(view: View, gang: ExpectedGang) -> OfGang:
+def objects_of_gang(view: View, gang: ExpectedGang) -> GangObjects:
     """Return the objects that a PodGang controls. If it controls no object of a kind, return instead the groups in the
     trees of the groups that its pods name, or the Workloads that its groups name. Objects that are being deleted are
     left out."""
     owner = uid(podgang(view, gang))
     composites, leaves, workloads = (
-        _present(view, resource) for resource in ("compositepodgroups", "podgroups", "workloads")
+        _existing_objects(view, resource) for resource in ("compositepodgroups", "podgroups", "workloads")
     )
-    parents = {name(group): parent(group) for group in composites}
+    parents = {name(group): parent_name(group) for group in composites}
 
     def owned(candidates: list[Object]) -> list[Object]:
         return [group for group in candidates if owner and text(controller(group), "uid") == owner]
 
     def within(candidates: list[Object], groups: list[Object]) -> list[Object]:
         """Return the candidates that are in the trees of these groups."""
-        roots = {_top(group, parents) for group in groups} - {""}
-        return [group for group in candidates if group in groups or {name(group), _top(group, parents)} & roots]
+        roots = {_top_group(group, parents) for group in groups} - {""}
+        return [group for group in candidates if group in groups or {name(group), _top_group(group, parents)} & roots]
 
     named_groups = {pod_group_name(pod) for clique in gang.minimums for pod in predicates.pods_of(view, clique)}
     own_groups = owned(leaves) or within(leaves, [group for group in leaves if name(group) in named_groups])
     own_composites = owned(composites) or within(composites, own_groups)
     workload_names = {text(group, "spec", "workloadRef", "workloadName") for group in (*own_composites, *own_groups)}
-    return OfGang(
+    return GangObjects(
         owned(workloads) or [group for group in workloads if name(group) in workload_names], own_composites, own_groups
     )
 
 
-def _present(view: View, resource: str) -> list[Object]:
+def _existing_objects(view: View, resource: str) -> list[Object]:
     return [item for item in view.list(resource) if not terminating(item)]
 
 
-def _top(group: Object, parents: Mapping[str, str]) -> str:
+def _top_group(group: Object, parents: Mapping[str, str]) -> str:
     """Return the name of the highest CompositePodGroup above a group, or an empty string for a root."""
-    highest, above = "", parent(group)
-    for _ in range(LEVELS):
+    highest, above = "", parent_name(group)
+    for _ in range(MAX_LEVELS):
         if above in parents:
             highest, above = above, parents[above]
     return highest
 
 
-def parent(group: Object) -> str:
+def parent_name(group: Object) -> str:
     """Return the name of the CompositePodGroup above a group, or an empty string for a root."""
     return text(group, "spec", "parentCompositePodGroupName")
 
 
-def minimum(group: Object) -> int | None:
+def minimum_of(group: Object) -> int | None:
     """Return the minCount of a PodGroup, or the minGroupCount of a CompositePodGroup."""
     gang = ("spec", "schedulingPolicy", "gang")
     return number(group, *gang, "minCount" if group.get("kind") == "PodGroup" else "minGroupCount")
 
 
-def key(group: Object) -> str:
+def topology_key(group: Object) -> str:
     """Return the topology key of a group, or an empty string if it has none."""
     constraints = items(group, "spec", "schedulingConstraints", "topology")
     return text(constraints[0], "key") if constraints else ""
 
 
-def named(view: View, clique: ExpectedClique) -> set[str]:
+def named_groups(view: View, clique: ExpectedClique) -> set[str]:
     """Return the names of the PodGroups that the pods of a clique name. An empty string stands for pods that do not
     name a PodGroup."""
     return {pod_group_name(pod) for pod in predicates.pods_of(view, clique.name)}
@@ -118,14 +118,14 @@ def named(view: View, clique: ExpectedClique) -> set[str]:
 def leaf_of(view: View, clique: ExpectedClique) -> Object:
     """Return the PodGroup of a clique's pods, or an empty mapping if the pods do not all name the same existing
     PodGroup."""
-    names = named(view, clique)
+    names = named_groups(view, clique)
     return (view.get("podgroups", names.pop()) or {}) if len(names) == 1 else {}
 
 
 @predicate
-def tree_in_place(view: View, expected_set: ExpectedObjects, gang: ExpectedGang) -> bool | Unmet:
+def is_tree_complete(view: View, expected_set: ExpectedObjects, gang: ExpectedGang) -> bool | Unmet:
     """The gang has exactly one root, and at least as many PodGroups as cliques."""
-    tree, cliques = of_gang(view, gang), expected_set.of_gang(gang.name)
+    tree, cliques = objects_of_gang(view, gang), expected_set.of_gang(gang.name)
     complete = len(tree.roots) == 1 and len(tree.leaves) >= len(cliques)
     return complete or Unmet(
         f"{gang.name} has {len(tree.roots)} roots, and {len(tree.leaves)} PodGroups for {len(cliques)} cliques"
@@ -133,22 +133,22 @@ def tree_in_place(view: View, expected_set: ExpectedObjects, gang: ExpectedGang)
 
 
 @predicate
-def workload_in_place(view: View, gang: ExpectedGang) -> bool | Unmet:
+def has_workload(view: View, gang: ExpectedGang) -> bool | Unmet:
     """The gang has a Workload."""
-    return bool(of_gang(view, gang).workloads) or Unmet(f"{gang.name} has no Workload")
+    return bool(objects_of_gang(view, gang).workloads) or Unmet(f"{gang.name} has no Workload")
 
 
 @predicate
-def pods_in_place(view: View, expected_set: ExpectedObjects, gang: ExpectedGang) -> bool | Unmet:
+def has_pods(view: View, expected_set: ExpectedObjects, gang: ExpectedGang) -> bool | Unmet:
     """Each clique of the gang has pods, and these pods name one of the gang's PodGroups."""
-    tree = of_gang(view, gang)
+    tree = objects_of_gang(view, gang)
     for clique in expected_set.of_gang(gang.name):
         if not predicates.pods_of(view, clique.name) or leaf_of(view, clique) not in tree.leaves:
-            return Unmet(f"the pods of {clique.name} name {sorted(named(view, clique))}, none of {gang.name}")
+            return Unmet(f"the pods of {clique.name} name {sorted(named_groups(view, clique))}, none of {gang.name}")
     return True
 
 
-def in_place(expected_set: ExpectedObjects, gang: ExpectedGang) -> Predicate:
+def is_complete(expected_set: ExpectedObjects, gang: ExpectedGang) -> Predicate:
     """The gang has a tree with a PodGroup for each of its cliques. The pods of each clique exist and name its
     PodGroup."""
-    return all_of(tree_in_place(expected_set, gang), pods_in_place(expected_set, gang))
+    return all_of(is_tree_complete(expected_set, gang), has_pods(expected_set, gang))

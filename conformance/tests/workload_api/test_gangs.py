@@ -6,7 +6,7 @@ from conformance.testing.benches import Bench
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.workload_groups import Leaf
 
-UNSCHEDULABLE, PLACED = "False/Unschedulable", "True/Scheduled"
+UNSCHEDULABLE_REASON, SCHEDULED_REASON = "False/Unschedulable", "True/Scheduled"
 
 
 class GangWithoutRoom(Scene):
@@ -16,13 +16,13 @@ class GangWithoutRoom(Scene):
         self.bench, self.gang = Bench(env, "short"), Leaf("g", pods=3, minimum=3)
         self.bench.add_nodes(1, 1)
         self.bench.submit(self.gang)
-        env.settle("the gang says that it waits", self.bench.has_reason("podgroups", "g", UNSCHEDULABLE))
-        env.settle("its Pods say that they wait", self.bench.has_reason("pods", "g-0", UNSCHEDULABLE))
+        env.settle("the gang says that it waits", self.bench.has_reason("podgroups", "g", UNSCHEDULABLE_REASON))
+        env.settle("its Pods say that they wait", self.bench.has_reason("pods", "g-0", UNSCHEDULABLE_REASON))
         self.bench.bind_witness()
         env.mark("tried")
         self.bench.add_nodes(1)
         env.wait_for("whole gang bound", self.bench.all_bound(self.gang))
-        env.settle("the gang says that it is placed", self.bench.has_reason("podgroups", "g", PLACED))
+        env.settle("the gang says that it is placed", self.bench.has_reason("podgroups", "g", SCHEDULED_REASON))
 
 
 class GangWithRoomForItsMinimum(Scene):

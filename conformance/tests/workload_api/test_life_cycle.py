@@ -7,7 +7,7 @@ from conformance.testing.benches import Bench, require_own_control_plane
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.workload_groups import Leaf, group
 
-COPIES = 16
+BENCH_COUNT = 16
 """The number of gangs. With so many gangs, a scheduler that sometimes resets their condition is very likely to be
 detected."""
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
@@ -18,7 +18,7 @@ class GangsWithOneExtraPod(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.gang = Leaf("g", pods=3, minimum=2)
-        self.benches = [Bench(env, f"copy{number}") for number in range(COPIES)]
+        self.benches = [Bench(env, f"copy{number}") for number in range(BENCH_COUNT)]
         for bench in self.benches:
             bench.add_nodes(1, 1)
         for bench in self.benches:

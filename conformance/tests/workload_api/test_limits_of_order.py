@@ -11,8 +11,8 @@ from conformance.testing.benches import RACK, Bench
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.workload_groups import Leaf, Tree
 
-LOW, HIGH = "conformance-1", "conformance-10"
-COPIES = 6
+LOW_PRIORITY, HIGH_PRIORITY = "conformance-1", "conformance-10"
+BENCH_COUNT = 6
 """The number of repetitions of an instance. A scheduler may place a single instance correctly by chance."""
 
 
@@ -28,14 +28,14 @@ class ExtrasThatEvict(Scene):
     required pod each. The second PodGroup has two more pods. The instance is repeated several times."""
 
     def play(self, env: SceneEnvironment) -> None:
-        children = [Leaf("a-one", 1, 1, priority=HIGH), Leaf("b-many", 3, 1, priority=HIGH)]
-        tree = Tree("root", children, 2, priority=HIGH)
-        benches = [Bench(env, f"evicting{number}", trees=True) for number in range(COPIES)]
+        children = [Leaf("a-one", 1, 1, priority=HIGH_PRIORITY), Leaf("b-many", 3, 1, priority=HIGH_PRIORITY)]
+        tree = Tree("root", children, 2, priority=HIGH_PRIORITY)
+        benches = [Bench(env, f"evicting{number}", trees=True) for number in range(BENCH_COUNT)]
         benches[0].create_priority_classes(1, 10)
         for bench in benches:
             nodes = bench.add_nodes(1, 1, 1, 1)
             for pod, node in zip("xy", nodes[2:], strict=True):
-                bench.create_plain_pod(pod, priority=LOW, node=node)
+                bench.create_plain_pod(pod, priority=LOW_PRIORITY, node=node)
         env.wait_for(
             "low Pods run", all_benches(benches, lambda bench, view: all(bench.is_running(view, pod) for pod in "xy"))
         )
@@ -55,7 +55,7 @@ class LaterPodsOfABasicGroup(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         group = Leaf("g", pods=3, key=RACK)
-        benches = [Bench(env, f"later{number}") for number in range(COPIES)]
+        benches = [Bench(env, f"later{number}") for number in range(BENCH_COUNT)]
         for number, bench in enumerate(benches):
             for size in (2, 3) if number % 2 else (3, 2):
                 bench.add_nodes(*[1] * size, rack=f"of-{size}")

@@ -6,8 +6,8 @@ from conformance.testing.benches import Bench
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.workload_groups import Leaf, Tree
 
-LOW, HIGH = "conformance-1", "conformance-10"
-SHORT_WAIT = 5.0
+LOW_PRIORITY, HIGH_PRIORITY = "conformance-1", "conformance-10"
+SHORT_WAIT_SECONDS = 5.0
 """Seconds to wait for a binding. Because there is room, a scheduler makes the binding immediately or not at all."""
 
 
@@ -37,9 +37,9 @@ class RunningTrees(Scene):
         self.short_tree.create_pods(self.p, first=2, count=1)
         self.short_tree.create_pods(self.d, first=1, count=1)
         self.bereft.create_pods(self.d, first=1, count=1)
-        env.settle("bound beside a gated Pod", self.gated.are_running("p-2"), SHORT_WAIT)
-        env.settle("bound beside a short sibling", self.short_tree.are_running("d-1"), SHORT_WAIT)
-        env.settle("bound without its sibling", self.bereft.are_running("d-1"), SHORT_WAIT)
+        env.settle("bound beside a gated Pod", self.gated.are_running("p-2"), SHORT_WAIT_SECONDS)
+        env.settle("bound beside a short sibling", self.short_tree.are_running("d-1"), SHORT_WAIT_SECONDS)
+        env.settle("bound without its sibling", self.bereft.are_running("d-1"), SHORT_WAIT_SECONDS)
 
     def _lose(self, env: SceneEnvironment, bench: Bench, *pods: str) -> None:
         names = [bench.target.name(pod) for pod in pods]
@@ -55,14 +55,14 @@ class ExtrasThatPreempt(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "greedy", trees=True)
         self.bench.create_priority_classes(1, 10)
-        children = [Leaf("a-many", 3, 1, priority=HIGH), Leaf("b-one", 1, 1, priority=HIGH)]
-        self.tree = Tree("root", children, 2, priority=HIGH)
+        children = [Leaf("a-many", 3, 1, priority=HIGH_PRIORITY), Leaf("b-one", 1, 1, priority=HIGH_PRIORITY)]
+        self.tree = Tree("root", children, 2, priority=HIGH_PRIORITY)
         for pod, node in zip("xy", self.bench.add_nodes(1, 1), strict=True):
-            self.bench.create_plain_pod(pod, priority=LOW, node=node)
+            self.bench.create_plain_pod(pod, priority=LOW_PRIORITY, node=node)
         env.wait_for("nodes full", self.bench.are_running("x", "y"))
         self.bench.submit(self.tree)
         minimums = [(leaf, 1) for leaf in self.tree.leaves]
-        env.settle("minimums bound", self.bench.has_bound(*minimums), SHORT_WAIT)
+        env.settle("minimums bound", self.bench.has_bound(*minimums), SHORT_WAIT_SECONDS)
 
 
 @requirement("WAPI-065", reaches="bound beside a gated Pod")

@@ -17,7 +17,7 @@ from conformance.tests.workload_api import objects_of_gangs as objects
 
 ZONE = "topology.kubernetes.io/zone"
 LEVELS = {"zone": ZONE, "block": BLOCK, "rack": RACK, "host": "kubernetes.io/hostname"}
-CLASS = "conformance-10"
+PRIORITY_CLASS = "conformance-10"
 
 
 class GangsThatWait(Scene):
@@ -36,9 +36,9 @@ class GangsThatWait(Scene):
             env.create(workload)
         env.settle("groups exist", self._groups_exist)
         env.settle("pods exist", self._pods_exist)
-        env.settle("trees in place", all_of(*(objects.tree_in_place(*entry) for entry in self.gangs)))
-        env.settle("Workloads in place", all_of(*(objects.workload_in_place(gang) for _, gang in self.gangs)))
-        env.settle("pods in their groups", all_of(*(objects.pods_in_place(*entry) for entry in self.gangs)))
+        env.settle("trees in place", all_of(*(objects.is_tree_complete(*entry) for entry in self.gangs)))
+        env.settle("Workloads in place", all_of(*(objects.has_workload(gang) for _, gang in self.gangs)))
+        env.settle("pods in their groups", all_of(*(objects.has_pods(*entry) for entry in self.gangs)))
         env.quiet(2)
         env.mark("at rest")
 
@@ -76,13 +76,13 @@ class RequiredDomains(Scene):
         self.packed = [clique for clique in cliques if clique.template.name in packed]
         [self.front] = [clique for clique in cliques if clique.template.name == "fe"]
         env.create(workload)
-        env.wait_for("tree in place", objects.in_place(self.expected, self.base))
+        env.wait_for("tree in place", objects.is_complete(self.expected, self.base))
         env.settle("a Warning about the preference", self._warned, 10)
         env.mark("at rest")
         env.delete("clustertopologybindings", binding)
 
     def _warned(self, view: View) -> bool | Unmet:
-        return _warned(view, name(objects.podgang(view, self.base)), self.set)
+        return _have_events(view, name(objects.podgang(view, self.base)), self.set)
 
 
 class SetsWithClasses(Scene):
@@ -90,7 +90,7 @@ class SetsWithClasses(Scene):
     set, both have it. There is room for all pods."""
 
     def play(self, env: SceneEnvironment) -> None:
-        entry = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": CLASS}}
+        entry = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": PRIORITY_CLASS}}
         if env.dry_run.ask(env.dry_run.create({**entry, "value": 10})).accepted:
             env.create({**entry, "value": 10})
         env.nodes("dgx-h100", 2)
@@ -100,9 +100,9 @@ class SetsWithClasses(Scene):
             workload = env.workload("components", setName=set_name, prefills=1, decodes=1)
             template = workload["spec"]["template"]
             if set_name != "cliques":
-                template["priorityClassName"] = CLASS
+                template["priorityClassName"] = PRIORITY_CLASS
             for clique in template["cliques"] if set_name != "set" else ():
-                clique["spec"]["podSpec"]["priorityClassName"] = CLASS
+                clique["spec"]["podSpec"]["priorityClassName"] = PRIORITY_CLASS
             if env.dry_run.ask(env.dry_run.create(workload)).refused:
                 self.refused.append(set_name)
                 continue
@@ -139,19 +139,19 @@ class TooManyCliques(Scene):
         return workload
 
     def _warned(self, view: View) -> bool | Unmet:
-        return self.refused or _warned(view, name(objects.podgang(view, self.gang)), "c9")
+        return self.refused or _have_events(view, name(objects.podgang(view, self.gang)), "c9")
 
 
 @requirement("WAPI-070", reaches="trees in place")
 def test_a_gang_is_a_tree(run: Recorded[GangsThatWait]) -> None:
     view = run.at("at rest")
     for expected_set, gang in run.scene.gangs:
-        tree = objects.of_gang(view, gang)
+        tree = objects.objects_of_gang(view, gang)
         run.expect(f"roots of {gang.name}", 1, len(tree.roots))
         run.expect(f"PodGroups of {gang.name}", len(expected_set.of_gang(gang.name)), len(tree.leaves))
         children = {name(group): len(tree.children(group)) for group in tree.composites}
-        run.same("children that are required", children, {name(c): objects.minimum(c) for c in tree.composites})
-        lost = [name(group) for group in (*tree.composites, *tree.leaves) if not _rooted(tree, group)]
+        run.same("children that are required", children, {name(c): objects.minimum_of(c) for c in tree.composites})
+        lost = [name(group) for group in (*tree.composites, *tree.leaves) if not _has_root(tree, group)]
         run.expect(f"groups of {gang.name} that hang under no root", [], lost)
 
 
@@ -162,7 +162,7 @@ def test_min_count_is_the_minimum_of_the_clique(run: Recorded[GangsThatWait]) ->
     for expected_set, gang in run.scene.gangs:
         groups = items(objects.podgang(view, gang), "spec", "podgroups")
         stated = {text(group, "name"): number(group, "minReplicas") for group in groups}
-        counts = {c.name: objects.minimum(objects.leaf_of(view, c)) for c in expected_set.of_gang(gang.name)}
+        counts = {c.name: objects.minimum_of(objects.leaf_of(view, c)) for c in expected_set.of_gang(gang.name)}
         run.same(f"minCount in {gang.name}", stated, counts)
 
 
@@ -170,7 +170,7 @@ def test_min_count_is_the_minimum_of_the_clique(run: Recorded[GangsThatWait]) ->
 def test_pods_name_the_group_of_their_clique(run: Recorded[GangsThatWait]) -> None:
     run.given("groups exist", "pods exist")
     view = run.at("at rest")
-    named = {clique.name: objects.named(view, clique) for clique in run.scene.cliques}
+    named = {clique.name: objects.named_groups(view, clique) for clique in run.scene.cliques}
     unanimous = {clique_name: len(names) == 1 and "" not in names for clique_name, names in named.items()}
     run.same("the Pods of a clique name one PodGroup", dict.fromkeys(unanimous, True), unanimous)
     groups = [group for names in named.values() for group in names if group]
@@ -183,7 +183,10 @@ def test_a_workload_says_whose_it_is(run: Recorded[GangsThatWait]) -> None:
     run.given("Workloads in place")
     view = run.at("at rest")
     for _, gang in run.scene.gangs:
-        refs = {text(workload, "spec", "controllerRef", "name") for workload in objects.of_gang(view, gang).workloads}
+        refs = {
+            text(workload, "spec", "controllerRef", "name")
+            for workload in objects.objects_of_gang(view, gang).workloads
+        }
         run.expect(f"controllerRef of the Workloads of {gang.name}", {name(objects.podgang(view, gang))}, refs)
 
 
@@ -193,7 +196,7 @@ def test_groups_refer_to_the_workload(run: Recorded[GangsThatWait]) -> None:
     run.given("trees in place")
     view = run.at("at rest")
     for _, gang in run.scene.gangs:
-        tree = objects.of_gang(view, gang)
+        tree = objects.objects_of_gang(view, gang)
         workloads = {name(item) for item in tree.workloads}
         named = {text(item, "spec", "workloadRef", "workloadName") for item in (*tree.composites, *tree.leaves)}
         run.expect("Workloads that groups name and that do not exist", set(), named - workloads)
@@ -215,16 +218,22 @@ def test_nothing_else_owns_the_groups(run: Recorded[GangsThatWait]) -> None:
 def test_required_keys_are_on_their_levels(run: Recorded[RequiredDomains]) -> None:
     run.given("tree in place")
     view = run.at("at rest")
-    tree = objects.of_gang(view, run.scene.base)
+    tree = objects.objects_of_gang(view, run.scene.base)
     [root] = tree.roots
-    run.expect("key of the root", ZONE, objects.key(root))
-    parents = {objects.parent(objects.leaf_of(view, clique)) for clique in run.scene.packed}
+    run.expect("key of the root", ZONE, objects.topology_key(root))
+    parents = {objects.parent_name(objects.leaf_of(view, clique)) for clique in run.scene.packed}
     run.expect("parents of the replica's PodGroups", 1, len(parents))
     replica = view.get("compositepodgroups", min(parents)) or {}
-    run.expect("key of the replica, which is not the root", (RACK, True), (objects.key(replica), replica != root))
-    leaves = {clique.name: objects.key(objects.leaf_of(view, clique)) for clique in run.scene.packed}
+    run.expect(
+        "key of the replica, which is not the root", (RACK, True), (objects.topology_key(replica), replica != root)
+    )
+    leaves = {clique.name: objects.topology_key(objects.leaf_of(view, clique)) for clique in run.scene.packed}
     run.same("keys of its PodGroups", dict.fromkeys(leaves, ""), leaves)
-    run.expect("key of the PodGroup of the clique", LEVELS["host"], objects.key(objects.leaf_of(view, run.scene.front)))
+    run.expect(
+        "key of the PodGroup of the clique",
+        LEVELS["host"],
+        objects.topology_key(objects.leaf_of(view, run.scene.front)),
+    )
 
 
 @requirement("WAPI-076", reaches="a Warning about the preference")
@@ -261,20 +270,20 @@ def test_what_cannot_be_said_is_not_called_scheduled(run: Recorded[TooManyClique
     run.expect("Scheduled is True", False, reported and bool(predicates.none_bound(run.scene.nine)(view)))
 
 
-def _warned(view: View, *names: str) -> bool | Unmet:
+def _have_events(view: View, *names: str) -> bool | Unmet:
     """Return whether a Warning event is about an object with one of these names."""
     warnings = [event for event in view.list("events") if text(event, "type") == "Warning"]
     warned_objects = {text(event, "regarding", "name") or text(event, "involvedObject", "name") for event in warnings}
     return not warned_objects.isdisjoint(filter(None, names)) or Unmet(f"Warnings are about {sorted(warned_objects)}")
 
 
-def _rooted(tree: objects.OfGang, group: objects.Object) -> bool:
+def _has_root(tree: objects.GangObjects, group: objects.Object) -> bool:
     """Return whether the parents of a group lead to the root."""
     by_name = {name(composite): composite for composite in tree.composites}
     for _ in range(4):
-        if not objects.parent(group):
+        if not objects.parent_name(group):
             return group in tree.roots
-        if objects.parent(group) not in by_name:
+        if objects.parent_name(group) not in by_name:
             return False
-        group = by_name[objects.parent(group)]
+        group = by_name[objects.parent_name(group)]
     return False

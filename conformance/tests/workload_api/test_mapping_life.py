@@ -29,8 +29,8 @@ class ServiceOnTooFewNodes(Scene):
         [self.gang] = self.expected.base_gangs
         self.cliques = list(self.expected.cliques.values())
         env.create(workload)
-        env.wait_for("tree in place", objects.in_place(self.expected, self.gang))
-        env.settle("gang is Initialized", _says(self.gang, Initialized="True"), 20)
+        env.wait_for("tree in place", objects.is_complete(self.expected, self.gang))
+        env.settle("gang is Initialized", _reports_conditions(self.gang, Initialized="True"), 20)
         later = env.workload("frontend", setName="later")
         env.create(later)
         env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
@@ -39,7 +39,7 @@ class ServiceOnTooFewNodes(Scene):
         env.nodes("dgx-h100", 1)
         env.wait_for("minimums bound", predicates.is_admitted(self.expected, self.gang))
         env.wait_for("extras bound", predicates.all_bound(self.cliques))
-        env.settle("gang says so", _says(self.gang, Scheduled="True", Ready="True"))
+        env.settle("gang says so", _reports_conditions(self.gang, Scheduled="True", Ready="True"))
 
 
 class ScarceNodes(Scene):
@@ -51,8 +51,8 @@ class ScarceNodes(Scene):
         expected_set = expected(workload)
         [gang] = expected_set.base_gangs
         env.create(workload)
-        env.wait_for("tree in place", objects.in_place(expected_set, gang))
-        env.settle("gang is Initialized", _says(gang, Initialized="True"), 20)
+        env.wait_for("tree in place", objects.is_complete(expected_set, gang))
+        env.settle("gang is Initialized", _reports_conditions(gang, Initialized="True"), 20)
         env.quiet(2, real=True)
         env.nodes("single", 10)
         env.settle("minimums bound", predicates.is_admitted(expected_set, gang), 60)
@@ -68,14 +68,14 @@ class LostGroups(Scene):
         [self.gang] = self.expected.base_gangs
         self.cliques = list(self.expected.cliques.values())
         env.create(workload)
-        tree, its_workload = objects.in_place(self.expected, self.gang), objects.workload_in_place(self.gang)
+        tree, its_workload = objects.is_complete(self.expected, self.gang), objects.has_workload(self.gang)
         env.wait_for("tree in place", all_of(tree, its_workload))
         env.wait_for("service bound", predicates.all_bound(self.cliques))
         env.quiet(1)
         view = env.history.view()
         self.pods = {name(pod): uid(pod) for c in self.cliques for pod in predicates.pods_of(view, c.name)}
         env.mark("before")
-        current = objects.of_gang(view, self.gang)
+        current = objects.objects_of_gang(view, self.gang)
         for resource, item in (("compositepodgroups", current.roots[0]), ("workloads", current.workloads[0])):
             old = uid(item)
             env.delete(resource, name(item))
@@ -85,7 +85,7 @@ class LostGroups(Scene):
 
     def _made_again(self, resource: str, old: str) -> Predicate:
         def check(view: View) -> bool | Unmet:
-            tree = objects.of_gang(view, self.gang)
+            tree = objects.objects_of_gang(view, self.gang)
             current = tree.roots if resource == "compositepodgroups" else tree.workloads
             is_new = len(current) == 1 and uid(current[0]) != old
             return is_new or Unmet(f"{self.gang.name} has {len(current)} {resource}, none of them new")
@@ -157,7 +157,7 @@ class LostPods(Scene):
         cliques = {c.name.rpartition("-")[2]: c for c in self.expected.cliques.values()}
         env.create(workload)
         env.wait_for("service bound", predicates.all_bound(list(cliques.values())))
-        env.settle("gang is Scheduled", _says(self.gang, Scheduled="True"))
+        env.settle("gang is Scheduled", _reports_conditions(self.gang, Scheduled="True"))
         view = env.history.view()
         [prefill, *_] = predicates.pods_of(view, cliques["prefill"].name)
         [decode] = predicates.pods_of(view, cliques["decode"].name)
@@ -200,7 +200,7 @@ def test_minimums_are_bound_before_extras(run: Recorded[ScarceNodes]) -> None: .
 @requirement("WAPI-083", reaches=("compositepodgroups made again", "workloads made again"))
 def test_deleted_groups_are_made_again(run: Recorded[LostGroups]) -> None:
     """The root and the Workload are deleted one after the other. No PodGroup is deleted."""
-    tree = objects.of_gang(run.at("at rest"), run.scene.gang)
+    tree = objects.objects_of_gang(run.at("at rest"), run.scene.gang)
     run.expect("PodGroups under the root", len(tree.leaves), len(tree.children(tree.roots[0])))
 
 
@@ -260,7 +260,7 @@ def test_a_lost_pod_does_not_wait_for_another(run: Recorded[LostPods]) -> None:
 
 
 @predicate
-def _says(view: View, /, gang: ExpectedGang, **statuses: str) -> bool | Unmet:
+def _reports_conditions(view: View, /, gang: ExpectedGang, **statuses: str) -> bool | Unmet:
     """The conditions of a PodGang have these statuses, by type."""
     current = {condition_type: condition_is(objects.podgang(view, gang), condition_type) for condition_type in statuses}
     return current == statuses or Unmet(f"{gang.name} says {current}")

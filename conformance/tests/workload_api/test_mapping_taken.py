@@ -26,9 +26,9 @@ class WorkloadOfSomebodyElse(Scene):
         self.cliques = list(expected_set.cliques.values())
         [self.gang] = expected_set.base_gangs
         env.create(workload)
-        tree, its_workload = objects.in_place(expected_set, self.gang), objects.workload_in_place(self.gang)
+        tree, its_workload = objects.is_complete(expected_set, self.gang), objects.has_workload(self.gang)
         env.wait_for("tree in place", all_of(tree, its_workload))
-        [workload_object] = objects.of_gang(env.history.view(), self.gang).workloads
+        [workload_object] = objects.objects_of_gang(env.history.view(), self.gang).workloads
         self.workload_name = name(workload_object)
         env.roles.stop("operator")
         env.delete("workloads", self.workload_name)

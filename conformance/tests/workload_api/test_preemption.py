@@ -6,9 +6,9 @@ from conformance.testing.benches import Bench
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.workload_groups import Leaf, Root, Tree
 
-COPIES = 5
+BENCH_COUNT = 5
 """The number of repetitions of an instance. A scheduler may choose the right victim of a single instance by chance."""
-LOW, MIDDLE, HIGH = "conformance-1", "conformance-5", "conformance-10"
+LOW_PRIORITY, MIDDLE_PRIORITY, HIGH_PRIORITY = "conformance-1", "conformance-5", "conformance-10"
 
 
 class VictimsOfGangs(Scene):
@@ -17,16 +17,21 @@ class VictimsOfGangs(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.flat, self.tree = Bench(env, "flat"), Bench(env, "tree", trees=True)
-        self.gang = Leaf("g", pods=2, minimum=2, priority=HIGH)
-        self.root = Tree("root", [Leaf("p", 1, 1, priority=HIGH), Leaf("d", 1, 1, priority=HIGH)], 2, priority=HIGH)
+        self.gang = Leaf("g", pods=2, minimum=2, priority=HIGH_PRIORITY)
+        self.root = Tree(
+            "root",
+            [Leaf("p", 1, 1, priority=HIGH_PRIORITY), Leaf("d", 1, 1, priority=HIGH_PRIORITY)],
+            2,
+            priority=HIGH_PRIORITY,
+        )
         self.free = Bench(env, "free")
         self.flat.create_priority_classes(1, 5, 10)
         for bench in (self.flat, self.tree):
             bench.add_nodes(1, 1)
             for pod in ("x", "y"):
-                bench.create_plain_pod(pod, priority=LOW)
+                bench.create_plain_pod(pod, priority=LOW_PRIORITY)
         self.free.add_nodes(1, 1, 1)
-        self.free.create_plain_pod("x", priority=LOW)
+        self.free.create_plain_pod("x", priority=LOW_PRIORITY)
         for bench, pods in ((self.flat, "xy"), (self.tree, "xy"), (self.free, "x")):
             env.wait_for(f"low Pods of {bench.name} bound", bench.are_running(*pods))
         self.flat.submit(self.gang)
@@ -46,10 +51,10 @@ class VictimsAsAWhole(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.whole, self.tree = Bench(env, "whole"), Bench(env, "tree", trees=True)
         self.single = Bench(env, "single")
-        self.gang = Leaf("g", pods=2, minimum=2, priority=LOW, disruption="all")
-        leaves = [Leaf(leaf_name, 1, 1, priority=LOW, disruption="all") for leaf_name in ("p", "d")]
-        self.root = Tree("root", leaves, 2, priority=LOW, disruption="all")
-        self.torn = Leaf("g", pods=2, minimum=2, priority=LOW, disruption="single")
+        self.gang = Leaf("g", pods=2, minimum=2, priority=LOW_PRIORITY, disruption="all")
+        leaves = [Leaf(leaf_name, 1, 1, priority=LOW_PRIORITY, disruption="all") for leaf_name in ("p", "d")]
+        self.root = Tree("root", leaves, 2, priority=LOW_PRIORITY, disruption="all")
+        self.torn = Leaf("g", pods=2, minimum=2, priority=LOW_PRIORITY, disruption="single")
         self.whole.create_priority_classes(1, 10)
         self.parts: list[tuple[Bench, Root]] = [
             (self.whole, self.gang),
@@ -62,7 +67,7 @@ class VictimsAsAWhole(Scene):
         for bench, victim in self.parts:
             env.wait_for(f"{bench.name} bound", bench.all_bound(victim))
         for bench, _ in self.parts:
-            bench.create_plain_pod("urgent", priority=HIGH)
+            bench.create_plain_pod("urgent", priority=HIGH_PRIORITY)
         for bench, _ in self.parts:
             env.wait_for(f"urgent Pod of {bench.name} bound", bench.are_running("urgent"))
         self.single.bind_witness()
@@ -75,11 +80,13 @@ class VictimsOfTwoPriorities(Scene):
     needs one node."""
 
     def play(self, env: SceneEnvironment) -> None:
-        self.gang = Leaf("g", pods=1, minimum=1, priority=HIGH)
-        self.benches = [Bench(env, f"{order}{copy}") for copy in range(COPIES) for order in ("lowfirst", "lowlast")]
+        self.gang = Leaf("g", pods=1, minimum=1, priority=HIGH_PRIORITY)
+        self.benches = [
+            Bench(env, f"{order}{copy}") for copy in range(BENCH_COUNT) for order in ("lowfirst", "lowlast")
+        ]
         self.benches[0].create_priority_classes(1, 5, 10)
         for bench in self.benches:
-            order = [("low", LOW), ("middle", MIDDLE)]
+            order = [("low", LOW_PRIORITY), ("middle", MIDDLE_PRIORITY)]
             nodes = bench.add_nodes(1, 1)
             for node, (pod, priority) in zip(nodes, order[:: 1 if "first" in bench.name else -1], strict=True):
                 bench.create_plain_pod(pod, priority=priority, node=node)

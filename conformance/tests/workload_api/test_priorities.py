@@ -11,8 +11,8 @@ from conformance.testing.benches import Bench, require_own_control_plane
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.workload_groups import Leaf, Tree, group
 
-REFUSED, ERROR = "False", "False/SchedulerError"
-TEN, NEVER, DEFAULT = "conformance-10", "conformance-never", "conformance-default"
+REFUSED_STATUS, ERROR_REASON = "False", "False/SchedulerError"
+PRIORITY_TEN, PRIORITY_NEVER, PRIORITY_DEFAULT = "conformance-10", "conformance-never", "conformance-default"
 
 
 class OddPriorities(Scene):
@@ -20,22 +20,22 @@ class OddPriorities(Scene):
     the pods have it."""
 
     def play(self, env: SceneEnvironment) -> None:
-        self.group_only = Bench(env, "grouponly"), Leaf("g", pods=2, minimum=2, priority=TEN, pod_priority="")
-        self.pods_only = Bench(env, "podsonly"), Leaf("g", pods=2, minimum=2, pod_priority=TEN)
+        self.group_only = Bench(env, "grouponly"), Leaf("g", pods=2, minimum=2, priority=PRIORITY_TEN, pod_priority="")
+        self.pods_only = Bench(env, "podsonly"), Leaf("g", pods=2, minimum=2, pod_priority=PRIORITY_TEN)
         self.parts = [self.group_only, self.pods_only]
         self.group_only[0].create_priority_classes(10)
         for bench, gang in self.parts:
             bench.add_nodes(1, 1)
             bench.submit(gang)
         for bench, _ in self.parts:
-            env.settle(f"Pods of {bench.name} say so", bench.has_reason("pods", "g-0", REFUSED))
-            env.settle(f"PodGroup of {bench.name} says so", bench.has_reason("podgroups", "g", REFUSED))
+            env.settle(f"Pods of {bench.name} say so", bench.has_reason("pods", "g-0", REFUSED_STATUS))
+            env.settle(f"PodGroup of {bench.name} says so", bench.has_reason("podgroups", "g", REFUSED_STATUS))
             bench.bind_witness()
         env.mark("tried")
         env.settle("events say so", self._warned, 10)
         for bench, _ in self.parts:
-            env.settle(f"Pods of {bench.name} say why", bench.has_reason("pods", "g-0", ERROR))
-            env.settle(f"PodGroup of {bench.name} says why", bench.has_reason("podgroups", "g", ERROR))
+            env.settle(f"Pods of {bench.name} say why", bench.has_reason("pods", "g-0", ERROR_REASON))
+            env.settle(f"PodGroup of {bench.name} says why", bench.has_reason("podgroups", "g", ERROR_REASON))
 
     def _warned(self, view: View) -> bool | Unmet:
         objects_with_event = {
@@ -53,11 +53,13 @@ class RootWithoutClass(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "rootless", trees=True)
-        self.tree = Tree("root", [Leaf("p", 1, 1, priority=TEN), Leaf("d", 1, 1, priority=TEN)], minimum=2)
+        self.tree = Tree(
+            "root", [Leaf("p", 1, 1, priority=PRIORITY_TEN), Leaf("d", 1, 1, priority=PRIORITY_TEN)], minimum=2
+        )
         self.bench.create_priority_classes(10)
         self.bench.add_nodes(1, 1)
         self.bench.submit(self.tree)
-        env.settle("Pods say so", self.bench.has_reason("pods", "p-0", ERROR))
+        env.settle("Pods say so", self.bench.has_reason("pods", "p-0", ERROR_REASON))
         self.bench.bind_witness()
         env.mark("tried")
 
@@ -71,12 +73,12 @@ class DefaultClass(Scene):
     def play(self, env: SceneEnvironment) -> None:
         require_own_control_plane(env)
         bench = Bench(env, "default")
-        bench.create_priority_class({"metadata": {"name": DEFAULT}, "value": 7, "globalDefault": True})
+        bench.create_priority_class({"metadata": {"name": PRIORITY_DEFAULT}, "value": 7, "globalDefault": True})
         bench.add_nodes(1)
         bench.bind_witness()  # API servers learn of new classes through a watch
         self.answer = env.dry_run.ask(env.dry_run.create(group(Leaf("g", pods=2, minimum=2), bench.target)))
         env.mark("asked")
-        env.delete("priorityclasses", DEFAULT)
+        env.delete("priorityclasses", PRIORITY_DEFAULT)
 
 
 class MixedSchedulers(Scene):
@@ -116,10 +118,12 @@ class NoPreemption(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.never, self.both = Bench(env, "never"), Bench(env, "both")
         self.never.create_priority_classes(1, 10)
-        self.never.create_priority_class({"metadata": {"name": NEVER}, "value": 10, "preemptionPolicy": "Never"})
-        self.gang = Leaf("g", pods=1, minimum=1, priority=NEVER)
-        self.pair = Leaf("g", pods=1, minimum=2, priority=TEN)
-        self.odd = Leaf("g", pods=1, minimum=2, priority=NEVER)
+        self.never.create_priority_class(
+            {"metadata": {"name": PRIORITY_NEVER}, "value": 10, "preemptionPolicy": "Never"}
+        )
+        self.gang = Leaf("g", pods=1, minimum=1, priority=PRIORITY_NEVER)
+        self.pair = Leaf("g", pods=1, minimum=2, priority=PRIORITY_TEN)
+        self.odd = Leaf("g", pods=1, minimum=2, priority=PRIORITY_NEVER)
         self.never.add_nodes(1)
         self.both.add_nodes(1, 1)
         self.never.create_plain_pod("victim", priority="conformance-1")
@@ -128,7 +132,7 @@ class NoPreemption(Scene):
         self.both.create_groups(self.pair)
         self.both.create_pods(self.pair)
         self.both.create_pods(self.odd, first=1)
-        env.settle("Pods of two policies say so", self.both.has_reason("pods", "g-0", ERROR))
+        env.settle("Pods of two policies say so", self.both.has_reason("pods", "g-0", ERROR_REASON))
         self.never.bind_witness()
         self.both.bind_witness()
         env.mark("tried")
@@ -181,7 +185,9 @@ def test_the_root_decides_the_priority_of_a_tree(run: Recorded[RootWithoutClass]
 def test_a_group_without_a_class_has_the_default_one(run: Recorded[DefaultClass]) -> None:
     run.given("asked")
     run.expect("the answer to its creation", "accepted", str(run.scene.answer))
-    run.expect("the class of the PodGroup", DEFAULT, text(run.scene.answer.object, "spec", "priorityClassName"))
+    run.expect(
+        "the class of the PodGroup", PRIORITY_DEFAULT, text(run.scene.answer.object, "spec", "priorityClassName")
+    )
 
 
 @requirement("WAPI-024")

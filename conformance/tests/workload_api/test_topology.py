@@ -8,8 +8,8 @@ from conformance.testing.benches import BLOCK, RACK, Bench
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.workload_groups import Leaf, Tree, pods
 
-ERROR = "False/SchedulerError"
-LOW, HIGH = "conformance-1", "conformance-10"
+ERROR_REASON = "False/SchedulerError"
+LOW_PRIORITY, HIGH_PRIORITY = "conformance-1", "conformance-10"
 
 
 class GangsInRacks(Scene):
@@ -74,7 +74,7 @@ class GangInTwoRacks(Scene):
             env.create({**pod, "spec": {**pod["spec"], "nodeName": node}})
         env.wait_for("Pods in two racks", self.bench.has_bound((self.gang, 2)))
         self.bench.create_pods(self.gang, first=2, count=1)
-        env.settle("third Pod says so", self.bench.has_reason("pods", "g-2", ERROR))
+        env.settle("third Pod says so", self.bench.has_reason("pods", "g-2", ERROR_REASON))
         self.bench.bind_witness()
         env.mark("tried")
 
@@ -86,8 +86,8 @@ class PreemptionInARack(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "evicting")
         self.bench.create_priority_classes(1, 10, 20)
-        self.gang = Leaf("g", pods=2, minimum=2, key=RACK, priority=HIGH)
-        for rack, priority in (("a", "conformance-20"), ("b", LOW)):
+        self.gang = Leaf("g", pods=2, minimum=2, key=RACK, priority=HIGH_PRIORITY)
+        for rack, priority in (("a", "conformance-20"), ("b", LOW_PRIORITY)):
             for index, node in enumerate(self.bench.add_nodes(1, 1, rack=rack)):
                 self.bench.create_plain_pod(f"{rack}{index}", priority=priority, node=node)
         env.wait_for("racks full", self.bench.are_running("a0", "a1", "b0", "b1"))
