@@ -69,7 +69,7 @@ def _ignore_the_budget() -> None:
     def affordable(
         components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
     ) -> Batch:
-        return {c.key: [s for s in places[c.key] if not s.done][: counts[c.key]] for c in components}
+        return {c.key: [s for s in places[c.key] if not s.has_current_template][: counts[c.key]] for c in components}
 
     replace(budget, "affordable_batch", affordable)
 
@@ -130,8 +130,11 @@ def progress_by_count(layout: Layout, key: Key, observed: Observed, generation: 
     members = original_slots(layout, key, observed, generation)
     if key.kind is Kind.CLIQUE:
         return members
-    done = sum(slot.done for slot in members)
-    return [dataclasses.replace(slot, done=slot.done or slot.index < done) for slot in members]
+    done = sum(slot.has_current_template for slot in members)
+    return [
+        dataclasses.replace(slot, has_current_template=slot.has_current_template or slot.index < done)
+        for slot in members
+    ]
 
 
 @mutant("progress-by-count", "operator", "counts the replicas that are done, and not which ones are", "COHR-065")
@@ -166,7 +169,7 @@ def _everything_in_scope() -> None:
     def by_generation(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
         new = {entry.key for entry in layout if entry.generation == generation}
         members = original_slots(layout, key, observed, generation)
-        return [dataclasses.replace(slot, done=slot.entry in new) for slot in members]
+        return [dataclasses.replace(slot, has_current_template=slot.entry in new) for slot in members]
 
     replace(planner, "slots", by_generation)
     replace(versions, "outdated_components", outdated)

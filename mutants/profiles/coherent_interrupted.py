@@ -89,7 +89,7 @@ def _generation_decides() -> None:
     def by_generation(layout: Layout, key: Key, observed: Observed, generation: str) -> list[slots.Slot]:
         current = {entry.key for entry in layout if entry.generation == generation}
         return [
-            dataclasses.replace(slot, done=slot.done and slot.entry in current)
+            dataclasses.replace(slot, has_current_template=slot.has_current_template and slot.entry in current)
             for slot in original(layout, key, observed, generation)
         ]
 
@@ -102,7 +102,7 @@ def _losses_uncounted() -> None:
     def affordable(
         components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
     ) -> Batch:
-        slots_by_key = {c.key: [slot for slot in places[c.key] if not slot.done] for c in components}
+        slots_by_key = {c.key: [slot for slot in places[c.key] if not slot.has_current_template] for c in components}
         return {key: open_slots[: counts[key]] for key, open_slots in slots_by_key.items()}
 
     ready_names: dict[tuple[str, Key], set[str]] = {}
@@ -125,7 +125,7 @@ def _losses_uncounted() -> None:
 
 @mutant("complete-replicas-stay", "operator", "never returns to a replica that it has updated", "COHR-075")
 def _complete_replicas_stay() -> None:
-    original = control.CoherentProgress._waiting
+    original = control.CoherentProgress._outdated_replicas
 
     def waiting(
         self: control.CoherentProgress,
@@ -137,7 +137,7 @@ def _complete_replicas_stay() -> None:
         turn = update_progress.current_replica(pcs)
         return [index for index in original(self, pcs, generation, present, done) if turn is None or index > turn]
 
-    replace(control.CoherentProgress, "_waiting", waiting)
+    replace(control.CoherentProgress, "_outdated_replicas", waiting)
 
 
 @mutant("removed-gangs-awaited", "operator", "lets gangs wait for gangs that do not exist any more", "COHR-088")

@@ -74,7 +74,9 @@ def _replicas_take_turns() -> None:
         if result is None or not result.currently_updating or not result.currently_updating[0].message:
             return result
         current_index = result.currently_updating[0].replica_index
-        other_replicas = [index for index in self._waiting(pcs, generation, result, None) if index != current_index]
+        other_replicas = [
+            index for index in self._outdated_replicas(pcs, generation, result, None) if index != current_index
+        ]
         turns = [ReplicaUpdate(replica_index=index, update_started_at=now) for index in other_replicas[:1]]
         return msgspec.structs.replace(result, currently_updating=turns or result.currently_updating)
 
@@ -134,7 +136,7 @@ def _restart_forgets_progress() -> None:
 
     def forgetful(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
         return [
-            dataclasses.replace(slot, done=slot.done and int(slot.entry) > started_at)
+            dataclasses.replace(slot, has_current_template=slot.has_current_template and int(slot.entry) > started_at)
             for slot in original(layout, key, observed, generation)
         ]
 

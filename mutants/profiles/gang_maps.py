@@ -165,7 +165,7 @@ def _added_replicas_return_to_the_tail() -> None:
 def _emptied_tail_stays() -> None:
     def with_tails(entries: Iterable[Entry]) -> Layout:
         every = list(entries)
-        empty_tails = [entry for entry in every if entry.empty and entry.role is Role.TAIL]
+        empty_tails = [entry for entry in every if entry.is_empty and entry.role is Role.TAIL]
         return tuple(sorted([*tidy_layout(every), *empty_tails], key=lambda entry: int(entry.key)))
 
     replace(fitting, "tidy_layout", with_tails)
@@ -403,7 +403,7 @@ def _second_scale_out() -> None:
         if not old or update_progress.set_progress(pcs) is None:
             return layout
         (key,) = self._epochs(pcs, index)(1)
-        entries = [entry for entry in layout if entry.role is not Role.SCALE_OUT or not entry.empty]
+        entries = [entry for entry in layout if entry.role is not Role.SCALE_OUT or not entry.is_empty]
         return (*entries, Entry(key, generation, Role.SCALE_OUT, depends_on=("",)))
 
     replace(MapWriter, "complete_layout", whole)

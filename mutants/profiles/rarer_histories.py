@@ -104,7 +104,7 @@ def _domain_let_go() -> None:
         created.update(every)
 
     replace(SecondaryResources, "_ensure_domains", domains)
-    replace(DomainReconciler, "_needed", lambda self, key: False)
+    replace(DomainReconciler, "_is_needed", lambda self, key: False)
 
 
 @mutant("linked-by-default", "operator", "links cliques with GPUs that have no annotation", "RES-114")

@@ -95,7 +95,7 @@ def domain_sized() -> None:
 
 @mutant("domain-held", "operator", "never removes the finalizer of a ComputeDomain", "RES-073", "RES-074")
 def _domain_held() -> None:
-    replace(DomainReconciler, "_needed", lambda self, key: True)
+    replace(DomainReconciler, "_is_needed", lambda self, key: True)
 
 
 @mutant(

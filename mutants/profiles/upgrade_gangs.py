@@ -64,7 +64,7 @@ def _migration_never_ends() -> None:
 
 @mutant("migration-unannounced", "operator", "assigns pods without a condition", "UPG-015")
 def _migration_unannounced() -> None:
-    async def begin(self: GangMigration, pcs: PodCliqueSet) -> PodCliqueSet:
+    async def start(self: GangMigration, pcs: PodCliqueSet) -> PodCliqueSet:
         return pcs
 
     async def assign(self: GangMigration, pcs: PodCliqueSet) -> None:
@@ -72,7 +72,7 @@ def _migration_unannounced() -> None:
             for write in self._replica_writes(pcs, index):
                 await write()
 
-    replace(GangMigration, "begin", begin)
+    replace(GangMigration, "start", start)
     replace(GangMigration, "assign", assign)
 
 

@@ -185,7 +185,7 @@ def _loss_of_all_forgotten() -> None:
 
     def wrong_standing(gang: PodGang, least: Any, pods: Iterable[Pod]) -> Standing:
         result = original(gang, least, pods)
-        if gang.status is not None and gang.status.last_scheduled is not None and not result.started:
+        if gang.status is not None and gang.status.last_scheduled is not None and not result.has_started:
             return Standing(True, True)
         return result
 

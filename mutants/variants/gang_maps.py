@@ -237,7 +237,7 @@ def _earlier_gangs_go_first() -> None:
 )
 def _no_place_for_scale_out() -> None:
     def without_place(entries: Layout, *_: Any) -> Layout:
-        return tuple(entry for entry in entries if not entry.empty)
+        return tuple(entry for entry in entries if not entry.is_empty)
 
     alter(fitting, "tidy_layout", without_place)
 

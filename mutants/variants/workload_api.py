@@ -87,7 +87,7 @@ permitted(
     "test_standing:test_all_children_are_required_until_a_placed_gang_loses_pods",
 )
 def _one_child_once_placed() -> None:
-    replace(standing, "required_groups", lambda now, mode: 1 if now.started else None)
+    replace(standing, "required_groups", lambda now, mode: 1 if now.has_started else None)
 
 
 @permitted(

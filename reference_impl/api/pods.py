@@ -44,8 +44,8 @@ class ContainerStatus(msgspec.Struct, rename="camel"):
     @property
     def failed(self) -> bool:
         """Whether the last run ended with an error."""
-        last = self.last_state.terminated if self.last_state else None
-        return last is not None and last.exit_code != 0
+        last_termination = self.last_state.terminated if self.last_state else None
+        return last_termination is not None and last_termination.exit_code != 0
 
 
 class SchedulingGroup(msgspec.Struct, rename="camel", gc=False):

@@ -30,18 +30,26 @@ class CoherentProgress:
         now: str,
     ) -> SetUpdateProgress | None:
         """Return the progress of a coherent update to this generation, or None if there has never been an update."""
-        stored_generation, current = update_progress.generation(pcs), update_progress.set_progress(pcs)
-        changed = bool(stored_generation) and not generation.has(stored_generation)
-        unscoped = current is not None and current.update_ended_at is None and not update.scope_of(current)
-        if changed or unscoped:
-            current = update.started_progress(current, self.scope(pcs, generation), now)
-        if current is None:
+        stored_generation, current_progress = update_progress.generation(pcs), update_progress.set_progress(pcs)
+        has_changed = bool(stored_generation) and not generation.has(stored_generation)
+        unscoped = (
+            current_progress is not None
+            and current_progress.update_ended_at is None
+            and not update.scope_of(current_progress)
+        )
+        if has_changed or unscoped:
+            current_progress = update.started_progress(current_progress, self.scope(pcs, generation), now)
+        if current_progress is None:
             return None
-        turn = None if changed else update_progress.current_replica(pcs)
+        turn = None if has_changed else update_progress.current_replica(pcs)
         complete = turn is not None and self._complete(pcs, turn, generation, observed, step)
-        outdated_replicas = self._waiting(pcs, generation, current, turn) if complete or turn is None else []
-        current = update.advanced_progress(current, outdated_replicas, complete, *_in_flight(step), now)
-        return update_set_replicas.with_counts(pcs, current, generation.hash, observed)
+        outdated_replicas = (
+            self._outdated_replicas(pcs, generation, current_progress, turn) if complete or turn is None else []
+        )
+        current_progress = update.advanced_progress(
+            current_progress, outdated_replicas, complete, *_in_flight(step), now
+        )
+        return update_set_replicas.with_counts(pcs, current_progress, generation.hash, observed)
 
     def _complete(
         self,
@@ -67,21 +75,23 @@ class CoherentProgress:
             if (stored := self._layouts.stored(pcs, index))
         ]
         observed_maps = [(stored, self._layouts.observed(pcs, index)) for index, stored in indexed_maps]
-        changed = {
+        outdated_keys = {
             key
             for stored, observed in observed_maps
             for key in versions.outdated_components(pcs, stored, current_templates, observed)
         }
-        previous = update.scope_of(update_progress.set_progress(pcs)) if update_progress.is_running(pcs) else set()
+        previous_scope = (
+            update.scope_of(update_progress.set_progress(pcs)) if update_progress.is_running(pcs) else set()
+        )
         states = [scopes.ReplicaState(stored.layout, observed) for stored, observed in observed_maps]
-        return scopes.scope(changed, previous, states, generation.hash)
+        return scopes.scope(outdated_keys, previous_scope, states, generation.hash)
 
-    def _waiting(
-        self, pcs: PodCliqueSet, generation: Revision, current: SetUpdateProgress, completed_index: int | None
+    def _outdated_replicas(
+        self, pcs: PodCliqueSet, generation: Revision, current_progress: SetUpdateProgress, completed_index: int | None
     ) -> list[int]:
         """Return the replicas that hold an old version of any component in scope."""
         templates = versions.templates(pcs, generation.hash, self._layouts.policy)
-        scope = update.scope_of(current)
+        scope = update.scope_of(current_progress)
         return [
             index
             for index in range(pcs.spec.replicas)

@@ -17,12 +17,12 @@ class DomainReconciler:
     async def reconcile(self, key: Key) -> float | None:
         """Reconcile one ComputeDomain. Return None, because the object is never requeued after a delay."""
         domain = self._cache.domains.get(*key)
-        if domain is None or domain.metadata.deletion_timestamp is None or self._needed(key):
+        if domain is None or domain.metadata.deletion_timestamp is None or self._is_needed(key):
             return None
         await self._writer.remove_finalizer(self._cache.domains, domain, labels.COMPUTE_DOMAIN_FINALIZER)
         return None
 
-    def _needed(self, key: Key) -> bool:
+    def _is_needed(self, key: Key) -> bool:
         domain = self._cache.domains.get(*key)
         pcs = self._cache.set_of(domain) if domain is not None else None
         if pcs is None or pcs.metadata.deletion_timestamp is not None:

@@ -33,7 +33,7 @@ class GangMigration:
     def __init__(self, cache: Cache, writer: Writer, layouts: Layouts) -> None:
         self._cache, self._writer, self._layouts = cache, writer, layouts
 
-    async def begin(self, pcs: PodCliqueSet) -> PodCliqueSet:
+    async def start(self, pcs: PodCliqueSet) -> PodCliqueSet:
         """Mark a set that has gangs of the other release line, and return the resulting set."""
         if gang_migration.is_running(pcs) or not self._has_foreign_gangs(pcs):
             return pcs

@@ -41,9 +41,12 @@ class Adoption:
         cache = self._cache
         reference = children.set_reference(pcs)
         await self._adopt(pcs, reference, (cache.maps, cache.gangs, cache.groups, cache.cliques, *cache.secondary))
-        if update_progress.generation(pcs) or (earlier := self._recorded_generation(pcs, generation)) is None:
+        if (
+            update_progress.generation(pcs)
+            or (earlier_generation := self._recorded_generation(pcs, generation)) is None
+        ):
             return pcs
-        body = {"status": {"currentGenerationHash": earlier}}
+        body = {"status": {"currentGenerationHash": earlier_generation}}
         await self._writer.patch(cache.sets, pcs, body, status=True, guard=True)
         return cache.sets.get(*pcs.metadata.key) or pcs
 

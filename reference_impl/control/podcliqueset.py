@@ -117,7 +117,7 @@ class SetReconciler:
         gangs, and restore lost PodGangMaps. These steps do not change a set that this operator has created."""
         pcs = await self._adoption.adopt_for_set(pcs, revisions.set_revision(pcs, self._policy))
         pcs = await self._migration.migrate(pcs)
-        pcs = await self._gang_migration.begin(pcs)
+        pcs = await self._gang_migration.start(pcs)
         await self._maps.restore(pcs)
         await self._gang_migration.assign(pcs)
         return pcs

@@ -40,24 +40,24 @@ class Termination:
         """Terminate the replicas of a set whose delay is over. Return the number of seconds until the next replica
         is due."""
         cliques, groups = self._cache.cliques.indexed(BY_OWNER, pcs.metadata.uid), self._groups(pcs)
-        due = termination.due_in_set(pcs, cliques, groups, time.time())
-        for index, causes in due.causes.items():
+        due_terminations = termination.due_in_set(pcs, cliques, groups, time.time())
+        for index, causes in due_terminations.causes.items():
             await self._terminate_replica(pcs, index, causes)
-        return due.wait
+        return due_terminations.wait
 
     async def terminate_in_group(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> float | None:
         """Terminate single replicas of a scaling group that has enough sound replicas. Return the number of seconds
         until the next replica is due."""
         clique = self._cache.child_finder(self._cache.cliques, group)
-        due = termination.due_in_group(pcs, group, clique, time.time())
-        for index, causes in due.causes.items():
+        due_terminations = termination.due_in_group(pcs, group, clique, time.time())
+        for index, causes in due_terminations.causes.items():
             log.info(
                 "terminating replica %d of scaling group %s: breached for the termination delay",
                 index,
                 group.metadata.name,
             )
             await self._delete_cliques([m for j, m in termination.members(group, clique) if j == index], causes)
-        return due.wait
+        return due_terminations.wait
 
     async def _terminate_replica(self, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
         log.info("terminating replica %d of %s: breached for the termination delay", index, pcs.metadata.name)

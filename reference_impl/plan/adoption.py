@@ -39,7 +39,7 @@ def named_members(pcs: PodCliqueSet, index: int, gangs: Iterable[PodGang]) -> En
     return members
 
 
-def live_layout(gangs: Iterable[PodGang], observed: Observed, named: EntryByReplica | None = None) -> Layout:
+def live_layout(gangs: Iterable[PodGang], observed: Observed, entry_by_replica: EntryByReplica | None = None) -> Layout:
     """Return the entries that the gangs' labels describe, with the members whose labels name them (GM-16). A scaling
     group replica without any pod or clique, for example because it is being moved, is placed in the entry that `named`
     gives for it."""
@@ -59,7 +59,7 @@ def live_layout(gangs: Iterable[PodGang], observed: Observed, named: EntryByRepl
             if replica.entry in entries_by_key:
                 indices = entries_by_key[replica.entry].groups.get(group, ())
                 entries_by_key[replica.entry] = entries_by_key[replica.entry].with_indices(group, (*indices, index))
-    for group, entries in (named or {}).items():
+    for group, entries in (entry_by_replica or {}).items():
         for index, key in entries.items():
             if key in entries_by_key and index not in observed.replicas.get(group, {}):
                 indices = entries_by_key[key].groups.get(group, ())
@@ -72,9 +72,15 @@ def _with_dependencies(entries: Sequence[Entry]) -> Layout:
     deployment or update (GM-155). The entry for replicas that scaling adds depends on an anchor (GM-34)."""
     chained: list[Entry] = []
     for entry in entries:
-        previous = chained[-1] if chained else None
-        follows = previous is not None and previous.generation == entry.generation and entry.role is not Role.SCALE_OUT
-        chained.append(replace(entry, depends_on=(previous.key,)) if previous is not None and follows else entry)
+        previous_entry = chained[-1] if chained else None
+        follows = (
+            previous_entry is not None
+            and previous_entry.generation == entry.generation
+            and entry.role is not Role.SCALE_OUT
+        )
+        chained.append(
+            replace(entry, depends_on=(previous_entry.key,)) if previous_entry is not None and follows else entry
+        )
     return tuple(chained)
 
 

@@ -105,13 +105,13 @@ def pod_claims(pcs: PodCliqueSet, clique: PodClique) -> Callable[[int], list[str
     if template is None:
         return None
     config = clique_config(pcs, clique)
-    tag = clique.metadata.label
+    get_label = clique.metadata.label
     set_sharing = [s for s in pcs.spec.template.resource_sharing or () if _is_shared_by_set(s, template, config)]
-    shared_claim_names = _claim_names(pcs.metadata.name, set_sharing, tag(labels.REPLICA_INDEX))
+    shared_claim_names = _claim_names(pcs.metadata.name, set_sharing, get_label(labels.REPLICA_INDEX))
     if config is not None:
         group_sharing = [s for s in config.resource_sharing or () if _is_shared_by_group(s, template)]
         shared_claim_names += _claim_names(
-            tag(labels.SCALING_GROUP), group_sharing, tag(labels.SCALING_GROUP_REPLICA_INDEX)
+            get_label(labels.SCALING_GROUP), group_sharing, get_label(labels.SCALING_GROUP_REPLICA_INDEX)
         )
     clique_sharing = template.resource_sharing or []
     if not shared_claim_names and not clique_sharing:

@@ -51,6 +51,6 @@ def format_duration(nanoseconds: int) -> str:
 
 
 def _decimal(value: int, unit: int) -> str:
-    whole, fraction = divmod(value, unit)
+    integer, fraction = divmod(value, unit)
     digits = f"{fraction:0{len(str(unit)) - 1}d}".rstrip("0")
-    return f"{whole}.{digits}" if digits else str(whole)
+    return f"{integer}.{digits}" if digits else str(integer)

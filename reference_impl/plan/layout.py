@@ -39,7 +39,7 @@ class Entry:
         return self.role is Role.ANCHOR
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether the entry has no gangs."""
         return not self.cliques and not self.groups
 
@@ -91,7 +91,7 @@ class EntryGang:
 
 def gangs(entry: Entry) -> Iterator[EntryGang]:
     """Yield the gangs of an entry."""
-    if entry.empty:
+    if entry.is_empty:
         return
     if entry.anchor:
         yield EntryGang(entry)
@@ -138,9 +138,9 @@ def tidy_layout(entries: Iterable[Entry]) -> Layout:
     (GM-42). An entry that has no dependencies left and is not an anchor depends on the oldest anchor.
     """
     ordered = sorted(entries, key=lambda entry: sort_key(entry.key))
-    oldest = next((entry.key for entry in ordered if entry.anchor and not entry.empty), None)
+    oldest = next((entry.key for entry in ordered if entry.anchor and not entry.is_empty), None)
     newest_place = next((entry.key for entry in reversed(ordered) if entry.role is Role.SCALE_OUT), None)
-    remaining = [entry for entry in ordered if not entry.empty or (oldest is not None and entry.key == newest_place)]
+    remaining = [entry for entry in ordered if not entry.is_empty or (oldest is not None and entry.key == newest_place)]
     remaining_keys = {entry.key for entry in remaining}
     return tuple(_with_valid_dependencies(entry, remaining_keys, oldest) for entry in remaining)
 

@@ -57,8 +57,8 @@ def _name_by_epoch(replica: str, gangs: Layout, gang: EntryGang) -> str:
     if len(name) <= LABEL_LIMIT:
         return name
     # Names of gangs are label values. In a name that is too long, the end is replaced by its hash.
-    tail = f"-{gang.entry.key}-{fnv.encode(fnv.advance(fnv.OFFSET, [replica, member]))[:8]}"
-    return replica[: LABEL_LIMIT - len(tail)] + tail
+    suffix = f"-{gang.entry.key}-{fnv.encode(fnv.advance(fnv.OFFSET, [replica, member]))[:8]}"
+    return replica[: LABEL_LIMIT - len(suffix)] + suffix
 
 
 def epoch_of(replica: str, gang: str) -> str:

@@ -29,7 +29,7 @@ class _Value:
     identity: str
     value: Any
 
-    def within(self, key: str | int, item: Any) -> _Value:
+    def child(self, key: str | int, item: Any) -> _Value:
         """Return a member of a mapping or an item of a list."""
         name = item.get("name", key) if isinstance(key, int) and isinstance(item, Mapping) else key
         step = str(key).replace("~", "~0").replace("/", "~1")
@@ -51,10 +51,10 @@ def patch(pcs: Any, stored: Any) -> Iterator[Operation]:
 
 
 def _notation(value: Any, stored: Any, *, is_stored: bool) -> Any:
-    quantity = _read(value)
+    quantity = _parse(value)
     if quantity is None:  # the schema rejects it
         return value
-    stored_quantity = _read(stored) if is_stored else None
+    stored_quantity = _parse(stored) if is_stored else None
     return (
         stored
         if stored_quantity is not None and stored_quantity.nanos == quantity.nanos
@@ -62,7 +62,7 @@ def _notation(value: Any, stored: Any, *, is_stored: bool) -> Any:
     )
 
 
-def _read(value: Any) -> quantities.Quantity | None:
+def _parse(value: Any) -> quantities.Quantity | None:
     return quantities.parse_json(0 if value is None else value)
 
 
@@ -79,44 +79,44 @@ def _metric_quantities(metrics: _Value) -> Iterator[_Value]:
     for metric in _items(metrics):
         for source in _members(metric):
             target = _value_at(source, "target")
-            yield from (place for key in _METRIC_TARGETS if (place := _value_at(target, key)).value is not None)
+            yield from (value for key in _METRIC_TARGETS if (value := _value_at(target, key)).value is not None)
 
 
-def _typed_quantities(type_name: str, place: _Value) -> Iterator[_Value]:
+def _typed_quantities(type_name: str, value: _Value) -> Iterator[_Value]:
     """Yield the quantities in a value of a Go type."""
     types = pod_template_types()
     type_name = types.kinds.get(type_name, type_name)
     if type_name.startswith("*"):
-        yield from _typed_quantities(type_name[1:], place)
+        yield from _typed_quantities(type_name[1:], value)
     elif type_name == "resource.Quantity":
-        if place.value is not None:
-            yield place
+        if value.value is not None:
+            yield value
     elif type_name.startswith("[]"):
-        for item in _items(place):
+        for item in _items(value):
             yield from _typed_quantities(type_name[2:], item)
     elif type_name.startswith("map["):
-        for member in _members(place):
+        for member in _members(value):
             yield from _typed_quantities(type_name.partition("]")[2], member)
-    elif type_name in types.structs and isinstance(place.value, Mapping):
+    elif type_name in types.structs and isinstance(value.value, Mapping):
         for field in types.structs[type_name]:
-            inner = place if field.embedded and not field.json else _value_at(place, field.json)
+            inner = value if field.embedded and not field.json else _value_at(value, field.json)
             if field.type == "resource.Quantity":
                 yield inner  # not a pointer, so Go writes 0 if it is absent
             elif inner.value is not None:
                 yield from _typed_quantities(field.type, inner)
 
 
-def _value_at(place: _Value, *path: str) -> _Value:
+def _value_at(value: _Value, *path: str) -> _Value:
     for key in path:
-        place = place.within(key, place.value.get(key) if isinstance(place.value, Mapping) else None)
-    return place
+        value = value.child(key, value.value.get(key) if isinstance(value.value, Mapping) else None)
+    return value
 
 
-def _members(place: _Value) -> Iterator[_Value]:
-    for key, value in place.value.items() if isinstance(place.value, Mapping) else ():
-        yield place.within(str(key), value)
+def _members(value: _Value) -> Iterator[_Value]:
+    for key, member in value.value.items() if isinstance(value.value, Mapping) else ():
+        yield value.child(str(key), member)
 
 
-def _items(place: _Value) -> Iterator[_Value]:
-    for number, item in enumerate(place.value if isinstance(place.value, list) else ()):
-        yield place.within(number, item)
+def _items(value: _Value) -> Iterator[_Value]:
+    for number, item in enumerate(value.value if isinstance(value.value, list) else ()):
+        yield value.child(number, item)

@@ -36,7 +36,7 @@ class Quantity:
     form: Literal["BinarySI", "DecimalSI", "DecimalExponent"]
 
     @property
-    def small(self) -> tuple[int, int] | None:
+    def int64_amount(self) -> tuple[int, int] | None:
         """The amount without its sign, as an int64 and a decimal scale, or None if it does not fit (HASH-064,
         HASH-065)."""
         multiplier, scale = 1, self.exponent
@@ -59,11 +59,11 @@ class Quantity:
         if self.text == "0":
             return True
         digits = self.whole + self.fraction
-        if (small := self.small) is None:
+        if (int64_amount := self.int64_amount) is None:
             return False
         if self.base == 2:
             return self.exponent % 10 == 0 and int(digits) & 7 != 0
-        return small[1] % 3 == 0 and not digits.endswith("000") and self.whole[0] != "0"
+        return int64_amount[1] % 3 == 0 and not digits.endswith("000") and self.whole[0] != "0"
 
     @property
     def nanos(self) -> int:

@@ -83,10 +83,10 @@ def _with_transition_time(old: list[Condition] | None, new: Condition, created: 
     this information (CHG-GT-30), and the condition is the only place where it survives a restart of the operator. A
     change to Unknown during an update of an object that has never run does not count."""
     previous = conditions.find(old, new.type)
-    never = previous is None or previous.last_transition_time == created
-    first = never and new.status in (_INITIAL_STATUS[new.type], "Unknown")
+    has_never_changed = previous is None or previous.last_transition_time == created
+    is_initial = has_never_changed and new.status in (_INITIAL_STATUS[new.type], "Unknown")
     timestamp = (
-        created or new.last_transition_time if first else timestamps.later_than(created, new.last_transition_time)
+        created or new.last_transition_time if is_initial else timestamps.later_than(created, new.last_transition_time)
     )
     return msgspec.structs.replace(new, last_transition_time=timestamp)
 

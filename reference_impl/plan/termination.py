@@ -143,29 +143,29 @@ def due_in_group(pcs: PodCliqueSet, group: PodCliqueScalingGroup, clique: Clique
     """Return the replicas that a scaling group terminates itself (CHG-GT-21). Return no replicas while the group is
     being updated, or if it has too few sound replicas, because the set's replica is terminated in that case
     (CHG-DF05)."""
-    due = DueTerminations()
+    due_terminations = DueTerminations()
     if is_updating(group) or count_sound_replicas(group, clique) < group.spec.min_available:
-        return due
+        return due_terminations
     allowed = delay(pcs)
     for index, member in members(group, clique):
         breached_at = clique_breached_since(member)
         if breached_at is not None:
-            due.note(index, member.metadata.uid, breached_at + allowed - now)
-    return due
+            due_terminations.note(index, member.metadata.uid, breached_at + allowed - now)
+    return due_terminations
 
 
 def due_in_set(
     pcs: PodCliqueSet, cliques: Iterable[PodClique], groups: Iterable[PodCliqueScalingGroup], now: float
 ) -> DueTerminations:
     """Return the replicas of a set that must be terminated (CHG-GT-23). `cliques` holds the standalone cliques."""
-    due = DueTerminations()
+    due_terminations = DueTerminations()
     allowed = delay(pcs)
     causes = [(index_of(clique), clique.metadata.uid, clique_breached_since(clique)) for clique in cliques]
     causes += [(index_of(group), group.metadata.uid, group_breached_since(group)) for group in groups]
     for index, uid, breached_at in causes:
         if breached_at is not None and 0 <= index < pcs.spec.replicas:
-            due.note(index, uid, breached_at + allowed - now)
-    return due
+            due_terminations.note(index, uid, breached_at + allowed - now)
+    return due_terminations
 
 
 def clique_breached_since(clique: PodClique) -> float | None:

@@ -130,7 +130,7 @@ class Cycle:
             example, shortfall = self._failures[key]
             self.result.waiting[gang.name] = shortfall_for_gang(shortfall, example, gang)
             return False
-        self.budget.begin()
+        self.budget.start_search()
         if place_minimum(gang, self.capacity, self.result, self.budget):
             return True
         kind = self.result.waiting[gang.name].kind
@@ -160,7 +160,7 @@ class Cycle:
         mark = self.capacity.mark()
         for node, free in self._reserved_room:
             self.capacity.take(node, free, -1)
-        self.budget.begin()
+        self.budget.start_search()
         fits = place(gang, gang.pending_pods, self.capacity, self.budget) is not None
         self.capacity.undo(mark)
         if fits:
@@ -175,8 +175,10 @@ class Cycle:
 
     def depleted_gangs(self) -> list[Gang]:
         """Return the running gangs that are below their minimum and for which no pods are being evicted."""
-        running = [g for g in self.gangs if g.members and not g.minimum_reached and g.name not in self.result.nominated]
-        return [gang for gang in running if base_scheduled(gang, self._scheduled_names)]
+        running_gangs = [
+            g for g in self.gangs if g.members and not g.minimum_reached and g.name not in self.result.nominated
+        ]
+        return [gang for gang in running_gangs if base_scheduled(gang, self._scheduled_names)]
 
     def may_be_scheduled(self, gang: Gang) -> bool:
         """Return whether the gang has all pods of its minimum and its base gang, if any, is scheduled."""
@@ -185,7 +187,7 @@ class Cycle:
     def place_scaled_gang(self, gang: Gang) -> bool:
         """Place the minimum of a scaled gang whose base gang was placed out of turn, and return whether it fits. The
         binding of the base gang does not trigger another cycle that would place it."""
-        self.budget.begin()
+        self.budget.start_search()
         if not place_minimum(gang, self.capacity, self.result, self.budget):
             return False
         self.mark_scheduled(gang)
@@ -269,7 +271,7 @@ def place_replacements(gang: Gang, capacity: Capacity, result: Plan, budget: Bud
     a lost pod therefore does not wait for a pod of another group that fits nowhere or does not exist yet."""
     for index, group in enumerate(gang.groups):
         if 0 < group.missing_count <= len(group.waiting):
-            budget.begin()
+            budget.start_search()
             placement = _place_pods(gang, index, group.waiting[: group.missing_count], capacity, result, budget)
             if placement is not None:
                 bind(gang, placement, capacity, result)
@@ -282,7 +284,7 @@ def place_extra_pods(gang: Gang, capacity: Capacity, result: Plan, budget: Budge
         for pod in list(group.waiting):
             key = id(shape := capacity.shape(pod))
             if key not in refusals_by_shape:
-                budget.begin()
+                budget.start_search()
                 placement = _place_pods(gang, index, [pod], capacity, result, budget) if shape.total else None
                 if placement is not None:
                     bind(gang, placement, capacity, result)

@@ -59,7 +59,7 @@ class Packing:
             return None
         trails: dict[Counts, Trail] = {initial: None}
         for position, node in enumerate(nodes):
-            reached: dict[Counts, Trail] = {}
+            reached_states: dict[Counts, Trail] = {}
             patterns: dict[Counts, list[Counts]] = {}
             for remaining, trail in trails.items():
                 limits = tuple(map(min, remaining, slots[position]))
@@ -68,18 +68,18 @@ class Packing:
                 self.steps -= 1 + len(patterns[limits])
                 for pattern in patterns[limits]:
                     remaining_items = tuple(a - b for a, b in zip(remaining, pattern, strict=True))
-                    if remaining_items not in reached and self._may_fit(
+                    if remaining_items not in reached_states and self._may_fit(
                         remaining_items, remaining_capacity[position + 1]
                     ):
-                        reached[remaining_items] = (trail, (node, pattern)) if any(pattern) else trail
+                        reached_states[remaining_items] = (trail, (node, pattern)) if any(pattern) else trail
                         if not any(remaining_items):
-                            return _fills(reached[remaining_items])
+                            return _fills(reached_states[remaining_items])
             if self.steps < 0:
                 self.proven = False
                 return None
-            if not reached:
+            if not reached_states:
                 return None
-            trails = self._best(reached)
+            trails = self._best(reached_states)
         return None
 
     def _nodes(self, pods: int) -> list[int]:
@@ -120,8 +120,8 @@ class Packing:
         for n, m in zip(remaining, counts, strict=True):
             if n > m:
                 return False
-        for needed, amount in zip(self._requested, amounts, strict=True):
-            if sum(map(int.__mul__, remaining, needed)) > amount:
+        for item_amounts, amount in zip(self._requested, amounts, strict=True):
+            if sum(map(int.__mul__, remaining, item_amounts)) > amount:
                 return False
         return True
 
@@ -134,15 +134,15 @@ class Packing:
         requests = [self.items[k].requests for k in kinds]
         patterns: list[list[int]] = []
 
-        def fill(position: int, room: Mapping[str, int], chosen: list[int]) -> None:
+        def fill(position: int, room: Mapping[str, int], chosen_counts: list[int]) -> None:
             request = requests[position]
             max_count = min([limits[kinds[position]], *(room.get(name, 0) // n for name, n in request.items() if n)])
             if position == len(kinds) - 1:
-                patterns.append([*chosen, max_count])
+                patterns.append([*chosen_counts, max_count])
                 return
             for count in range(max_count, -1, -1):
                 remaining = {name: amount - request.get(name, 0) * count for name, amount in room.items()}
-                fill(position + 1, remaining, [*chosen, count])
+                fill(position + 1, remaining, [*chosen_counts, count])
 
         fill(0, {name: free.get(name, 0) for name in self._resources}, [])
         self.steps -= len(patterns)
@@ -154,17 +154,17 @@ class Packing:
             result.append(tuple(counts))
         return result
 
-    def _best(self, reached: dict[Counts, Trail]) -> dict[Counts, Trail]:
+    def _best(self, reached_states: dict[Counts, Trail]) -> dict[Counts, Trail]:
         """Return the states that no other state dominates."""
         states: list[Counts] = []
-        for state in sorted(reached, key=sum):
+        for state in sorted(reached_states, key=sum):
             if not any(all(map(int.__le__, other, state)) for other in states):
                 states.append(state)
                 if len(states) == MAX_STATES:
                     self.proven = False
                     break
         self.steps -= len(states)
-        return {state: reached[state] for state in states}
+        return {state: reached_states[state] for state in states}
 
 
 def _maximal(patterns: list[list[int]]) -> list[list[int]]:

@@ -35,7 +35,7 @@ def place(gang: Gang, pending: Pending, capacity: Capacity, budget: Budget) -> P
     if (placement := _run(capacity, needs, required + strict_restrictions, budget)) is not None:
         return placement
     accepted_restrictions, mark = required, capacity.mark()
-    budget.begin()  # a gang must not wait because its preferences used up the budget
+    budget.start_search()  # a gang must not wait because its preferences used up the budget
     if _run(capacity, needs, required, budget) is None:
         return None
     capacity.undo(mark)
@@ -45,7 +45,7 @@ def place(gang: Gang, pending: Pending, capacity: Capacity, budget: Budget) -> P
                 capacity.undo(mark)
                 accepted_restrictions = accepted_restrictions + preference_restrictions
                 break
-    budget.begin()
+    budget.start_search()
     if (
         placement := _run(capacity, needs, accepted_restrictions, budget)
     ) is not None or accepted_restrictions == required:

@@ -264,22 +264,23 @@ def _find_minimal_set(
             spare_units.append(unit)
     units = [*sorted(spare_units, key=lambda u: u.cost), *sorted(whole_gangs, key=lambda u: u.cost)]
 
-    def enough(chosen: Sequence[Unit]) -> bool:
-        return _place(gang, chosen, capacity, budget, keep_capacity=False) is not None
+    def is_sufficient(chosen_units: Sequence[Unit]) -> bool:
+        return _place(gang, chosen_units, capacity, budget, keep_capacity=False) is not None
 
-    def needed(chosen: list[Unit], changed: bool, candidates: list[Unit]) -> list[Unit]:
-        """Return a minimal part of `candidates` that suffices in combination with `chosen`, preferring cheap units."""
-        if changed and enough(chosen):
+    def find_needed_units(chosen_units: list[Unit], has_changed: bool, candidates: list[Unit]) -> list[Unit]:
+        """Return a minimal part of `candidates` that suffices in combination with `chosen_units`, preferring cheap
+        units."""
+        if has_changed and is_sufficient(chosen_units):
             return []
         if len(candidates) <= 1:
             return candidates
         half = len(candidates) // 2
         cheap, costly = candidates[:half], candidates[half:]
-        needed_costly = needed(chosen + cheap, bool(cheap), costly)
-        needed_cheap = needed(chosen + needed_costly, bool(needed_costly), cheap)
+        needed_costly = find_needed_units(chosen_units + cheap, bool(cheap), costly)
+        needed_cheap = find_needed_units(chosen_units + needed_costly, bool(needed_costly), cheap)
         return needed_cheap + needed_costly
 
-    sufficient = needed([], False, units)
+    sufficient = find_needed_units([], False, units)
     ended_gangs = {name for unit in sufficient if unit.gang_count for _, _, name in unit.pods}
     return tuple(unit for unit in sufficient if unit.gang_count or unit.group[0] not in ended_gangs)
 
@@ -295,7 +296,7 @@ def _place(
             if pod.metadata.uid not in released_uids:
                 released_uids.add(pod.metadata.uid)
                 capacity.release(pod, node)
-    budget.begin()
+    budget.start_search()
     placement = place(gang, gang.pending_pods, capacity, budget)
     if not keep_capacity or placement is None:
         capacity.undo(mark)

@@ -53,15 +53,15 @@ class Ranking:
             old = self._free_amounts.get(node)
             if old is None or (amount := self._free[node].get(self._resource, 0)) == old:
                 continue
-            rank = self._place(node, old)
+            rank = self._rank(node, old)
             del self._amounts[rank], self._ranked[rank]
-            rank = self._place(node, amount)
+            rank = self._rank(node, amount)
             self._amounts.insert(rank, amount)
             self._ranked.insert(rank, node)
             self._free_amounts[node] = amount
         self._read_count = self._log.count
 
-    def _place(self, node: int, amount: int) -> int:
+    def _rank(self, node: int, amount: int) -> int:
         """Return the rank of a node with this amount; nodes with equal amounts are ranked by index."""
         start = bisect_left(self._amounts, amount)
         return bisect_left(self._ranked, node, start, bisect_right(self._amounts, amount, start))

@@ -28,13 +28,13 @@ def requests(pod: Pod, *, bound: bool) -> Resources:
     more. Pod-level requests replace these sums. While a resize is pending, a bound pod also holds the allocated
     resources."""
 
-    def pending(container: Container, status: ContainerStatus | None) -> Resources:
+    def resized_requests(container: Container, status: ContainerStatus | None) -> Resources:
         requested = _container_requests(container.resources)
         if status is None or status.resources is None:
             return requested
         return _largest_resources(pod, requested, (status.resources.requests, status.allocated_resources))
 
-    return _with_pod_amounts(pod, _sum_containers(pod, pending if bound else _desired_resources), bound=bound)
+    return _with_pod_amounts(pod, _sum_containers(pod, resized_requests if bound else _desired_resources), bound=bound)
 
 
 def usage_from_1_37(pod: Pod) -> Resources:

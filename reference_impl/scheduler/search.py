@@ -63,7 +63,7 @@ class Budget:
     gang_steps: int = STEPS_PER_GANG
     exhausted: bool = False
 
-    def begin(self) -> None:
+    def start_search(self) -> None:
         """Start the search for another gang."""
         self.gang_steps = min(STEPS_PER_GANG, max(self.cycle_steps, MIN_STEPS_PER_GANG))
         self.exhausted = False
@@ -224,8 +224,8 @@ class Search:
         too_small: set[str] = set()
         for resource, amount in requested.items():
             free = self.capacity.tally(key, resource)
-            lacking = amount - sum(free.get(value, 0) for value in settled)
-            too_small.update(value for value in self.capacity.domains(key) if free.get(value, 0) < lacking)
+            missing_amount = amount - sum(free.get(value, 0) for value in settled)
+            too_small.update(value for value in self.capacity.domains(key) if free.get(value, 0) < missing_amount)
         return too_small
 
     def _domain_sums(self, key: str, need: int, allowed: Nodes) -> dict[str, int]:
@@ -306,21 +306,24 @@ class Search:
         or return False. In other cases return None, or False if the needs do not fit even without the other domain
         restrictions."""
         remaining_restrictions = self.restrictions[position:]
-        single = [
+        single_node_restrictions = [
             r
             for r in remaining_restrictions
             if r.width == 1 and not r.settled and self.capacity.has_single_nodes(r.key)
         ]
-        packed_parts = _merged_parts([r.needs for r in single], len(self.needs))
-        single_node_needs = {n for r in single for n in r.needs}
-        items = [self._item(part, single, allowed, as_one_item=part[0] in single_node_needs) for part in packed_parts]
+        packed_parts = _merged_parts([r.needs for r in single_node_restrictions], len(self.needs))
+        single_node_needs = {n for r in single_node_restrictions for n in r.needs}
+        items = [
+            self._item(part, single_node_restrictions, allowed, as_one_item=part[0] in single_node_needs)
+            for part in packed_parts
+        ]
         packing = Packing(items, self.capacity.free, self.budget.gang_steps)
         fills = packing.run()
         self.budget.spend(self.budget.gang_steps - packing.steps)
         if fills is None:
             self.budget.exhausted |= not packing.proven
             return False
-        if len(single) < len(remaining_restrictions):
+        if len(single_node_restrictions) < len(remaining_restrictions):
             return None
         self.allocations.clear()
         for node, counts in fills:
@@ -329,7 +332,9 @@ class Search:
                     self._take(need, node, need.count if part[0] in single_node_needs else count)
         return True
 
-    def _item(self, part: list[int], single: list[Restriction], allowed: list[Nodes], *, as_one_item: bool) -> Item:
+    def _item(
+        self, part: list[int], single_node_restrictions: list[Restriction], allowed: list[Nodes], *, as_one_item: bool
+    ) -> Item:
         """Return the pods of a need as items or, with `as_one_item`, all pods of several needs as one item."""
         requests: dict[str, int] = defaultdict(int)
         nodes: set[int] | None = None
@@ -339,7 +344,7 @@ class Search:
                 requests[resource] += amount * (need.count if as_one_item else 1)
             need_nodes = set(need.shape.eligible if allowed_nodes is None else allowed_nodes)
             nodes = need_nodes if nodes is None else nodes & need_nodes
-        for key in {r.key for r in single if r.needs[0] in part}:
+        for key in {r.key for r in single_node_restrictions if r.needs[0] in part}:
             nodes = {i for i in nodes or () if self.capacity.domain(key, i)}
         return Item(requests, 1 if as_one_item else self.needs[part[0]].count, nodes or set())
 

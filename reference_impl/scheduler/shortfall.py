@@ -77,8 +77,8 @@ class Shortfall:
                     f"{self.needed} pods of {self.group}: {self.resource} is short"
                 )
             case "together":
-                place = f" in one {self.key}" if self.key else ""
-                return f"each group has capacity, but not all of them together{place}: {self.resource} is short"
+                domain_text = f" in one {self.key}" if self.key else ""
+                return f"each group has capacity, but not all of them together{domain_text}: {self.resource} is short"
             case "volumes":
                 return f"waits until volumes are bound to claims: {self.detail}"
             case "torn":

@@ -67,11 +67,13 @@ class Unschedulable:
         timestamp, old_reasons = asyncio.get_running_loop().time(), self._reasons
         self._reasons = {}
         for pod, reason in waiting_pods:
-            earlier = old_reasons.get(pod.metadata.key, ("", "", timestamp))
+            earlier_reason = old_reasons.get(pod.metadata.key, ("", "", timestamp))
             # Reasons contain numbers that change with each pod that is bound elsewhere, so only the last reason is
             # written.
-            is_unchanged = earlier[0] == pod.metadata.uid and (earlier[1] == reason or not _is_reported(pod))
-            waiting_since = earlier[2] if is_unchanged else timestamp
+            is_unchanged = earlier_reason[0] == pod.metadata.uid and (
+                earlier_reason[1] == reason or not _is_reported(pod)
+            )
+            waiting_since = earlier_reason[2] if is_unchanged else timestamp
             self._reasons[pod.metadata.key] = (pod.metadata.uid, reason, waiting_since)
         self._unposted_events = {
             key: unposted for key, unposted in self._unposted_events.items() if key in self._reasons

@@ -34,9 +34,9 @@ def reserved_field_violations(pcs: PodCliqueSet, old: PodCliqueSet | None) -> It
     old_specs = {clique.name: clique.spec.pod_spec for clique in old.spec.template.cliques} if old else {}
     for i, clique in enumerate(pcs.spec.template.cliques):
         old_spec, path = old_specs.get(clique.name, {}), f"{paths.clique(i)}.spec.podSpec"
-        for field, empty in (("topologySpreadConstraints", None), ("nodeName", "")):
+        for field, empty_value in (("topologySpreadConstraints", None), ("nodeName", "")):
             value = clique.spec.pod_spec.get(field)
-            if value not in (empty, None) and old_spec.get(field) in (empty, None):
+            if value not in (empty_value, None) and old_spec.get(field) in (empty_value, None):
                 yield invalid(f"{path}.{field}", value, "must not be set")
 
 

@@ -76,9 +76,9 @@ def _member_collisions(groups: list[ScalingGroupConfig]) -> Iterator[FieldError]
     """Yield the collisions between members of two scaling groups, as in `a`-0-`1-b` and `a-0`-1-`b`."""
     groups_by_split: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, group in enumerate(groups):
-        for before, after in _splits(group.name):
+        for prefix, suffix in _splits(group.name):
             for member in group.clique_names:
-                groups_by_split[before, after, member].append(number)
+                groups_by_split[prefix, suffix, member].append(number)
     for group in groups:
         for member in group.clique_names:
             for replica_index, other in _splits(member):

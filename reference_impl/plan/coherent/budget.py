@@ -37,8 +37,8 @@ def affordable_batch(
 def shortage_reason(component: Component, slots_by_key: Slots) -> str | None:
     """Return why no available member may be taken, or None if the component has at least as many available members as
     it must keep."""
-    spare = _spare_members(component, slots_by_key)
-    return None if spare >= 0 else _message(component, slots_by_key)
+    spare_count = _spare_members(component, slots_by_key)
+    return None if spare_count >= 0 else _message(component, slots_by_key)
 
 
 def exhaustion_reason(components: Sequence[Component], slots_by_key: Slots, counts: Mapping[Key, int]) -> str:
@@ -57,7 +57,7 @@ def count_available(slots: Sequence[Slot]) -> int:
 
 
 def _chosen_slots(component: Component, slots_by_key: Slots, counts: Mapping[Key, int]) -> list[Slot]:
-    return [slot for slot in slots_by_key[component.key] if not slot.done][: counts[component.key]]
+    return [slot for slot in slots_by_key[component.key] if not slot.has_current_template][: counts[component.key]]
 
 
 def _spare_members(component: Component, slots_by_key: Slots) -> int:

@@ -78,5 +78,5 @@ def next_step(layout: Layout, scope: Sequence[Component], observed: Observed, ge
 
 def _in_order(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
     age = {entry.key: position for position, entry in enumerate(layout)}
-    open_slots = [slot for slot in slots(layout, key, observed, generation) if not slot.done]
+    open_slots = [slot for slot in slots(layout, key, observed, generation) if not slot.has_current_template]
     return sorted(open_slots, key=lambda slot: (slot.index, age[slot.entry]))

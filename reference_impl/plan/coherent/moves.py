@@ -37,7 +37,7 @@ def layout_after_move(
         for key, chosen_slots in batch.items()
         if key.kind is Kind.GROUP and chosen_slots
     }
-    earlier_keys = [entry.key for entry in update_entries if not entry.empty]
+    earlier_keys = [entry.key for entry in update_entries if not entry.is_empty]
     depends_on = tuple(earlier_keys[-1:])
     if opens:
         (key,) = epochs(1)

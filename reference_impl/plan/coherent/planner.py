@@ -62,7 +62,10 @@ def next_step(
     if reason := progress.incomplete_reason(update_entries, components, observed):
         return Wait(reason, progress.in_flight_entries(update_entries, components, observed))
     slots_by_key = {component.key: slots(layout, component.key, observed, generation) for component in components}
-    remaining = {key: sum(not slot.done for slot in component_slots) for key, component_slots in slots_by_key.items()}
+    remaining = {
+        key: sum(not slot.has_current_template for slot in component_slots)
+        for key, component_slots in slots_by_key.items()
+    }
     if not any(remaining.values()):
         shortages = [reason for component in components if (reason := budget.shortage_reason(component, slots_by_key))]
         return Wait("; ".join(shortages)) if shortages else Complete()

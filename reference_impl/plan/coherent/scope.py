@@ -33,5 +33,9 @@ def scope(
     return frozenset(
         key
         for key in {*changed, *previous}
-        if any(not slot.done for replica in states for slot in slots(replica.layout, key, replica.observed, generation))
+        if any(
+            not slot.has_current_template
+            for replica in states
+            for slot in slots(replica.layout, key, replica.observed, generation)
+        )
     )

@@ -15,7 +15,7 @@ class Slot:
     """A place in an entry for a pod of a clique, or for a replica of a scaling group."""
 
     entry: str
-    done: bool
+    has_current_template: bool
     """Whether the slot's member has the current template, or will have it when it is created."""
     available: bool
     turn: tuple[int, ...]

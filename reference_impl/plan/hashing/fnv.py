@@ -19,14 +19,14 @@ _DIGIT_TABLE = str.maketrans({digit: _ALPHABET[ord(digit) % len(_ALPHABET)] for 
 
 
 @lru_cache(1 << 15)
-def _effect(piece: str, low: int) -> tuple[int, int]:
+def _effect(piece: str, low_byte: int) -> tuple[int, int]:
     """Return the factor and the summand of a piece for states with this lowest byte."""
-    state = low
+    state = low_byte
     data = piece.encode()
     for byte in data:
         state = (state ^ byte) * _PRIME & _MASK
     factor = _factor(len(data))
-    return factor, (state - low * factor) & _MASK
+    return factor, (state - low_byte * factor) & _MASK
 
 
 @cache

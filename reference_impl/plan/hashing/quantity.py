@@ -37,9 +37,9 @@ def _dump_text(text: str) -> str:
         return ABSENT
     if text == "0":
         return _dump(0, 0, "<nil>", "0", "DecimalSI")
-    if (small_amount := quantity.small) is None:
+    if (int64_amount := quantity.int64_amount) is None:
         return _dump_decimal(quantity)
-    value, scale = small_amount
+    value, scale = int64_amount
     cache = text if quantity.keeps_text else ""
     return _dump(-value if quantity.sign == "-" else value, scale, "<nil>", cache, quantity.form)
 

@@ -51,13 +51,13 @@ class Planned:
 
 def with_refusal(status: PodGangStatus, refusal: str) -> PodGangStatus:
     """Return the status of a gang that cannot be mapped, in which the condition Scheduled=False gives the reason."""
-    changed = [
+    new_conditions = [
         msgspec.structs.replace(condition, reason=REFUSED, message=refusal)
         if condition.type == SCHEDULED and condition.status == "False"
         else condition
         for condition in status.conditions or ()
     ]
-    return msgspec.structs.replace(status, conditions=changed)
+    return msgspec.structs.replace(status, conditions=new_conditions)
 
 
 def plan(
@@ -93,16 +93,16 @@ def _recorded_minimums(gang: PodGang, observed: Observed) -> dict[str, int]:
         if not controls(gang, item):
             continue
         if kind == "PodGroup" and (clique := item.metadata.label(labels.PODCLIQUE)):
-            minimums[clique] = max(minimums.get(clique, 0), _count(item.spec))
+            minimums[clique] = max(minimums.get(clique, 0), _min_count(item.spec))
         elif kind == "Workload":
-            by_template |= {leaf["name"]: _count(leaf) for leaf in _leaves(item.spec)}
+            by_template |= {leaf["name"]: _min_count(leaf) for leaf in _leaves(item.spec)}
     for group in gang.spec.podgroups:
         if count := by_template.get(names.template("leaf", group.name)):
             minimums[group.name] = count
     return minimums
 
 
-def _count(spec: Mapping[str, Any]) -> int:
+def _min_count(spec: Mapping[str, Any]) -> int:
     policy = spec.get("schedulingPolicy") or {}
     return int((policy.get("gang") or {}).get("minCount") or 0)
 

@@ -11,12 +11,15 @@ from reference_impl.plan import gangs, labels
 from reference_impl.plan.workload_api.mode import Extras, Mode, Replacements
 
 
-def minimums(gang: PodGang, earlier: Mapping[str, int], templates: Mapping[str, int]) -> dict[str, int]:
+def minimums(
+    gang: PodGang, existing_minimums: Mapping[str, int], template_minimums: Mapping[str, int]
+) -> dict[str, int]:
     """Return the minimum of each clique's group, at least 1. A minimum that was released to 0 keeps its last positive
-    value (WL-H11, WL-HD2). `earlier` holds the minimums of the existing objects, and `templates` the minimums of the
-    clique templates."""
+    value (WL-H11, WL-HD2). `existing_minimums` holds the minimums of existing objects, and
+    `template_minimums` the minimums of clique templates."""
     return {
-        group.name: group.min_replicas or max(1, earlier.get(group.name) or templates.get(group.name) or 1)
+        group.name: group.min_replicas
+        or max(1, existing_minimums.get(group.name) or template_minimums.get(group.name) or 1)
         for group in gang.spec.podgroups
     }
 
@@ -25,10 +28,10 @@ def minimums(gang: PodGang, earlier: Mapping[str, int], templates: Mapping[str, 
 class Standing:
     """The state of a gang on which its objects and pods depend."""
 
-    started: bool
+    has_started: bool
     """Whether the minimum has been bound and at least one pod of the gang is still bound. A gang that has lost all its
     pods starts over and is placed as a whole again."""
-    broken: bool
+    is_broken: bool
     """Whether the gang has started and a group is below its minimum."""
 
 
@@ -41,24 +44,24 @@ def standing(gang: PodGang, minimums_by_clique: Mapping[str, int], pods: Iterabl
             bound[clique] = sum(pod.scheduled and pod.active for pod in clique_pods)
     has_minimum = bool(bound) and all(bound[clique] >= count for clique, count in minimums_by_clique.items())
     placed_once = gang.status is not None and gang.status.last_scheduled is not None
-    started = has_minimum or (placed_once and any(bound.values()))
-    return Standing(started, started and not has_minimum)
+    has_started = has_minimum or (placed_once and any(bound.values()))
+    return Standing(has_started, has_started and not has_minimum)
 
 
-def required_groups(now: Standing, mode: Mode) -> int | None:
+def required_groups(state: Standing, mode: Mode) -> int | None:
     """Return the number of required children of each composite, or None if all children are required. A gang that has
     started and lost pods requires only one child. If it required all, a replacement would wait until the sibling groups
     have their minimum again (WL37-B30, WL37-B41, GS-41)."""
-    return 1 if now.broken and mode.replacements is Replacements.ALONE else None
+    return 1 if state.is_broken and mode.replacements is Replacements.ALONE else None
 
 
-def max_pods(now: Standing, minimums_by_clique: int, pods: Iterable[Pod], mode: Mode) -> int | None:
+def max_pods(state: Standing, minimum: int, pods: Iterable[Pod], mode: Mode) -> int | None:
     """Return the number of pods of a clique that a gang may have now, or None if there is no limit. Before the minimum
     is bound, pods above it would take capacity from sibling groups (WL37-M06, WL37-M11). Bound pods are never
     removed."""
-    if mode.extras is Extras.INSIDE or now.started:
+    if mode.extras is Extras.INSIDE or state.has_started:
         return None
-    return max(minimums_by_clique, sum(pod.scheduled and pod.active for pod in pods))
+    return max(minimum, sum(pod.scheduled and pod.active for pod in pods))
 
 
 def min_counts(

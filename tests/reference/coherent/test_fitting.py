@@ -138,11 +138,11 @@ def test_a_deleted_map_is_restored_from_the_gangs(replica: Replica) -> None:
     for _ in range(3):
         replica.advance()
         replica.settle()
-    observed, observed_gangs = replica.observed(), tuple(entry for entry in replica.layout if not entry.empty)
+    observed, observed_gangs = replica.observed(), tuple(entry for entry in replica.layout if not entry.is_empty)
     result = adopted_layout(
         live_layout(live_gangs(observed_gangs)[::-1], observed), replica.components, observed, "v0", replica.epochs
     )
-    assert result[-1].role is Role.SCALE_OUT and result[-1].empty, "there is a place for more replicas again"
+    assert result[-1].role is Role.SCALE_OUT and result[-1].is_empty, "there is a place for more replicas again"
     for before, after in zip(observed_gangs, result[:-1], strict=True):
         assert (before.key, before.role, before.generation) == (after.key, after.role, after.generation)
         assert (before.cliques, before.groups) == (after.cliques, after.groups)
@@ -154,7 +154,7 @@ def test_a_scale_out_entry_depends_on_an_anchor_of_its_own_generation(replica: R
     replica.change("v1", keys("FPD"))
     replica.advance()
     replica.settle()
-    observed, observed_gangs = replica.observed(), tuple(entry for entry in replica.layout if not entry.empty)
+    observed, observed_gangs = replica.observed(), tuple(entry for entry in replica.layout if not entry.is_empty)
     result = adopted_layout(
         live_layout(live_gangs(observed_gangs), observed), replica.components, observed, "v1", replica.epochs
     )
@@ -168,13 +168,13 @@ def test_a_moving_replica_is_placed_where_the_newest_gang_says(replica: Replica)
     for _ in range(2):
         replica.advance()
         replica.settle()
-    before = [entry for entry in replica.layout if not entry.empty]
+    before = [entry for entry in replica.layout if not entry.is_empty]
     [moved] = before[-1].groups["P"]
     replica.members[named("P")] = [member for member in replica.members[named("P")] if member.index != moved]
     observed = replica.observed()
     live = live_layout(live_gangs(before), observed, {"P": {moved: before[-1].key, 0: before[-1].key}})
     result = adopted_layout(live, replica.components, observed, "v1", replica.epochs)
-    assert [entry.groups for entry in result if not entry.empty] == [entry.groups for entry in before]
+    assert [entry.groups for entry in result if not entry.is_empty] == [entry.groups for entry in before]
 
 
 def test_gang_groups_determine_which_replicas_a_gang_holds() -> None:

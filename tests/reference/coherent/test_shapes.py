@@ -34,7 +34,7 @@ def test_a_set_of_only_scaling_groups_is_updated() -> None:
     replica = deployed("P5/2/2 D4/2/2")
     assert updated(replica, "PD") == ["anchor P2 D2", "anchor P2 D2", "leftover P1"]
     assert table(replica.layout) == "D0,1 P0,1@v1 | D2,3 P2,3@v1 | P4@v1"
-    assert [entry.role for entry in replica.layout if not entry.empty] == [Role.ANCHOR, Role.ANCHOR, Role.TAIL]
+    assert [entry.role for entry in replica.layout if not entry.is_empty] == [Role.ANCHOR, Role.ANCHOR, Role.TAIL]
 
 
 def test_a_minimum_of_all_replicas_moves_all_members_at_once() -> None:
