@@ -23,7 +23,7 @@ class Recorded(NamedTuple):
     feasible: Sequence[frozenset[str]]
 
 
-def line(scene: Scene, feasible: Sequence[Sequence[str]]) -> str:
+def record_line(scene: Scene, feasible: Sequence[Sequence[str]]) -> str:
     """Return the line that records the feasible nodes of a scene's candidates."""
     return " ".join(
         [str(scene.seed), scene.digest, *("".join(n[1:] for n in sorted(nodes)) or "-" for nodes in feasible)]

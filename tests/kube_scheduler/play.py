@@ -29,7 +29,7 @@ async def play(seed: int, pods: int, kubernetes: str, *, write: bool) -> int:
             new = compare(drawn_scene, feasible, running_scheduler.version, [message for _, message in responses])
             print(f"scene {number}: {len(responses)} pods, {len(new)} differences", flush=True)
             differences += new
-            lines.append(answers.line(drawn_scene, feasible))
+            lines.append(answers.record_line(drawn_scene, feasible))
             for nodes in feasible:
                 extents["all nodes" if nodes == drawn_scene.nodes else "some nodes" if nodes else "no node"] += 1
     shares = ", ".join(f"{count} with {extent}" for extent, count in extents.most_common())

@@ -87,10 +87,10 @@ class StorageDraw:
             key = draw.weighted({ZONE: 3, BETA_ZONE: 1, REGION: 0.5})
             metadata["labels"] = {key: draw.one((*ZONES, "z1__z2", "z2__z3"))}
         elif draw.chance(0.6):
-            spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": self._places()}}
+            spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": self._node_terms()}}
         return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
 
-    def _places(self) -> list[Manifest]:
+    def _node_terms(self) -> list[Manifest]:
         """Draw the node selector terms of the nodes that can reach a volume."""
         by_key = {ZONE: ZONES, RACK: ("r1", "r2", "r3"), HOSTNAME: self._node_names}
         terms = []

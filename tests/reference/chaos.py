@@ -108,7 +108,7 @@ class CrashRun:
     tasks: dict[Role, asyncio.Task[None]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
     """Values that a chapter stores for checks at its end."""
-    line: Line = MAPS
+    release_line: Line = MAPS
     """The release line that the next operator to be started follows."""
     armed: int = 0
     """The number of the write at which the next started victim dies, or 0 if it never dies."""
@@ -125,23 +125,23 @@ class CrashRun:
         client = Mortal(self.testbed.connection, user_agent=f"{role}-{self.namespace}", namespace=self.namespace)
         self.clients[role] = client
         client.k = self.armed if role == self.victim else 0
-        line = self.line
+        release_line = self.release_line
 
         async def run() -> None:
             async with client:
                 if role == "operator":
                     image = "registry.example/wait:1"
-                    options: dict[str, Any] = {"init_image": image, "features": FEATURES, "line": line}
+                    options: dict[str, Any] = {"init_image": image, "features": FEATURES, "line": release_line}
                     await Operator(client, scheduler_name=SCHEDULER, **options).run()
                 else:
                     await GangScheduler(client, name=SCHEDULER).run()
 
         self.tasks[role] = asyncio.create_task(run())
 
-    async def replace_operator(self, line: Line) -> None:
+    async def replace_operator(self, release_line: Line) -> None:
         """Stop the operator, and start an operator of this release line that takes over."""
         await death(self.tasks.pop("operator"))
-        self.line = line
+        self.release_line = release_line
         self.start("operator")
 
     async def stop(self) -> None:
@@ -164,14 +164,14 @@ class CrashRun:
         for role, task in self.tasks.items():
             if task.done():
                 await task
-                raise AssertionError(f"{self._about(chapter.name)}: the {role} has ended")
+                raise AssertionError(f"{self._description(chapter.name)}: the {role} has ended")
         final = await ended
         died.cancel()
         mortal.k = 0
         if mortal.dead.is_set() and self.clients[self.victim] is mortal:
             await self._restart()
         differences = list(differences_between(expected.setdefault(chapter.name, final), final))
-        assert not differences, f"{self._about(chapter.name)}: {differences[:10]}"
+        assert not differences, f"{self._description(chapter.name)}: {differences[:10]}"
         chapter.judge(self)
         return mortal.writes
 
@@ -186,17 +186,17 @@ class CrashRun:
         """Wait for the final state and return it. This is the known state or, if there is none yet, the state in which
         nothing changes any more."""
         if expected is None:
-            await asyncio.to_thread(self.history.wait, self._about(chapter.name), predicate, WAIT_SECONDS)
+            await asyncio.to_thread(self.history.wait, self._description(chapter.name), predicate, WAIT_SECONDS)
             await asyncio.to_thread(self.history.quiet, REST_SECONDS, WAIT_SECONDS, resources=KINDS)
         else:
             reached = lambda view: bool(predicate(view)) and normal(view, self.namespace) == expected  # noqa: E731
             with suppress(WaitTimeout):
                 await asyncio.to_thread(self.history.wait, chapter.name, reached, WAIT_SECONDS)
             answer = predicate(self.history.view())
-            assert answer, f"{self._about(chapter.name)}: it has not come to its end: {answer}"
+            assert answer, f"{self._description(chapter.name)}: it has not come to its end: {answer}"
         return normal(self.history.view(), self.namespace)
 
-    def _about(self, event: str) -> str:
+    def _description(self, event: str) -> str:
         return f"{event}, {self.namespace}: death of the {self.victim} at write {self.k}"
 
 
@@ -211,7 +211,7 @@ class Testbed:
 
 
 async def play(
-    testbed: Testbed, story: Sequence[Chapter], victim: Role, k: int, expected: dict[str, Any]
+    testbed: Testbed, chapters: Sequence[Chapter], victim: Role, k: int, expected: dict[str, Any]
 ) -> dict[str, int]:
     """Run one life. Return the victim's number of writes in each chapter."""
     played = CrashRun(testbed, f"{testbed.name}-{k}", victim, k)
@@ -220,13 +220,13 @@ async def play(
     played.start("operator")
     played.start("gang-scheduler")
     try:
-        return {chapter.name: await played.play_chapter(chapter, expected) for chapter in story}
+        return {chapter.name: await played.play_chapter(chapter, expected) for chapter in chapters}
     finally:
         await played.stop()
 
 
 async def all_deaths(
-    cluster: Cluster, name: str, story: Sequence[Chapter], victim: Role, lives: int = LIVES
+    cluster: Cluster, name: str, chapters: Sequence[Chapter], victim: Role, lives: int = LIVES
 ) -> dict[str, int]:
     """Run a story without a death, and then with a death at each write of each chapter. Return the numbers of writes.
 
@@ -243,23 +243,23 @@ async def all_deaths(
         client = await stack.enter_async_context(Client(connection, user_agent="test"))
         await _set_up(client)
         testbed, expected_state = Testbed(name, connection, client, recorder), dict[str, Any]()
-        writes = await play(testbed, story, victim, 0, expected_state)
-        killed = {chapter.name: writes[chapter.name] for chapter in story if chapter.killed}
+        writes = await play(testbed, chapters, victim, 0, expected_state)
+        killed = {chapter.name: writes[chapter.name] for chapter in chapters if chapter.killed}
 
         def until_death(k: int) -> list[Chapter]:
             """Return the story without the chapters after the last death."""
-            last = max(i for i, chapter in enumerate(story) if killed.get(chapter.name, 0) >= k)
-            return list(story[: last + 1])
+            last = max(i for i, chapter in enumerate(chapters) if killed.get(chapter.name, 0) >= k)
+            return list(chapters[: last + 1])
 
         turns = asyncio.Semaphore(lives)
 
-        async def one(k: int) -> None:
+        async def run_life(k: int) -> None:
             async with turns:
                 await play(testbed, until_death(k), victim, k, expected_state)
 
         async with asyncio.TaskGroup() as group:
             for k in range(PART, max(killed.values()) + 1, PARTS):
-                group.create_task(one(k))
+                group.create_task(run_life(k))
         return killed
 
 
@@ -268,10 +268,10 @@ async def _set_up(client: Client) -> None:
         priority_class = {"apiVersion": CLASSES.api_version, "kind": CLASSES.kind, "metadata": {"name": name}}
         if await client.get_or_none(CLASSES, None, name) is None:
             await client.create(CLASSES, {**priority_class, "value": value})
-    fleet = [node for profile, count in NODE_COUNTS.items() for node in nodes.manifests(profile, count)]
+    manifests = [node for profile, count in NODE_COUNTS.items() for node in nodes.manifests(profile, count)]
     node_names = {node["metadata"]["name"] for node in await client.list(NODES)}
-    await nodes.create_nodes(client, [node for node in fleet if node["metadata"]["name"] not in node_names])
-    await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in fleet])
+    await nodes.create_nodes(client, [node for node in manifests if node["metadata"]["name"] not in node_names])
+    await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in manifests])
 
 
 def pods_made(played: CrashRun) -> tuple[int, int]:

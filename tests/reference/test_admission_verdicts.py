@@ -23,9 +23,9 @@ CEL = {"SCH-07", "SCH-08", "SCH-09", "SCH-10", "SCH-11", "SCH-12", "SCH-21"}
 GENERATED = 2000
 
 
-def _of(features):
-    chosen = [m for m in manifests.load() if m.applies(features) and CEL.isdisjoint(m.rules)]
-    return [pytest.param(manifest, id=manifest.name) for manifest in chosen]
+def _cases(features):
+    applicable_manifests = [m for m in manifests.load() if m.applies(features) and CEL.isdisjoint(m.rules)]
+    return [pytest.param(manifest, id=manifest.name) for manifest in applicable_manifests]
 
 
 def _reply(manifest, settings):
@@ -36,13 +36,13 @@ def _reply(manifest, settings):
     return apiserver.ask(obj, stored, settings)
 
 
-@pytest.mark.parametrize("manifest", _of(ON))
+@pytest.mark.parametrize("manifest", _cases(ON))
 def test_manifests_get_expected_verdicts_with_all_features(manifest):
     reply = _reply(manifest, apiserver.SETTINGS)
     assert find_difference(manifest, reply, WORDS) == "", str(reply)
 
 
-@pytest.mark.parametrize("manifest", [p for p in _of(set()) if p.values[0].lacks])
+@pytest.mark.parametrize("manifest", [p for p in _cases(set()) if p.values[0].lacks])
 def test_manifests_get_expected_verdicts_without_features(manifest):
     reply = _reply(manifest, apiserver.FEATURES_OFF)
     assert find_difference(manifest, reply, WORDS) == "", str(reply)

@@ -133,7 +133,9 @@ def test_a_hostile_set_does_not_slow_down_the_operator(names: list[str], groups:
     spec = {"roleName": "r", "podSpec": {}, "replicas": 1, "minAvailable": 1}
     template = {
         "cliques": [{"name": name, "spec": spec} for name in names],
-        "podCliqueScalingGroups": [{"name": name, "cliqueNames": of, "minAvailable": 1} for name, of in groups.items()],
+        "podCliqueScalingGroups": [
+            {"name": name, "cliqueNames": clique_names, "minAvailable": 1} for name, clique_names in groups.items()
+        ],
     }
     pcs = msgspec.convert({"metadata": {"name": "s"}, "spec": {"replicas": 1, "template": template}}, PodCliqueSet)
     began = time.process_time()

@@ -20,7 +20,7 @@ def gang(bound):
     return Gang("ns/g", [Group("w", 1, [], [(gpu_pod(f"w{i}", 1), f"n{i}") for i in range(bound)])])
 
 
-def after(item, bound, **options):
+def with_new_status(item, bound, **options):
     return msgspec.structs.replace(item, status=gang_status.status(item, gang(bound), {}, None, "now", **options))
 
 
@@ -30,13 +30,13 @@ def disruption(item):
 
 
 def test_an_evicted_gang_reports_its_eviction_until_it_is_placed_again():
-    running = after(ITEM, 1)
+    running = with_new_status(ITEM, 1)
     assert disruption(running) is None
-    victim = after(running, 1, preemptor="ns/high")
+    victim = with_new_status(running, 1, preemptor="ns/high")
     assert disruption(victim) == ("True", "Preempted")
-    waiting = after(victim, 0)
+    waiting = with_new_status(victim, 0)
     assert disruption(waiting) == ("True", "Preempted")
-    assert disruption(after(waiting, 1)) == ("False", "MinimumPlaced")
+    assert disruption(with_new_status(waiting, 1)) == ("False", "MinimumPlaced")
 
 
 @pytest.mark.parametrize(

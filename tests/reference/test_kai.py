@@ -161,22 +161,22 @@ class Cluster:
         self.api = SmallApi()
 
     @asynccontextmanager
-    async def running(self, *, on: bool = True) -> AsyncIterator[Operator]:
+    async def run_operator(self, *, enabled: bool = True) -> AsyncIterator[Operator]:
         operator = Operator(
-            SmallClient(self.api), scheduler_name=KAI, features=Features(topology=True, kai=on), line=NAMES
+            SmallClient(self.api), scheduler_name=KAI, features=Features(topology=True, kai=enabled), line=NAMES
         )
         tasks = [asyncio.create_task(operator.run()), asyncio.create_task(self.api.run_pods())]
         await operator.ready.wait()
         try:
             yield operator
-            await self.rest(operator)
+            await self.wait_until_at_rest(operator)
         finally:
             for task in tasks:
                 task.cancel()
                 with suppress(asyncio.CancelledError, BaseExceptionGroup):
                     await task
 
-    async def rest(self, operator: Operator) -> None:
+    async def wait_until_at_rest(self, operator: Operator) -> None:
         await self.until(lambda: operator.is_idle(0.1) and self.api.all_seen() and self.api.pods_started())
 
     async def until(self, predicate: Callable[[], Any]) -> None:
@@ -203,10 +203,10 @@ def workload(**metadata: Any) -> dict[str, Any]:
 
 async def test_gangs_and_pods_of_a_set_are_written_for_kai():
     cluster = Cluster()
-    async with cluster.running() as operator:
+    async with cluster.run_operator() as operator:
         await cluster.api.create("podcliquesets", "ns", workload(labels={kai.QUEUE: "q"}))
         await cluster.until(lambda: cluster.spec() and len(cluster.api.all("pods")) == 2)
-        await cluster.rest(operator)
+        await cluster.wait_until_at_rest(operator)
         for pod in cluster.api.all("pods"):
             meta = pod["metadata"]
             assert meta["annotations"] == {kai.SKIP_PODGROUPER: "true", kai.POD_GROUP: "s-0"}
@@ -228,7 +228,7 @@ async def test_gangs_and_pods_of_a_set_are_written_for_kai():
             return (cluster.api.get("podgangs", "s-0") or {})["metadata"]
 
         await cluster.until(lambda: gang_of_set()["labels"].get("example.com/team") == "x")
-        await cluster.rest(operator)
+        await cluster.wait_until_at_rest(operator)
         assert gang_of_set()["annotations"][kai.SKIP_PODGROUPER] == "true" and cluster.spec()["queue"] == "other"
 
         await cluster.api.delete(("podcliquesets", "ns", "s"))
@@ -237,7 +237,7 @@ async def test_gangs_and_pods_of_a_set_are_written_for_kai():
 
 async def test_a_gang_without_a_queue_gets_an_event_and_no_pod_group():
     cluster = Cluster()
-    async with cluster.running():
+    async with cluster.run_operator():
         await cluster.api.create("podcliquesets", "ns", workload())
         await cluster.until(lambda: any(e["reason"] == kai.MAPPING_FAILED for e in cluster.api.all("events")))
     assert not cluster.api.all("podgroups")
@@ -247,7 +247,7 @@ async def test_gangs_created_by_other_clients_are_also_served():
     cluster = Cluster()
     meta = {"name": "g", "labels": {labels.SCHEDULER_NAME: KAI, kai.QUEUE: "q"}}
     pod = {"name": "a", "labels": {labels.PODGANG: "g", labels.PODCLIQUE: "g-w"}}
-    async with cluster.running():
+    async with cluster.run_operator():
         await cluster.api.create("podgangs", "ns", {"metadata": meta, "spec": {"podgroups": [group("g-w", 1)]}})
         await cluster.api.create("pods", "ns", {"metadata": pod, "spec": {"schedulerName": KAI}})
         other = {"metadata": {**pod, "name": "b"}, "spec": {"schedulerName": "other"}}
@@ -269,7 +269,7 @@ async def test_a_topology_follows_its_binding():
         topology = cluster.api.get("topologies", "fleet", "")
         return [level["nodeLabel"] for level in topology["spec"]["levels"]] if topology else []
 
-    async with cluster.running():
+    async with cluster.run_operator():
         await cluster.api.create("clustertopologybindings", "", {"metadata": {"name": "fleet"}, "spec": spec})
         await cluster.until(lambda: levels() == ["r"])
         further_level = {"spec": {"levels": [{"domain": "block", "key": "b"}, *spec["levels"]]}}
@@ -281,7 +281,7 @@ async def test_a_topology_follows_its_binding():
 
 async def test_nothing_is_written_while_the_back_end_is_disabled():
     cluster = Cluster()
-    async with cluster.running(on=False):
+    async with cluster.run_operator(enabled=False):
         await cluster.api.create("podcliquesets", "ns", workload(labels={kai.QUEUE: "q"}))
         await cluster.until(lambda: len(cluster.api.all("pods")) == 2)
     assert not cluster.api.all("podgroups")
@@ -303,7 +303,7 @@ async def test_the_status_of_a_binding_reports_whether_topologies_have_its_level
     async def bind(binding: str, spec: dict[str, Any]) -> None:
         await cluster.api.create("clustertopologybindings", "", {"metadata": {"name": binding}, "spec": spec})
 
-    async with cluster.running():
+    async with cluster.run_operator():
         topology = {"metadata": {"name": "theirs"}, "spec": {"levels": [{"nodeLabel": "r"}]}}
         await cluster.api.create("topologies", "", topology)
         await bind("managed", {"levels": levels})

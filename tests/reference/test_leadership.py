@@ -168,15 +168,15 @@ def test_another_operator_takes_over_whenever_the_leader_fails(
 ) -> None:
     run_with_client(cluster, make_room)
     processes.start(0, "scheduler")
-    one = processes.operator(1)
-    first = history.wait("one leads", has_other_leader(""), 30)
-    two = processes.operator(2)
+    first_operator = processes.operator(1)
+    first_leader = history.wait("one leads", has_other_leader(""), 30)
+    second_operator = processes.operator(2)
     run_with_client(cluster, lambda client: client.create(models.PODCLIQUESETS, build_set()))
 
     # Kill the leader in the middle of its work.
     history.wait("a pod is there", lambda view: bool(view.list("pods")), 30)
-    one.kill()
-    second = history.wait("two leads", has_other_leader(first), LEASE_SECONDS + 10)
+    first_operator.kill()
+    second_leader = history.wait("two leads", has_other_leader(first_leader), LEASE_SECONDS + 10)
     history.wait("the set is available", available, 60)
     history.wait("every pod is bound", all_bound, 60)
     assert pods_created_and_deleted(history) == (PODS, 0)
@@ -190,21 +190,23 @@ def test_another_operator_takes_over_whenever_the_leader_fails(
     assert scheduler["grove_scheduler_waiting_gangs"] == 0
 
     # Suspend the leader for longer than its lease. It must not write when it resumes, and must exit.
-    one = processes.operator(1)
+    first_operator = processes.operator(1)
     assert processes.metrics(1)[f"leader_election_master_status['{LEASE}']"] == 0
-    os.kill(two.pid, signal.SIGSTOP)
-    third = history.wait("one leads again", has_other_leader(second), LEASE_SECONDS + 10)
-    os.kill(two.pid, signal.SIGCONT)
-    assert two.wait().code == 1
-    assert json.loads(two.log.read_text().splitlines()[-1])["msg"].startswith("stopping: leadership lost: lease")
-    assert holder(history.view()) == third
+    os.kill(second_operator.pid, signal.SIGSTOP)
+    third_leader = history.wait("one leads again", has_other_leader(second_leader), LEASE_SECONDS + 10)
+    os.kill(second_operator.pid, signal.SIGCONT)
+    assert second_operator.wait().code == 1
+    assert json.loads(second_operator.log.read_text().splitlines()[-1])["msg"].startswith(
+        "stopping: leadership lost: lease"
+    )
+    assert holder(history.view()) == third_leader
 
     # Stop the leader. Afterwards, no process holds the lease.
-    assert one.stop(10).code == 0
+    assert first_operator.stop(10).code == 0
     assert history.wait("nobody leads", lambda view: holder(view) == "" or None, 10)
     assert pods_created_and_deleted(history) == (PODS, 0)
 
-    for log in (one.log, two.log):
+    for log in (first_operator.log, second_operator.log):
         lines = [json.loads(line) for line in log.read_text().splitlines()]
         subjects = [line for line in lines if "controller" in line]
         assert all({"controller", "namespace", "name"} <= line.keys() for line in subjects)

@@ -111,8 +111,8 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
         for config in children.group_configs(pcs):
             old_status = {"currentPodCliqueSetGenerationHash": generation, "replicas": 1}
             group = put("PodCliqueScalingGroup", children.scaling_group(pcs, index, config), old_status)
-            of = msgspec.convert(group, PodCliqueScalingGroup)
-            manifests += members(pcs, of, policy=policy)
+            scaling_group = msgspec.convert(group, PodCliqueScalingGroup)
+            manifests += members(pcs, scaling_group, policy=policy)
     for index in range(2):
         put("PodGangMap", maps.manifest(pcs, index, build_map(pcs, generation, policy)))
         tags = {labels.GENERATION_HASH: generation, labels.PART_OF: pcs.metadata.name}
@@ -144,8 +144,8 @@ def build_map(pcs: PodCliqueSet, generation: str, policy: Policy) -> StoredMap:
     present = versions.templates(pcs, generation, policy).hashes
     first, *_ = present
     old = {**present, first: "of-another-template"}
-    of = (("older", 0), (generation, 1), (generation, 2))
-    gangs = tuple(Entry(str(number), entry_generation, cliques={first: 1}) for entry_generation, number in of)
+    generations = (("older", 0), (generation, 1), (generation, 2))
+    gangs = tuple(Entry(str(number), entry_generation, cliques={first: 1}) for entry_generation, number in generations)
     return StoredMap(gangs, {generation: present, "older": old})
 
 

@@ -38,12 +38,12 @@ def fits(free, demands):
 @given(nodes, items)
 def test_a_packing_exists_if_and_only_if_one_is_returned(free, demands):
     demands = [(requests, count, allowed & set(range(len(free)))) for requests, count, allowed in demands]
-    packing = Packing([Item(*one) for one in demands], free, steps=100_000)
+    packing = Packing([Item(*demand) for demand in demands], free, steps=100_000)
     fills = packing.run()
     assert packing.proven and (fills is not None) == fits(free, demands)
-    for place, counts in fills or ():
-        assert all(place in allowed for (_, _, allowed), count in zip(demands, counts, strict=True) if count)
-        for name, amount in free[place].items():
+    for node_index, counts in fills or ():
+        assert all(node_index in allowed for (_, _, allowed), count in zip(demands, counts, strict=True) if count)
+        for name, amount in free[node_index].items():
             assert sum(requests[name] * n for (requests, _, _), n in zip(demands, counts, strict=True)) <= amount
     for kind, (_, count, _) in enumerate(demands):
         assert fills is None or sum(counts[kind] for _, counts in fills) == count

@@ -105,12 +105,12 @@ def test_explicit_a_standalone_clique_waits_only_for_base_replicas():
 
 
 def test_the_init_container_comes_last_and_names_each_parent_with_its_minimum():
-    of = pcs(EXPLICIT, {"fe": [], "ld": [], "wk": ["fe", "ld"]}, ["ld", "wk"], minimums={"fe": 3, "ld": 2})
-    of.spec.template.cliques[2].spec.pod_spec |= {
+    pod_clique_set = pcs(EXPLICIT, {"fe": [], "ld": [], "wk": ["fe", "ld"]}, ["ld", "wk"], minimums={"fe": 3, "ld": 2})
+    pod_clique_set.spec.template.cliques[2].spec.pod_spec |= {
         "initContainers": [{"name": "own", "image": "y"}],
         "volumes": [{"name": "data", "emptyDir": {}}],
     }
-    spec = pod_spec(of, "p-0-sg-0-wk")
+    spec = pod_spec(pod_clique_set, "p-0-sg-0-wk")
     user_container, waiter = spec["initContainers"]
     assert user_container["name"] == "own" and user_container["env"]
     assert waiter == {
@@ -137,7 +137,7 @@ def test_the_init_container_comes_last_and_names_each_parent_with_its_minimum():
     assert token["secret"] == {"secretName": "p-ic-sat", "defaultMode": 420}
     paths = {item["path"]: item["fieldRef"]["fieldPath"] for item in info["downwardAPI"]["items"]}
     assert paths == {"namespace": "metadata.namespace", "podgangname": "metadata.labels['grove.io/podgang']"}
-    scaled = pod_spec(of, "p-0-sg-2-wk")["initContainers"][-1]
+    scaled = pod_spec(pod_clique_set, "p-0-sg-2-wk")["initContainers"][-1]
     assert scaled["args"] == ["--podcliques=p-0-sg-2-ld:2"]
 
 
@@ -149,5 +149,8 @@ def test_pods_without_parents_have_no_init_container_and_no_volumes(name: str):
 
 def test_minimums_are_found_by_full_names():
     """Matching by suffix would use the minimum of `b` for `a-b` (OBJ-634)."""
-    of = pcs(EXPLICIT, {"b": [], "a-b": [], "c": ["a-b", "b"]}, minimums={"b": 1, "a-b": 2})
-    assert pod_spec(of, "p-0-c")["initContainers"][-1]["args"] == ["--podcliques=p-0-a-b:2", "--podcliques=p-0-b:1"]
+    pod_clique_set = pcs(EXPLICIT, {"b": [], "a-b": [], "c": ["a-b", "b"]}, minimums={"b": 1, "a-b": 2})
+    assert pod_spec(pod_clique_set, "p-0-c")["initContainers"][-1]["args"] == [
+        "--podcliques=p-0-a-b:2",
+        "--podcliques=p-0-b:1",
+    ]

@@ -76,8 +76,8 @@ class SchedulerWithGang:
         for item in LATER["storage_classes"]:
             self.deliver("storage_classes", item)
         self.deliver("claims", api.write(CLAIMS, claim(storage_class=storage, uid="u-c")))
-        for name, place in volumes.items():
-            self.deliver("volumes", api.write(VOLUMES, volume(name, host=place)))
+        for name, host in volumes.items():
+            self.deliver("volumes", api.write(VOLUMES, volume(name, host=host)))
 
     @staticmethod
     def watch(informer: Any, item: Any) -> None:
@@ -95,7 +95,7 @@ class SchedulerWithGang:
         await self.scheduler._cycle()
         return self.scheduler._changed.is_set()
 
-    def bind(self, name: str, place: str) -> None:
+    def bind(self, name: str, host: str) -> None:
         """Bind the claim to a volume, as the PersistentVolume controller does."""
         metadata = self.api.stored[("persistentvolumeclaims", "c")]["metadata"]
         bound = claim(volume=name)
@@ -104,7 +104,7 @@ class SchedulerWithGang:
             "annotations": metadata.get("annotations", {}) | bound["metadata"]["annotations"],
         }
         self.deliver("claims", self.api.write(CLAIMS, bound))
-        self.deliver("volumes", self.api.write(VOLUMES, volume(name, host=place, phase="Bound")))
+        self.deliver("volumes", self.api.write(VOLUMES, volume(name, host=host, phase="Bound")))
 
 
 def test_another_scheduler_takes_the_volume() -> None:

@@ -61,7 +61,7 @@ async def test_a_permanent_error_is_raised() -> None:
 TOPOLOGY = "topologyAwareScheduling: {enabled: true}\n"
 
 
-async def _started(tmp_path: Path, address: str, *, webhooks: bool = False) -> asyncio.subprocess.Process:
+async def _start_operator(tmp_path: Path, address: str, *, webhooks: bool = False) -> asyncio.subprocess.Process:
     """Start an operator whose first request is for the bindings, or for its own user name, which the webhooks need."""
     kubeconfig, config = tmp_path / "kubeconfig", tmp_path / "config.yaml"
     kubeconfig.write_text(
@@ -98,7 +98,7 @@ async def test_the_operator_waits_for_an_api_server_that_is_not_ready(
     maps = ScriptedResponse(b"{}")
     server = ScriptedServer([maps, refusal(429, "TooManyRequests"), refusal(503), answer])
     async with server.serve():
-        process = await _started(tmp_path, server.address, webhooks=webhooks)
+        process = await _start_operator(tmp_path, server.address, webhooks=webhooks)
         while len(server.requests) < 5 and process.returncode is None:  # after the check succeeds, the informers list
             with suppress(TimeoutError):
                 await server.until_asked(5)
@@ -114,7 +114,7 @@ async def test_the_operator_waits_for_an_api_server_that_is_not_ready(
 async def test_a_permanent_error_ends_the_operator_with_one_line(tmp_path: Path) -> None:
     server = ScriptedServer([refusal(403, "Forbidden")])
     async with server.serve():
-        process = await _started(tmp_path, server.address)
+        process = await _start_operator(tmp_path, server.address)
         _, output = await process.communicate()
     assert process.returncode == 1, output.decode()
     assert b"refused a request that the start needs" in output and b"Traceback" not in output

@@ -87,10 +87,10 @@ def _inverted_priorities(scene: Scene, placed: Placed, free: dict[str, Amounts])
     """Yield each waiting gang that fits into the free capacity plus the capacity given to gangs of lower priority, with
     one of those gangs of lower priority."""
     placed_gangs = [gang for gang in scene.gangs if any(group.name in placed for group in gang.groups)]
-    for high in waiting_gangs(scene, placed):
-        lower = [gang for gang in placed_gangs if gang.priority < high.priority]
-        if lower and fits_simply(scene, high, free_without(lower, placed, free)):
-            yield high.name, lower[0].name
+    for high_gang in waiting_gangs(scene, placed):
+        lower_gangs = [gang for gang in placed_gangs if gang.priority < high_gang.priority]
+        if lower_gangs and fits_simply(scene, high_gang, free_without(lower_gangs, placed, free)):
+            yield high_gang.name, lower_gangs[0].name
 
 
 def waiting_gangs(scene: Scene, placed: Placed) -> list[Gang]:
@@ -98,10 +98,10 @@ def waiting_gangs(scene: Scene, placed: Placed) -> list[Gang]:
     return [g for g in scene.gangs if not any(group.bound or group.name in placed for group in g.groups)]
 
 
-def free_without(lower: list[Gang], placed: Placed, free: Mapping[str, Amounts]) -> dict[str, Amounts]:
+def free_without(lower_gangs: list[Gang], placed: Placed, free: Mapping[str, Amounts]) -> dict[str, Amounts]:
     """Return the free capacity as if the newly bound pods of the gangs in `lower` were not bound."""
     result = {name: dict(amounts) for name, amounts in free.items()}
-    for group in (group for gang in lower for group in gang.groups):
+    for group in (group for gang in lower_gangs for group in gang.groups):
         for node in placed.get(group.name, ()):
             take(group.requests, result[node], -1)
     return result
@@ -143,13 +143,13 @@ def _ranked_domains(by_domain: dict[str, list[Host]], free: Mapping[str, Amounts
 
 
 def _fill(group: Group, domain_hosts: list[Host], free: dict[str, Amounts], *, tight: bool) -> bool:
-    chosen: list[str] = []
+    chosen_hosts: list[str] = []
     for host in sorted(domain_hosts, key=lambda h: (free[h.name][GPU], free[h.name]["cpu"]), reverse=not tight):
-        while len(chosen) < group.minimum and fits(group.requests, free[host.name]):
+        while len(chosen_hosts) < group.minimum and fits(group.requests, free[host.name]):
             take(group.requests, free[host.name])
-            chosen.append(host.name)
-    if len(chosen) == group.minimum:
+            chosen_hosts.append(host.name)
+    if len(chosen_hosts) == group.minimum:
         return True
-    for node in chosen:
+    for node in chosen_hosts:
         take(group.requests, free[node], -1)
     return False

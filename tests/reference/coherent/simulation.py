@@ -29,9 +29,9 @@ def components(text: str) -> list[Component]:
     """
     result = []
     for word in text.split():
-        replicas, minimum, *rest = (int(number) for number in word[1:].split("/"))
+        replicas, minimum, *optional_numbers = (int(number) for number in word[1:].split("/"))
         make = clique if word[0] in "FGH" else group
-        result.append(make(word[0], replicas, minimum, rest[0] if rest else None))
+        result.append(make(word[0], replicas, minimum, optional_numbers[0] if optional_numbers else None))
     return result
 
 
@@ -132,8 +132,8 @@ class Replica:
         self.versions |= new
         self.generation = ",".join(version for _, version in sorted(self.versions.items()))
         self.templates[self.generation] = dict(self.versions)
-        changed = {key for key, version in self.versions.items() if self.applied[key] != version}
-        self.scope = set(scope(changed, self.scope, [ReplicaState(self.layout, self.observed())], self.generation))
+        changed_keys = {key for key, version in self.versions.items() if self.applied[key] != version}
+        self.scope = set(scope(changed_keys, self.scope, [ReplicaState(self.layout, self.observed())], self.generation))
         if not self.scope:
             self.applied |= self.versions
 
@@ -142,16 +142,16 @@ class Replica:
         replicas: dict[str, dict[int, ObservedReplica]] = {}
         for key, members in self.members.items():
             for number, member in enumerate(members):
-                current = member.version == self.versions[key]
+                is_current = member.version == self.versions[key]
                 if key.kind is Kind.CLIQUE:
                     pod = ObservedPod(
-                        f"{key.name}-{number}", member.entry, member.ready, current, (member.ready, -member.born)
+                        f"{key.name}-{number}", member.entry, member.ready, is_current, (member.ready, -member.born)
                     )
                     pods.setdefault(key.name, []).append(pod)
                 else:
-                    replica = ObservedReplica(member.entry, member.ready, current)
+                    replica = ObservedReplica(member.entry, member.ready, is_current)
                     replicas.setdefault(key.name, {})[member.index] = replica
-        same = {
+        equal_generations = {
             key: frozenset(
                 generation
                 for generation, template_versions in self.templates.items()
@@ -159,7 +159,7 @@ class Replica:
             )
             for key in self.versions
         }
-        return Observed(pods, replicas, frozenset(self.been_ready), same)
+        return Observed(pods, replicas, frozenset(self.been_ready), equal_generations)
 
     def available(self, key: Key) -> int:
         return sum(member.ready for member in self.members[key])
@@ -229,9 +229,9 @@ class Replica:
 
     def _complete(self, entry: Entry, component: Component) -> bool:
         expected = entry.count(component.key)
-        needed = min(expected, component.min_available) if component.key.kind is Kind.CLIQUE else expected
+        needed_count = min(expected, component.min_available) if component.key.kind is Kind.CLIQUE else expected
         ready = sum(member.ready and member.entry == entry.key for member in self.members[component.key])
-        return ready >= needed
+        return ready >= needed_count
 
     def advance(self) -> Step:
         """Plan once. If a sub-step starts, carry it out to the point at which its new pods are not Ready yet."""

@@ -130,16 +130,16 @@ class SmallApi:
             item["metadata"]["deletionTimestamp"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             await self._publish("MODIFIED", address)
             if address[0] == "pods":
-                self._begin(self._leave(address))
+                self._start_task(self._leave(address))
         else:
             await self._remove(address)
 
     async def finish(self, write: Coroutine[Any, Any, T]) -> T:
         """Return the response to a write. A client that disconnects in the meantime undoes neither the write nor its
         consequences."""
-        return await asyncio.shield(self._begin(write))
+        return await asyncio.shield(self._start_task(write))
 
-    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def _start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         self._tasks.add(task := asyncio.create_task(work))
         task.add_done_callback(self._tasks.discard)
         return task
@@ -158,7 +158,7 @@ class SmallApi:
         if not self.collects:
             self._uncollected.append(item["metadata"]["uid"])
         elif self.collects_after:
-            self._begin(self._collect(item["metadata"]["uid"], self.collects_after))
+            self._start_task(self._collect(item["metadata"]["uid"], self.collects_after))
         else:
             await self._collect(item["metadata"]["uid"])
 

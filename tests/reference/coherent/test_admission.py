@@ -135,11 +135,11 @@ def test_gang_layout_annotations_are_validated() -> None:
 # -- scaling during an update ------------------------------------------------------------------------------------------
 
 
-def running(pcs: Set) -> Set:
+def updating_set(pcs: Set) -> Set:
     return {**pcs, "status": {"updateProgress": {"updateStartedAt": "2026-01-01T00:00:00Z"}}}
 
 
-def ended(pcs: Set) -> Set:
+def updated_set(pcs: Set) -> Set:
     times = {"updateStartedAt": "2026-01-01T00:00:00Z", "updateEndedAt": "2026-01-01T00:01:00Z"}
     return {**pcs, "status": {"updateProgress": times}}
 
@@ -182,7 +182,9 @@ async def scaling_response(request: Set, pcs: Set | None) -> Set:
 @pytest.mark.parametrize(("resource", "name", "sub_resource"), SCALE_REQUESTS)
 async def test_scaling_is_rejected_in_every_way(resource: str, name: str, sub_resource: str) -> None:
     for before, after in ((3, 4), (3, 0), (0, 1)):
-        response = await scaling_response(scale(resource, name, before, after, sub_resource), running(coherent_set()))
+        response = await scaling_response(
+            scale(resource, name, before, after, sub_resource), updating_set(coherent_set())
+        )
         assert response["status"]["code"] == 403
         message = response["status"]["message"]
         assert "a coherent update is in progress on PodCliqueSet ns/s" in message
@@ -193,10 +195,13 @@ async def test_scaling_is_rejected_in_every_way(resource: str, name: str, sub_re
     "state",
     [
         lambda: coherent_set(),
-        lambda: ended(coherent_set()),
-        lambda: running(coherent_set("RollingRecreate")),
-        lambda: running(coherent_set(None)),
-        lambda: {**running(coherent_set()), "metadata": {"name": "s", "deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        lambda: updated_set(coherent_set()),
+        lambda: updating_set(coherent_set("RollingRecreate")),
+        lambda: updating_set(coherent_set(None)),
+        lambda: {
+            **updating_set(coherent_set()),
+            "metadata": {"name": "s", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+        },
         lambda: {"spec": 5},
         lambda: None,
     ],
@@ -210,9 +215,9 @@ async def test_scaling_is_allowed_without_a_coherent_update(
 
 
 async def test_writes_that_change_no_replicas_are_allowed() -> None:
-    assert (await scaling_response(scale("podcliques", "s-0-f", 3, 3), running(coherent_set())))["allowed"]
+    assert (await scaling_response(scale("podcliques", "s-0-f", 3, 3), updating_set(coherent_set())))["allowed"]
     unknown = scale("podcliques", "unknown", 3, 4, "scale")
-    assert (await scaling_response(unknown, running(coherent_set())))["allowed"]
+    assert (await scaling_response(unknown, updating_set(coherent_set())))["allowed"]
 
 
 def test_changes_to_the_replicas_of_the_set_are_rejected() -> None:
@@ -220,11 +225,11 @@ def test_changes_to_the_replicas_of_the_set_are_rejected() -> None:
     new = copy.deepcopy(old)
     new["spec"]["replicas"] = 2
     assert errors(new, old) == []
-    for state, expected in ((running, ["spec.replicas Forbidden"]), (ended, [])):
+    for state, expected in ((updating_set, ["spec.replicas Forbidden"]), (updated_set, [])):
         assert errors(state(new), state(old)) == expected
     new["spec"]["replicas"] = old["spec"]["replicas"]
     new["spec"]["template"]["cliques"][0]["labels"] = {"version": "2"}
-    assert errors(running(new), running(old)) == [], "another change is welcome (COH-195)"
+    assert errors(updating_set(new), updating_set(old)) == [], "another change is welcome (COH-195)"
 
 
 def test_the_webhook_covers_every_way_of_scaling() -> None:

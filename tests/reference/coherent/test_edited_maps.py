@@ -94,15 +94,15 @@ def cliques_in_two_gangs(w: World) -> list[str]:
     present: dict[str, tuple[str, str]] = {}
     cliques = []
     for plural, kind, pod in w.api.history:
-        tags = pod["metadata"].get("labels") or {}
-        if plural != "pods" or labels.SCALING_GROUP not in tags:
+        pod_labels = pod["metadata"].get("labels") or {}
+        if plural != "pods" or labels.SCALING_GROUP not in pod_labels:
             continue
         if kind == "DELETED" or "deletionTimestamp" in pod["metadata"]:
             present.pop(pod["metadata"]["uid"], None)
             continue
-        present[pod["metadata"]["uid"]] = tags[labels.PODCLIQUE], tags[labels.PODGANG]
-        places = set(present.values())
-        cliques += [clique for clique, _ in places if sum(other == clique for other, _ in places) > 1]
+        present[pod["metadata"]["uid"]] = pod_labels[labels.PODCLIQUE], pod_labels[labels.PODGANG]
+        assignments = set(present.values())
+        cliques += [clique for clique, _ in assignments if sum(other == clique for other, _ in assignments) > 1]
     return sorted(set(cliques))
 
 

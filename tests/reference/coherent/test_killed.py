@@ -103,8 +103,8 @@ def check_pods_made_once(played: CrashRun) -> None:
 def check_pods_replaced_once(played: CrashRun) -> None:
     span = Span(played.history, played.notes["since"], Step.now("end", played.history))
     assert replay.creation_counts(span) == SIZES, f"{played.namespace}: created pods"
-    lacking = replay.max_shortfalls(span, SIZES)
-    assert max(lacking.values()) == 1, f"{played.namespace}: missing pods"
+    shortfalls = replay.max_shortfalls(span, SIZES)
+    assert max(shortfalls.values()) == 1, f"{played.namespace}: missing pods"
     assert {text(pod, "spec", "containers", 0, "image") for pod in played.history.view().list("pods")} == {
         "registry.example/main:second"
     }
@@ -119,7 +119,7 @@ def check_one_version_per_gang(played: CrashRun) -> None:
             pod = record.object
             hashes_of_gang = hashes_by_gang.setdefault((label(pod, labels.GANG), label(pod, labels.CLIQUE)), set())
             hashes_of_gang.add(label(pod, labels.TEMPLATE_HASH))
-    mixed = {place: hashes for place, hashes in hashes_by_gang.items() if len(hashes) > 1}
+    mixed = {gang_and_clique: hashes for gang_and_clique, hashes in hashes_by_gang.items() if len(hashes) > 1}
     assert not mixed, f"{played.namespace}: {mixed}"
 
 

@@ -259,10 +259,10 @@ def test_a_moved_group_replica_is_deleted_before_it_is_recreated():
     assert in_place({of_1[0]: present[of_1[0]]}, *LAYOUT) == {}
     difference = members.difference(desired_cliques(ANCHOR, moved), present, lambda manifest: True)
     assert [c.metadata.name for c in difference.surplus] == of_1 and difference.missing == []
-    rest = {name: c for name, c in present.items() if c not in difference.surplus}
-    missing = members.difference(desired_cliques(ANCHOR, moved), rest, lambda manifest: True).missing
+    remaining_cliques = {name: c for name, c in present.items() if c not in difference.surplus}
+    missing = members.difference(desired_cliques(ANCHOR, moved), remaining_cliques, lambda manifest: True).missing
     assert [members.gang_of(m) for m in missing] == [f"llm-0-{E3}"] * 2
-    assert members.difference(desired_cliques(ANCHOR, moved), rest, lambda manifest: False).missing == []
+    assert members.difference(desired_cliques(ANCHOR, moved), remaining_cliques, lambda manifest: False).missing == []
     assert desired_cliques(ANCHOR).keys() == set(of_0), "a replica that no gang holds yet waits"
 
 

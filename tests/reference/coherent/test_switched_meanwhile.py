@@ -21,7 +21,7 @@ def count_new_pods(w: World) -> int:
     return sum(pod["spec"]["containers"][0]["image"] == "x:v1" for pod in w.pods())
 
 
-async def begin(w: World, strategy: str, pods: int) -> None:
+async def start_update(w: World, strategy: str, pods: int) -> None:
     """Change the set, and wait until `pods` pods have the new version. Under OnDelete, delete that many pods."""
     await w.change(the_set("v1", strategy=strategy, **SIZES))
     if strategy == "OnDelete":
@@ -40,7 +40,7 @@ async def test_an_update_ends_after_a_strategy_switch(before: str, after: str, p
     left (COH-274).
     """
     async with world(the_set(strategy=before, **SIZES), 5) as w:
-        await begin(w, before, pods)
+        await start_update(w, before, pods)
         await w.change(the_set("v1", strategy=after, **SIZES))
         await w.until(lambda: w.ended() and w.serving(5), "the update has ended")
         if "OnDelete" not in (before, after):

@@ -49,11 +49,11 @@ def test_t2_only_scaling_groups_are_updated() -> None:
 def test_t3_only_standalone_cliques_are_updated() -> None:
     replica = deployed("F5/2/2 P4/1/1 D3/1/1")
     replica.change("v1", keys("F"))
-    rest = " | P1@v1 | P2@v1 | P3@v1 | D1@v1 | D2@v1"
+    unchanged_members = " | P1@v1 | P2@v1 | P3@v1 | D1@v1 | D2@v1"
     assert trace(replica) == [
-        (f"F3 D0 P0{rest} | F2@v1", "F3"),
-        (f"F1 D0 P0{rest} | F4@v1", "F3"),
-        (f"D0 P0@v1{rest} | F5@v1", "F4"),
+        (f"F3 D0 P0{unchanged_members} | F2@v1", "F3"),
+        (f"F1 D0 P0{unchanged_members} | F4@v1", "F3"),
+        (f"D0 P0@v1{unchanged_members} | F5@v1", "F4"),
     ], "one anchor, which takes the others in (GM-154); what holds nothing in scope is of the new generation (GM-160)"
 
 

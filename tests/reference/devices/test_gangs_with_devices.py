@@ -23,19 +23,19 @@ A, B = node("a"), node("b")
 TWO_EACH = [device_slice("a", "a0", "a1"), device_slice("b", "b0", "b1")]
 
 
-def several(count, name="p", **fields):
+def pods_with_claims(count, name="p", **fields):
     return [with_own_claim(f"{name}{i}", **fields) for i in range(count)]
 
 
 def test_a_gang_gets_one_device_for_each_pod():
-    pods = several(4)
+    pods = pods_with_claims(4)
     cluster = Cluster([A, B], TWO_EACH, owners(pods))
     devices = cluster.devices(cluster.plan(gang("g", pods)))
     assert sorted(chain(*devices.values())) == ["a/a0", "a/a1", "b/b0", "b/b1"]
 
 
 def test_a_gang_that_lacks_devices_is_not_placed():
-    pods = several(6)
+    pods = pods_with_claims(6)
     plan = Cluster([A, B], TWO_EACH, owners(pods)).plan(gang("g", pods))
     assert plan.bindings == []
     reason = str(plan.waiting["g"])
@@ -43,7 +43,7 @@ def test_a_gang_that_lacks_devices_is_not_placed():
 
 
 def test_a_gang_that_is_not_placed_holds_no_device():
-    large, small = several(6, "l"), several(4, "s")
+    large, small = pods_with_claims(6, "l"), pods_with_claims(4, "s")
     cluster = Cluster([A, B], TWO_EACH, owners(large + small))
     plan = cluster.plan(gang("large", large), gang("small", small))
     assert {bound.metadata.name for bound, _ in plan.bindings} == {"s0", "s1", "s2", "s3"}
@@ -51,7 +51,7 @@ def test_a_gang_that_is_not_placed_holds_no_device():
 
 
 def test_extra_pods_get_the_remaining_devices():
-    pods = several(6)
+    pods = pods_with_claims(6)
     plan = Cluster([A, B], TWO_EACH, owners(pods)).plan(gang("g", pods, minimum=3))
     assert len(plan.bindings) == 4
     assert (
@@ -62,7 +62,7 @@ def test_extra_pods_get_the_remaining_devices():
 
 def test_allocated_devices_are_not_given_twice():
     holder = with_own_claim("holder", at="a")
-    pods = several(3)
+    pods = pods_with_claims(3)
     allocated_claims = claim("holder", owner="holder", status=allocated("a", "a0", users=("holder",)))
     cluster = Cluster([A, B], TWO_EACH, [allocated_claims, *owners(pods)], (holder,))
     devices = cluster.devices(cluster.plan(gang("g", pods)))
@@ -76,7 +76,7 @@ def test_the_devices_of_placed_pods_are_chosen_again_if_a_later_pod_needs_them()
         {"name": "large", "attributes": {"large": {"bool": True}}},
         {"name": "small", "attributes": {"large": {"bool": False}}},
     ]
-    any_pods, large_pods = several(1, "any"), several(1, "large")
+    any_pods, large_pods = pods_with_claims(1, "any"), pods_with_claims(1, "large")
     claims = [*owners(any_pods), *owners(large_pods, request(selectors=selector))]
     cluster = Cluster([A], [device_slice("a", *cards)], claims)
     devices = cluster.devices(cluster.plan(gang("g", any_pods, large_pods)))
@@ -114,7 +114,7 @@ def test_an_allocated_shared_claim_determines_the_node():
     ],
 )
 def test_a_pod_waits_for_its_claim(claims, reason):
-    plan = Cluster([A], TWO_EACH[:1], claims).plan(gang("g", several(1)))
+    plan = Cluster([A], TWO_EACH[:1], claims).plan(gang("g", pods_with_claims(1)))
     assert plan.bindings == [] and reason in str(plan.waiting["g"])
 
 
@@ -147,7 +147,7 @@ def test_partitions_share_the_counters_of_their_card():
         device_slice("a", *parts, pool={"resourceSliceCount": 2}),
     ]
     large = [{"cel": {"expression": 'device.attributes["gpu.example.com"].size == 3'}}]
-    pods = several(3)
+    pods = pods_with_claims(3)
     assert Cluster([A], slices, owners(pods, request(selectors=large))).plan(gang("g", pods)).bindings == []
     claims = [*owners(pods[:2], request(selectors=large)), *owners(pods[2:])]
     assert len(Cluster([A], slices, claims).plan(gang("g", pods)).bindings) == 3

@@ -35,7 +35,7 @@ def test_the_requests_of_a_pod_are_summed(spec, amount):
     assert "nvidia.com/gpu" not in pod(**spec).requests
 
 
-def running(spec, used, allocated, reason=""):
+def running_pod(spec, used, allocated, reason=""):
     status = {"name": "main", "resources": {"requests": {"cpu": used}}, "allocatedResources": {"cpu": allocated}}
     conditions = [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else []
     return pod(containers=[cpu(spec)], status={"containerStatuses": [status], "conditions": conditions})
@@ -44,10 +44,10 @@ def running(spec, used, allocated, reason=""):
 @pytest.mark.parametrize(
     ("resized", "amount"),
     [
-        (running("1", "2", "3"), 3000),
-        (running("4", "2", "3"), 4000),
-        (running("4", "2", "3", "Deferred"), 4000),
-        (running("4", "2", "3", "Infeasible"), 3000),
+        (running_pod("1", "2", "3"), 3000),
+        (running_pod("4", "2", "3"), 4000),
+        (running_pod("4", "2", "3", "Deferred"), 4000),
+        (running_pod("4", "2", "3", "Infeasible"), 3000),
     ],
 )
 def test_a_resized_pod_holds_the_largest_of_desired_allocated_and_used_resources(resized, amount):

@@ -52,12 +52,14 @@ def disaggregated(**fields: Any) -> PodGang:
     return gang(router, *prefill, *decode, **{**constraints, **fields})
 
 
-def pod(clique: str, *, on: str = "", of: str = "", gang: str = "dis-0", gated: bool = False, **status: Any) -> Pod:
-    """Return a pod of a clique, bound to the node `on`, in the PodGroup `of`."""
+def pod(
+    clique: str, *, node: str = "", pod_group: str = "", gang: str = "dis-0", gated: bool = False, **status: Any
+) -> Pod:
+    """Return a pod of a clique, bound to the node `node`, in the PodGroup `pod_group`."""
     owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": clique, "uid": clique, "controller": True}
-    spec: dict[str, Any] = {"nodeName": on, "schedulingGates": [{"name": labels.GATE}] if gated else None}
-    if of:
-        spec["schedulingGroup"] = {"podGroupName": of}
+    spec: dict[str, Any] = {"nodeName": node, "schedulingGates": [{"name": labels.GATE}] if gated else None}
+    if pod_group:
+        spec["schedulingGroup"] = {"podGroupName": pod_group}
     metadata = {"namespace": "ns", "labels": {labels.PODGANG: gang}, "ownerReferences": [owner]}
     return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)
 
@@ -85,7 +87,7 @@ def stored(manifests: Iterable[dict[str, Any]]) -> Objects:
 
 
 def planned(
-    of: PodGang,
+    pod_gang: PodGang,
     pods: Iterable[Pod] = (),
     objects: Objects | None = None,
     *,
@@ -93,19 +95,21 @@ def planned(
     mode: Mode = DEFAULT_MODE,
     **templates: int,
 ) -> Planned:
-    return plan(of, owner, pods, objects or {}, templates, mode)
+    return plan(pod_gang, owner, pods, objects or {}, templates, mode)
 
 
-def created(of: PodGang, *, mode: Mode = DEFAULT_MODE, owner: PodCliqueSet | None = None) -> Objects:
+def created(pod_gang: PodGang, *, mode: Mode = DEFAULT_MODE, owner: PodCliqueSet | None = None) -> Objects:
     """Return the objects that exist after a gang's objects have been created."""
-    return stored(change.body for change in planned(of, mode=mode, owner=owner).difference.changes)
+    return stored(change.body for change in planned(pod_gang, mode=mode, owner=owner).difference.changes)
 
 
-def bound(of: PodGang, groups: dict[str, str], **extra: int) -> list[Pod]:
+def bound(pod_gang: PodGang, groups: dict[str, str], **extra: int) -> list[Pod]:
     """Return the bound pods of a gang's minimum, and `extra` additional pods of some cliques."""
-    counts = {podgroup.name: podgroup.min_replicas + extra.get(podgroup.name, 0) for podgroup in of.spec.podgroups}
+    counts = {
+        podgroup.name: podgroup.min_replicas + extra.get(podgroup.name, 0) for podgroup in pod_gang.spec.podgroups
+    }
     return [
-        pod(clique, on="n", of=groups[clique], gang=of.metadata.name)
+        pod(clique, node="n", pod_group=groups[clique], gang=pod_gang.metadata.name)
         for clique, count in counts.items()
         for _ in range(count)
     ]

@@ -25,8 +25,8 @@ from tests.reference.workload_api.builders import (
 PREFILL = "dis-0-prefill-0-pw"
 
 
-def verbs(of: Any, objects: Objects, **options: Any) -> list[tuple[Verb, str]]:
-    return [(change.verb, change.kind) for change in planned(of, objects=objects, **options).difference.changes]
+def verbs(pod_gang: Any, objects: Objects, **options: Any) -> list[tuple[Verb, str]]:
+    return [(change.verb, change.kind) for change in planned(pod_gang, objects=objects, **options).difference.changes]
 
 
 def leaf_of(objects: Objects, clique: str) -> Any:
@@ -36,26 +36,26 @@ def leaf_of(objects: Objects, clique: str) -> Any:
 
 @pytest.mark.parametrize("mode", [Mode(), Mode(form=Form.FLAT)])
 def test_nothing_is_written_twice(mode: Mode):
-    of = disaggregated() if mode.form is Form.TREE else gang(group("a", 2))
-    plan = planned(of, objects=created(of, mode=mode), mode=mode)
+    pod_gang = disaggregated() if mode.form is Form.TREE else gang(group("a", 2))
+    plan = planned(pod_gang, objects=created(pod_gang, mode=mode), mode=mode)
     assert plan.in_place and not plan.difference.changes
 
 
 def test_a_gang_is_in_place_only_when_all_its_objects_exist():
-    of = disaggregated()
-    all_objects = created(of)
+    pod_gang = disaggregated()
+    all_objects = created(pod_gang)
     for key in all_objects:
         remaining_objects = {other: item for other, item in all_objects.items() if other != key}
-        plan = planned(of, objects=remaining_objects)
+        plan = planned(pod_gang, objects=remaining_objects)
         assert not plan.in_place
         assert [(c.verb, (c.kind, c.name)) for c in plan.difference.changes] == [(Verb.CREATE, key)]
 
 
 def test_a_changed_minimum_is_patched_in_the_template_and_the_group():
-    of = disaggregated()
-    objects = created(of)
-    of.spec.podgroups[2].min_replicas = 3
-    changes = planned(of, objects=objects).difference.changes
+    pod_gang = disaggregated()
+    objects = created(pod_gang)
+    pod_gang.spec.podgroups[2].min_replicas = 3
+    changes = planned(pod_gang, objects=objects).difference.changes
     assert [(c.verb, c.kind) for c in changes] == [(Verb.PATCH, "Workload"), (Verb.PATCH, "PodGroup")]
     workload, leaf = changes
     assert leaf.name == leaf_of(objects, PREFILL).metadata.name
@@ -66,29 +66,29 @@ def test_a_changed_minimum_is_patched_in_the_template_and_the_group():
 
 
 def test_a_patch_of_the_workload_keeps_the_defaults_of_the_api_server():
-    of = gang(group("a", 1))
-    objects = created(of)
+    pod_gang = gang(group("a", 1))
+    objects = created(pod_gang)
     [root] = objects["Workload", "dis-0"].spec["compositePodGroupTemplates"]
     root |= {"priority": 7, "disruptionMode": {"all": {}}}
     root["podGroupTemplates"][0] |= {"priority": 7, "disruptionMode": {"single": {}}}
-    assert verbs(of, objects) == []
-    of.spec.podgroups[0].min_replicas = 2
-    change = planned(of, objects=objects).difference.changes[0]
+    assert verbs(pod_gang, objects) == []
+    pod_gang.spec.podgroups[0].min_replicas = 2
+    change = planned(pod_gang, objects=objects).difference.changes[0]
     [patched] = change.body["spec"]["compositePodGroupTemplates"]
     assert patched["priority"] == patched["podGroupTemplates"][0]["priority"] == 7
 
 
 def test_the_default_priority_class_of_the_cluster_is_kept():
-    of = disaggregated()
-    objects = created(of)
+    pod_gang = disaggregated()
+    objects = created(pod_gang)
     for item in objects.values():
         item.spec["priorityClassName"] = "default-of-the-cluster"
-    assert verbs(of, objects) == []
+    assert verbs(pod_gang, objects) == []
 
 
 def test_an_additional_group_recreates_objects_that_the_api_cannot_change():
-    of = gang(group("a", 1), group("b", 1))
-    objects = created(of)
+    pod_gang = gang(group("a", 1), group("b", 1))
+    objects = created(pod_gang)
     larger_gang = gang(group("a", 1), group("b", 1), group("c", 1))
     assert verbs(larger_gang, objects) == [
         (Verb.REPLACE, "Workload"),
@@ -98,10 +98,10 @@ def test_an_additional_group_recreates_objects_that_the_api_cannot_change():
 
 
 def test_a_leaf_with_another_shape_gets_a_new_name_and_the_old_leaf_is_deleted():
-    of = disaggregated()
-    objects = created(of)
+    pod_gang = disaggregated()
+    objects = created(pod_gang)
     flat = gang(
-        *({"name": g.name, "minReplicas": g.min_replicas} for g in of.spec.podgroups), **packed(required="zone")
+        *({"name": g.name, "minReplicas": g.min_replicas} for g in pod_gang.spec.podgroups), **packed(required="zone")
     )
     changes = planned(flat, objects=objects).difference.changes
     leaves = [c for c in changes if c.kind == "PodGroup"]
@@ -117,10 +117,10 @@ def test_a_leaf_with_another_shape_gets_a_new_name_and_the_old_leaf_is_deleted()
 
 
 def test_surplus_objects_do_not_matter_for_a_gang_in_place():
-    of = gang(group("a", 1), group("b", 1))
+    pod_gang = gang(group("a", 1), group("b", 1))
     objects = created(gang(group("a", 1), group("b", 1), group("c", 1)))
-    remaining_objects = created(of) | {key: item for key, item in objects.items() if key[0] == "PodGroup"}
-    plan = planned(of, objects=remaining_objects)
+    remaining_objects = created(pod_gang) | {key: item for key, item in objects.items() if key[0] == "PodGroup"}
+    plan = planned(pod_gang, objects=remaining_objects)
     assert [c.verb for c in plan.difference.changes] == [Verb.DELETE] and plan.in_place
 
 
@@ -136,20 +136,20 @@ def test_surplus_objects_do_not_matter_for_a_gang_in_place():
     ],
 )
 def test_an_object_with_different_content_is_replaced(kind: str, field: str, value: Any):
-    of = disaggregated(priorityClassName="high")
-    objects = created(of)
+    pod_gang = disaggregated(priorityClassName="high")
+    objects = created(pod_gang)
     key = next(key for key in objects if key[0] == kind)
     objects[key].spec[field] = value
-    plan = planned(of, objects=objects)
+    plan = planned(pod_gang, objects=objects)
     assert [(c.verb, c.kind, c.name) for c in plan.difference.changes] == [(Verb.REPLACE, *key)]
     assert not plan.in_place
 
 
 def test_labels_are_restored():
-    of = disaggregated()
-    objects = created(of)
+    pod_gang = disaggregated()
+    objects = created(pod_gang)
     objects["Workload", "dis-0"].metadata.labels = {"other": "x"}
-    [change] = planned(of, objects=objects).difference.changes
+    [change] = planned(pod_gang, objects=objects).difference.changes
     assert change.verb is Verb.PATCH and change.body["metadata"]["labels"][labels.PODGANG] == "dis-0"
     assert "spec" not in change.body
 
@@ -158,18 +158,18 @@ def test_labels_are_restored():
 
 
 def test_a_name_of_another_owner_is_an_error():
-    of = disaggregated()
-    for key in created(of):
-        objects = created(of)
+    pod_gang = disaggregated()
+    for key in created(pod_gang):
+        objects = created(pod_gang)
         objects[key].metadata.owner_references = None
-        plan = planned(of, objects=objects)
+        plan = planned(pod_gang, objects=objects)
         assert plan.refusal == f"{key[0]} ns/{key[1]} exists and is not controlled by PodGang ns/dis-0"
         assert not plan.in_place and not plan.difference.changes
 
 
 def test_the_plan_waits_for_objects_of_an_earlier_gang_of_the_same_name():
-    earlier, of = created(disaggregated(uid="0")), disaggregated(uid="1")
-    plan = planned(of, objects=earlier)
+    earlier, pod_gang = created(disaggregated(uid="0")), disaggregated(uid="1")
+    plan = planned(pod_gang, objects=earlier)
     assert not plan.refusal and not plan.in_place
     assert plan.difference.waits_for == ("Workload dis-0",)
     assert {c.verb for c in plan.difference.changes} == {Verb.CREATE}
@@ -177,22 +177,22 @@ def test_the_plan_waits_for_objects_of_an_earlier_gang_of_the_same_name():
 
 
 def test_a_pod_group_being_deleted_is_used_until_it_is_gone():
-    of = disaggregated()
-    objects = created(of)
+    pod_gang = disaggregated()
+    objects = created(pod_gang)
     leaf = leaf_of(objects, PREFILL)
     leaf.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
-    assert planned(of, objects=objects).in_place
+    assert planned(pod_gang, objects=objects).in_place
     del objects["PodGroup", leaf.metadata.name]
-    assert verbs(of, objects) == [(Verb.CREATE, "PodGroup")]
+    assert verbs(pod_gang, objects) == [(Verb.CREATE, "PodGroup")]
 
 
 @pytest.mark.parametrize("kind", ["Workload", "CompositePodGroup"])
 def test_the_plan_waits_for_other_objects_being_deleted(kind: str):
-    of = disaggregated()
-    objects = created(of)
+    pod_gang = disaggregated()
+    objects = created(pod_gang)
     key = next(key for key in objects if key[0] == kind)
     objects[key].metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
-    plan = planned(of, objects=objects)
+    plan = planned(pod_gang, objects=objects)
     assert not plan.in_place and not plan.difference.changes
 
 
@@ -200,34 +200,35 @@ def test_the_plan_waits_for_other_objects_being_deleted(kind: str):
 
 
 def test_a_released_minimum_keeps_its_last_value():
-    of = disaggregated()
-    objects, groups = created(of), planned(of).groups
-    for podgroup in of.spec.podgroups:
+    pod_gang = disaggregated()
+    objects, groups = created(pod_gang), planned(pod_gang).groups
+    for podgroup in pod_gang.spec.podgroups:
         podgroup.min_replicas = 0
-    plan = planned(of, objects=objects)
-    assert plan.minimums[PREFILL] == 2 and verbs(of, objects) == []
+    plan = planned(pod_gang, objects=objects)
+    assert plan.minimums[PREFILL] == 2 and verbs(pod_gang, objects) == []
     for lost in ("Workload", "PodGroup"):  # either object suffices
         remaining_objects = {key: item for key, item in objects.items() if key[0] != lost}
-        assert planned(of, objects=remaining_objects).minimums[PREFILL] == 2
-    assert planned(of, **{PREFILL: 4}).minimums[PREFILL] == 4  # without either object, the clique's minimum applies
-    assert planned(of).minimums[PREFILL] == 1
-    assert planned(of).groups == groups and not planned(of).refusal
+        assert planned(pod_gang, objects=remaining_objects).minimums[PREFILL] == 2
+    # Without either object, the minimum of the clique applies.
+    assert planned(pod_gang, **{PREFILL: 4}).minimums[PREFILL] == 4
+    assert planned(pod_gang).minimums[PREFILL] == 1
+    assert planned(pod_gang).groups == groups and not planned(pod_gang).refusal
 
 
 def test_a_released_minimum_is_not_lowered_by_pods_that_ran_elsewhere():
-    of = gang(group("a", 3), placed=True)
-    old = [copy.copy(p) for p in bound(of, {"a": ""})]
-    objects = created(of)
-    [patch] = planned(of, old, objects).difference.changes
+    pod_gang = gang(group("a", 3), placed=True)
+    old = [copy.copy(p) for p in bound(pod_gang, {"a": ""})]
+    objects = created(pod_gang)
+    [patch] = planned(pod_gang, old, objects).difference.changes
     assert patch.body == {"spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
     leaf_of(objects, "a").spec["schedulingPolicy"] = {"gang": {"minCount": 1}}
-    of.spec.podgroups[0].min_replicas = 0
-    assert planned(of, old, objects).minimums == {"a": 3}
+    pod_gang.spec.podgroups[0].min_replicas = 0
+    assert planned(pod_gang, old, objects).minimums == {"a": 3}
 
 
 def test_a_minimum_cannot_be_changed_on_1_36():
     mode = Mode(form=Form.FLAT)
-    of = gang(group("a", 2))
-    objects = created(of, mode=mode)
-    of.spec.podgroups[0].min_replicas = 3
-    assert planned(of, objects=objects, mode=mode).difference.changes == ()
+    pod_gang = gang(group("a", 2))
+    objects = created(pod_gang, mode=mode)
+    pod_gang.spec.podgroups[0].min_replicas = 3
+    assert planned(pod_gang, objects=objects, mode=mode).difference.changes == ()

@@ -61,7 +61,7 @@ def pcs(*classes: str, of_set: str = "", scheduler: str = "default-scheduler") -
 
 
 @pytest.mark.parametrize(
-    ("of", "settings", "refused"),
+    ("pod_clique_set", "settings", "refused"),
     [
         (pcs("a", "b"), ON, True),
         (pcs("a", ""), ON, True),
@@ -72,9 +72,9 @@ def pcs(*classes: str, of_set: str = "", scheduler: str = "default-scheduler") -
         (pcs("a", "b", scheduler="own"), ON, False),
     ],
 )
-def test_pods_of_several_priorities_are_rejected(of: PodCliqueSet, settings: Scheduler, refused: bool):
+def test_pods_of_several_priorities_are_rejected(pod_clique_set: PodCliqueSet, settings: Scheduler, refused: bool):
     enabled = msgspec.structs.replace(settings, profiles=(*settings.profiles, Profile("own")))
-    errors = [str(error) for error in schedulers.backend_violations(of, enabled)]
+    errors = [str(error) for error in schedulers.backend_violations(pod_clique_set, enabled)]
     assert bool(errors) == refused
     if refused:
         assert "priorityClassName" in errors[0] and "one priority class" in errors[0] and "c0: a" in errors[0]

@@ -29,27 +29,27 @@ class Cluster:
         self.operator: Operator | None = None
 
     @asynccontextmanager
-    async def running(self, *, on: bool = True) -> AsyncIterator[None]:
-        features = Features(topology=True, workload_api=self.mode if on else None)
+    async def run_operator(self, *, enabled: bool = True) -> AsyncIterator[None]:
+        features = Features(topology=True, workload_api=self.mode if enabled else None)
         self.operator = Operator(SmallClient(self.api), scheduler_name=SCHEDULER, features=features, line=NAMES)
         tasks = [asyncio.create_task(self.operator.run()), asyncio.create_task(self.api.run_pods())]
         await self.operator.ready.wait()
         try:
             yield
-            await self.rest()
+            await self.wait_until_at_rest()
         finally:
             for task in tasks:
                 task.cancel()
                 with suppress(asyncio.CancelledError, BaseExceptionGroup):
                     await task
 
-    def at_rest(self, soon: float) -> bool:
-        """Return whether nothing happens now and nothing is due within `soon` seconds."""
+    def at_rest(self, seconds: float) -> bool:
+        """Return whether nothing happens now and nothing is due within `seconds`."""
         assert self.operator is not None
         placed = self.api.held_back or self.api.pods_started()
-        return self.operator.is_idle(soon) and self.api.all_seen() and placed
+        return self.operator.is_idle(seconds) and self.api.all_seen() and placed
 
-    async def rest(self) -> None:
+    async def wait_until_at_rest(self) -> None:
         await self.until(lambda: self.at_rest(0.1))
 
     async def until(self, predicate: Callable[[], Any]) -> None:
@@ -77,7 +77,7 @@ class Cluster:
         conditions = (self.api.get("podgangs", gang) or {}).get("status", {}).get("conditions", [])
         return next((entry for entry in conditions if entry["type"] == kind), {})
 
-    def least(self) -> list[int]:
+    def minimum_group_counts(self) -> list[int]:
         return [
             group["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] for group in self.api.all("compositepodgroups")
         ]
@@ -89,9 +89,9 @@ class Cluster:
         await self.take("pods", self.pods()[clique][0]["metadata"]["name"])
 
 
-def clique(name: str, replicas: int, least: int) -> dict[str, Any]:
+def clique(name: str, replicas: int, minimum: int) -> dict[str, Any]:
     pod = {"containers": [{"name": "main", "image": "i"}]}
-    spec = {"roleName": name, "replicas": replicas, "minAvailable": least, "podSpec": pod}
+    spec = {"roleName": name, "replicas": replicas, "minAvailable": minimum, "podSpec": pod}
     return {"name": name, "spec": spec}
 
 
@@ -117,23 +117,23 @@ async def deploy(cluster: Cluster, document: dict[str, Any] | None = None) -> No
     """Create a set, and wait until all its pods are Ready."""
     await cluster.api.create("podcliquesets", "ns", document or workload())
     await cluster.until(lambda: cluster.condition("Ready").get("status") == "True")
-    await cluster.rest()
+    await cluster.wait_until_at_rest()
 
 
 async def test_the_minimum_is_created_first_and_the_other_pods_follow():
     cluster = Cluster()
     cluster.api.held_back = True
-    async with cluster.running():
+    async with cluster.run_operator():
         await cluster.api.create("podcliquesets", "ns", workload())
         await cluster.until(lambda: len(cluster.api.all("pods")) == 2 and not cluster.gates())
-        await cluster.rest()
+        await cluster.wait_until_at_rest()
         assert cluster.counts() == {"s-0-p": 1, "s-0-d": 1}
         assert [len(cluster.api.all(kind)) for kind in KINDS] == [1, 1, 2]
         assert cluster.condition("Initialized")["status"] == "True"
         assert cluster.condition("Scheduled").get("status") == cluster.condition("Ready").get("status") == "False"
         cluster.api.held_back = False
         await cluster.until(lambda: cluster.condition("Ready").get("status") == "True")
-        await cluster.rest()
+        await cluster.wait_until_at_rest()
         assert cluster.counts() == {"s-0-p": 4, "s-0-d": 2}
         leaves = {
             g["metadata"]["labels"][labels.PODCLIQUE]: g["metadata"]["name"] for g in cluster.api.all("podgroups")
@@ -148,14 +148,14 @@ async def test_the_minimum_is_created_first_and_the_other_pods_follow():
 async def test_all_pods_are_created_at_once_in_the_mode_of_the_proposal():
     cluster = Cluster(PROPOSED_MODE)
     cluster.api.held_back = True
-    async with cluster.running():
+    async with cluster.run_operator():
         await cluster.api.create("podcliquesets", "ns", workload())
         await cluster.until(lambda: len(cluster.api.all("pods")) == 6 and not cluster.gates())
 
 
 async def test_no_pod_loses_its_gate_before_the_objects_exist():
     cluster = Cluster()
-    async with cluster.running():
+    async with cluster.run_operator():
         await deploy(cluster)
     last = max(i for i, (kind, verb, _) in enumerate(cluster.api.history) if kind in KINDS and verb == "ADDED")
     for kind, verb, item in cluster.api.history[:last]:
@@ -166,10 +166,10 @@ async def test_no_pod_loses_its_gate_before_the_objects_exist():
 
 async def test_a_gang_that_cannot_be_mapped_reports_this_and_its_pods_keep_their_gates():
     cluster = Cluster()
-    async with cluster.running():
+    async with cluster.run_operator():
         await cluster.api.create("podcliquesets", "ns", workload(*(clique(f"c{i}", 1, 1) for i in range(9))))
         await cluster.until(lambda: cluster.condition("Scheduled").get("reason") == planned.REFUSED)
-        await cluster.rest()
+        await cluster.wait_until_at_rest()
         assert '"s-0" has 9 PodGroups' in cluster.condition("Scheduled")["message"]
         assert cluster.gates() == 9 and not any(cluster.api.all(kind) for kind in KINDS)
         events = [e for e in cluster.api.all("events") if e["reason"] == planned.REFUSED]
@@ -179,11 +179,11 @@ async def test_a_gang_that_cannot_be_mapped_reports_this_and_its_pods_keep_their
 async def test_a_name_that_is_taken_is_reported_until_it_is_free():
     cluster = Cluster()
     await cluster.api.create("workloads", "ns", {"metadata": {"name": "s-0"}, "spec": {}})
-    async with cluster.running():
+    async with cluster.run_operator():
         await cluster.api.create("podcliquesets", "ns", workload())
         await cluster.until(lambda: cluster.condition("Scheduled").get("reason") == planned.REFUSED)
         assert "Workload ns/s-0 exists and is not controlled" in cluster.condition("Scheduled")["message"]
-        await cluster.rest()
+        await cluster.wait_until_at_rest()
         assert cluster.gates() == 2 and len(cluster.api.all("podgroups")) == 0
         await cluster.take("workloads", "s-0")
         await cluster.until(lambda: cluster.condition("Ready").get("status") == "True")
@@ -194,7 +194,7 @@ async def test_a_name_that_is_taken_is_reported_until_it_is_free():
 
 async def test_deleted_objects_are_recreated():
     cluster = Cluster()
-    async with cluster.running():
+    async with cluster.run_operator():
         await deploy(cluster)
         pods = {pod["metadata"]["uid"] for pod in cluster.api.all("pods")}
         for kind in KINDS:
@@ -204,34 +204,34 @@ async def test_deleted_objects_are_recreated():
             await cluster.until(
                 lambda kind=kind, before=before: {i["metadata"]["name"] for i in cluster.api.all(kind)} == before
             )
-        await cluster.rest()
+        await cluster.wait_until_at_rest()
         assert {pod["metadata"]["uid"] for pod in cluster.api.all("pods")} == pods
 
 
 async def test_a_lost_pod_does_not_wait_for_its_siblings():
     cluster = Cluster()
-    async with cluster.running():
+    async with cluster.run_operator():
         await deploy(cluster, workload(clique("p", 2, 2), clique("d", 1, 1)))
-        assert cluster.least() == [2]
+        assert cluster.minimum_group_counts() == [2]
         cluster.api.held_back = True
         await cluster.take_pod("s-0-p")
         await cluster.until(
-            lambda: cluster.least() == [1] and len(cluster.pods()["s-0-p"]) == 2 and not cluster.gates()
+            lambda: cluster.minimum_group_counts() == [1] and len(cluster.pods()["s-0-p"]) == 2 and not cluster.gates()
         )
         [root] = cluster.api.all("compositepodgroups")
         cluster.api.held_back = False
-        await cluster.until(lambda: cluster.least() == [2])
+        await cluster.until(lambda: cluster.minimum_group_counts() == [2])
         assert cluster.api.all("compositepodgroups")[0]["metadata"]["name"] == root["metadata"]["name"]
         assert len(cluster.api.all("workloads")) == 1
 
 
 async def test_a_lost_pod_changes_nothing_in_the_mode_of_the_proposal():
     cluster = Cluster(PROPOSED_MODE)
-    async with cluster.running():
+    async with cluster.run_operator():
         await deploy(cluster, workload(clique("p", 2, 2), clique("d", 1, 1)))
         await cluster.take_pod("s-0-p")
         await cluster.until(lambda: len(cluster.pods()["s-0-p"]) == 2)
-        await cluster.rest()
+        await cluster.wait_until_at_rest()
     assert [
         item["metadata"]["name"] for k, v, item in cluster.api.history if k == "compositepodgroups" and v == "DELETED"
     ] == []
@@ -239,12 +239,14 @@ async def test_a_lost_pod_changes_nothing_in_the_mode_of_the_proposal():
 
 async def test_a_gang_that_lost_all_pods_is_placed_as_a_whole_again():
     cluster = Cluster()
-    async with cluster.running():
+    async with cluster.run_operator():
         await deploy(cluster)
         cluster.api.held_back = True
         for pod in cluster.api.all("pods"):
             await cluster.take("pods", pod["metadata"]["name"])
-        await cluster.until(lambda: cluster.counts() == {"s-0-p": 1, "s-0-d": 1} and cluster.least() == [2])
+        await cluster.until(
+            lambda: cluster.counts() == {"s-0-p": 1, "s-0-d": 1} and cluster.minimum_group_counts() == [2]
+        )
         cluster.api.held_back = False
         await cluster.until(lambda: cluster.counts() == {"s-0-p": 4, "s-0-d": 2})
 
@@ -252,10 +254,10 @@ async def test_a_gang_that_lost_all_pods_is_placed_as_a_whole_again():
 async def test_a_scaling_group_that_shrinks_and_grows_reuses_no_names():
     cluster = Cluster()
     groups = [{"name": "g", "cliqueNames": ["w"], "replicas": 2, "minAvailable": 1}]
-    async with cluster.running():
+    async with cluster.run_operator():
         await deploy(cluster, workload(clique("w", 1, 1), groups=groups))
         await cluster.until(lambda: cluster.api.get("workloads", "s-0-g-0"))
-        await cluster.rest()
+        await cluster.wait_until_at_rest()
 
         def of_scaled(kind: str) -> set[str]:
             items = cluster.api.all(kind)
@@ -288,7 +290,7 @@ async def test_pods_that_change_their_group_are_deleted_before_their_index_is_re
     def groups() -> set[str | None]:
         return {group_of(pod) for pod in cluster.api.all("pods")}
 
-    async with cluster.running():
+    async with cluster.run_operator():
         await cluster.api.create("clustertopologybindings", "", binding)
         await cluster.api.create("podcliquesets", "ns", document)
         await cluster.until(lambda: len(cluster.api.all("pods")) == 2 and not cluster.gates())
@@ -311,7 +313,7 @@ async def test_a_preferred_topology_is_ignored_with_one_event():
     document = workload(clique("p", 1, 1))
     constraint = {"topologyName": "fleet", "pack": {"preferred": "rack"}}
     document["spec"]["template"]["topologyConstraint"] = constraint
-    async with cluster.running():
+    async with cluster.run_operator():
         await cluster.api.create("clustertopologybindings", "", {"metadata": {"name": "fleet"}, "spec": levels})
         await deploy(cluster, document)
         assert (cluster.api.get("podgangs", "s-0") or {})["spec"]["topologyConstraint"]
@@ -321,14 +323,14 @@ async def test_a_preferred_topology_is_ignored_with_one_event():
 
 async def test_running_pods_stay_when_the_back_end_is_enabled_and_new_pods_join():
     cluster = Cluster()
-    async with cluster.running(on=False):
+    async with cluster.run_operator(enabled=False):
         await cluster.api.create("podcliquesets", "ns", workload(clique("p", 3, 2)))
         await cluster.until(lambda: len(cluster.api.all("pods")) == 3)
     running = {pod["metadata"]["uid"] for pod in cluster.api.all("pods")}
     assert not any("schedulingGroup" in pod["spec"] for pod in cluster.api.all("pods"))
-    async with cluster.running():
+    async with cluster.run_operator():
         await cluster.until(lambda: cluster.api.all("podgroups"))
-        await cluster.rest()
+        await cluster.wait_until_at_rest()
         assert {pod["metadata"]["uid"] for pod in cluster.api.all("pods")} == running
         [leaf] = cluster.api.all("podgroups")
         assert leaf["spec"]["schedulingPolicy"] == {"gang": {"minCount": 1}}  # two pods run outside the group
@@ -340,10 +342,10 @@ async def test_running_pods_stay_when_the_back_end_is_enabled_and_new_pods_join(
 
 async def test_nothing_is_written_while_the_back_end_is_disabled():
     cluster = Cluster()
-    async with cluster.running(on=False):
+    async with cluster.run_operator(enabled=False):
         await cluster.api.create("podcliquesets", "ns", workload())
         await cluster.until(lambda: len(cluster.api.all("pods")) == 6 and not cluster.gates())
-        await cluster.rest()
+        await cluster.wait_until_at_rest()
     assert not any(cluster.api.all(kind) for kind in KINDS) and not cluster.condition("Scheduled")
     assert not any("schedulingGroup" in pod["spec"] for pod in cluster.api.all("pods"))
 
@@ -352,8 +354,8 @@ async def test_gangs_of_other_schedulers_are_unchanged():
     cluster = Cluster()
     document = workload(clique("p", 2, 1))
     document["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["schedulerName"] = "other"
-    async with cluster.running():
+    async with cluster.run_operator():
         await cluster.api.create("podcliquesets", "ns", document)
         await cluster.until(lambda: len(cluster.api.all("pods")) == 2)
-        await cluster.rest()
+        await cluster.wait_until_at_rest()
     assert not any(cluster.api.all(kind) for kind in KINDS)

@@ -22,7 +22,7 @@ def pair(*, placed: bool = False) -> PodGang:
 
 
 def pods(p: int, d: int) -> list[Pod]:
-    return [pod("p", on="n") for _ in range(p)] + [pod("d", on="n") for _ in range(d)]
+    return [pod("p", node="n") for _ in range(p)] + [pod("d", node="n") for _ in range(d)]
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_the_state_of_a_gang_is_derived(placed_once: bool, p: int, d: int, expec
 
 
 def test_pods_that_do_not_run_or_belong_to_other_gangs_do_not_count():
-    terminating = pod("d", on="n")
+    terminating = pod("d", node="n")
     terminating.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
-    ignored_pods = [pod("d"), terminating, pod("d", on="n", phase="Failed"), pod("d", on="n", gang="dis-1")]
+    ignored_pods = [pod("d"), terminating, pod("d", node="n", phase="Failed"), pod("d", node="n", gang="dis-1")]
     assert planned(pair(), [*pods(2, 0), *ignored_pods]).now == WAITING
 
 
@@ -74,18 +74,18 @@ def test_pods_above_the_minimum_are_created_when_the_gang_is_placed(
 # -- lost pods (WL37-B30, WL37-B41) ------------------------------------------------------------------------------------
 
 
-def required(of: PodGang, running: list[Pod], mode: Mode = MODE) -> list[int]:
+def required(pod_gang: PodGang, running: list[Pod], mode: Mode = MODE) -> list[int]:
     """Return `minGroupCount` of the root and of the nodes below it."""
-    changes = planned(of, running, mode=mode).difference.changes
+    changes = planned(pod_gang, running, mode=mode).difference.changes
     policies = [c.body["spec"]["schedulingPolicy"] for c in changes if c.kind == "CompositePodGroup"]
     return [policy["gang"]["minGroupCount"] for policy in policies]
 
 
 def test_all_children_are_required_until_a_placed_gang_loses_pods():
-    of = disaggregated()
-    groups = planned(of).groups
-    assert required(of, []) == [3, 2, 2]
-    assert of.status is None
+    pod_gang = disaggregated()
+    groups = planned(pod_gang).groups
+    assert required(pod_gang, []) == [3, 2, 2]
+    assert pod_gang.status is None
     placed = disaggregated()
     placed.status = gang(placed=True).status
     all_pods = bound(placed, dict(groups))
@@ -93,26 +93,26 @@ def test_all_children_are_required_until_a_placed_gang_loses_pods():
     assert required(placed, all_pods[1:]) == [1, 1, 1]
     assert required(placed, all_pods[1:], TOGETHER) == [3, 2, 2]
     assert required(placed, []) == [3, 2, 2]
-    assert required(of, all_pods[1:]) == [3, 2, 2]  # not placed yet, so only some pods are bound
+    assert required(pod_gang, all_pods[1:]) == [3, 2, 2]  # not placed yet, so only some pods are bound
 
 
 def test_the_workload_shows_the_intended_gang():
-    of = pair(placed=True)
-    changes = planned(of, pods(1, 1)).difference.changes
+    pod_gang = pair(placed=True)
+    changes = planned(pod_gang, pods(1, 1)).difference.changes
     [root] = next(c for c in changes if c.kind == "Workload").body["spec"]["compositePodGroupTemplates"]
     assert root["schedulingPolicy"] == {"gang": {"minGroupCount": 2}}
 
 
 def test_the_root_is_recreated_when_pods_are_lost_and_when_they_are_restored():
-    of = pair(placed=True)
-    groups = dict(planned(of).groups)
-    all_pods = bound(of, groups)
-    objects: Objects = created(of)
-    [lowered] = planned(of, all_pods[1:], objects).difference.changes
+    pod_gang = pair(placed=True)
+    groups = dict(planned(pod_gang).groups)
+    all_pods = bound(pod_gang, groups)
+    objects: Objects = created(pod_gang)
+    [lowered] = planned(pod_gang, all_pods[1:], objects).difference.changes
     assert (lowered.verb, lowered.kind) == ("replace", "CompositePodGroup")
     objects["CompositePodGroup", lowered.name].spec |= lowered.body["spec"]
-    assert planned(of, all_pods[1:], objects).in_place
-    [raised] = planned(of, all_pods, objects).difference.changes
+    assert planned(pod_gang, all_pods[1:], objects).in_place
+    [raised] = planned(pod_gang, all_pods, objects).difference.changes
     assert raised.name == lowered.name and raised.body["spec"]["schedulingPolicy"] == {"gang": {"minGroupCount": 2}}
 
 
@@ -120,11 +120,11 @@ def test_the_root_is_recreated_when_pods_are_lost_and_when_they_are_restored():
 
 
 def test_pods_outside_a_group_reduce_the_minimum_of_the_group():
-    of = gang(group("p", 3))
-    [group_name] = planned(of).groups.values()
+    pod_gang = gang(group("p", 3))
+    [group_name] = planned(pod_gang).groups.values()
     counts = {
         tuple(sorted(groups)): standing.min_counts(
-            of, {"p": 3}, {"p": group_name}, [pod("p", on="n", of=g) for g in groups]
+            pod_gang, {"p": 3}, {"p": group_name}, [pod("p", node="n", pod_group=g) for g in groups]
         )
         for groups in ([], [""], ["", "old"], [group_name, group_name, group_name], ["", "", "", ""])
     }
@@ -133,13 +133,13 @@ def test_pods_outside_a_group_reduce_the_minimum_of_the_group():
 
 def test_waiting_pods_in_another_group_are_recreated():
     waiting = {
-        "mine": pod("p", of="g"),
-        "other": pod("p", of="old"),
-        "other gated": pod("p", of="old", gated=True),
+        "mine": pod("p", pod_group="g"),
+        "other": pod("p", pod_group="old"),
+        "other gated": pod("p", pod_group="old", gated=True),
         "none gated": pod("p", gated=True),
         "none": pod("p"),
-        "bound": pod("p", on="n", of="old"),
-        "bound without": pod("p", on="n"),
+        "bound": pod("p", node="n", pod_group="old"),
+        "bound without": pod("p", node="n"),
     }
     stale = standing.stale_pods(waiting.values(), "g")
     assert [name for name, candidate in waiting.items() if any(candidate is other for other in stale)] == [

@@ -19,9 +19,9 @@ from tests.reference.workload_api.builders import disaggregated, gang, group, pa
 FLAT = Mode(form=Form.FLAT)
 
 
-def specs(kind: str, of: Any = None, **options: Any) -> dict[str, dict[str, Any]]:
+def specs(kind: str, pod_gang: Any = None, **options: Any) -> dict[str, dict[str, Any]]:
     """Return the specs, by name, of the objects of one kind that a gang gets."""
-    changes = planned(of or disaggregated(), **options).difference.changes
+    changes = planned(pod_gang or disaggregated(), **options).difference.changes
     assert all(change.verb is Verb.CREATE for change in changes)
     return {change.name: change.body["spec"] for change in changes if change.kind == kind}
 
@@ -67,8 +67,8 @@ def test_a_gang_becomes_a_root_with_a_node_for_each_replica_and_a_leaf_for_each_
 
 
 def test_the_runtime_groups_match_the_templates():
-    of = disaggregated(priorityClassName="high")
-    [workload] = specs("Workload", of).values()
+    pod_gang = disaggregated(priorityClassName="high")
+    [workload] = specs("Workload", pod_gang).values()
     templates: dict[str, dict[str, Any]] = {}
 
     def collect(nodes: list[dict[str, Any]]) -> None:
@@ -78,7 +78,7 @@ def test_the_runtime_groups_match_the_templates():
             collect(node.get("compositePodGroupTemplates", []))
 
     collect(workload["compositePodGroupTemplates"])
-    groups = {**specs("CompositePodGroup", of), **specs("PodGroup", of)}
+    groups = {**specs("CompositePodGroup", pod_gang), **specs("PodGroup", pod_gang)}
     assert len(groups) == len(templates) == 8
     for spec in groups.values():
         assert spec["workloadRef"]["workloadName"] == "dis-0"
@@ -123,18 +123,18 @@ def test_objects_are_owned_by_the_gang_and_have_its_labels():
 
 
 def test_a_scaled_gang_has_the_key_of_its_scaling_group_at_the_root():
-    of = gang(group("a", 1, **packed(required="host")), group("b", 2), **packed(required="rack"))
-    [root] = specs("CompositePodGroup", of).values()
+    pod_gang = gang(group("a", 1, **packed(required="host")), group("b", 2), **packed(required="rack"))
+    [root] = specs("CompositePodGroup", pod_gang).values()
     assert root["schedulingConstraints"] == {"topology": [{"key": "rack"}]}
-    keys = [spec.get("schedulingConstraints") for spec in specs("PodGroup", of).values()]
+    keys = [spec.get("schedulingConstraints") for spec in specs("PodGroup", pod_gang).values()]
     assert keys == [{"topology": [{"key": "host"}]}, None]
 
 
 def test_groups_without_members_and_preferred_keys_are_omitted():
     empty = [{"name": "empty", "podGroupNames": [], **packed(required="rack")}]
-    of = gang(group("a", 1, **packed(preferred="host")), topologyConstraintGroupConfigs=empty)
-    assert len(specs("CompositePodGroup", of)) == 1
-    assert all("schedulingConstraints" not in spec for spec in specs("PodGroup", of).values())
+    pod_gang = gang(group("a", 1, **packed(preferred="host")), topologyConstraintGroupConfigs=empty)
+    assert len(specs("CompositePodGroup", pod_gang)) == 1
+    assert all("schedulingConstraints" not in spec for spec in specs("PodGroup", pod_gang).values())
 
 
 # -- limits (WL37-V10, WL-H10) -----------------------------------------------------------------------------------------
@@ -203,8 +203,8 @@ def test_inconsistent_groups_are_rejected(configs: Any, reason: str):
 def test_names_of_templates_are_dns_labels_and_differ():
     long, dotted = "x" * 64, "a.b"
     configs = [{"name": "root", "podGroupNames": ["root"]}, {"name": long, "podGroupNames": [long, dotted]}]
-    of = gang(group("root", 1), group(long, 1), group(dotted, 1), topologyConstraintGroupConfigs=configs)
-    [workload] = specs("Workload", of).values()
+    pod_gang = gang(group("root", 1), group(long, 1), group(dotted, 1), topologyConstraintGroupConfigs=configs)
+    [workload] = specs("Workload", pod_gang).values()
     template_names: list[str] = []
 
     def collect(nodes: list[dict[str, Any]]) -> None:
@@ -219,8 +219,8 @@ def test_names_of_templates_are_dns_labels_and_differ():
 
 
 def test_group_names_fit_for_cliques_with_long_names():
-    of = gang(group("x" * 253, 1))
-    assert all(len(change.name) <= 253 for change in planned(of).difference.changes)
+    pod_gang = gang(group("x" * 253, 1))
+    assert all(len(change.name) <= 253 for change in planned(pod_gang).difference.changes)
 
 
 def test_a_recreated_gang_shares_no_group_with_the_former_gang():
@@ -261,9 +261,9 @@ def test_a_leaf_has_another_name_if_the_api_could_not_change_it(
     ],
 )
 def test_the_root_and_the_pods_have_the_same_priority_class(of_gang: str | None, owner: Any, expected: str | None):
-    of = disaggregated(priorityClassName=of_gang)
+    pod_gang = disaggregated(priorityClassName=of_gang)
     for kind in ("CompositePodGroup", "PodGroup"):
-        assert {spec.get("priorityClassName") for spec in specs(kind, of, owner=owner).values()} == {expected}
+        assert {spec.get("priorityClassName") for spec in specs(kind, pod_gang, owner=owner).values()} == {expected}
 
 
 @pytest.mark.parametrize("classes", [("a", "b"), ("a", "")])
@@ -276,9 +276,9 @@ def test_pods_of_different_priority_classes_are_rejected(classes: tuple[str, ...
 
 
 def test_the_flat_form_is_a_workload_and_a_pod_group():
-    of = gang(group("a", 2), priorityClassName="high")
-    [workload] = specs("Workload", of, mode=FLAT).values()
-    [(name, leaf)] = specs("PodGroup", of, mode=FLAT).items()
+    pod_gang = gang(group("a", 2), priorityClassName="high")
+    [workload] = specs("Workload", pod_gang, mode=FLAT).values()
+    [(name, leaf)] = specs("PodGroup", pod_gang, mode=FLAT).items()
     [template] = workload["podGroupTemplates"]
     assert template == {
         "name": "leaf-a",
@@ -288,8 +288,8 @@ def test_the_flat_form_is_a_workload_and_a_pod_group():
     }
     assert leaf["podGroupTemplateRef"] == {"workload": {"workloadName": "dis-0", "podGroupTemplateName": "leaf-a"}}
     assert leaf["schedulingPolicy"] == {"gang": {"minCount": 2}} and "parentCompositePodGroupName" not in leaf
-    assert planned(of, mode=FLAT).groups == {"a": name}
-    versions = {change.body["apiVersion"] for change in planned(of, mode=FLAT).difference.changes}
+    assert planned(pod_gang, mode=FLAT).groups == {"a": name}
+    versions = {change.body["apiVersion"] for change in planned(pod_gang, mode=FLAT).difference.changes}
     assert versions == {"scheduling.k8s.io/v1alpha2"}
 
 
@@ -299,10 +299,10 @@ def test_the_flat_form_is_a_workload_and_a_pod_group():
 )
 def test_the_flat_form_has_the_narrowest_key(of_group: Any, of_config: Any, of_gang: Any, key: str):
     configs = [{"name": "r", "podGroupNames": ["a"], **packed(required=of_config)}]
-    of = gang(
+    pod_gang = gang(
         group("a", 1, **packed(required=of_group)), **packed(required=of_gang), topologyConstraintGroupConfigs=configs
     )
-    [leaf] = specs("PodGroup", of, mode=FLAT).values()
+    [leaf] = specs("PodGroup", pod_gang, mode=FLAT).values()
     assert leaf["schedulingConstraints"] == {"topology": [{"key": key}]}
 
 
@@ -311,9 +311,9 @@ def test_the_flat_form_cannot_express_a_gang_of_several_groups():
 
 
 def test_a_field_that_the_api_server_drops_is_reported_by_name():
-    of = gang(group("a", 1, **packed(required="rack")))
-    objects = builders.created(of, mode=FLAT)
-    [group_name] = planned(of, mode=FLAT).groups.values()
+    pod_gang = gang(group("a", 1, **packed(required="rack")))
+    objects = builders.created(pod_gang, mode=FLAT)
+    [group_name] = planned(pod_gang, mode=FLAT).groups.values()
     del objects["PodGroup", group_name].spec["schedulingConstraints"]
-    plan = planned(of, objects=objects, mode=FLAT)
+    plan = planned(pod_gang, objects=objects, mode=FLAT)
     assert "does not keep spec.schedulingConstraints" in plan.refusal and "TopologyAware" in plan.refusal
