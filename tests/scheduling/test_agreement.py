@@ -31,7 +31,7 @@ def test_the_scheduler_settles_the_scenarios_of_the_specification_correctly(scen
     check(scenario.instance, scenario.expected, outcome)
     if scenario.change is not None:
         after = scenario.instance.after(outcome, scenario.change)
-        check(after, scenario.afterwards, settled_outcome(after, LEVELS))
+        check(after, scenario.expected_after_change, settled_outcome(after, LEVELS))
 
 
 @given(strategies.instances())
