@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from conformance.cluster import etcd_data
 from conformance.cluster.audit import AuditLog
@@ -18,8 +18,9 @@ from conformance.implementation.driver import Driver, ProcessFailure
 from conformance.scale.machine import ResourceMeter
 from conformance.scale.tracker import Tracker
 from kube.client import Client
-from kube.resource import NAMESPACES
+from kube.resource import NAMESPACES, Resource
 
+CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
 AGENT = "grove-conformance-scale"
 """The program name of a run's client."""
 LIVE = "go_gc_heap_live_bytes"
@@ -66,6 +67,8 @@ class ScaleEnvironment:
     client: Client
     report: ProgressReporter
     pids: dict[str, int] = field(default_factory=dict)
+    claim_templates: Mapping[str, Any] = field(default_factory=dict)
+    """ResourceClaimTemplates that each namespace gets: name → spec of the claims."""
 
     def __post_init__(self) -> None:
         self.audit = AuditLog.of(self.cluster)
@@ -96,10 +99,20 @@ class ScaleEnvironment:
         return self.recorder.now()
 
     async def namespace(self, name: str) -> None:
-        """Create a namespace, and wait for the service account without which no pod can be created. Raises HarnessError
-        if there is none after 30 s."""
+        """Create a namespace with the claim templates of the scenario, and wait for the service account without which
+        no pod can be created. Raises HarnessError if there is none after 30 s."""
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await self.client.create(NAMESPACES, body)
+        for template, spec in self.claim_templates.items():
+            await self.client.create(
+                CLAIM_TEMPLATES,
+                {
+                    "apiVersion": "resource.k8s.io/v1",
+                    "kind": "ResourceClaimTemplate",
+                    "metadata": {"name": template, "namespace": name},
+                    "spec": {"spec": spec},
+                },
+            )
         path = f"/api/v1/namespaces/{name}/serviceaccounts"
         params = {"watch": "true", "fieldSelector": "metadata.name=default", "timeoutSeconds": "30"}
         async with self.client.stream(path, params) as stream:

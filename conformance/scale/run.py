@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from conformance.cluster import nodes
+from conformance.cluster import gpu_devices, nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.features import NOTHING, Requested
 from conformance.cluster.progress import ProgressReporter
@@ -196,8 +196,9 @@ async def _warm_up(env: ScaleEnvironment, plan: ScalePlan) -> None:
 
 
 async def _create_nodes(env: ScaleEnvironment, scenario: LoadScenario) -> None:
+    env.claim_templates = scenario.claim_templates
     env.report("nodes", f"{scenario.node_count} × {scenario.node_profile}")
-    desired = nodes.manifests(scenario.node_profile, scenario.node_count)
+    desired = gpu_devices.offered(nodes.manifests(scenario.node_profile, scenario.node_count), scenario.gpus)
     await nodes.provide(env.client, desired, timeout=NODES_WITHIN)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from conformance import documents
-from conformance.cluster import nodes, stages
+from conformance.cluster import gpu_devices, nodes, stages
 from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove.expected import ExpectedObjects, expected
@@ -32,6 +32,9 @@ class LoadScenario:
     replicas: int
     node_profile: str
     node_count: int
+    gpus: gpu_devices.Form
+    claim_templates: Mapping[str, Any]
+    """ResourceClaimTemplates in each namespace: name → spec of the claims."""
     manifest: Mapping[str, Any]
     phases: tuple[LoadPhase, ...]
     digest: str
@@ -127,6 +130,8 @@ def read(path: Path) -> LoadScenario:
         "nodes": {"count": data["nodes"]["count"], "profile": vars(profile) | {"description": "", "name": ""}},
         "stages": stages.load(STAGES),
     }
+    if "claimTemplates" in data or "gpus" in data["nodes"]:
+        decisive["devices"] = [data["nodes"].get("gpus"), data.get("claimTemplates")]
     canonical = orjson.dumps(decisive, option=orjson.OPT_SORT_KEYS)
     return LoadScenario(
         name=data["name"],
@@ -134,6 +139,8 @@ def read(path: Path) -> LoadScenario:
         replicas=data["replicas"],
         node_profile=data["nodes"]["profile"],
         node_count=data["nodes"]["count"],
+        gpus=data["nodes"].get("gpus", "extended"),
+        claim_templates=data.get("claimTemplates", {}),
         manifest=manifest,
         phases=phases,
         digest=f"sha256:{hashlib.sha256(canonical).hexdigest()}",
