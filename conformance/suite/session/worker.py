@@ -112,6 +112,8 @@ class ClusterEnvironment:
 
     _hooks: frozenset[str] = frozenset()
     """The webhooks and policies that the cluster had before the implementation."""
+    _audit: AuditLog | None = None
+    """The audit log of the cluster; None before there is a cluster, or if the suite cannot read one."""
     _policies = policies.NONE
     """The policies that a cluster of the run enforces."""
 
