@@ -245,7 +245,7 @@ def _first_replica_has_no_gang() -> None:
 
 @mutant("rebuilt-with-new-epochs", "operator", "rebuilds a lost map with new epochs", "MAP-046", "MAP-066")
 def _rebuilt_with_new_epochs() -> None:
-    replace(control, "live_layout", lambda live, observed, named=None: ())
+    replace(control, "live_layout", lambda live, observed, entry_by_replica=None: ())
 
 
 @mutant("rebuilt-from-the-template", "operator", "rebuilds a lost map with the template's replicas first", "MAP-021")
@@ -266,9 +266,9 @@ def _rebuilt_by_index() -> None:
     original = adoption.live_layout
 
     def live_layout(
-        live: Iterable[PodGang], observed: Observed, named: adoption.EntryByReplica | None = None
+        live: Iterable[PodGang], observed: Observed, entry_by_replica: adoption.EntryByReplica | None = None
     ) -> Layout:
-        layout = original(live, observed, named)
+        layout = original(live, observed, entry_by_replica)
         return tuple(
             dataclasses.replace(entry, key=str(int(entry.key) + 1), role=Role.TAIL)
             if entry.role is Role.SCALE_OUT and entry.groups

@@ -138,7 +138,7 @@ def _gangs_named_by_numbers() -> None:
     conflict="the others need the gangs that it replaces",
 )
 def _maps_made_anew() -> None:
-    alter(control, "live_layout", lambda layout, live, observed, named=None: ())
+    alter(control, "live_layout", lambda layout, live, observed, entry_by_replica=None: ())
 
 
 @variant(
