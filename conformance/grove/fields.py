@@ -15,6 +15,9 @@ Document = Mapping[str, Any]
 
 Step = str | int
 
+MAX_DIGITS = 20
+"""Number of digits of the largest unsigned integer of 64 bits, such as a revision."""
+
 _MAPPING = (dict, Mapping)
 """Types for isinstance. Decoded objects are dictionaries, for which the check is much cheaper than with Mapping
 alone."""
@@ -43,6 +46,12 @@ def number(document: object, *path: Step) -> int | None:
     """Return the integer at a path; None if there is none."""
     value = at(document, *path)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def decimal(digits: str) -> int | None:
+    """Return the number that a text of decimal digits denotes; None for any other text. A number that Kubernetes cannot
+    represent is none: Python converts at most 4,300 digits, and superscripts are digits, too."""
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS else None
 
 
 def count(document: object, *path: Step) -> int:

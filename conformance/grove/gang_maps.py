@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.grove import labels, names, template
-from conformance.grove.fields import Document, at, controller, items, label, name, number, text, texts
+from conformance.grove.fields import Document, at, controller, decimal, items, label, name, number, text, texts
 from conformance.grove.labels import ANCHOR_ROLE, SCALE_OUT_ROLE, TAIL_ROLE
 from conformance.grove.template import SetTemplate
 
@@ -62,7 +62,7 @@ def entries(document: Document | None) -> tuple[MapEntry, ...]:
             text(item, "podCliqueSetGenerationHash"),
             text(item, "role"),
             {k: v for k, v in _mapping(item, "podCliques").items() if isinstance(v, int) and v},
-            {k: tuple(sorted(v)) for k, v in _mapping(item, "pcsgReplicaIndices").items() if isinstance(v, list) and v},
+            {k: _indices(v) for k, v in _mapping(item, "pcsgReplicaIndices").items() if isinstance(v, list) and v},
             tuple(texts(item, "dependsOn")),
         )
         for item in entry_documents(document)
@@ -127,8 +127,13 @@ def observed_first_entries(map_entries: Iterable[MapEntry]) -> dict[str, object]
     }
 
 
+def _indices(values: list[object]) -> tuple[int, ...]:
+    return tuple(sorted(value for value in values if isinstance(value, int)))
+
+
 def _epoch_number(entry: MapEntry) -> int:
-    return int(entry.epoch) if entry.epoch.isdecimal() else -1
+    epoch = decimal(entry.epoch)
+    return -1 if epoch is None else epoch
 
 
 def gangs(pcs: Document, replica: int, map_entries: Iterable[MapEntry]) -> list[EntryGang]:

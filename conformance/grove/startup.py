@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.grove import labels, names
-from conformance.grove.fields import Document, at, items, number, text
+from conformance.grove.fields import Document, at, decimal, items, number, text
 from conformance.grove.template import GroupTemplate, SetTemplate
 
 IN_ORDER, EXPLICIT = "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"
@@ -34,19 +34,19 @@ def clique_position(
 ) -> CliquePosition | None:
     """Return the position of a PodClique, from its full name and the labels that it and its pods have; None if these do
     not fit the set."""
-    index, group_index = clique_labels.get(labels.SET_INDEX, ""), clique_labels.get(labels.GROUP_INDEX, "")
-    if not index.isdecimal():
+    index, group_index = (decimal(clique_labels.get(key, "")) for key in (labels.SET_INDEX, labels.GROUP_INDEX))
+    if index is None:
         return None
     group_name = clique_labels.get(labels.GROUP, "")
     for group in set_template.groups:
-        if group_name and group_name == names.scaling_group(set_template.name, int(index), group.name):
+        if group_name and group_name == names.scaling_group(set_template.name, index, group.name):
             for clique in group.cliques:
-                if group_index.isdecimal() and clique_name == names.member_clique(group_name, int(group_index), clique):
-                    return CliquePosition(clique, int(index), group, int(group_index))
+                if group_index is not None and clique_name == names.member_clique(group_name, group_index, clique):
+                    return CliquePosition(clique, index, group, group_index)
             return None
     for template in set_template.standalone:
-        if clique_name == names.clique(set_template.name, int(index), template.name):
-            return CliquePosition(template.name, int(index))
+        if clique_name == names.clique(set_template.name, index, template.name):
+            return CliquePosition(template.name, index)
     return None
 
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from heapq import merge
 from typing import NamedTuple
 
+from conformance.grove.fields import decimal
 from conformance.history.order import MAX_LAG_SECONDS
 from conformance.history.record import DELETED, Record, SpilledObject, SpillFile, release
 from kube.objects import Key
@@ -239,7 +240,7 @@ class Log:
         """Return the latest time at which a change can have been made. If the server reached the revision more than
         MAX_LAG_SECONDS seconds before the arrival, the record is not late but may belong to another etcd, which
         order.py must notice; then return `arrival`."""
-        revision = int(version) if version.isdigit() else 0
+        revision = decimal(version) or 0
         index = bisect_left(self._clock, revision, key=lambda tick: tick[0])
         reached_at = self._clock[index][1] if index < len(self._clock) else arrival
         return reached_at if arrival - MAX_LAG_SECONDS < reached_at < arrival else arrival

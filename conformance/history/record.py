@@ -12,6 +12,8 @@ from typing import Any
 
 import orjson
 
+from conformance.grove.fields import decimal
+
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
 
@@ -113,7 +115,7 @@ class Record:
     @property
     def revision(self) -> int:
         """Return `version` as a number; 0 if it is not a number."""
-        return int(self.version) if self.version.isdigit() else 0
+        return decimal(self.version) or 0
 
     def __str__(self) -> str:
         return f"#{self.seq} +{self.at:.3f}s {self.kind} {self.resource}/{self.name} (version {self.version})"

@@ -20,6 +20,7 @@ import msgspec
 from conformance import credentials
 from conformance.errors import HarnessError
 from conformance.grove import labels
+from conformance.grove.fields import decimal
 from conformance.grove.kinds import (
     AUTOSCALERS,
     GROVE,
@@ -202,8 +203,8 @@ class Recorder(Log):
     def record_arrival(self, version: str) -> None:
         """Record that the event with this resourceVersion has arrived. Call this method only in the recording
         thread."""
-        if version.isdigit():
-            self._arrivals.add(int(version))
+        if (revision := decimal(version)) is not None:
+            self._arrivals.add(revision)
             self._arrival_event.set()
 
     async def _wait_for_arrivals(self, client: Client) -> int | None:

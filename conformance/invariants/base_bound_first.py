@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove import labels, names, pods
 from conformance.grove.coherent.served import COHERENT
-from conformance.grove.fields import Document, count, label, text
+from conformance.grove.fields import Document, count, decimal, label, text
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
 from conformance.invariants.invariant import Invariant
@@ -48,7 +48,7 @@ class BaseGangs:
         not scaled.
         """
         set_name, index = _replica(pod)
-        name = names.base_gang(set_name, int(index)) if index.isdigit() else ""
+        name = "" if (replica := decimal(index)) is None else names.base_gang(set_name, replica)
         if name in self._mapped_replicas:
             return self._anchor(pod)
         if labeled_base := label(pod, labels.BASE_GANG):
@@ -67,8 +67,8 @@ class BaseGangs:
         )
 
     def _is_scaled(self, pod: Document) -> bool:
-        index, minimum = label(pod, labels.GROUP_INDEX), self._minimums.get(label(pod, labels.GROUP))
-        is_above_minimum = minimum is not None and index.isdigit() and int(index) >= minimum
+        index, minimum = decimal(label(pod, labels.GROUP_INDEX)), self._minimums.get(label(pod, labels.GROUP))
+        is_above_minimum = minimum is not None and index is not None and index >= minimum
         return is_above_minimum or label(pod, labels.BASE_GANG) != ""
 
 

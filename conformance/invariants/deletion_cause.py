@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.grove import labels, pods
-from conformance.grove.fields import at, condition, items, label, number, terminating, text
+from conformance.grove.fields import at, condition, decimal, items, label, number, terminating, text
 from conformance.history.gangs import Gangs
 from conformance.history.origins import Origins
 from conformance.history.record import DELETED, Record
@@ -226,7 +226,7 @@ class DeletionHasCause(Invariant):
         index."""
         for resource, name, index in pod.parents:
             desired = self._replicas.get((resource, name), _UNLIMITED)
-            if desired < 0 or (index.isdigit() and int(index) >= desired):
+            if desired < 0 or ((number_of_part := decimal(index)) is not None and number_of_part >= desired):
                 return True
         return False
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.grove import fields, pods
+from conformance.grove import fields, gang_maps, pods
 from conformance.grove.expected import expected
 from conformance.grove.expected_pods import index
 from conformance.grove.variables import environment
@@ -28,6 +28,35 @@ JUNK = st.recursive(
     ),
     max_leaves=12,
 )
+
+
+@pytest.mark.parametrize(
+    ("digits", "number"),
+    [("0", 0), ("007", 7), (str((1 << 64) - 1), (1 << 64) - 1)]
+    + [(text, None) for text in ("", "-1", "1.0", "²", "١", " 1", "9" * 21, "9" * 5000)],
+)
+def test_only_a_number_that_kubernetes_can_represent_is_one(digits: str, number: int | None) -> None:
+    assert fields.decimal(digits) == number
+
+
+def test_an_epoch_that_is_no_number_comes_first() -> None:
+    entries = gang_maps.entries({"spec": {"entries": [{"epoch": epoch} for epoch in ("2", "9" * 5000, "²", "1")]}})
+    assert [entry.epoch for entry in entries][2:] == ["1", "2"]
+
+
+def test_indices_that_are_no_numbers_are_left_out() -> None:
+    (entry,) = gang_maps.entries(
+        {"spec": {"entries": [{"epoch": "1", "pcsgReplicaIndices": {"g": [1, "0", None, 0]}}]}}
+    )
+    assert gang_maps.entries({"spec": {"entries": [{"epoch": "1", "pcsgReplicaIndices": {"g": [1, 0]}}]}}) == (entry,)
+
+
+@pytest.mark.parametrize(("version", "revision"), [("12", 12), ("9" * 5000, 0), ("²", 0), ("", 0)])
+def test_a_version_that_is_no_number_is_no_revision(version: str, revision: int) -> None:
+    record = Record(
+        seq=1, at=0, wall=0, kind="ADDED", resource="pods", namespace="n", name="x", uid="u", version=version, raw=b"{}"
+    )
+    assert record.revision == revision
 
 
 @given(JUNK)

@@ -16,7 +16,16 @@ from conformance.invariants import placements
 from tests.history.story import Story
 
 ABSURD: tuple[object, ...] = (None, "", 0, -1, 1 << 62, 1e300, True, [], {}, [None], [[[]]], {"a": {"b": None}})
-ABSURD += ("1e999", "9999-12-31T23:59:59Z", "0000-00-00T00:00:00Z", "not a date", "\x1b[31m\x00<script>", "١")
+ABSURD += (
+    "1e999",
+    "9999-12-31T23:59:59Z",
+    "0000-00-00T00:00:00Z",
+    "not a date",
+    "\x1b[31m\x00<script>",
+    "١",
+    "²",
+    "9" * 5000,
+)
 TIME = "2026-01-01T00:00:00Z"
 CONDITION = {"type": "Ready", "status": "True", "reason": "x", "lastTransitionTime": TIME}
 OWNER = {"kind": "PodClique", "name": "s-0-w", "uid": "uid-3", "controller": True}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from conformance.grove.coherent.model import Component, Entry, Key, Layout
 from conformance.grove.coherent.plan import Batch
+from conformance.grove.fields import decimal
 
 
 @dataclass(frozen=True)
@@ -209,10 +210,9 @@ def _over_budget(
 def _newest(anchors: Sequence[str]) -> str:
     """Return the anchor that was created last, by the time at the end of its name (COH-036) or otherwise by the order
     in the map."""
-    times = [name.rpartition("-")[2] for name in anchors]
-    if all(timestamp.isdigit() for timestamp in times):
-        return max(anchors, key=lambda name: int(name.rpartition("-")[2]))
-    return anchors[-1]
+    times = {name: decimal(name.rpartition("-")[2]) for name in anchors}
+    known_times = {name: timestamp for name, timestamp in times.items() if timestamp is not None}
+    return max(known_times, key=known_times.__getitem__) if len(known_times) == len(times) else anchors[-1]
 
 
 def _described(counts: Mapping[Key, int]) -> str:

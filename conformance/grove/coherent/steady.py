@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from conformance.grove.coherent.change import LayoutChange
 from conformance.grove.coherent.model import Key, broken_partition, indices
+from conformance.grove.fields import decimal
 
 
 def problems(change: LayoutChange, sizes: Mapping[Key, int]) -> list[str]:
@@ -63,7 +64,9 @@ def _newest_with(change: LayoutChange, key: Key) -> str:
     names have such a suffix."""
     holding_gangs = [entry.key for entry in change.before if entry.size(key)]
     suffixes = {name: name.rpartition("-")[2] for name in holding_gangs}
-    numbers_by_gang = {name: int(suffix) for name, suffix in suffixes.items() if suffix.isdigit()}
+    numbers_by_gang = {
+        name: suffix_number for name, suffix in suffixes.items() if (suffix_number := decimal(suffix)) is not None
+    }
     if len(numbers_by_gang) == 1 and len(holding_gangs) == 1:
         return holding_gangs[0]
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import Entry, Key, broken_partition
-from conformance.grove.fields import label
+from conformance.grove.fields import decimal, label
 from conformance.grove.labels import PART_OF, SET_INDEX
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
@@ -100,4 +100,4 @@ def _replica(record: Record, pcs: str) -> int | None:
     """Return the index of the set replica that a gang belongs to, from its label or, without one, from its name
     (COH-271)."""
     index = label(record.object, SET_INDEX) or record.name.removeprefix(f"{pcs}-").partition("-")[0]
-    return int(index) if index.isdigit() else None
+    return decimal(index)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from conformance.grove import gang_maps, labels, pods, template, updates
 from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import Component, Key, Layout
-from conformance.grove.fields import Document, at, condition, label, number, terminating, text
+from conformance.grove.fields import Document, at, condition, decimal, label, number, terminating, text
 from conformance.grove.template import SetTemplate
 from conformance.history.origins import Origins
 from conformance.history.record import DELETED, Record
@@ -313,14 +313,15 @@ class CoherentState:
                 index = label(record.object, labels.GROUP_INDEX)
                 self.members[record.name] = f"{group.removeprefix(f'{pcs}-{replica}-')}/{index}"
                 return
-        if not replica.isdigit():
+        replica_index = decimal(replica)
+        if replica_index is None:
             return
         component_kind = "group" if record.resource == "podcliquescalinggroups" else "clique"
         key = Key("group" if component_kind == "group" else "clique", record.name.removeprefix(f"{pcs}-{replica}-"))
         if record.kind == DELETED:
-            self.sizes.pop(ReplicaComponent(pcs, int(replica), key), None)
+            self.sizes.pop(ReplicaComponent(pcs, replica_index, key), None)
         else:
-            self.sizes[ReplicaComponent(pcs, int(replica), key)] = number(record.object, "spec", "replicas") or 0
+            self.sizes[ReplicaComponent(pcs, replica_index, key)] = number(record.object, "spec", "replicas") or 0
 
     def _observe_map(self, record: Record) -> None:
         pcs, replica = gang_maps.set_of(record.object), shapes.replica(record.object)
@@ -352,7 +353,8 @@ class CoherentState:
         document = record.object
         pcs, replica = label(document, labels.PART_OF), label(document, labels.SET_INDEX)
         clique = label(document, labels.CLIQUE)
-        if not pcs or not replica.isdigit() or not clique:
+        replica_index = decimal(replica)
+        if not pcs or replica_index is None or not clique:
             return
         stored_pods = self.pods if pcs in self.sets else self._other_pods
         previous_pod = stored_pods.get(record.uid)
@@ -363,8 +365,8 @@ class CoherentState:
         is_terminating = record.kind == DELETED or terminating(document)
         stored_pods[record.uid] = CoherentPod(
             name=record.name,
-            component=ReplicaComponent(pcs, int(replica), key),
-            index=int(index) if group and index.isdigit() else -1,
+            component=ReplicaComponent(pcs, replica_index, key),
+            index=-1 if not group or (group_index := decimal(index)) is None else group_index,
             clique=clique,
             owner=self._owners.current_owner(record),
             gang=label(document, labels.GANG),

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
+from conformance.grove.fields import decimal
 from conformance.history.query import History, Unmet, WaitTimeout
 from conformance.history.record import Record
 from conformance.history.view import View
@@ -186,7 +187,8 @@ class Waits:
 def _includes(record: Record | None, version: str) -> bool:
     """Return whether a record has this resourceVersion or a later one. Return True for objects that are not recorded or
     do not exist."""
-    return record is None or not version.isdigit() or record.revision >= int(version)
+    revision = decimal(version)
+    return record is None or revision is None or record.revision >= revision
 
 
 def _guarded(predicate: Callable[[View], R]) -> Callable[[View], R | Unmet]:
