@@ -33,7 +33,7 @@ def main(
     """Prove all variants: together on the whole suite, and alone if they cannot be armed with the others."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # no run may outlive this process
     variants = list(VARIANTS.all().values())
-    combined = trials.together(variants, whole=not quick)
+    combined = trials.combined_trials(variants, whole=not quick)
     proofs = at_once([trial for trial in combined if not quick or trial.bench is trials.USUAL])
     suspects = [variant for proof in proofs for variant in suspected(proof, variants)]
     parallel = runs.lanes(os.cpu_count() or 1, psutil.virtual_memory().total)

@@ -27,10 +27,10 @@ PROJECT = Path(__file__).parent.parent
 SCHEMA = Path(__file__).with_name("results.schema.json")
 FOLDER = PROJECT / "reports" / "mutants"
 API_VERSION, KIND = "conformance.grove.io/v1alpha1", "MutantResults"
-CODE = ("conformance", "reference_impl", "kube", "mutants", "fixtures", "kwok-profiles")
+CODE_FOLDERS = ("conformance", "reference_impl", "kube", "mutants", "fixtures", "kwok-profiles")
 """The folders whose contents affect proofs."""
 NO_VERDICT = "NO VERDICT"
-RIGHT = frozenset({"killed", "passed"})
+RIGHT_OUTCOMES = frozenset({"killed", "passed"})
 
 
 class UnreadableError(Exception):
@@ -51,7 +51,7 @@ class Outcome:
     @property
     def right(self) -> bool:
         """Return whether this is a right outcome."""
-        return self.outcome in RIGHT
+        return self.outcome in RIGHT_OUTCOMES
 
     @classmethod
     def of(cls, proof: Proof) -> Outcome:
@@ -126,7 +126,7 @@ def read(path: Path) -> Results:
 def code(project: Path = PROJECT) -> str:
     """Return one digest of all sources and data of a checkout that affect proofs."""
     digest = hashlib.sha256()
-    for path in sorted(path for folder in CODE for path in (project / folder).rglob("*")):
+    for path in sorted(path for folder in CODE_FOLDERS for path in (project / folder).rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             digest.update(f"{path.relative_to(project)}\0{path.stat().st_size}\0".encode())
             digest.update(path.read_bytes())

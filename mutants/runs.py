@@ -27,7 +27,7 @@ FORKSERVER = multiprocessing.get_context("forkserver")
 collecting would take a third of a run's CPU time."""
 FORKSERVER.set_forkserver_preload(["conformance.run.preload"])
 
-WORDS = {"mutant": ("killed", "SURVIVED"), "variant": ("passed", "REJECTED"), "reference": ("passed", "FAILED")}
+OUTCOME_WORDS = {"mutant": ("killed", "SURVIVED"), "variant": ("passed", "REJECTED"), "reference": ("passed", "FAILED")}
 
 NO_VERDICT = (None, 2, 3)
 """Exit codes of runs without a verdict: killed (None), interrupted, or a failure of the suite or its cluster."""
@@ -36,13 +36,13 @@ LANES_PER_CORE = 2
 """Concurrent runs per core. A run spends half of its time waiting, so a core has room for two runs. With more runs,
 each run would be so slow that a delay caused by the mutant could not be distinguished from a delay caused by load."""
 
-LANE_MEMORY = 2 * 2**30
+LANE_MEMORY_BYTES = 2 * 2**30
 """Bytes of memory that a lane's cluster may need at the end. The API server uses most of the memory."""
 
 
 def lanes(cores: int, memory: int) -> int:
     """Return the number of runs that fit on a machine at the same time."""
-    return max(1, min(LANES_PER_CORE * cores, memory // LANE_MEMORY))
+    return max(1, min(LANES_PER_CORE * cores, memory // LANE_MEMORY_BYTES))
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Proof:
             return "NO VERDICT"
         if self.uncalled:
             return "NOT CALLED"
-        return WORDS[self.trial.kind][bool(self.wrong)]
+        return OUTCOME_WORDS[self.trial.kind][bool(self.wrong)]
 
 
 class Lanes:

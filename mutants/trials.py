@@ -36,13 +36,13 @@ WORKLOAD_API = Bench("reference-workload-api", ("--kubernetes", "1.37", "--featu
 """The bench for requirements that are judged with kube-scheduler (docs/workload-api.md)."""
 
 
-NAMES = Bench("reference-names")
+NAMES_BENCH = Bench("reference-names")
 """The bench for requirements of the contract's earlier release line, which the default reference does not follow."""
-OF_NAMES = frozenset({"CORE-032", "CORE-033", "RES-051"})
-KAI = Bench("reference-kai")
+NAMES_REQUIREMENTS = frozenset({"CORE-032", "CORE-033", "RES-051"})
+KAI_BENCH = Bench("reference-kai")
 """The bench for requirements about schedulers' topology resources, which need the back-end of such a scheduler."""
-OF_KAI = frozenset({"TOPO-052", "TOPO-053"})
-BENCHES = (USUAL, NAMES, KAI, WORKLOAD_API)
+KAI_REQUIREMENTS = frozenset({"TOPO-052", "TOPO-053"})
+BENCHES = (USUAL, NAMES_BENCH, KAI_BENCH, WORKLOAD_API)
 
 
 def bench(ids: Iterable[str]) -> Bench:
@@ -50,9 +50,9 @@ def bench(ids: Iterable[str]) -> Bench:
     requested = set(ids)
     if any(identity.startswith("WAPI-") for identity in requested):
         return WORKLOAD_API
-    if not requested.isdisjoint(OF_KAI):
-        return KAI
-    return USUAL if requested.isdisjoint(OF_NAMES) else NAMES
+    if not requested.isdisjoint(KAI_REQUIREMENTS):
+        return KAI_BENCH
+    return USUAL if requested.isdisjoint(NAMES_REQUIREMENTS) else NAMES_BENCH
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Trial:
         return replace(trial, profiles=variant.profiles, exempt=variant.exempt)
 
 
-def together(variants: Iterable[Variant], *, whole: bool = False) -> list[Trial]:
+def combined_trials(variants: Iterable[Variant], *, whole: bool = False) -> list[Trial]:
     """Return one trial per bench in which all compatible variants are armed together. Each trial judges the first
     requirement that each variant names or, with `whole`, all requirements."""
     compatible = [variant for variant in variants if not variant.conflict]

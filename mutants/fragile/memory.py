@@ -17,7 +17,7 @@ _seen_uids: set[str] = set()
 """The UIDs of objects whose creation this process has seen in a watch."""
 
 
-def _learn() -> None:
+def _record_seen_uids() -> None:
     original = Informer.on_event
 
     def on_event(self: Informer[Any], kind: str, item: Any) -> None:
@@ -38,7 +38,7 @@ def _learn() -> None:
 )
 def _finalizers_of_former_lives() -> None:
     original = Writer.remove_finalizer
-    _learn()
+    _record_seen_uids()
 
     async def remove_finalizer(self: Writer, informer: Any, item: Any, finalizer: str) -> None:
         if item.metadata.uid in _seen_uids:
@@ -50,7 +50,7 @@ def _finalizers_of_former_lives() -> None:
 @fragile("gates-of-former-lives", "operator", "ungates only pods that it has created itself", "create", "killed-after")
 def _gates_of_former_lives() -> None:
     original = CliqueReconciler._ungate
-    _learn()
+    _record_seen_uids()
 
     async def ungate(self: CliqueReconciler, pod: Any) -> None:
         if pod.metadata.uid in _seen_uids:
@@ -64,7 +64,7 @@ def _gates_of_former_lives() -> None:
 )
 def _gangs_of_former_lives() -> None:
     original = GangReconciler._write_initialized
-    _learn()
+    _record_seen_uids()
 
     async def write(self: GangReconciler, gang: PodGang, *, is_complete: bool) -> None:
         if gang.metadata.uid in _seen_uids:

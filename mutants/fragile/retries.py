@@ -21,7 +21,7 @@ def _failed_keys_dropped() -> None:
     replace(WorkQueue, "retry", lambda self, key: None)
 
 
-def _swallowed(name: str, swallow: Any) -> None:
+def _swallow_errors(name: str, swallow: Any) -> None:
     """Make a method of Writer ignore the errors for which `swallow` returns True."""
     original = getattr(Writer, name)
 
@@ -36,7 +36,7 @@ def _swallowed(name: str, swallow: Any) -> None:
     replace(Writer, name, swallowing)
 
 
-def _status(*codes: int) -> Any:
+def _has_status(*codes: int) -> Any:
     return lambda error: isinstance(error, ApiError) and error.status in codes
 
 
@@ -44,7 +44,7 @@ def _status(*codes: int) -> Any:
     "conflicts-taken-for-done", "operator", "takes a refused patch for done after a conflict", "create", "conflict"
 )
 def _conflicts_taken_for_done() -> None:
-    _swallowed("_send_patch", _status(409))
+    _swallow_errors("_send_patch", _has_status(409))
 
 
 @fragile(
@@ -56,7 +56,7 @@ def _conflicts_taken_for_done() -> None:
     at="patch pod",
 )
 def _throttled_patches_skipped() -> None:
-    _swallowed("_send_patch", _status(429))
+    _swallow_errors("_send_patch", _has_status(429))
 
 
 @fragile(
@@ -68,7 +68,7 @@ def _throttled_patches_skipped() -> None:
     at="patch pod",
 )
 def _outages_taken_for_done() -> None:
-    _swallowed("_send_patch", _status(503))
+    _swallow_errors("_send_patch", _has_status(503))
 
 
 @fragile(

@@ -26,19 +26,19 @@ from reference_impl.admission.rules import (
 from reference_impl.plan import defaults
 
 
-def _ignore(capacity: Any, ignored: Callable[[FieldError], bool], name: str = "violations") -> None:
+def _ignore_errors(capacity: Any, ignored: Callable[[FieldError], bool], name: str = "violations") -> None:
     """Drop the errors for which `ignored` returns True."""
     original = getattr(capacity, name)
     replace(capacity, name, lambda *arguments: [error for error in original(*arguments) if not ignored(error)])
 
 
-def _at(leaf: str, *words: str) -> Callable[[FieldError], bool]:
+def _is_error_at(leaf: str, *words: str) -> Callable[[FieldError], bool]:
     """Return a predicate for errors whose path ends in `leaf` and, if words are given, whose detail contains one of the
     words."""
     return lambda error: error.path.endswith(leaf) and (not words or any(word in error.detail for word in words))
 
 
-def _nothing(capacity: Any, name: str) -> None:
+def _return_no_errors(capacity: Any, name: str) -> None:
     replace(capacity, name, lambda *arguments: [])
 
 
@@ -121,7 +121,7 @@ def _empty_cliques_crash() -> None:
 
 @mutant("names-unchecked", "operator", "does not check the syntax of names", "ADM-004")
 def _names_unchecked() -> None:
-    _ignore(names, _at("name", "DNS", "empty"))
+    _ignore_errors(names, _is_error_at("name", "DNS", "empty"))
 
 
 @mutant("long-names", "operator", "accepts names of 46 characters together", "ADM-053")
@@ -136,23 +136,23 @@ def _names_of_any_length() -> None:
 
 @mutant("group-names-repeat", "operator", "accepts two scaling groups of one name", "ADM-006")
 def _group_names_repeat() -> None:
-    _ignore(names, _at("podCliqueScalingGroups.name"))
+    _ignore_errors(names, _is_error_at("podCliqueScalingGroups.name"))
 
 
 @mutant("roles-repeat", "operator", "accepts two cliques with one role", "ADM-053")
 def _roles_repeat() -> None:
-    _ignore(names, _at("roleName"))
+    _ignore_errors(names, _is_error_at("roleName"))
 
 
 @mutant("labels-unchecked", "operator", "does not check labels", "ADM-007")
 def _labels_unchecked() -> None:
-    _nothing(cliques, "label_errors")
+    _return_no_errors(cliques, "label_errors")
 
 
 @mutant("schedulers-unchecked", "operator", "accepts schedulers that are not enabled", "ADM-008")
 def _schedulers_unchecked() -> None:
-    _ignore(schedulers, _at("schedulerName", "enabled"))
-    _nothing(schedulers, "backend_violations")
+    _ignore_errors(schedulers, _is_error_at("schedulerName", "enabled"))
+    _return_no_errors(schedulers, "backend_violations")
 
 
 @mutant("cycles-accepted", "operator", "accepts cliques that wait for each other", "ADM-009")
@@ -162,27 +162,27 @@ def _cycles_accepted() -> None:
 
 @mutant("fewer-than-none", "operator", "accepts a negative number of replicas of a clique", "ADM-010")
 def _fewer_than_none() -> None:
-    _ignore(cliques, lambda error: error.path.endswith((".spec.replicas", "minAvailable")))
+    _ignore_errors(cliques, lambda error: error.path.endswith((".spec.replicas", "minAvailable")))
 
 
 @mutant("minimum-above-replicas", "operator", "accepts minimums above replicas", "ADM-057")
 def _minimum_above_replicas() -> None:
-    _ignore(cliques, _at("minAvailable", cliques.MINIMUM_ABOVE_REPLICAS))
+    _ignore_errors(cliques, _is_error_at("minAvailable", cliques.MINIMUM_ABOVE_REPLICAS))
 
 
 @mutant("autoscaling-upside-down", "operator", "accepts an autoscaling maximum below the minimum", "ADM-011")
 def _autoscaling_upside_down() -> None:
-    _ignore(cliques, _at("autoScalingConfig.maxReplicas", "minReplicas"))
+    _ignore_errors(cliques, _is_error_at("autoScalingConfig.maxReplicas", "minReplicas"))
 
 
 @mutant("autoscaling-below-replicas", "operator", "accepts an autoscaling maximum below the replicas", "ADM-053")
 def _autoscaling_below_replicas() -> None:
-    _ignore(cliques, _at("autoScalingConfig.maxReplicas", "equal to replicas"))
+    _ignore_errors(cliques, _is_error_at("autoScalingConfig.maxReplicas", "equal to replicas"))
 
 
 @mutant("node-name-accepted", "operator", "accepts pods that set nodeName", "ADM-012")
 def _node_name_accepted() -> None:
-    _ignore(cliques, _at("nodeName"), "reserved_field_violations")
+    _ignore_errors(cliques, _is_error_at("nodeName"), "reserved_field_violations")
 
 
 @mutant("variables-unchecked", "operator", "accepts any name of an environment variable", "ADM-013")
@@ -192,42 +192,42 @@ def _variables_unchecked() -> None:
 
 @mutant("zero-delay-accepted", "operator", "accepts a termination delay of zero", "ADM-014")
 def _zero_delay_accepted() -> None:
-    _ignore(startup, _at("terminationDelay", "greater"))
+    _ignore_errors(startup, _is_error_at("terminationDelay", "greater"))
 
 
 @mutant("members-unknown", "operator", "accepts members of scaling groups that do not exist", "ADM-015")
 def _members_unknown() -> None:
-    _ignore(groups, _at("cliqueNames", "unidentified"))
+    _ignore_errors(groups, _is_error_at("cliqueNames", "unidentified"))
 
 
 @mutant("member-of-two", "operator", "accepts a clique in two scaling groups", "ADM-054")
 def _member_of_two() -> None:
-    _ignore(groups, lambda error: error.type is ErrorType.DUPLICATE)
+    _ignore_errors(groups, lambda error: error.type is ErrorType.DUPLICATE)
 
 
 @mutant("group-minimum-unchecked", "operator", "accepts minimums of scaling groups above replicas", "ADM-016")
 def _group_minimum_unchecked() -> None:
-    _ignore(groups, _at(".minAvailable"))
+    _ignore_errors(groups, _is_error_at(".minAvailable"))
 
 
 @mutant("group-maximum-unchecked", "operator", "does not check the maximum of a scaling group", "ADM-017", "ADM-057")
 def _group_maximum_unchecked() -> None:
-    _ignore(groups, _at("scaleConfig.maxReplicas"))
+    _ignore_errors(groups, _is_error_at("scaleConfig.maxReplicas"))
 
 
 @mutant("claim-names-repeat", "operator", "accepts two claim templates of one name", "ADM-018")
 def _claim_names_repeat() -> None:
-    _ignore(sharing, _at("resourceClaimTemplates.name"))
+    _ignore_errors(sharing, _is_error_at("resourceClaimTemplates.name"))
 
 
 @mutant("namespace-unchecked", "operator", "accepts a namespace beside the name of an own template", "ADM-065")
 def _namespace_unchecked() -> None:
-    _ignore(sharing, _at(".namespace"))
+    _ignore_errors(sharing, _is_error_at(".namespace"))
 
 
 @mutant("filter-unchecked", "operator", "accepts sharing filters that name unknown children", "ADM-055")
 def _filter_unchecked() -> None:
-    _nothing(sharing, "_unknown_name_errors")
+    _return_no_errors(sharing, "_unknown_name_errors")
 
 
 FORCED_POLICY = "restartPolicy will be ignored, it will be set to Always"
@@ -301,32 +301,34 @@ def _labels_fixed() -> None:
 
 @mutant("cliques-renamed", "operator", "accepts other names of cliques", "ADM-020")
 def _cliques_renamed() -> None:
-    _ignore(updates, _at("cliques.name"))
+    _ignore_errors(updates, _is_error_at("cliques.name"))
 
 
 @mutant("order-changes", "operator", "accepts another order of cliques where it matters", "ADM-056")
 def _order_changes() -> None:
-    _ignore(updates, _at("cliques", "order"))
+    _ignore_errors(updates, _is_error_at("cliques", "order"))
 
 
 @mutant("sharing-changes", "operator", "accepts changes of the sharing of cliques and groups", "ADM-021", "ADM-022")
 def _sharing_changes() -> None:
-    _ignore(updates, lambda error: error.path.endswith("].resourceSharing"))
+    _ignore_errors(updates, lambda error: error.path.endswith("].resourceSharing"))
 
 
 @mutant("minimum-changes", "operator", "accepts changes of a clique's minimum", "ADM-056")
 def _minimum_changes() -> None:
-    _ignore(updates, lambda error: error.path.startswith("spec.template.cliques") and _at("minAvailable")(error))
+    _ignore_errors(
+        updates, lambda error: error.path.startswith("spec.template.cliques") and _is_error_at("minAvailable")(error)
+    )
 
 
 @mutant("members-change", "operator", "accepts changes of a scaling group's members", "ADM-056")
 def _members_change() -> None:
-    _ignore(updates, _at("cliqueNames"))
+    _ignore_errors(updates, _is_error_at("cliqueNames"))
 
 
 @mutant("claims-change", "operator", "accepts changes of claim templates", "ADM-023")
 def _claims_change() -> None:
-    _ignore(updates, _at("resourceClaimTemplates"))
+    _ignore_errors(updates, _is_error_at("resourceClaimTemplates"))
 
 
 @mutant(
@@ -342,7 +344,7 @@ def _reserved_fields_on_update() -> None:
 
 @mutant("mnnvl-any-text", "operator", "accepts any text as an MNNVL group", "ADM-027")
 def _mnnvl_any_text() -> None:
-    _nothing(mnnvl, "create_violations")
+    _return_no_errors(mnnvl, "create_violations")
 
 
 @mutant("mnnvl-always-off", "operator", "refuses every MNNVL annotation", "ADM-042", "ADM-059")
@@ -359,12 +361,12 @@ def _mnnvl_always_off() -> None:
 
 @mutant("mnnvl-changes", "operator", "accepts changes of the MNNVL annotation", "ADM-028")
 def _mnnvl_changes() -> None:
-    _nothing(mnnvl, "update_violations")
+    _return_no_errors(mnnvl, "update_violations")
 
 
 @mutant("queue-unchecked", "operator", "accepts sets for the KAI scheduler without a queue", "ADM-040")
 def _queue_unchecked() -> None:
-    _nothing(schedulers, "_queue_errors")
+    _return_no_errors(schedulers, "_queue_errors")
 
 
 # -- topology ----------------------------------------------------------------------------------------------------------
@@ -387,32 +389,32 @@ def _binding_unchecked() -> None:
 
 @mutant("bindings-mixed", "operator", "accepts constraints with different bindings", "ADM-066")
 def _bindings_mixed() -> None:
-    _ignore(topology, lambda error: error.detail == topology.NAMES_DIFFER, "name_violations")
+    _ignore_errors(topology, lambda error: error.detail == topology.NAMES_DIFFER, "name_violations")
 
 
 @mutant("hierarchy-unchecked", "operator", "accepts a set with a narrower domain than its cliques", "ADM-031")
 def _hierarchy_unchecked() -> None:
-    _nothing(topology, "_inversion_errors")
+    _return_no_errors(topology, "_inversion_errors")
 
 
 @mutant("domains-change", "operator", "accepts changes of topology constraints", "ADM-032")
 def _domains_change() -> None:
-    _nothing(topology_updates, "violations")
+    _return_no_errors(topology_updates, "violations")
 
 
 @mutant("coarser-unwarned", "operator", "does not warn about a preferred domain without effect", "ADM-033")
 def _coarser_unwarned() -> None:
-    _nothing(topology, "warnings")
+    _return_no_errors(topology, "warnings")
 
 
 @mutant("levels-repeat", "operator", "accepts a binding with one label key on two levels", "ADM-034")
 def _levels_repeat() -> None:
-    _nothing(topologybinding, "level_errors")
+    _return_no_errors(topologybinding, "level_errors")
 
 
 @mutant("binding-schedulers-unchecked", "operator", "accepts any scheduler in a binding", "ADM-035")
 def _binding_schedulers_unchecked() -> None:
-    _nothing(topologybinding, "scheduler_errors")
+    _return_no_errors(topologybinding, "scheduler_errors")
 
 
 @mutant(
@@ -456,7 +458,7 @@ def _requests_null() -> None:
 
 @mutant("dots-accepted", "operator", "accepts names with dots, which cannot be part of hostnames", "ADM-045")
 def _dots_accepted() -> None:
-    _nothing(names, "dot_violations")
+    _return_no_errors(names, "dot_violations")
 
 
 # -- authorizer --------------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ from reference_impl.plan.pods import PodDifference
 Manifest = children.Manifest
 
 
-def _changed(module: Any, name: str, change: Callable[[Manifest], object]) -> None:
+def _change_manifests(module: Any, name: str, change: Callable[[Manifest], object]) -> None:
     """Apply `change` to each manifest that the function returns."""
     original = getattr(module, name)
 
@@ -60,7 +60,7 @@ def _changed(module: Any, name: str, change: Callable[[Manifest], object]) -> No
     replace(module, name, spoilt)
 
 
-def _restated(**wrong: Any) -> None:
+def _override_status(**wrong: Any) -> None:
     """Set these fields in every status of a clique."""
     original = statuses.clique_status
     replace(statuses, "clique_status", lambda *args: msgspec.structs.replace(original(*args), **wrong))
@@ -69,7 +69,7 @@ def _restated(**wrong: Any) -> None:
 @mutant("finalizer-late", "operator", "creates cliques without their finalizer and adds it later", "CORE-036")
 def finalizer_late() -> None:
     """Create cliques without their finalizer, and add it later."""
-    _changed(children, "_clique_manifest", lambda manifest: manifest["metadata"].pop("finalizers"))
+    _change_manifests(children, "_clique_manifest", lambda manifest: manifest["metadata"].pop("finalizers"))
     original = CliqueReconciler.reconcile
 
     async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
@@ -84,13 +84,15 @@ def finalizer_late() -> None:
 
 @mutant("service-of-another-replica", "operator", "lets a service select the pods of another replica", "CORE-006")
 def _service_of_another_replica() -> None:
-    _changed(children, "service", lambda manifest: manifest["spec"]["selector"].update({labels.REPLICA_INDEX: "9"}))
+    _change_manifests(
+        children, "service", lambda manifest: manifest["spec"]["selector"].update({labels.REPLICA_INDEX: "9"})
+    )
     replace(children, "is_service_correct", lambda pcs, index, current: True)
 
 
 @mutant("always-published", "operator", "publishes addresses of pods that are not ready for every set", "CORE-006")
 def _always_published() -> None:
-    _changed(children, "service", lambda manifest: manifest["spec"].update(publishNotReadyAddresses=True))
+    _change_manifests(children, "service", lambda manifest: manifest["spec"].update(publishNotReadyAddresses=True))
 
 
 @mutant("services-on-demand", "operator", "makes Services headless only where a set asks for them", "CORE-042")
@@ -115,7 +117,7 @@ def make_services_on_demand() -> None:
 
 @mutant("group-unannotated", "operator", "omits the annotations of scaling groups", "RES-115")
 def _group_unannotated() -> None:
-    _changed(children, "scaling_group", lambda manifest: manifest["metadata"].pop("annotations", None))
+    _change_manifests(children, "scaling_group", lambda manifest: manifest["metadata"].pop("annotations", None))
 
 
 @mutant("pods-numbered", "operator", "names pods after their index", "CORE-007")
@@ -226,7 +228,7 @@ def _failed_pods_stay() -> None:
 
 @mutant("gated-uncounted", "operator", "never counts pods with a scheduling gate", "CORE-027")
 def _gated_uncounted() -> None:
-    _restated(schedule_gated_replicas=0)
+    _override_status(schedule_gated_replicas=0)
 
 
 @mutant("shortage-unreported", "operator", "reports any number of scheduled pods as sufficient", "CORE-027")
@@ -259,7 +261,7 @@ def _unreported_is_sound() -> None:
 
 @mutant("hash-unreported", "operator", "never reports the template hash of a clique's pods", "CORE-030")
 def _hash_unreported() -> None:
-    _restated(current_pod_template_hash=None)
+    _override_status(current_pod_template_hash=None)
 
 
 @mutant("status-rewritten-at-rest", "operator", "rewrites the status of a clique after a while", "INV-007")
@@ -327,7 +329,7 @@ def _conditions_overwritten_with_errors() -> None:
 
 @mutant("groups-late", "operator", "creates gangs without PodGroups and adds them later", "GANG-023")
 def _groups_late() -> None:
-    _changed(gangs, "manifest", lambda manifest: manifest["spec"].update(podgroups=[]))
+    _change_manifests(gangs, "manifest", lambda manifest: manifest["spec"].update(podgroups=[]))
 
 
 @mutant("gates-wait-for-ready", "operator", "ungates scaled gangs only once their base gang is ready", "GANG-027")
@@ -422,14 +424,14 @@ def _unconstrained_unreported() -> None:
 
 @mutant("base-gang-unnamed", "operator", "omits the base gang label of scaled cliques", "CORE-033")
 def _base_gang_unnamed() -> None:
-    _changed(
+    _change_manifests(
         children, "_clique_manifest", lambda manifest: manifest["metadata"]["labels"].pop(labels.BASE_PODGANG, None)
     )
 
 
 @mutant("group-replica-unnamed", "operator", "omits the index of the group's replica on pods", "CORE-003")
 def _group_replica_unnamed() -> None:
-    _changed(
+    _change_manifests(
         pods.PodBuilder,
         "pod",
         lambda manifest: manifest["metadata"]["labels"].pop(labels.SCALING_GROUP_REPLICA_INDEX, None),
@@ -453,12 +455,12 @@ def _ports_dropped() -> None:
             "containers": [{k: v for k, v in c.items() if k != "ports"} for c in spec["containers"]],
         }
 
-    _changed(pods.PodBuilder, "pod", lose)
+    _change_manifests(pods.PodBuilder, "pod", lose)
 
 
 @mutant("role-unrepeated", "operator", "gives every clique the same role name", "CORE-015")
 def _role_unrepeated() -> None:
-    _changed(children, "_clique_manifest", lambda manifest: manifest["spec"].update(roleName="clique"))
+    _change_manifests(children, "_clique_manifest", lambda manifest: manifest["spec"].update(roleName="clique"))
 
 
 @mutant("gang-of-other-scheduler", "operator", "names another scheduler on gangs than on their pods", "GANG-003")
@@ -468,13 +470,13 @@ def _gang_of_other_scheduler() -> None:
 
 @mutant("gang-orphaned", "operator", "creates gangs without a controller", "INV-004", "CORE-045")
 def _gang_orphaned() -> None:
-    _changed(gangs, "manifest", lambda manifest: manifest["metadata"].pop("ownerReferences"))
+    _change_manifests(gangs, "manifest", lambda manifest: manifest["metadata"].pop("ownerReferences"))
     never_adopt("PodGang")
 
 
 @mutant("clique-disowned", "operator", "creates cliques without an owner", "CORE-004")
 def _clique_disowned() -> None:
-    _changed(children, "_clique_manifest", lambda manifest: manifest["metadata"].pop("ownerReferences"))
+    _change_manifests(children, "_clique_manifest", lambda manifest: manifest["metadata"].pop("ownerReferences"))
     never_adopt("PodClique")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from mutants.profiles.scheduler_filters import _forgives
+from mutants.profiles.scheduler_filters import _disable_filter
 from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.scheduler.devices import allocator, claim_store, decisions
@@ -26,7 +26,7 @@ def _claims_not_allocated() -> None:
     def ignored(bindings: Iterable[Any], ledger: Ledger) -> tuple[list[ClaimDecision], set[str]]:
         return [], set()
 
-    _forgives(DynamicResources)
+    _disable_filter(DynamicResources)
     replace(decisions, "decisions", ignored)
 
 

@@ -23,7 +23,7 @@ NO_REASON = ""
 """The empty reason: the node is not rejected."""
 
 
-def _forgives(plugin: type[Plugin], *words: str) -> None:
+def _disable_filter(plugin: type[Plugin], *words: str) -> None:
     """Make a filter accept all nodes. With `words`, ignore only the reasons that contain one of the words."""
     original = plugin.refusal
 
@@ -36,27 +36,27 @@ def _forgives(plugin: type[Plugin], *words: str) -> None:
 
 @breaks("host-ports-ignored", "binds two pods with one host port to a node", "OR-10", caught_by="SCHED-080")
 def _host_ports_ignored() -> None:
-    _forgives(NodePorts)
+    _disable_filter(NodePorts)
 
 
 @breaks("anti-affinity-ignored", "ignores the anti-affinity of the pod that it places", "OR-11", caught_by="SCHED-081")
 def _anti_affinity_ignored() -> None:
-    _forgives(InterPodAffinity, "anti-affinity rules")
+    _disable_filter(InterPodAffinity, "anti-affinity rules")
 
 
 @breaks("others-anti-affinity-ignored", "ignores the anti-affinity of bound pods", "OR-11", caught_by="SCHED-081")
 def _others_anti_affinity_ignored() -> None:
-    _forgives(InterPodAffinity, "existing pods anti-affinity")
+    _disable_filter(InterPodAffinity, "existing pods anti-affinity")
 
 
 @breaks("affinity-ignored", "ignores required pod affinity", "OR-12", caught_by="SCHED-082")
 def _affinity_ignored() -> None:
-    _forgives(InterPodAffinity, "pod affinity rules")
+    _disable_filter(InterPodAffinity, "pod affinity rules")
 
 
 @breaks("spread-ignored", "ignores topology spread constraints", "OR-13", caught_by="SCHED-083")
 def _spread_ignored() -> None:
-    _forgives(PodTopologySpread)
+    _disable_filter(PodTopologySpread)
 
 
 @breaks("spread-within-gangs-ignored", "spreads pods beside bound ones only", "OR-13", caught_by="SCHED-083")
@@ -72,8 +72,8 @@ def _spread_within_gangs_ignored() -> None:
 
 @breaks("claims-unchecked", "binds pods whose claims do not exist", "OR-14", caught_by="SCHED-084")
 def _claims_unchecked() -> None:
-    _forgives(VolumeRestrictions, "not found")
-    _forgives(VolumeBinding, "not found")
+    _disable_filter(VolumeRestrictions, "not found")
+    _disable_filter(VolumeBinding, "not found")
 
 
 def _with_requests(change: Callable[[Pod], Pod]) -> None:

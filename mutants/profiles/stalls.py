@@ -13,7 +13,7 @@ from reference_impl.plan.coherent import budget
 from reference_impl.plan.components import Component, Key
 
 
-def _of(area: str, *numbers: int) -> tuple[str, ...]:
+def _requirement_ids(area: str, *numbers: int) -> tuple[str, ...]:
     return tuple(f"{area}-{number:03}" for number in numbers)
 
 
@@ -23,7 +23,7 @@ def _of(area: str, *numbers: int) -> tuple[str, ...]:
     "begins no sub-step of a coherent update",
     "COHR-036",
     "COHR-092",
-    blocks=_of("COHR", 30, 31, 33, 35, 38, 50, 51, 52, 53, 54, 60, 61, 62, 64, 66, 68, 71, 93, 104),
+    blocks=_requirement_ids("COHR", 30, 31, 33, 35, 38, 50, 51, 52, 53, 54, 60, 61, 62, 64, 66, 68, 71, 93, 104),
 )
 def _coherent_updates_stall() -> None:
     def affordable(
@@ -41,7 +41,7 @@ def _coherent_updates_stall() -> None:
     "UPD-007",
     "UPD-014",
     "UPD-036",
-    blocks=_of("UPD", 9, 12, 15, 16, 17, 20, 46),
+    blocks=_requirement_ids("UPD", 9, 12, 15, 16, 17, 20, 46),
 )
 def _rolling_updates_stall() -> None:
     replace(update_clique_pods, "unready_pods", lambda old: [])
@@ -56,7 +56,7 @@ def _rolling_updates_stall() -> None:
     "lets children wait for more pods than their parents have",
     "START-011",
     "START-012",
-    blocks=_of("START", 13, 14),
+    blocks=_requirement_ids("START", 13, 14),
 )
 def _start_up_stalls() -> None:
     original = CliqueContext.awaited_cliques

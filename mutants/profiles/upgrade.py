@@ -25,7 +25,7 @@ from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy, 
 from reference_impl.runtime import configuration
 
 
-def _recognises(*names: str) -> None:
+def _recognize_only(*names: str) -> None:
     """Recognize only the configured hash schemes with these names."""
     original = vars(configuration.Hashes)["policy"].fget
 
@@ -43,12 +43,12 @@ def _recognises(*names: str) -> None:
     *("UPG-001", "UPG-005", "UPG-006", "UPG-009", "UPG-016"),
 )
 def _no_window() -> None:
-    _recognises()
+    _recognize_only()
 
 
 @mutant("upgrade-oldest-only", "operator", "recognizes only legacy hashes of libraries 0.34", "UPG-005", "UPG-016")
 def _oldest_only() -> None:
-    _recognises("legacy-0.34")
+    _recognize_only("legacy-0.34")
 
 
 @mutant(
@@ -59,7 +59,7 @@ def _oldest_only() -> None:
     "UPG-016",
 )
 def _own_libraries_only() -> None:
-    _recognises("legacy-0.36")
+    _recognize_only("legacy-0.36")
 
 
 @mutant(
@@ -70,7 +70,7 @@ def _own_libraries_only() -> None:
     "UPG-006",
 )
 def _canonical_only() -> None:
-    _recognises(*(name for name in SCHEMES if name.startswith("canonical")))
+    _recognize_only(*(name for name in SCHEMES if name.startswith("canonical")))
 
 
 @mutant("upgrade-adopts-all", "operator", "overwrites every stored hash with its own", "UPG-007", "UPG-008")
@@ -101,7 +101,7 @@ def _starts_update() -> None:
     replace(update_set_replicas, "progress", progress)
 
 
-def _leaves(kind: str) -> None:
+def _skip_labels_of(kind: str) -> None:
     """Do not migrate the hash labels of objects of this kind."""
     original = HashMigration._label_writes
 
@@ -114,12 +114,12 @@ def _leaves(kind: str) -> None:
 
 @mutant("upgrade-pods-left", "operator", "does not migrate the labels of pods", "UPG-002", "UPG-006")
 def _pods_left() -> None:
-    _leaves("Pod")
+    _skip_labels_of("Pod")
 
 
 @mutant("upgrade-cliques-left", "operator", "does not migrate the labels of cliques", "UPG-002", "UPG-006")
 def _cliques_left() -> None:
-    _leaves("PodClique")
+    _skip_labels_of("PodClique")
 
 
 @mutant(
@@ -180,7 +180,7 @@ def _forgets_the_update() -> None:
 
 
 @mutant("upgrade-recreates-pods", "operator", "deletes pods with legacy hashes instead of migrating them", "UPG-001")
-def _pods_made_anew() -> None:
+def _pods_recreated() -> None:
     original = HashMigration._label_writes
 
     def label(self: HashMigration, informer: Any, item: Any, current_hashes: CurrentHashes) -> Iterator[Write]:

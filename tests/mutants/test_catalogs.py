@@ -75,7 +75,7 @@ sys.exit(" ".join(bad) or 0)
 
 
 @CATALOGS
-def test_each_can_be_applied_and_notes_what_it_replaces(catalog: Catalog) -> None:
+def test_each_switch_can_be_applied_and_records_its_replacements(catalog: Catalog) -> None:
     """Each replacement takes the arguments of the function that it replaces."""
     done = subprocess.run(
         [sys.executable, "-c", CHECK_SCRIPT, f"{catalog.word.upper()}S"], capture_output=True, text=True
@@ -83,7 +83,7 @@ def test_each_can_be_applied_and_notes_what_it_replaces(catalog: Catalog) -> Non
     assert done.returncode == 0, done.stderr
 
 
-def test_each_names_requirements_and_profiles_that_exist() -> None:
+def test_each_switch_names_existing_requirements_and_profiles() -> None:
     requirement_ids, profiles = set(requirement.load().requirements), set(requirement.load().profiles)
     claims = {name: {*mutant.caught_by, *mutant.blocks} for name, mutant in MUTANTS.all().items()}
     claims |= {name: {*variant.passes, *variant.exempt} for name, variant in VARIANTS.all().items()}
@@ -114,7 +114,7 @@ def test_an_unknown_name_is_refused_with_a_suggestion(catalog: Catalog, wrong: s
 
 
 @CATALOGS
-def test_those_of_the_other_role_are_left_alone(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_switches_of_the_other_role_are_ignored(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     applied: list[str] = []
     [switch] = catalog.named([next(iter(catalog.all()))])
     recording = type(switch)(**{**vars(switch), "role": "operator", "apply": lambda: applied.append(switch.name)})
@@ -126,13 +126,13 @@ def test_those_of_the_other_role_are_left_alone(catalog: Catalog, monkeypatch: p
 
 
 @pytest.mark.parametrize(("command", "name"), [("mutants", "partial-bind"), ("variants", "another-column")])
-def test_the_command_line_lists_them(command: str, name: str) -> None:
+def test_the_command_line_lists_all_switches(command: str, name: str) -> None:
     result = CliRunner().invoke(cli.app, [command])
     assert result.exit_code == 0 and name in result.stdout
 
 
 @pytest.mark.parametrize("command", ["mutants", "variants"])
-def test_without_the_package_the_command_line_says_what_to_do(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_on_the_command_line(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = metadata.EntryPoint(command[:-1], "no_such_package:MUTANTS", extensions.GROUP)
     monkeypatch.setattr(extensions, "entry_points", lambda **_: [missing])
     result = CliRunner().invoke(cli.app, [command])

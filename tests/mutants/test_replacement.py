@@ -53,17 +53,17 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_replacing_what_does_not_exist_is_an_error() -> None:
+def test_replacing_a_missing_attribute_raises_an_error() -> None:
     with pytest.raises(AttributeError):
         replacement.replace(gates, "no_such_function", None)
 
 
-def test_a_replacement_that_cannot_be_called_alike_is_an_error() -> None:
+def test_a_replacement_with_other_parameters_raises_an_error() -> None:
     with pytest.raises(TypeError):
         replacement.replace(gates, "pods_to_ungate", lambda clique: [])
 
 
-def test_data_is_no_replacement_for_a_property(product: type[Product]) -> None:
+def test_data_cannot_replace_a_property(product: type[Product]) -> None:
     with pytest.raises(TypeError, match=r"Product\.attribute is replaced by data"):
         replacement.replace(product, "attribute", 2)
 
@@ -78,21 +78,21 @@ def test_data_is_no_replacement_for_a_property(product: type[Product]) -> None:
         ("waiting", lambda self: asyncio.sleep(0, 2), lambda product: asyncio.run(product().waiting())),
     ],
 )
-def test_a_call_is_noted(product: type[Product], calls: Path, name, wrong, call) -> None:
+def test_a_call_is_recorded(product: type[Product], calls: Path, name, wrong, call) -> None:
     replacement.replace(product, name, wrong)
     assert replacement.uncalled(calls) == {f"{Product.__module__}.Product.{name}"}
     assert call(product) == 2
     assert replacement.uncalled(calls) == set()
 
 
-def test_each_replacement_has_to_be_called(product: type[Product], calls: Path) -> None:
+def test_each_replacement_must_be_called(product: type[Product], calls: Path) -> None:
     replacement.replace(product, "method", lambda self: 2)
     replacement.replace(product, "attribute", property(lambda self: 2))
     product().method()
     assert replacement.uncalled(calls) == {f"{Product.__module__}.Product.attribute"}
 
 
-def test_data_counts_as_called_when_its_reader_is(product: type[Product], calls: Path, monkeypatch) -> None:
+def test_data_counts_as_called_when_its_reader_is_called(product: type[Product], calls: Path, monkeypatch) -> None:
     module = types.SimpleNamespace(__name__="module", __module__="a", LIMIT=1)
     replacement.replace_data(module, "LIMIT", 2, read_by=(product, "limit"))
     assert module.LIMIT == 2
@@ -101,14 +101,14 @@ def test_data_counts_as_called_when_its_reader_is(product: type[Product], calls:
     assert replacement.uncalled(calls) == set()
 
 
-def test_a_reader_that_does_not_name_the_data_is_an_error(product: type[Product]) -> None:
+def test_a_reader_that_does_not_use_the_data_raises_an_error(product: type[Product]) -> None:
     module = types.SimpleNamespace(LIMIT=1)
     with pytest.raises(TypeError, match=r"Product\.method does not read LIMIT"):
         replacement.replace_data(module, "LIMIT", 2, read_by=(product, "method"))
     assert module.LIMIT == 1
 
 
-def test_nothing_replaced_is_not_the_same_as_everything_called(calls: Path) -> None:
+def test_no_replacement_differs_from_all_replacements_called(calls: Path) -> None:
     assert replacement.uncalled(calls) is None
 
 
@@ -118,7 +118,7 @@ def test_without_the_variable_nothing_is_written(product: type[Product], monkeyp
     assert product().method() == 2
 
 
-def test_an_alteration_has_to_make_a_difference(product: type[Product], calls: Path) -> None:
+def test_an_alteration_must_make_a_difference(product: type[Product], calls: Path) -> None:
     replacement.alter(product, "method", lambda result, self: result)
     assert product().method() == 1
     assert replacement.uncalled(calls) == {f"{Product.__module__}.Product.method"}
@@ -138,7 +138,7 @@ def test_a_coroutine_is_altered_when_it_ends(calls: Path) -> None:
     assert replacement.uncalled(calls) == set()
 
 
-def test_what_is_armed_is_named(product: type[Product], calls: Path) -> None:
+def test_records_name_the_armed_switch(product: type[Product], calls: Path) -> None:
     with replacement.noted_as("odd"):
         replacement.alter(product, "method", lambda result, self: 2)
     assert replacement.uncalled(calls) == {f"odd: {Product.__module__}.Product.method"}

@@ -38,7 +38,7 @@ def test_a_file_is_written_and_read(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["shard-1-of-2.yaml"]
 
 
-def test_an_empty_file_is_one(tmp_path: Path) -> None:
+def test_an_empty_result_file_can_be_read(tmp_path: Path) -> None:
     Results(CODE).write(tmp_path / "none.yaml")
     assert results.read(tmp_path / "none.yaml") == Results(CODE)
 
@@ -51,19 +51,19 @@ def test_an_empty_file_is_one(tmp_path: Path) -> None:
         (f"apiVersion: x\nkind: MutantResults\ncode: {CODE}\noutcomes: []\n", "apiVersion"),
     ],
 )
-def test_what_is_no_result_is_refused_in_one_line(tmp_path: Path, text: str, reason: str) -> None:
+def test_an_invalid_result_file_is_rejected_in_one_line(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "odd.yaml").write_text(text)
     with pytest.raises(UnreadableError) as refused:
         results.read(tmp_path / "odd.yaml")
     assert reason in str(refused.value) and "\n" not in str(refused.value) and "odd.yaml" in str(refused.value)
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match="cannot be read"):
         results.read(tmp_path / "none.yaml")
 
 
-def test_a_trial_that_had_no_verdict_is_played_again_and_a_survivor_is_not() -> None:
+def test_only_trials_without_a_verdict_run_again() -> None:
     stored = Results(CODE, [STOPPED, SURVIVED])
     assert stored.of(trial(STOPPED)) is None
     assert stored.of(trial(SURVIVED)) == SURVIVED
@@ -71,13 +71,13 @@ def test_a_trial_that_had_no_verdict_is_played_again_and_a_survivor_is_not() -> 
     assert stored.outcomes == [SURVIVED, KILLED]
 
 
-def test_a_control_of_other_requirements_is_another_one() -> None:
+def test_controls_with_other_requirements_differ() -> None:
     stored = Results(CODE, [CONTROL])
     assert stored.of(Trial("reference", "control-1", "", ("AA-001",))) == CONTROL
     assert stored.of(Trial("reference", "control-1", "", ("AA-001", "BB-001"))) is None
 
 
-def test_the_code_is_all_that_decides_about_a_proof(tmp_path: Path) -> None:
+def test_only_code_affects_the_digest(tmp_path: Path) -> None:
     (tmp_path / "mutants" / "__pycache__").mkdir(parents=True)
     (tmp_path / "mutants" / "one.py").write_text("x = 1")
     before = results.code.__wrapped__(tmp_path)
@@ -105,7 +105,7 @@ def test_the_code_is_all_that_decides_about_a_proof(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_every_mutant_must_be_killed_and_pass_without(outcomes: list[Outcome], wrong: list[str]) -> None:
+def test_every_mutant_must_be_killed_and_the_reference_must_pass(outcomes: list[Outcome], wrong: list[str]) -> None:
     assert list(combine.problems(combine.without_repeats(outcomes), mutants("wrong"))) == wrong
 
 
@@ -128,7 +128,7 @@ def combined(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_shards_are_combined_to_one_answer_and_one_file(tmp_path: Path) -> None:
+def test_shards_are_combined_into_one_result_and_one_file(tmp_path: Path) -> None:
     """Two shards together have every mutant of this project, and the controls that a run of each shard would have."""
     for number in (1, 2):
         chosen = list(MUTANTS.all().values())[number - 1 :: 2]
@@ -152,13 +152,13 @@ def _trials(file: Path) -> list[tuple[str, tuple[str, ...]]]:
     return [(outcome.name, outcome.ids) for outcome in results.read(file).outcomes]
 
 
-def test_a_wrong_path_is_one_line(tmp_path: Path) -> None:
+def test_a_wrong_path_is_reported_in_one_line(tmp_path: Path) -> None:
     for path, reason in ((tmp_path / "none.yaml", "cannot be read"), (tmp_path, "no result files")):
         done = combined(path)
         assert done.exit_code == 2 and reason in done.output
 
 
-def test_a_shard_that_was_killed_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_shard_continues_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[tuple[str, tuple[str, ...]]] = []
 
     class Killed(BaseException):

@@ -42,16 +42,16 @@ def outcomes() -> dict[str, int]:
     return result
 
 
-def test_each_mutant_is_seen(outcomes: dict[str, int]) -> None:
+def test_each_mutant_is_detected(outcomes: dict[str, int]) -> None:
     assert len(WRONG.all) >= 25
     assert [name for name in WRONG.all if outcomes[name] != FAILED] == []
 
 
-def test_each_variant_differs_where_it_says(outcomes: dict[str, int]) -> None:
+def test_each_variant_makes_a_difference(outcomes: dict[str, int]) -> None:
     assert len(PERMITTED.all) >= 8
     assert {name for name in PERMITTED.all if outcomes[name] == PASSED} == UNDETECTED
 
 
-def test_what_is_judged_is_registered() -> None:
+def test_judged_differences_are_registered() -> None:
     assert {*CAUGHT_BY} <= {*WRONG.all} & {*MUTANTS.all()}
     assert {*PASSES} <= {*PERMITTED.all} & {*VARIANTS.all()}
