@@ -30,68 +30,68 @@ class Load:
     def __init__(self, env: SceneEnvironment) -> None:
         self._env, self.tracker = env, Tracker(env.history.log, env.namespace)
         self._phase: LoadPhase | None = None
-        self._begin = 0.0
-        self._objects = 0
+        self._started_at = 0.0
+        self._initial_objects = 0
         """The number of pods, Grove objects and Services at the start of the phase."""
         self.target = Target(0, 0, 0, 0, 0)
 
-    def begin(self, phase: LoadPhase, pods: int, act: Callable[[], Document | None]) -> None:
+    def start_phase(self, phase: LoadPhase, pods: int, act: Callable[[], Document | None]) -> None:
         """Start a phase: `act` changes the set, which is expected to have `pods` pods after the change."""
-        self.note()
-        pods_before, deleted, self._begin = len(self.tracker.pods), self.tracker.deleted, self._env.history.now()
-        self._objects = self.tracker.remaining_objects
+        self.record_markers()
+        pods_before, deleted, self._started_at = len(self.tracker.pods), self.tracker.deleted, self._env.history.now()
+        self._initial_objects = self.tracker.remaining_objects
         changed = act()
         generation = number(changed, "metadata", "generation") or 0
         self._phase, self.target = phase, Target(pods, phase.replicas, generation, pods_before, deleted)
-        self.tracker.mark(conditions(phase, self.target), self._begin)
+        self.tracker.mark(conditions(phase, self.target), self._started_at)
 
-    def wait(self, step: str, lack: MissingPart, *, required: bool = True) -> None:
+    def wait(self, step: str, missing_part: MissingPart, *, required: bool = True) -> None:
         """Wait until nothing is missing, and mark that time as a step. If a `required` step is not reached, the scene
         ends."""
-        env, best = self._env, -1
+        env, best_progress = self._env, -1
         try:
-            while lack(self.tracker) and (now := self._progress()) > best:
-                best = now
-                env.settled(step, self._predicate(lack), MAX_STALL_SECONDS)
+            while missing_part(self.tracker) and (progress := self._progress()) > best_progress:
+                best_progress = progress
+                env.settled(step, self._predicate(missing_part), MAX_STALL_SECONDS)
             if required:
-                env.wait_for(step, self._predicate(lack), MAX_STALL_SECONDS)
+                env.wait_for(step, self._predicate(missing_part), MAX_STALL_SECONDS)
             else:
-                env.settle(step, self._predicate(lack), 1)
+                env.settle(step, self._predicate(missing_part), 1)
         finally:
-            self.note()
+            self.record_markers()
 
-    def note(self) -> None:
+    def record_markers(self) -> None:
         """Record the timing markers that the phase has reached so far."""
         self.tracker.read()
         if self._phase is not None:
             reached = [(name, self.tracker.times.get(name)) for name in markers_of(self._phase)]
-            times = {name: round(max(0.0, at - self._begin), 3) for name, at in reached if at is not None}
+            times = {name: round(max(0.0, at - self._started_at), 3) for name, at in reached if at is not None}
             self._env.markers[self._phase.name] = dict(sorted(times.items(), key=lambda item: item[1]))
 
     # -- what may be lacking -------------------------------------------------------------------------------------
 
-    def ready(self, now: Tracker) -> str:
-        """At least as many pods are Ready as the target requires."""
+    def missing_ready_pods(self, now: Tracker) -> str:
+        """Return the pod counts unless at least as many pods are Ready as the target requires."""
         return "" if now.ready >= self.target.pods else self._counts(now)
 
-    def current(self, now: Tracker) -> str:
-        """The set matches the target, and all statuses are current."""
+    def missing_status_updates(self, now: Tracker) -> str:
+        """Return the first difference of the set from the target, or the first status that is not current."""
         return next(final_check.current(now, self.target), "")
 
-    def sound(self, now: Tracker) -> str:
-        """No status has errors, as Grove's own scale tests require (E2E-334)."""
+    def status_errors(self, now: Tracker) -> str:
+        """Return the first error in a status. Grove's own scale tests do not permit errors (E2E-334)."""
         return next(final_check.errors(now), "")
 
-    def set_deleted(self, now: Tracker) -> str:
-        """The set no longer exists. As in Grove's own tests, its pods may still exist (E2E-312)."""
+    def remaining_set(self, now: Tracker) -> str:
+        """Report that the set still exists. As in Grove's own tests, its pods may outlive it (E2E-312)."""
         return "the set still exists" if now.set_exists else ""
 
     # -- within --------------------------------------------------------------------------------------------------
 
-    def _predicate(self, lack: MissingPart) -> Callable[[View], bool | Unmet]:
+    def _predicate(self, missing_part: MissingPart) -> Callable[[View], bool | Unmet]:
         def check(_: View) -> bool | Unmet:
             self.tracker.read()
-            missing = lack(self.tracker)
+            missing = missing_part(self.tracker)
             return not missing or Unmet(missing)
 
         return check
@@ -101,7 +101,7 @@ class Load:
         now, target = self.tracker, self.target
         pods = sum(min(count, target.pods) for count in (now.present, now.bound, now.ready))
         replicas = sum(min(n, target.replicas) for n in (now.status.available_replicas, now.status.updated_replicas))
-        return pods + replicas + max(0, self._objects - now.remaining_objects if target.pods == 0 else 0)
+        return pods + replicas + max(0, self._initial_objects - now.remaining_objects if target.pods == 0 else 0)
 
     def _counts(self, now: Tracker) -> str:
         return f"{now.present} pods exist, {now.bound} are bound, {now.ready} Ready; {self.target.pods} are wanted"

@@ -42,27 +42,29 @@ class ThousandPods(Scene):
         env.nodes("tiny", -(-count // PODS_PER_NODE))
 
         load = Load(env)
-        load.begin(LoadPhase("deploy", Action.CREATE, Until.SETTLED, size, 0), count, lambda: env.create(workload))
-        load.wait("all Pods Ready", load.ready)
-        load.wait("statuses current", load.current, required=False)
-        load.wait("statuses without errors", load.sound, required=False)
+        load.start_phase(
+            LoadPhase("deploy", Action.CREATE, Until.SETTLED, size, 0), count, lambda: env.create(workload)
+        )
+        load.wait("all Pods Ready", load.missing_ready_pods)
+        load.wait("statuses current", load.missing_status_updates, required=False)
+        load.wait("statuses without errors", load.status_errors, required=False)
 
         touch = LoadPhase("steady-state-reconcile", Action.PATCH, Until.OBSERVED, size, size)
-        load.begin(touch, count, lambda: env.patch(sets.SETS, SET_NAME, TRIGGER_PATCH))
+        load.start_phase(touch, count, lambda: env.patch(sets.SETS, SET_NAME, TRIGGER_PATCH))
         env.quiet(1.5)
         env.mark("nothing moves after the annotation")
 
         after = env.workload("expert-worker", setName=SET_NAME, replicas=size + 1, first=9090, second=8080)
         change = LoadPhase("no-op-update", Action.PATCH, Until.OBSERVED, size + 1, size)
-        load.begin(change, expected(after).pods, lambda: env.patch(sets.SETS, SET_NAME, {"spec": after["spec"]}))
+        load.start_phase(change, expected(after).pods, lambda: env.patch(sets.SETS, SET_NAME, {"spec": after["spec"]}))
         env.wait_for("a further replica is Ready", _has_ready_pods(f"{SET_NAME}-{size}-expert-worker"))
         env.quiet(1.5)
         env.mark("nothing moves after the change")
 
-        load.begin(
+        load.start_phase(
             LoadPhase("delete", Action.DELETE, Until.GONE, 0, size + 1), 0, lambda: env.delete(sets.SETS, SET_NAME)
         )
-        load.wait("set gone", load.set_deleted)
+        load.wait("set gone", load.remaining_set)
 
 
 @requirement("LOAD-001", reaches="all Pods Ready")

@@ -62,13 +62,17 @@ def available_step(workload: Object) -> str:
 @requirement("START-015")
 def test_cliques_list_their_parents(run: Recorded[SetsOfEachStartupType]) -> None:
     """The parents are computed, with full names, from the templates of all sets."""
-    places, view = list(_cliques_with_parents(run.scene.workloads)), run.at("sets created")
-    cliques = {place.clique.name: view.get("podcliques", place.clique.name) for place in places}
+    cliques_with_parents, view = list(_cliques_with_parents(run.scene.workloads)), run.at("sets created")
+    cliques = {entry.clique.name: view.get("podcliques", entry.clique.name) for entry in cliques_with_parents}
     actual = {
         clique_name: value_or_absent(clique, texts(clique, "spec", "startsAfter"))
         for clique_name, clique in cliques.items()
     }
-    run.same("startsAfter of cliques", {place.clique.name: list(place.parents) for place in places}, actual)
+    run.same(
+        "startsAfter of cliques",
+        {entry.clique.name: list(entry.parents) for entry in cliques_with_parents},
+        actual,
+    )
 
 
 @requirement("START-006")
@@ -77,9 +81,12 @@ def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStart
     for workload in run.scene.workloads:
         run.given(pods_exist_step(workload))
     expected_waiters, actual, view = {}, {}, run.at("sets created")
-    for place in _cliques_with_parents(run.scene.workloads):
-        for pod in predicates.pods_of(view, place.clique.name):
-            expected_waiters[name(pod)], actual[name(pod)] = bool(place.parents), bool(startup.waiter(pod))
+    for entry in _cliques_with_parents(run.scene.workloads):
+        for pod in predicates.pods_of(view, entry.clique.name):
+            expected_waiters[name(pod)], actual[name(pod)] = (
+                bool(entry.parents),
+                bool(startup.waiter(pod)),
+            )
     run.same(f"pods that have {startup.WAITER}", expected_waiters, actual)
     for workload in run.scene.workloads:
         run.given(available_step(workload))
@@ -88,29 +95,29 @@ def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStart
 @requirement("START-007")
 def test_the_arguments_are_the_parents_with_their_minimums(run: Recorded[SetsOfEachStartupType]) -> None:
     """The set ALIKE_SET is covered by START-009."""
-    waiting = [waiting_pod for waiting_pod in _waiting_pods(run) if waiting_pod.place.set.name != ALIKE_SET]
-    arguments = {waiting_pod.name: _expected_arguments(waiting_pod.place.parents) for waiting_pod in waiting}
+    waiting_pods = [waiting_pod for waiting_pod in _waiting_pods(run) if waiting_pod.entry.set.name != ALIKE_SET]
+    arguments = {waiting_pod.name: _expected_arguments(waiting_pod.entry.parents) for waiting_pod in waiting_pods}
     run.same(
         f"arguments of {startup.WAITER}",
         arguments,
-        {waiting_pod.name: waiting_pod.observed(_container_arguments) for waiting_pod in waiting},
+        {waiting_pod.name: waiting_pod.observed(_container_arguments) for waiting_pod in waiting_pods},
     )
 
 
 @requirement("START-008")
 def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartupType]) -> None:
     """Other components may have added more mounts and volumes."""
-    waiting = _waiting_pods(run)
+    waiting_pods = _waiting_pods(run)
     expected_mounts = startup.MOUNTS
     mounts = {
         waiting_pod.name: waiting_pod.observed(
             lambda pod: _limited_to(startup.mounts(startup.waiter(pod)), expected_mounts)
         )
-        for waiting_pod in waiting
+        for waiting_pod in waiting_pods
     }
     run.same(f"mounts of {startup.WAITER}", dict.fromkeys(mounts, expected_mounts), mounts)
-    expected_volumes = {waiting_pod.name: startup.volumes(waiting_pod.place.set.name) for waiting_pod in waiting}
-    volumes = {waiting_pod.name: waiting_pod.observed(startup.observed_volumes) for waiting_pod in waiting}
+    expected_volumes = {waiting_pod.name: startup.volumes(waiting_pod.entry.set.name) for waiting_pod in waiting_pods}
+    volumes = {waiting_pod.name: waiting_pod.observed(startup.observed_volumes) for waiting_pod in waiting_pods}
     actual = {
         key: _limited_to(value, expected_volumes[key]) if isinstance(value, Mapping) else value
         for key, value in volumes.items()
@@ -121,9 +128,9 @@ def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartu
 @requirement("START-009")
 def test_a_parent_is_not_taken_for_one_with_a_similar_name(run: Recorded[SetsOfEachStartupType]) -> None:
     """Only arguments with the minAvailable of the other clique are wrong."""
-    waiting = [waiting_pod for waiting_pod in _waiting_pods(run) if waiting_pod.place.set.name == ALIKE_SET]
+    waiting_pods = [waiting_pod for waiting_pod in _waiting_pods(run) if waiting_pod.entry.set.name == ALIKE_SET]
     wrong = {
-        waiting_pod.name: waiting_pod.observed(waiting_pod.place.arguments_of_namesakes) for waiting_pod in waiting
+        waiting_pod.name: waiting_pod.observed(waiting_pod.entry.arguments_of_namesakes) for waiting_pod in waiting_pods
     }
     run.same("arguments with the minAvailable of another clique", {key: [] for key in wrong}, wrong)
 
@@ -155,12 +162,12 @@ class _CliqueWithParents:
 class _WaitingPod:
     """A clique with parents, and one of its pods. The pod is None if the clique has no pods."""
 
-    place: _CliqueWithParents
+    entry: _CliqueWithParents
     pod: Document | None
 
     @property
     def name(self) -> str:
-        return name(self.pod) if self.pod else self.place.clique.name
+        return name(self.pod) if self.pod else self.entry.clique.name
 
     def observed(self, read: Callable[[Document], object]) -> object:
         """Return the value that `read` reads from the pod, or ABSENT if the init container is missing. A missing init
@@ -183,11 +190,11 @@ def _cliques_with_parents(workloads: list[Object]) -> Iterator[_CliqueWithParent
 def _waiting_pods(run: Recorded[SetsOfEachStartupType]) -> list[_WaitingPod]:
     """Return the pods of all cliques with parents. A clique without pods has one entry."""
     view, waiters = run.at("sets created"), list[_WaitingPod]()
-    for place in _cliques_with_parents(run.scene.workloads):
-        pods = predicates.pods_of(view, place.clique.name) if place.parents else []
-        waiters += [_WaitingPod(place, pod) for pod in pods]
-        if place.parents and not pods:
-            waiters.append(_WaitingPod(place, None))
+    for entry in _cliques_with_parents(run.scene.workloads):
+        pods = predicates.pods_of(view, entry.clique.name) if entry.parents else []
+        waiters += [_WaitingPod(entry, pod) for pod in pods]
+        if entry.parents and not pods:
+            waiters.append(_WaitingPod(entry, None))
     return waiters
 
 
