@@ -4,8 +4,8 @@ A few lines of YAML can expand to more values than fit into memory: an alias is 
 or writes them as JSON visits the aliased value each time.
 
 Files are read by `text` or `content`. YAML is then checked by `check_depth` and `check` (through `documents`), JSON is
-read by `json`, and lines of JSON by `decoded`. For invalid input, these functions raise only UsageError, unless their
-docstrings name another exception.
+read by `json`, and lines of JSON by `decode_line`. For invalid input, these functions raise only UsageError, unless
+their docstrings name another exception.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ import orjson
 import yaml
 
 from conformance.errors import UsageError
-from conformance.suggestions import unreadable
+from conformance.suggestions import explain_unreadable
 from kube import nesting
 
 T = TypeVar("T")
 
-LENGTH = 1 << 20
+MAX_BYTES = 1 << 20
 """Maximum size in bytes of the suite's own files: descriptors, node profiles, workloads."""
-LOG = 1 << 28
+MAX_LOG_BYTES = 1 << 28
 """Maximum size in bytes of a ledger, or of the results of a measurement."""
-MANIFESTS = 32 << 20
+MAX_MANIFEST_BYTES = 32 << 20
 """Maximum size in bytes of a file of Kubernetes objects. An API server accepts 1.5 MiB per object, and a file may
 contain several CRDs."""
-DEPTH = 100
+MAX_DEPTH = 100
 """Maximum nesting. The deepest Kubernetes object, a CRD with a pod spec, has 30 levels."""
-VALUES = 1_000_000
+MAX_VALUES = 1_000_000
 """Maximum number of values in a document with its aliases expanded; all CRDs of Grove together have 60,000."""
-REPORT = 300_000
+MAX_REPORT_VALUES = 300_000
 """Maximum number of values in a report; the report of a full run has 30,000."""
-SCALAR = 10_000
+MAX_SCALAR_LENGTH = 10_000
 """Maximum length in characters of a number, a date or another scalar that is not a string: the time to parse such a
 number grows with the square of its length."""
-INVALID = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+CONSTRUCTOR_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors of PyYAML's constructors for values that do not match their tag, such as `!!bool maybe`."""
-UNDECODABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+DECODE_ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)
 """Errors that JSON decoders raise. Invalid UTF-8 is a ValueError."""
 LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The YAML loader. CRDs are long, and libyaml reads them in a tenth of the time."""
-_DEEP, _FLATTER = f"is more than {DEPTH} levels deep", "make it flatter"
+_TOO_DEEP, _DEPTH_HINT = f"is more than {MAX_DEPTH} levels deep", "make it flatter"
 
 
 def content(path: Path, limit: int, location: str) -> bytes:
@@ -55,7 +55,7 @@ def content(path: Path, limit: int, location: str) -> bytes:
         with path.open("rb") as file:
             data = file.read(limit + 1)
     except OSError as error:
-        problem, specific_hint = unreadable(path, error)
+        problem, specific_hint = explain_unreadable(path, error)
         raise UsageError(problem, where=location, hint=specific_hint or "give a readable file") from error
     if len(data) > limit:
         raise UsageError(f"is longer than {limit >> 20} MiB", where=location, hint="give a shorter file")
@@ -72,25 +72,25 @@ def text(path: Path, limit: int, location: str) -> str:
 
 def json(raw: bytes, location: str, hint: str = "") -> Any:
     """Return the value of a JSON text. Raises UsageError if the text is not JSON or nests too deeply."""
-    if nesting.exceeds_depth(raw, DEPTH):
-        raise UsageError(_DEEP, where=location, hint=_FLATTER)
+    if nesting.exceeds_depth(raw, MAX_DEPTH):
+        raise UsageError(_TOO_DEEP, where=location, hint=_DEPTH_HINT)
     try:
         return orjson.loads(raw)
     except ValueError as error:
         raise UsageError(f"is not JSON: {error}", where=location, hint=hint) from error
 
 
-def decoded(
+def decode_line(
     decode: Callable[[bytes], T], raw: bytes, location: str, *, problem: str = "cannot be read", hint: str = ""
 ) -> T:
     """Decode a line of JSON with a typed decoder. Raises UsageError if the decoder rejects the line."""
     try:
         return decode(raw)
-    except UNDECODABLE as error:
+    except DECODE_ERRORS as error:
         raise UsageError(f"{problem}: {error}", where=location, hint=hint) from error
 
 
-def check_depth(content: str, location: str, limit: int = VALUES) -> None:
+def check_depth(content: str, location: str, limit: int = MAX_VALUES) -> None:
     """Raise UsageError if a text nests too deeply or has too many values, or yaml.YAMLError if it is not YAML. Call
     this before the text is composed: PyYAML composes recursively in C, and deep nesting crashes the process instead of
     raising an exception."""
@@ -98,13 +98,13 @@ def check_depth(content: str, location: str, limit: int = VALUES) -> None:
     for event in yaml.parse(content, LOADER):
         values += isinstance(event, yaml.NodeEvent)
         if values > limit:
-            raise _wrong(event, location, f"has more than {limit:,} values", "make it smaller")
+            raise _usage_error(event, location, f"has more than {limit:,} values", "make it smaller")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEPTH:
-            raise _wrong(event, location, _DEEP, _FLATTER)
+        if depth > MAX_DEPTH:
+            raise _usage_error(event, location, _TOO_DEEP, _DEPTH_HINT)
 
 
-def check(root: yaml.Node, location: str, limit: int = VALUES) -> None:
+def check(root: yaml.Node, location: str, limit: int = MAX_VALUES) -> None:
     """Raise UsageError if a document, with its aliases expanded, is too deep or too large, or has an alias that
     contains itself."""
     sizes: dict[int, tuple[int, int]] = {}
@@ -114,13 +114,13 @@ def check(root: yaml.Node, location: str, limit: int = VALUES) -> None:
         """Return the number of values in a node and the depth of its tree. Each node is visited once, however many
         aliases refer to it."""
         if isinstance(node, yaml.ScalarNode):
-            if len(node.value) > SCALAR and node.tag != "tag:yaml.org,2002:str":
-                raise _wrong(
+            if len(node.value) > MAX_SCALAR_LENGTH and node.tag != "tag:yaml.org,2002:str":
+                raise _usage_error(
                     node, location, f"has a value of {len(node.value):,} characters that is no text", "quote it"
                 )
             return 1, 0
         if id(node) in ancestors:
-            raise _wrong(node, location, "has an alias that holds itself", "write it out")
+            raise _usage_error(node, location, "has an alias that holds itself", "write it out")
         if id(node) not in sizes:
             ancestors.add(id(node))
             values, height = 1, 0
@@ -131,16 +131,16 @@ def check(root: yaml.Node, location: str, limit: int = VALUES) -> None:
             ancestors.remove(id(node))
             sizes[id(node)] = values, height
         values, height = sizes[id(node)]
-        if depth + height > DEPTH:
-            raise _wrong(node, location, _DEEP, _FLATTER)
+        if depth + height > MAX_DEPTH:
+            raise _usage_error(node, location, _TOO_DEEP, _DEPTH_HINT)
         return values, height
 
     values, _ = measure(root, 0)
     if values > limit:
         problem = f"stands for more than {limit:,} values"
-        raise _wrong(root, location, problem, "make it smaller, above all what its aliases stand for")
+        raise _usage_error(root, location, problem, "make it smaller, above all what its aliases stand for")
 
 
-def _wrong(at: yaml.Node | yaml.Event, location: str, problem: str, hint: str) -> UsageError:
-    line = f":{at.start_mark.line + 1}" if at.start_mark else ""
+def _usage_error(node: yaml.Node | yaml.Event, location: str, problem: str, hint: str) -> UsageError:
+    line = f":{node.start_mark.line + 1}" if node.start_mark else ""
     return UsageError(problem, where=location + line, hint=hint)

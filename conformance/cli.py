@@ -119,7 +119,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.default_int_handler)
-    sys.exit(run_whatever_is_read(lambda: app(standalone_mode=False)))
+    sys.exit(run_despite_output_errors(lambda: app(standalone_mode=False)))
 
 
 class _Output(io.FileIO):
@@ -137,12 +137,12 @@ class _Output(io.FileIO):
             return len(data)
 
 
-def run_whatever_is_read(command: Callable[[], object]) -> int:
+def run_despite_output_errors(command: Callable[[], object]) -> int:
     """Run a command like `run`, and let it finish even if its output cannot be written. In this case the exit code is
     Exit.OUTPUT, unless the command itself has failed."""
     outputs: list[_Output] = []
 
-    def tolerant(stream: TextIO) -> TextIO:
+    def error_tolerant(stream: TextIO) -> TextIO:
         try:
             output = _Output(stream.fileno(), "w", closefd=False)
         except (OSError, ValueError):  # closed, or not backed by a descriptor
@@ -152,7 +152,7 @@ def run_whatever_is_read(command: Callable[[], object]) -> int:
         return io.TextIOWrapper(io.BufferedWriter(output), **options)
 
     original_streams = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (stream and tolerant(stream) for stream in original_streams)
+    sys.stdout, sys.stderr = (stream and error_tolerant(stream) for stream in original_streams)
     try:
         code = run(command)
         for stream in filter(None, (sys.stdout, sys.stderr)):
@@ -176,8 +176,8 @@ def run(command: Callable[[], object]) -> int:
         return result if isinstance(result, int) else Exit.CONFORMANT
     except (UsageError, HarnessError) as error:
         if isinstance(error, UsageError):
-            disk.remove_empty()
-        print(f"grove-conformance: {credentials.text(str(error))}", file=sys.stderr)
+            disk.remove_empty_folders()
+        print(f"grove-conformance: {credentials.redact(str(error))}", file=sys.stderr)
         return error.exit_code
     except TyperException as error:  # wrong options: typer has its own messages for these
         text = error.format_message()
@@ -194,8 +194,8 @@ def run(command: Callable[[], object]) -> int:
         with tempfile.NamedTemporaryFile(
             "w", prefix="grove-conformance-", suffix=".log", delete=False, encoding="utf-8"
         ) as log:
-            log.write(credentials.text(traceback.format_exc()))
-        problem = " ".join(credentials.text(f"{type(error).__name__}: {error}").split())
+            log.write(credentials.redact(traceback.format_exc()))
+        problem = " ".join(credentials.redact(f"{type(error).__name__}: {error}").split())
         print(f"grove-conformance: {problem} (details: {log.name})", file=sys.stderr)
         return Exit.HARNESS
 

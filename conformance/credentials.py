@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from conformance import known_secrets
 
-HIDDEN = "REDACTED"
+REPLACEMENT = "REDACTED"
 
 _LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY-----"
 _BODY = r"(?:[A-Za-z0-9+/=\s|]|\\+[nrt]){0,16384}"
@@ -32,7 +32,7 @@ class _Kind(NamedTuple):
 
     signs: tuple[str, ...]
     pattern: str
-    instead: str = HIDDEN
+    replacement: str = REPLACEMENT
 
 
 _KINDS = (
@@ -46,39 +46,39 @@ _KINDS = (
         rf"(?<!{_RUN})(?={_RUN}*(?:{'|'.join((*_KEY, *_FIELD))})){_RUN}+={{0,2}}"
         r"(?:[\s\\nr|]{1,8}[A-Za-z0-9+/]{32,}={0,2}){0,999}",
     ),
-    _Kind(("client-key-data",), r"(client-key-data[\\\"'\s:=]{1,12})[A-Za-z0-9+/=]{8,}", rf"\1{HIDDEN}"),
+    _Kind(("client-key-data",), r"(client-key-data[\\\"'\s:=]{1,12})[A-Za-z0-9+/=]{8,}", rf"\1{REPLACEMENT}"),
 )
 _PATTERNS = [
-    ([sign.encode() for sign in kind.signs], re.compile(kind.pattern.encode(), re.ASCII), kind.instead.encode())
+    ([sign.encode() for sign in kind.signs], re.compile(kind.pattern.encode(), re.ASCII), kind.replacement.encode())
     for kind in _KINDS
 ]
 _BEGIN = re.compile(rf"-----BEGIN {_LABEL}".encode())
 _END = re.compile(rf"-----END {_LABEL}".encode())
 _LINE = re.compile(rb"[^\n]{0,200}\n[^\n]{0,200}?[^\nA-Za-z0-9+/][A-Za-z0-9+/]{40,100}={0,2}\W{0,20}(?=\n|\Z)")
 """The end of a line, followed by a line that ends like a line of a key and may have a prefix."""
-LONGEST = 1 << 15
+MAX_KEY_BYTES = 1 << 15
 """Maximum number of bytes from the start to the end of a key, including everything that a logger writes between its
 lines."""
 
 
-def text(content: str) -> str:
+def redact(content: str) -> str:
     """Return a text without credentials."""
-    return words(content.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+    return redact_bytes(content.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
-def words(output: bytes) -> bytes:
+def redact_bytes(output: bytes) -> bytes:
     """Return the output of a program without credentials. JSON stays valid JSON."""
-    for signs, pattern, instead in _PATTERNS:
+    for signs, pattern, replacement in _PATTERNS:
         if any(sign in output for sign in signs):
-            output = pattern.sub(instead, output)
-    return known_secrets.cut(output, HIDDEN.encode())
+            output = pattern.sub(replacement, output)
+    return known_secrets.redact(output, REPLACEMENT.encode())
 
 
-def log(content: bytes, name: str) -> bytes:
+def redact_log(content: bytes, name: str) -> bytes:
     """Return a log without credentials. If the log contains a credential in pieces, which cannot be removed, return one
     line that says so instead."""
-    clean = words(_without_blocks(content))
-    if known_secrets.scattered(clean):
+    clean = redact_bytes(_without_blocks(content))
+    if known_secrets.has_scattered_secret(clean):
         return f"({name} is withheld: it contains a private key or a token in pieces)\n".encode()
     return clean
 
@@ -86,22 +86,26 @@ def log(content: bytes, name: str) -> bytes:
 def _without_blocks(content: bytes) -> bytes:
     """Return a log without private keys in PEM, even if each of their lines has a prefix."""
     parts, copied_to, key_end = list[bytes](), 0, 0
-    for opening in _BEGIN.finditer(content):
-        if opening.start() < copied_to:
+    for begin_line in _BEGIN.finditer(content):
+        if begin_line.start() < copied_to:
             continue
-        if key_end < opening.end():
-            match = _END.search(content, opening.end())
-            key_end = match.end() if match else len(content) + LONGEST
-        block_end = key_end if key_end - opening.start() <= LONGEST else _lines(content, opening.end())
-        if block_end > opening.end():
-            parts += content[copied_to : opening.start()], HIDDEN.encode()
+        if key_end < begin_line.end():
+            match = _END.search(content, begin_line.end())
+            key_end = match.end() if match else len(content) + MAX_KEY_BYTES
+        block_end = (
+            key_end
+            if key_end - begin_line.start() <= MAX_KEY_BYTES
+            else _end_of_prefixed_lines(content, begin_line.end())
+        )
+        if block_end > begin_line.end():
+            parts += content[copied_to : begin_line.start()], REPLACEMENT.encode()
             copied_to = block_end
     return b"".join((*parts, content[copied_to:]))
 
 
-def _lines(content: bytes, start: int) -> int:
+def _end_of_prefixed_lines(content: bytes, start: int) -> int:
     """Return the offset at which a key ends whose lines each have a prefix and whose END line is missing."""
     end = start
-    while end - start < LONGEST and (line := _LINE.match(content, end)):
+    while end - start < MAX_KEY_BYTES and (line := _LINE.match(content, end)):
         end = line.end()
     return end

@@ -10,19 +10,19 @@ from conformance.errors import UsageError
 
 PROJECT = Path(__file__).resolve().parent.parent
 """The folder that contains the packages: the root of a checkout, or the folder of a wheel that contains only them."""
-_PACKED = Path(__file__).resolve().parent / "_data"
+_WHEEL_DATA = Path(__file__).resolve().parent / "_data"
 """The data folders of a wheel; a checkout has no such folder."""
 
 
 def folder(name: str) -> Path:
     """Return the data folder `fixtures`, `kwok-profiles`, `docs` or `docs/spec`; a wheel has only part of `docs`."""
-    packed = _PACKED / name
-    return packed if packed.is_dir() else PROJECT / name
+    wheel_folder = _WHEEL_DATA / name
+    return wheel_folder if wheel_folder.is_dir() else PROJECT / name
 
 
-def packed() -> bool:
+def is_wheel() -> bool:
     """Return whether this is an installed wheel instead of a checkout."""
-    return _PACKED.is_dir()
+    return _WHEEL_DATA.is_dir()
 
 
 def cache() -> Path:
@@ -38,6 +38,6 @@ def guide() -> str:
 
 def page(name: str) -> Path:
     """Return the path of a page in `docs/`, which only a checkout has. Raises UsageError in an installed wheel."""
-    if packed():
+    if is_wheel():
         raise UsageError(f"docs/{name} belongs to a checkout, and this is an installed package", hint="give --to FILE")
     return PROJECT / "docs" / name

@@ -22,9 +22,9 @@ from conformance import bounded, data, disk
 
 Field = tuple[str | int, ...]
 """The path of a value: keys and list indices from the root, e.g. `("processes", "operator", "argv", 0)`."""
-LIFETIME = 30 * 24 * 60 * 60
+LIFETIME_SECONDS = 30 * 24 * 60 * 60
 """The age in seconds at which an entry is removed, when the next entry is written."""
-_UNUSABLE = (OSError, ValueError, RuntimeError, msgspec.MsgspecError)
+_CACHE_ERRORS = (OSError, ValueError, RuntimeError, msgspec.MsgspecError)
 """Errors that mean that an entry cannot be read or written, or that the user has no home folder."""
 
 
@@ -42,10 +42,10 @@ def key(text: str, schema: str) -> str:
 
 def load(key: str) -> Contents | None:
     """Return an entry; None if it does not exist, is damaged, or could have been written by another user."""
-    with suppress(*_UNUSABLE), _place(key).open("rb") as file:
+    with suppress(*_CACHE_ERRORS), _path(key).open("rb") as file:
         status, (digest, _, content) = os.fstat(file.fileno()), file.read().decode().partition("\n")
         if status.st_uid == os.getuid() and not status.st_mode & 0o077 and digest == _digest(content):
-            return _decoded(content)
+            return _decode(content)
     return None
 
 
@@ -53,22 +53,22 @@ def save(key: str, value: Mapping[str, Any], lines: Mapping[Field, int]) -> None
     """Write an entry, unless the cache cannot be written, or JSON cannot represent the value."""
     contents = Contents({**value}, [*lines.items()])
     content = msgspec.json.encode(contents).decode()
-    if _decoded(content) != contents:
+    if _decode(content) != contents:
         return
-    with suppress(*_UNUSABLE):
-        place = _place(key)
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        disk.write(place, f"{_digest(content)}\n{content}")
-        for entry in place.parent.iterdir():
-            if entry.stat().st_mtime < time.time() - LIFETIME:
+    with suppress(*_CACHE_ERRORS):
+        path = _path(key)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        disk.write(path, f"{_digest(content)}\n{content}")
+        for entry in path.parent.iterdir():
+            if entry.stat().st_mtime < time.time() - LIFETIME_SECONDS:
                 entry.unlink()
 
 
-def _place(key: str) -> Path:
+def _path(key: str) -> Path:
     return data.cache() / "documents" / key
 
 
-def _decoded(content: str) -> Contents:
+def _decode(content: str) -> Contents:
     return msgspec.json.decode(content, type=Contents)
 
 
@@ -78,5 +78,7 @@ def _digest(text: str) -> str:
 
 @functools.cache
 def _code() -> tuple[str, ...]:
-    here = Path(__file__)
-    return tuple(path.read_text("utf-8") for path in (here, here.with_name("documents.py"), Path(bounded.__file__)))
+    this_file = Path(__file__)
+    return tuple(
+        path.read_text("utf-8") for path in (this_file, this_file.with_name("documents.py"), Path(bounded.__file__))
+    )

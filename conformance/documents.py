@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import jsonschema
 
 
-_BITS = 63
+_MAX_INTEGER_BITS = 63
 """Maximum number of bits of an integer, without its sign, in Kubernetes' JSON and in our encoder's."""
 
 
@@ -43,18 +43,18 @@ class Document:
     def location(self, *field: str | int) -> str:
         """Return `file:line: field`. If the file does not contain the field, the line is that of the nearest enclosing
         value."""
-        at = field
-        while at and at not in self.lines:
-            at = at[:-1]
-        position = f"{display_path(self.path)}:{self.lines.get(at, 1)}"
-        return f"{position}: {spelled(field)}" if field else position
+        known_field = field
+        while known_field and known_field not in self.lines:
+            known_field = known_field[:-1]
+        position = f"{display_path(self.path)}:{self.lines.get(known_field, 1)}"
+        return f"{position}: {field_text(field)}" if field else position
 
-    def strings(self, *below: str | int) -> Iterator[tuple[Field, str]]:
+    def strings(self, *parent: str | int) -> Iterator[tuple[Field, str]]:
         """Yield every string below a field, together with the string's own field, in file order."""
         value: Any = self.value
-        for step in below:
+        for step in parent:
             value = value.get(step) if isinstance(value, Mapping) else value[step]
-        yield from _strings(value, below)
+        yield from _strings(value, parent)
 
 
 def read(path: Path, schema: Path) -> Document:
@@ -81,13 +81,13 @@ def parse(path: Path) -> Document:
     return _parse(path, _text(path))
 
 
-def report(path: Path, text: str) -> Any:
+def parse_report(path: Path, text: str) -> Any:
     """Return the value of YAML text that the suite itself has written, as JSON values; its root need not be a mapping.
     Raises UsageError if the text is invalid."""
-    return _value(path, text, {}, bounded.REPORT, written=True)
+    return _value(path, text, {}, bounded.MAX_REPORT_VALUES, by_suite=True)
 
 
-def several(path: Path, text: str) -> list[Any]:
+def parse_all(path: Path, text: str) -> list[Any]:
     """Return the non-empty documents of a YAML file whose content is `text`. Raises UsageError if the text is
     invalid."""
     values: list[Any] = []
@@ -109,7 +109,9 @@ def several(path: Path, text: str) -> list[Any]:
         raise UsageError(
             f"is not YAML: {error}".splitlines()[0], where=display_path(path), hint="fix the syntax"
         ) from error
-    except bounded.INVALID as error:  # an invalid date, a number with thousands of digits, a key that is not a string
+    except (
+        bounded.CONSTRUCTOR_ERRORS
+    ) as error:  # an invalid date, a number with thousands of digits, a key that is not a string
         raise UsageError(f"cannot be read: {error}", where=display_path(path), hint="put it in quotes") from error
     finally:
         loader.dispose()
@@ -117,25 +119,27 @@ def several(path: Path, text: str) -> list[Any]:
 
 
 def _text(path: Path) -> str:
-    return bounded.text(path, bounded.LENGTH, display_path(path))
+    return bounded.text(path, bounded.MAX_BYTES, display_path(path))
 
 
 def _parse(path: Path, text: str) -> Document:
     lines: dict[Field, int] = {}
-    value = _value(path, text, lines, bounded.VALUES)
+    value = _value(path, text, lines, bounded.MAX_VALUES)
     if not isinstance(value, dict):
-        raise UsageError(f"holds {_named(value)}", where=f"{display_path(path)}:1", hint="its root must be a mapping")
+        raise UsageError(
+            f"holds {_type_name(value)}", where=f"{display_path(path)}:1", hint="its root must be a mapping"
+        )
     return Document(path, value, lines)
 
 
-def _value(path: Path, text: str, lines: dict[Field, int], limit: int, *, written: bool = False) -> Any:
+def _value(path: Path, text: str, lines: dict[Field, int], limit: int, *, by_suite: bool = False) -> Any:
     loader = yaml.CSafeLoader(text)
     try:
         bounded.check_depth(text, display_path(path), limit)
         node = loader.get_single_node()
         if node is not None:
             bounded.check(node, display_path(path), limit)
-        return None if node is None else _construct(loader, node, (), lines, path, written)
+        return None if node is None else _construct(loader, node, (), lines, path, by_suite)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
@@ -163,7 +167,7 @@ def _check(document: Document, rules: str) -> None:
     validator = jsonschema.Draft202012Validator(json.loads(rules), format_checker=jsonschema.FormatChecker())
     errors = [_deepest(error) for error in validator.iter_errors(document.value)]
     if errors:
-        complaints = [(error.validator in _ABSENT, *_complaint(document, error)) for error in errors]
+        complaints = [(error.validator in _MISSING_FIELD_RULES, *_complaint(document, error)) for error in errors]
         _, _, field, problem, hint = min(complaints, key=lambda complaint: complaint[:2])
         raise UsageError(problem, where=document.location(*field), hint=hint)
 
@@ -176,7 +180,7 @@ def display_path(path: Path) -> str:
         return str(path)
 
 
-def spelled(field: Iterable[str | int]) -> str:
+def field_text(field: Iterable[str | int]) -> str:
     """Return a field as text: `processes.operator.argv[0]`."""
     text = ""
     for step in field:
@@ -185,72 +189,76 @@ def spelled(field: Iterable[str | int]) -> str:
 
 
 def _construct(
-    loader: yaml.CSafeLoader, node: yaml.Node, at: Field, lines: dict[Field, int], path: Path, written: bool
+    loader: yaml.CSafeLoader, node: yaml.Node, field: Field, lines: dict[Field, int], path: Path, by_suite: bool
 ) -> Any:
-    lines.setdefault(at, node.start_mark.line + 1)
+    lines.setdefault(field, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
-        _no_key_twice(node, at, path)
+        _reject_duplicate_keys(node, field, path)
         loader.flatten_mapping(node)
         result = {}
         for key_node, value_node in node.value:
-            key = _scalar(loader, key_node, at, path, written)
+            key = _scalar(loader, key_node, field, path, by_suite)
             if not isinstance(key, str):
-                location = f"{display_path(path)}:{key_node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
+                location = f"{display_path(path)}:{key_node.start_mark.line + 1}: {field_text(field)}".removesuffix(
+                    ": "
+                )
                 key_text = f"the key {key!r}" if isinstance(key_node, yaml.ScalarNode) else "a key"
                 raise UsageError(f"{key_text} is not text", where=location, hint="put it in quotes")
-            lines[(*at, key)] = key_node.start_mark.line + 1
-            result[key] = _construct(loader, value_node, (*at, key), lines, path, written)
+            lines[(*field, key)] = key_node.start_mark.line + 1
+            result[key] = _construct(loader, value_node, (*field, key), lines, path, by_suite)
         return result
     if isinstance(node, yaml.SequenceNode):
-        return [_construct(loader, item, (*at, index), lines, path, written) for index, item in enumerate(node.value)]
-    return _scalar(loader, node, at, path, written)
+        return [
+            _construct(loader, item, (*field, index), lines, path, by_suite) for index, item in enumerate(node.value)
+        ]
+    return _scalar(loader, node, field, path, by_suite)
 
 
-def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path, written: bool) -> Any:
+def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, field: Field, path: Path, by_suite: bool) -> Any:
     """Return a scalar. Raises UsageError for a value that JSON cannot represent and, unless the suite wrote the file,
     for a string with a NUL character, which can be neither a file name nor an argument."""
 
-    def rejected(problem: str, hint: str) -> UsageError:
-        location = f"{display_path(path)}:{node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
+    def usage_error(problem: str, hint: str) -> UsageError:
+        location = f"{display_path(path)}:{node.start_mark.line + 1}: {field_text(field)}".removesuffix(": ")
         return UsageError(problem, where=location, hint=hint)
 
     try:
         value = loader.construct_object(node)
-    except bounded.INVALID as error:  # an invalid date, a number with thousands of digits
-        raise rejected(f"cannot be read: {error}", "fix the value, or put it in quotes") from error
-    if isinstance(value, str) and "\0" in value and not written:
-        raise rejected("holds a NUL character", "remove it")
+    except bounded.CONSTRUCTOR_ERRORS as error:  # an invalid date, a number with thousands of digits
+        raise usage_error(f"cannot be read: {error}", "fix the value, or put it in quotes") from error
+    if isinstance(value, str) and "\0" in value and not by_suite:
+        raise usage_error("holds a NUL character", "remove it")
     if isinstance(value, float) and not math.isfinite(value):
-        raise rejected(f"is not a finite number: {value}", "give a number")
-    if isinstance(value, int) and value.bit_length() > _BITS:
-        raise rejected(f"has more than {_BITS} bits", "give a smaller number, or put it in quotes")
+        raise usage_error(f"is not a finite number: {value}", "give a number")
+    if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
+        raise usage_error(f"has more than {_MAX_INTEGER_BITS} bits", "give a smaller number, or put it in quotes")
     if isinstance(node, yaml.ScalarNode) and not isinstance(value, str | float | int | datetime.date | None):
-        raise rejected(f"is a {node.tag.rpartition(':')[2]}", "give text")
+        raise usage_error(f"is a {node.tag.rpartition(':')[2]}", "give text")
     # A schema knows only JSON: for YAML, `expires: 2027-01-31` is a date; here it is text.
     return value.isoformat() if isinstance(value, datetime.date) else value
 
 
-def _no_key_twice(node: yaml.MappingNode, at: Field, path: Path) -> None:
+def _reject_duplicate_keys(node: yaml.MappingNode, parent: Field, path: Path) -> None:
     keys: set[str] = set()
     for key_node, _ in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
             continue  # `_construct` rejects the key
         if key_node.value in keys and key_node.tag != "tag:yaml.org,2002:merge":
-            field = spelled((*at, key_node.value))
+            field = field_text((*parent, key_node.value))
             location = f"{display_path(path)}:{key_node.start_mark.line + 1}: {field}"
             raise UsageError("duplicate key", where=location, hint="keep one of them")
         keys.add(key_node.value)
 
 
-def _strings(value: Any, at: Field) -> Iterator[tuple[Field, str]]:
+def _strings(value: Any, field: Field) -> Iterator[tuple[Field, str]]:
     if isinstance(value, str):
-        yield at, value
+        yield field, value
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _strings(item, (*at, key))
+            yield from _strings(item, (*field, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _strings(item, (*at, index))
+            yield from _strings(item, (*field, index))
 
 
 def _deepest(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
@@ -264,7 +272,7 @@ def _deepest(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
 def _complaint(document: Document, error: jsonschema.ValidationError) -> tuple[int, Field, str, str]:
     """Return the line, the field, the problem, and a hint."""
     field: Field = tuple(error.absolute_path)
-    problem, hint = _explained(error)
+    problem, hint = _problem_and_hint(error)
     if error.validator == "additionalProperties":
         schema: Any = error.schema
         properties = schema.get("properties", {})
@@ -277,23 +285,26 @@ def _complaint(document: Document, error: jsonschema.ValidationError) -> tuple[i
     return document.lines.get(ancestor, 1), field, problem, hint
 
 
-def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:
+def _problem_and_hint(error: jsonschema.ValidationError) -> tuple[str, str]:
     schema: Any = error.schema
     value: Any = error.instance
     rule: Any = error.validator_value
     hint = schema.get("description", "")
     match error.validator:
         case "required":
-            missing = next(name for name in rule if name not in value)
-            property_schema = schema.get("properties", {}).get(missing)
+            missing_field = next(name for name in rule if name not in value)
+            property_schema = schema.get("properties", {}).get(missing_field)
             # a schema may also be `true`
-            about = property_schema.get("description", "") if isinstance(property_schema, dict) else ""
-            return f'the field "{missing}" is missing', f"add it ({about.rstrip('.')})" if about else "add it"
+            description = property_schema.get("description", "") if isinstance(property_schema, dict) else ""
+            return (
+                f'the field "{missing_field}" is missing',
+                f"add it ({description.rstrip('.')})" if description else "add it",
+            )
         case "dependentRequired":
-            name, missing = next(
+            name, missing_field = next(
                 (name, needed) for name in rule if name in value for needed in rule[name] if needed not in value
             )
-            return f'the field "{missing}" is missing', f"add it: {name} needs it"
+            return f'the field "{missing_field}" is missing', f"add it: {name} needs it"
         case "enum":
             return f"{json.dumps(value)} is not known here", suggestion(str(value), map(str, rule))
         case "const":
@@ -301,7 +312,7 @@ def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:
         case "type":
             names = [rule] if isinstance(rule, str) else list(rule)
             types = " or ".join(_TYPES.get(name, name) for name in names)
-            return f"holds {_named(value)}", f"give {types}"
+            return f"holds {_type_name(value)}", f"give {types}"
         case "minItems" | "minLength" | "minProperties":
             return "is empty", hint or "give at least one"
         case "propertyNames" | "pattern":
@@ -310,7 +321,7 @@ def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:
             return error.message.splitlines()[0], hint or "fix the value"
 
 
-_ABSENT = ("required", "dependentRequired")
+_MISSING_FIELD_RULES = ("required", "dependentRequired")
 """Schema rules about missing fields. They are reported last, because a misspelled field, which often breaks them, is
 the better message."""
 _TYPES = {
@@ -324,7 +335,7 @@ _TYPES = {
 }
 
 
-def _named(value: Any) -> str:
+def _type_name(value: Any) -> str:
     match value:
         case None:
             return "nothing"

@@ -65,27 +65,27 @@ def require_matplotlib() -> Any:
     return matplotlib
 
 
-def element(drawn: Any) -> str:
+def element(picture: Any) -> str:
     """Return a figure as an SVG element for a page that includes the style sheet `SCHEMES`."""
-    drawn.patch.set_visible(False)
-    return re.sub(r' width="[\d.]+pt" height="[\d.]+pt"', "", _svg(drawn), count=1)
+    picture.patch.set_visible(False)
+    return re.sub(r' width="[\d.]+pt" height="[\d.]+pt"', "", _svg(picture), count=1)
 
 
-def document(drawn: Any, title: str) -> str:
+def document(picture: Any, title: str) -> str:
     """Return a figure as an SVG document, with its title and a legend of all labelled artists.
 
     The document has no external references and no script.
     """
-    drawn.suptitle(title, x=0.01, ha="left")
-    handles = {handle.get_label(): handle for axes in drawn.axes for handle in axes.get_legend_handles_labels()[0]}
-    drawn.legend(handles=handles.values(), loc="outside lower left", ncols=3)
-    tag, body = _svg(drawn).split(">", 1)
+    picture.suptitle(title, x=0.01, ha="left")
+    handles = {handle.get_label(): handle for axes in picture.axes for handle in axes.get_legend_handles_labels()[0]}
+    picture.legend(handles=handles.values(), loc="outside lower left", ncols=3)
+    tag, body = _svg(picture).split(">", 1)
     return f"{tag}>\n <title>{escape(title)}</title>\n <style>{SCHEMES}</style>{body}"
 
 
-def _svg(drawn: Any) -> str:
+def _svg(picture: Any) -> str:
     buffer = io.StringIO()
-    drawn.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    picture.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     text = buffer.getvalue()
     for color, (variable, *_) in COLORS.items():
         text = text.replace(color, f"var({variable})")

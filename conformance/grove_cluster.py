@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from conformance.cluster import fleets, nodes, pod_behaviors
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.kubelet_sim.init_wait import LOST
-from conformance.cluster.progress import ProgressReporter, silent
+from conformance.cluster.progress import ProgressReporter, report_nothing
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.documents import suggestion
 from conformance.errors import HarnessError, UsageError
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 P = ParamSpec("P")
 
-EVERY = 0.2
+POLL_INTERVAL_SECONDS = 0.2
 """Seconds between two polls of `wait_for`."""
 
 
-def _in_one_line(method: Callable[P, T]) -> Callable[P, T]:
+def _hide_frames(method: Callable[P, T]) -> Callable[P, T]:
     """Decorate a method so that a failed call shows only the caller's line and the message: the frames below the call
     are irrelevant to the test's author."""
 
@@ -60,19 +60,19 @@ class GroveCluster:
         from kubernetes.client import CoreV1Api
 
         self._cluster = cluster
-        self.added: list[str] = []
+        self.added_nodes: list[str] = []
         """The nodes that were added and not removed since the current test or fixture started; FixturePlugin replaces
         the list for each fixture."""
         self.namespaces: list[str] = []
         """The namespaces in use."""
-        self.released, self.ended = False, False
+        self.is_kept, self.is_down = False, False
         self.client: ApiClient = config.new_client_from_config(str(cluster.kubeconfig))  # type: ignore[no-untyped-call]
         """The official Kubernetes client, with administrator rights."""
         self._core: Any = CoreV1Api(self.client)
 
     @classmethod
     def up(
-        cls, implementation: str = "reference", settings: Iterable[str] = (), report: ProgressReporter = silent
+        cls, implementation: str = "reference", settings: Iterable[str] = (), report: ProgressReporter = report_nothing
     ) -> Self:
         """Start a cluster and an implementation on it. `implementation` is the name or path of a descriptor, or empty
         to start none; `settings` are NAME=VALUE assignments of its parameters. Raises UsageError if an argument is
@@ -80,7 +80,7 @@ class GroveCluster:
         options = ("--grove-implementation", "--grove-set")
         values = assignments(settings, options[1])
         descriptors = deployment.load(implementation, values, options=options) if implementation else None
-        name = scheduler_names.kube_scheduler(*descriptors) if descriptors else DEFAULT_SCHEDULER
+        name = scheduler_names.kube_scheduler_name(*descriptors) if descriptors else DEFAULT_SCHEDULER
         unique = f"pytest-{os.getpid()}-{secrets.token_hex(2)}"
         cluster = Cluster.up(
             unique, settings=ClusterSettings(scheduler_name=name, addons=True), owner=True, report=report
@@ -97,22 +97,22 @@ class GroveCluster:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.down()
 
     def down(self) -> None:
         """Delete the cluster and everything on it, unless it is kept. Safe to call more than once."""
         self.client.close()  # type: ignore[no-untyped-call]
-        self.ended = True
-        if not self.released:
+        self.is_down = True
+        if not self.is_kept:
             self._cluster.down()
 
     def keep(self) -> None:
         """Let the cluster outlive this process in its current state: only `grove-conformance cluster down NAME` deletes
         it."""
-        if not self.released:
-            self.released = True
+        if not self.is_kept:
+            self.is_kept = True
             self._cluster.release()
 
     @property
@@ -137,8 +137,8 @@ class GroveCluster:
         own_logs = {path.stem: path for path in sorted(self.logs.glob("*.log"))}
         return own_logs | {f"cluster/{name}": monitor.log(name) for name in monitor.components()}
 
-    @_in_one_line
-    def add_nodes(self, fleet: str) -> list[str]:
+    @_hide_frames
+    def add_nodes(self, request: str) -> list[str]:
         """Add nodes, such as `dgx-h100:4` or `gb200-nvl72:2racks`, and return their names once pods can be bound to
         them. The nodes get the first free names, and racks are always complete new racks. Raises UsageError if the
         request is invalid or a node is rejected."""
@@ -146,30 +146,32 @@ class GroveCluster:
         async def grow() -> list[str]:
             async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
                 existing = {node["metadata"]["name"] for node in await client.list(NODES)}
-                manifests = fleets.requested(fleet, used_names=existing, location="add_nodes")
+                manifests = fleets.requested_nodes(request, used_names=existing, location="add_nodes")
                 names = [manifest["metadata"]["name"] for manifest in manifests]
-                self.added += names  # before they are Ready, so that nodes that never become Ready are removed as well
-                await nodes.add(client, manifests, location="add_nodes")
+                self.added_nodes += (
+                    names  # before they are Ready, so that nodes that never become Ready are removed as well
+                )
+                await nodes.create_requested_nodes(client, manifests, location="add_nodes")
                 return names
 
         return asyncio.run(grow())
 
-    @_in_one_line
+    @_hide_frames
     def remove_nodes(self, names: Iterable[str]) -> None:
         """Delete nodes. Kubernetes deletes the pods that were bound to them. Raises UsageError if a node does not
         exist."""
         if isinstance(names, str):
             raise UsageError("takes a list of names", where="remove_nodes", hint=f"write remove_nodes([{names!r}])")
         node_names = list(names)
-        self._require("remove_nodes", node_names)
+        self._require_nodes("remove_nodes", node_names)
         for name in node_names:
             self._core.delete_node(name)
-        self.added[:] = [name for name in self.added if name not in node_names]
+        self.added_nodes[:] = [name for name in self.added_nodes if name not in node_names]
 
     def discard(self, names: list[str]) -> None:
         """Delete the nodes that still exist, and the pods on them, so that a later node of the same name does not
         inherit the pods. Do nothing on a cluster that is kept or has been deleted."""
-        if self.released or self.ended:
+        if self.is_kept or self.is_down:
             return
         for name in names:
             with _unless_deleted():
@@ -179,27 +181,27 @@ class GroveCluster:
                     self._core.delete_namespaced_pod(pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0)
         names.clear()
 
-    @_in_one_line
+    @_hide_frames
     def fail_node(self, name: str) -> None:
         """Stop the simulated kubelet of a node, and return when the node is no longer Ready (docs/fake-cluster.md).
         Raises UsageError if the node does not exist."""
-        self._require("fail_node", [name])
+        self._require_nodes("fail_node", [name])
         self._label_lost(name, "yes")
-        self.wait_for(f"node {name} is not Ready", lambda: self._ready(name) == "Unknown")
+        self.wait_for(f"node {name} is not Ready", lambda: self._ready_status(name) == "Unknown")
 
-    @_in_one_line
+    @_hide_frames
     def recover_node(self, name: str) -> None:
         """Start the simulated kubelet of a node again, and return when the node is Ready. Raises UsageError if the node
         does not exist."""
-        self._require("recover_node", [name])
+        self._require_nodes("recover_node", [name])
         self._label_lost(name, None)
-        self.wait_for(f"node {name} is Ready", lambda: self._ready(name) == "True")
+        self.wait_for(f"node {name} is Ready", lambda: self._ready_status(name) == "True")
 
-    @_in_one_line
+    @_hide_frames
     def behavior(self, name: str, **parameters: str | int) -> dict[str, str]:
         """Return the annotations that give a pod, or the pods of a clique, a behavior: `behavior("crash-loop",
         restart_after="2s", restarts=3)`. Raises UsageError for an unknown behavior or parameter."""
-        return pod_behaviors.annotated(name, **parameters)
+        return pod_behaviors.behavior_annotations(name, **parameters)
 
     @contextlib.contextmanager
     def namespace(self, prefix: str = "test") -> Iterator[str]:
@@ -210,33 +212,33 @@ class GroveCluster:
             yield name
         finally:
             self.namespaces.remove(name)
-            if not self.released:
+            if not self.is_kept:
                 with _unless_deleted():
                     self._core.delete_namespace(name)
 
-    @_in_one_line
+    @_hide_frames
     def wait_for(self, description: str, condition: Callable[[], T], timeout: float = 60.0) -> T:
         """Poll `condition` and return its first true value. Raises TimeoutError, with the last value, if there is none
         within `timeout` seconds."""
-        end = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout
         while not (value := condition()):
-            if time.monotonic() > end:
+            if time.monotonic() > deadline:
                 raise TimeoutError(f"not seen within {timeout:g} s: {description}; last seen: {value!r}")
-            time.sleep(EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
         return value
 
-    def _require(self, location: str, names: Iterable[str]) -> None:
+    def _require_nodes(self, location: str, names: Iterable[str]) -> None:
         """Raise UsageError unless all these nodes exist."""
-        present = [node.metadata.name for node in self._core.list_node().items]
+        existing_names = [node.metadata.name for node in self._core.list_node().items]
         for name in names:
-            if name not in present:
-                hint = suggestion(name, present) if present else "add_nodes adds some"
+            if name not in existing_names:
+                hint = suggestion(name, existing_names) if existing_names else "add_nodes adds some"
                 raise UsageError(f"unknown node {name!r}", where=location, hint=hint)
 
     def _label_lost(self, node: str, value: str | None) -> None:
         self._core.patch_node(node, {"metadata": {"labels": {LOST: value}}})
 
-    def _ready(self, node: str) -> str:
+    def _ready_status(self, node: str) -> str:
         conditions: list[Any] = self._core.read_node(node).status.conditions or []
         return next((condition.status for condition in conditions if condition.type == "Ready"), "")
 

@@ -24,29 +24,29 @@ from conformance.errors import UsageError
 
 MIN_LENGTH = 16
 """Minimum length of a secret in bytes: shorter byte strings occur by chance."""
-TIMES = 3
+MAX_BASE64_LAYERS = 3
 """The maximum number of base64 layers: a kubeconfig in base64 contains a key in base64, which is PEM, which is
 base64."""
-_TEXT, _HEX = (12, 5), (24, 9)
+_BASE64_WINDOW, _HEX_WINDOW = (12, 5), (24, 9)
 """Length of a window, and the distance between two windows that are looked up."""
-_RUN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
-_PLAIN = bytes.maketrans(b"-_", b"+/")
+_BASE64_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
+_STANDARD_ALPHABET = bytes.maketrans(b"-_", b"+/")
 """Translates the URL-safe base64 alphabet to the standard one."""
-_AFTER_RUN = re.compile(rb"[^A-Za-z0-9+/=_-]")
-_ALL = bytes(range(256))
-_NO_TEXT = _ALL.translate(None, _RUN.replace(b"=", b""))
-_NO_HEX = _ALL.translate(None, b"0123456789abcdefABCDEF")
+_NON_BASE64 = re.compile(rb"[^A-Za-z0-9+/=_-]")
+_ALL_BYTES = bytes(range(256))
+_NON_BASE64_BYTES = _ALL_BYTES.translate(None, _BASE64_CHARACTERS.replace(b"=", b""))
+_NON_HEX_BYTES = _ALL_BYTES.translate(None, b"0123456789abcdefABCDEF")
 _BREAK = re.compile(rb"\\+[nrtx]|0x")
 """An escaped line break, or a prefix of hexadecimal digits."""
-_LAST = re.compile(rb"(?<![A-Za-z0-9+/=:_-])[A-Za-z0-9+/=:_-]++(?=[^A-Za-z0-9+/=:_\n-]*(?:\n|\Z))")
+_LAST_WORD = re.compile(rb"(?<![A-Za-z0-9+/=:_-])[A-Za-z0-9+/=:_-]++(?=[^A-Za-z0-9+/=:_\n-]*(?:\n|\Z))")
 """The last word of a line; the text before it may be a log prefix."""
 _BYTES = re.compile(rb"\d{1,3}(?:[\s,]{1,9}\d{1,3}){15,}")
 """Bytes as a list of numbers."""
 _ESCAPED = re.compile(rb"\\+x([0-9a-fA-F]{2})")
-_PIECE = 1 << 20
+_PIECE_BYTES = 1 << 20
 
 _secrets = set[bytes]()
-_windows: dict[tuple[int, int], set[bytes]] = {_TEXT: set(), _HEX: set()}
+_windows: dict[tuple[int, int], set[bytes]] = {_BASE64_WINDOW: set(), _HEX_WINDOW: set()}
 
 
 def learn_kubeconfig(path: Path) -> None:
@@ -66,7 +66,7 @@ def learn_kubeconfig(path: Path) -> None:
 
 
 def _content(path: Path) -> str:
-    return regular.OpenFile(path).at(0, bounded.LENGTH).decode()
+    return regular.OpenFile(path).at(0, bounded.MAX_BYTES).decode()
 
 
 def learn_key(pem: bytes) -> None:
@@ -91,39 +91,39 @@ def learn(secret: bytes) -> None:
     if len(secret) < MIN_LENGTH or secret in _secrets:
         return
     _secrets.add(secret)
-    forms, latest = [secret], [secret]
-    for _ in range(TIMES):
-        latest = [form for current in latest for form in _in_base64(current)]
-        forms += latest
+    forms, layer = [secret], [secret]
+    for _ in range(MAX_BASE64_LAYERS):
+        layer = [form for layer_form in layer for form in _base64_forms(layer_form)]
+        forms += layer
     hex_forms = [digits for form in forms[:4] for digits in (form.hex().encode(), form.hex().upper().encode())]
-    for window_size, encodings in ((_TEXT, forms), (_HEX, hex_forms)):
+    for window_size, encodings in ((_BASE64_WINDOW, forms), (_HEX_WINDOW, hex_forms)):
         for form in encodings:
-            plain, length = form.translate(_PLAIN), window_size[0]
-            _windows[window_size].update(plain[at : at + length] for at in range(len(plain) - length + 1))
+            plain, length = form.translate(_STANDARD_ALPHABET), window_size[0]
+            _windows[window_size].update(plain[offset : offset + length] for offset in range(len(plain) - length + 1))
 
 
-def cut(content: bytes, instead: bytes) -> bytes:
+def redact(content: bytes, replacement: bytes) -> bytes:
     """Return a text in which each word that contains part of a secret is replaced by `instead`. JSON stays valid
     JSON."""
     if not _secrets:
         return content
     parts, copied_to = list[bytes](), 0
-    plain = content.translate(_PLAIN)
-    for at, length in sorted(place for window_size in _windows for place in _places(plain, window_size)):
-        if at < copied_to:
+    plain = content.translate(_STANDARD_ALPHABET)
+    for offset, length in sorted(window for window_size in _windows for window in _secret_windows(plain, window_size)):
+        if offset < copied_to:
             continue
-        word_start = copied_to + len(content[copied_to:at].rstrip(_RUN))
+        word_start = copied_to + len(content[copied_to:offset].rstrip(_BASE64_CHARACTERS))
         if content[word_start - 1 : word_start] == b"\\":  # an escape, such as \n or \u003e
             word_start += 5 if content[word_start : word_start + 1] == b"u" else 1
-        next_break = _AFTER_RUN.search(content, at + length)
+        next_break = _NON_BASE64.search(content, offset + length)
         word_end = next_break.start() if next_break else len(content)
         if content[word_start:word_end].strip(b"0123456789eE+-"):  # not a number
-            parts += content[copied_to:word_start], instead
+            parts += content[copied_to:word_start], replacement
             copied_to = word_end
     return b"".join((*parts, content[copied_to:])) if parts else content
 
 
-def scattered(log: bytes) -> bool:
+def has_scattered_secret(log: bytes) -> bool:
     """Return whether a log contains a secret in pieces: with other characters between the pieces, spread over the ends
     of lines, or as a list of byte values."""
     if not _secrets:
@@ -131,37 +131,43 @@ def scattered(log: bytes) -> bool:
     all_words, last_words = bytearray(), bytearray()
     for piece in _pieces(log):
         broken = _BREAK.sub(b"\n", piece)
-        all_words += broken.translate(_PLAIN, _NO_TEXT)
-        last_words += b"".join(_LAST.findall(broken))
+        all_words += broken.translate(_STANDARD_ALPHABET, _NON_BASE64_BYTES)
+        last_words += b"".join(_LAST_WORD.findall(broken))
         lists = (_bytes_of_numbers(match[0]) for match in _BYTES.finditer(piece))
-        escaped = [_ESCAPED.sub(_byte, piece)] if b"\\x" in piece else []
-        if any(_has(content.translate(_PLAIN), _TEXT) for content in (*escaped, *lists)):
+        escaped = [_ESCAPED.sub(_unescaped_byte, piece)] if b"\\x" in piece else []
+        if any(
+            _has_secret_window(content.translate(_STANDARD_ALPHABET), _BASE64_WINDOW) for content in (*escaped, *lists)
+        ):
             return True
-    return _within(all_words) or _within(last_words)
+    return _has_secret(all_words) or _has_secret(last_words)
 
 
-def _in_base64(content: bytes) -> Iterator[bytes]:
+def _base64_forms(content: bytes) -> Iterator[bytes]:
     """Yield the base64 characters that `content` determines inside a longer encoded text, for each of the three
     possible offsets."""
-    for before in range(3):
-        text = base64.b64encode(bytes(before) + content)
-        yield text[(before * 8 + 5) // 6 : (before + len(content)) * 8 // 6]
+    for offset in range(3):
+        text = base64.b64encode(bytes(offset) + content)
+        yield text[(offset * 8 + 5) // 6 : (offset + len(content)) * 8 // 6]
 
 
-def _places(plain: bytes, window_size: tuple[int, int]) -> Iterator[tuple[int, int]]:
+def _secret_windows(plain: bytes, window_size: tuple[int, int]) -> Iterator[tuple[int, int]]:
     """Yield the offset and length of each window that belongs to a secret."""
     windows, (length, step) = _windows[window_size], window_size
     if windows:
-        yield from ((at, length) for at in range(0, len(plain), step) if plain[at : at + length] in windows)
+        yield from (
+            (offset, length) for offset in range(0, len(plain), step) if plain[offset : offset + length] in windows
+        )
 
 
-def _has(plain: bytes, window_size: tuple[int, int]) -> bool:
-    return next(_places(plain, window_size), None) is not None
+def _has_secret_window(plain: bytes, window_size: tuple[int, int]) -> bool:
+    return next(_secret_windows(plain, window_size), None) is not None
 
 
-def _within(words: bytearray) -> bool:
+def _has_secret(words: bytearray) -> bool:
     """Return whether a secret occurs in joined words, whatever separates its parts."""
-    return _has(bytes(words.translate(_PLAIN, _NO_TEXT)), _TEXT) or _has(bytes(words.translate(None, _NO_HEX)), _HEX)
+    return _has_secret_window(
+        bytes(words.translate(_STANDARD_ALPHABET, _NON_BASE64_BYTES)), _BASE64_WINDOW
+    ) or _has_secret_window(bytes(words.translate(None, _NON_HEX_BYTES)), _HEX_WINDOW)
 
 
 def _pieces(content: bytes) -> Iterator[bytes]:
@@ -169,12 +175,12 @@ def _pieces(content: bytes) -> Iterator[bytes]:
     memory."""
     start = 0
     while start < len(content):
-        end = content.find(b"\n", start + _PIECE, start + 2 * _PIECE) + 1 or start + 2 * _PIECE
+        end = content.find(b"\n", start + _PIECE_BYTES, start + 2 * _PIECE_BYTES) + 1 or start + 2 * _PIECE_BYTES
         yield content[start:end]
         start = end
 
 
-def _byte(escape: re.Match[bytes]) -> bytes:
+def _unescaped_byte(escape: re.Match[bytes]) -> bytes:
     return bytes([int(escape[1], 16)])
 
 

@@ -16,21 +16,21 @@ _FLAGS = {"rb": os.O_RDONLY, "r+b": os.O_RDWR, "ab": os.O_WRONLY | os.O_APPEND |
 _FLAGS["wb"] = os.O_WRONLY | os.O_TRUNC | os.O_CREAT
 
 
-def opened(path: Path, mode: str = "rb") -> IO[bytes]:
+def open_file(path: Path, mode: str = "rb") -> IO[bytes]:
     """Open a file unbuffered, like `Path.open`. Raises OSError, including if the path is not a regular file."""
     return os.fdopen(_descriptor(path, mode), mode, buffering=0)
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file. Raises OSError like `opened`."""
-    with opened(path, "wb") as file:
+    """Write a file. Raises OSError like `open_file`."""
+    with open_file(path, "wb") as file:
         while content:
             content = content[file.write(content) :]
 
 
 class OpenFile:
     """An open file that stays the same file even if another one replaces it at its path. The file is closed when the
-    last reference to this object goes away. Raises OSError like `opened`."""
+    last reference to this object goes away. Raises OSError like `open_file`."""
 
     def __init__(self, path: Path, mode: str = "rb") -> None:
         self.descriptor = _descriptor(path, mode)
@@ -55,9 +55,9 @@ class OpenFile:
         except OSError:
             return False
 
-    def at(self, place: int, size: int) -> bytes:
+    def at(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes from `offset` on."""
-        return os.pread(self.descriptor, size, place)
+        return os.pread(self.descriptor, size, offset)
 
 
 def _descriptor(path: Path, mode: str) -> int:

@@ -61,8 +61,8 @@ class Row:
 @functools.cache
 def load(folder: Path | None = None) -> Mapping[str, Row]:
     """Read all rows, once per process."""
-    place = folder or data.folder(FOLDER)
-    return {row.id: row for path in sorted(place.glob("*.md")) for row in rows(path)}
+    spec_folder = folder or data.folder(FOLDER)
+    return {row.id: row for path in sorted(spec_folder.glob("*.md")) for row in rows(path)}
 
 
 def rows(path: Path) -> Iterator[Row]:

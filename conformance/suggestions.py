@@ -13,11 +13,11 @@ MIN_PREFIX = 3
 """Minimum length of a prefix that is taken for a longer name."""
 
 
-def suggestion(wrong: str, known_names: Iterable[str]) -> str:
+def suggestion(name: str, known_names: Iterable[str]) -> str:
     """Return a hint for an unknown name: `did you mean "argv"?`, or the list of known names; if there are many, only
     some of them."""
     names = sorted(known_names)
-    if nearest_name := nearest(wrong, names):
+    if nearest_name := find_nearest(name, names):
         return f'did you mean "{nearest_name}"?'
     if len(names) <= MAX_LISTED:
         return f"known: {', '.join(names)}" if names else "none is allowed here"
@@ -25,24 +25,24 @@ def suggestion(wrong: str, known_names: Iterable[str]) -> str:
     return f"known are {len(names)}, among them {', '.join(examples)}"
 
 
-def nearest(wrong: str, known_names: Iterable[str]) -> str:
+def find_nearest(name: str, known_names: Iterable[str]) -> str:
     """Return the name that was probably meant; empty if none is similar. In this order: a name that differs only in
     case or in leading zeros; the shortest name with this prefix; the most similar name, preferably in the same folder
     if names are paths."""
     names = sorted(known_names)
-    if equal_names := [name for name in names if _plain(name) == _plain(wrong)]:
+    if equal_names := [candidate for candidate in names if _plain(candidate) == _plain(name)]:
         return equal_names[0]
-    with_prefix = [name for name in names if name.casefold().startswith(wrong.casefold())]
-    if with_prefix and len(wrong) >= MIN_PREFIX:
+    with_prefix = [candidate for candidate in names if candidate.casefold().startswith(name.casefold())]
+    if with_prefix and len(name) >= MIN_PREFIX:
         return min(with_prefix, key=len)
-    folder = wrong[: wrong.rfind("/") + 1]
-    for candidates in ([name for name in names if name.startswith(folder)], names):
-        if close_matches := difflib.get_close_matches(wrong, candidates, n=1, cutoff=0.6):
+    folder = name[: name.rfind("/") + 1]
+    for candidates in ([candidate for candidate in names if candidate.startswith(folder)], names):
+        if close_matches := difflib.get_close_matches(name, candidates, n=1, cutoff=0.6):
             return close_matches[0]
     return ""
 
 
-def absent(path: Path) -> tuple[str, str]:
+def explain_missing(path: Path) -> tuple[str, str]:
     """Return what is wrong with the path of a file that does not exist (which file or folder is missing), and a hint
     with the sibling that was probably meant. The hint is empty if nothing is similar."""
     missing = path
@@ -52,17 +52,17 @@ def absent(path: Path) -> tuple[str, str]:
     if not missing.parent.is_dir():
         return f"{missing.parent} is no folder", ""
     try:
-        present = [entry.name for entry in missing.parent.iterdir() if missing == path or entry.is_dir()]
+        siblings = [entry.name for entry in missing.parent.iterdir() if missing == path or entry.is_dir()]
     except OSError:
         return problem, ""
-    nearest_name = nearest(missing.name, present)
+    nearest_name = find_nearest(missing.name, siblings)
     return problem, f'did you mean "{missing.with_name(nearest_name)}"?' if nearest_name else ""
 
 
-def unreadable(path: Path, error: OSError) -> tuple[str, str]:
+def explain_unreadable(path: Path, error: OSError) -> tuple[str, str]:
     """Return the reason why a file cannot be read, and a hint, which may be empty."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return absent(path)
+        return explain_missing(path)
     return f"cannot be read: {error.strerror}", ""
 
 

@@ -36,8 +36,8 @@ def _workload(path: Path) -> None:
 def _samples(path: Path) -> None:
     """Check the list of samples and the nodes that the samples name."""
     for sample in samples.read(path).values():
-        for text in sample.nodes:
-            fleets.requested(text, location=f"{documents.display_path(path)}: {sample.name}.nodes")
+        for argument in sample.nodes:
+            fleets.requested_nodes(argument, location=f"{documents.display_path(path)}: {sample.name}.nodes")
 
 
 Validator = tuple[str, str, Callable[[Path], object]]
@@ -71,16 +71,16 @@ VALIDATORS: list[Validator] = [
 
 def validate() -> None:
     """Check the data files (node profiles, stages, workloads, …) against their schemas."""
-    checked, wrong = 0, []
-    for place, pattern, load in VALIDATORS:
-        for path in sorted(folder(place).glob(pattern)):
-            checked += 1
+    count, messages = 0, []
+    for data_folder, pattern, load in VALIDATORS:
+        for path in sorted(folder(data_folder).glob(pattern)):
+            count += 1
             try:
                 load(path)
             except UsageError as error:
-                wrong.append(str(error))
-    for line in wrong[:-1]:
+                messages.append(str(error))
+    for line in messages[:-1]:
         typer.echo(line, err=True)
-    if wrong:
-        raise UsageError(wrong[-1])
-    typer.echo(f"{checked} data files are valid")
+    if messages:
+        raise UsageError(messages[-1])
+    typer.echo(f"{count} data files are valid")

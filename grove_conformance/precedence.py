@@ -13,20 +13,20 @@ FOLDER = _HERE / "packages" if (_HERE / "packages").is_dir() else _HERE.parent
 """The folder that contains the packages: `packages/` in a wheel, or the root of a checkout."""
 
 
-def take() -> None:
+def import_packages() -> None:
     """Import our packages, so that this process uses them and not other packages of the same names. Processes that
     inherit this process's `sys.path`, such as pytest-xdist workers, find our packages first. Raises ImportError with a
     one-line message if another package was already imported under one of the names."""
     if str(FOLDER) != sys.path[0]:
         sys.path.insert(0, str(FOLDER))
     for name in PACKAGES:
-        if (place := _place(import_module(name))) != FOLDER / name:
+        if (location := _location(import_module(name))) != FOLDER / name:
             raise ImportError(
-                f"{place} was imported as {name} and hides the package {name} of grove-conformance: "
+                f"{location} was imported as {name} and hides the package {name} of grove-conformance: "
                 "rename the folder, or start grove-conformance in a process of its own"
             )
 
 
-def _place(package: ModuleType) -> Path:
+def _location(package: ModuleType) -> Path:
     """Return the folder or file that a package was imported from."""
     return Path(next(iter(getattr(package, "__path__", ())), package.__file__ or "?")).resolve()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TESTS = precedence.FOLDER / "conformance" / "tests"
 PACKAGE = "conformance.tests"
-DEFAULT = "reference"
+DEFAULT_IMPLEMENTATION = "reference"
 _SETTINGS = "conformance_settings"
 """The value of `suite.plugin.SETTINGS`, copied because `suite.plugin` is imported only when it is needed."""
 
@@ -56,16 +56,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
             config.option.conformance_run = worker_input[_SETTINGS]
             config.pluginmanager.register(plugin)
-    elif _asked_for(config):
+    elif _selects_conformance_tests(config):
         if not config.getoption("grove_implementation"):
             raise pytest.UsageError(f"{PACKAGE} judge an implementation: give --grove-implementation NAME")
         _take_precedence()
         from conformance.run import hosted
 
-        hosted.begin(config)
+        hosted.start_run(config)
 
 
-def _asked_for(config: pytest.Config) -> bool:
+def _selects_conformance_tests(config: pytest.Config) -> bool:
     """Return whether the command line names conformance tests, by their package or by a path."""
     for argument in config.args:
         name = argument.partition("::")[0]
@@ -78,7 +78,7 @@ def _asked_for(config: pytest.Config) -> bool:
 
 def _take_precedence() -> None:
     try:
-        precedence.take()
+        precedence.import_packages()
     except ImportError as error:
         raise pytest.UsageError(f"grove-conformance: {error}") from None
 
@@ -87,7 +87,7 @@ def _take_precedence() -> None:
 def grove_implementation(request: pytest.FixtureRequest) -> str:
     """Return the implementation that runs on the cluster: the value of `--grove-implementation`, or the reference.
     Override this fixture to choose another implementation; an empty string starts none."""
-    return request.config.getoption("grove_implementation") or DEFAULT
+    return request.config.getoption("grove_implementation") or DEFAULT_IMPLEMENTATION
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +95,7 @@ def grove_cluster(request: pytest.FixtureRequest, grove_implementation: str) -> 
     """Yield a fake cluster with an implementation of the Grove API, for all tests of the session. With pytest-xdist,
     each worker has its own cluster. The cluster is deleted when the session ends, for whatever reason."""
     try:
-        precedence.take()
+        precedence.import_packages()
     except ImportError as error:
         raise pytest.fail.Exception(f"grove-conformance: {error}", pytrace=False) from None
     from conformance.errors import HarnessError, UsageError

@@ -35,7 +35,7 @@ def reference() -> None:
 
 def _take_precedence() -> None:
     try:
-        precedence.take()
+        precedence.import_packages()
     except ImportError as error:
         sys.stderr.write(f"grove-conformance: {error}\n")
         sys.exit(_USAGE)

@@ -65,7 +65,7 @@ def test_files_within_the_limits_are_accepted() -> None:
     Path("data.yaml").write_text("a: &a {x: [1, 2]}\nb: *a\nc: {<<: *a, y: 3}\n")
     assert documents.parse(Path("data.yaml")).value["c"] == {"x": [1, 2], "y": 3}
     nested_lists = "x"
-    for _ in range(bounded.DEPTH - 1):
+    for _ in range(bounded.MAX_DEPTH - 1):
         nested_lists = f"[{nested_lists}]"
     Path("data.yaml").write_text(f"a: {nested_lists}\n")
     documents.parse(Path("data.yaml"))

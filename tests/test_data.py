@@ -16,7 +16,7 @@ def test_a_wheel_uses_its_own_data_and_not_the_folder_of_another_package(
     (tmp_path / "fixtures").mkdir()
     packed_folder = tmp_path / "conformance" / "_data"
     monkeypatch.setattr(data, "PROJECT", tmp_path)
-    monkeypatch.setattr(data, "_PACKED", packed_folder)
+    monkeypatch.setattr(data, "_WHEEL_DATA", packed_folder)
     assert data.folder("fixtures") == tmp_path / "fixtures"
     assert data.page("a.md") == tmp_path / "docs" / "a.md"
 

@@ -16,16 +16,16 @@ def test_a_folder_that_cannot_be_created_or_written_is_reported_in_one_line(tmp_
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nowhere")):
         with pytest.raises(UsageError, match=r"^here: cannot be written: .* — do this$"):
-            disk.require(folder, 0, location="here", hint="do this")
+            disk.require_space(folder, 0, location="here", hint="do this")
 
 
 def test_only_errors_that_the_user_can_fix_are_usage_errors(tmp_path: Path) -> None:
     usage_error = pytest.raises(
         UsageError, match=r"^here: cannot be written: No space left on device \(/x\) — do this$"
     )
-    with usage_error, disk.errors("here", "do this"):
+    with usage_error, disk.usage_errors("here", "do this"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/x")
-    with pytest.raises(ConnectionResetError), disk.errors("here", "do this"):
+    with pytest.raises(ConnectionResetError), disk.usage_errors("here", "do this"):
         raise ConnectionResetError(errno.ECONNRESET, "reset")
 
 
@@ -45,8 +45,8 @@ def test_a_file_is_written_completely_or_not_at_all(tmp_path: Path, monkeypatch:
 
 def test_the_size_of_a_folder_is_the_size_of_its_files(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
-    size_before = disk.used(tmp_path)
+    size_before = disk.used_bytes(tmp_path)
     (tmp_path / "a" / "b" / "c").write_bytes(bytes(1000))
     (tmp_path / "d").write_bytes(bytes(10))
-    assert disk.used(tmp_path) - size_before == 1010
-    assert disk.used(tmp_path / "none") == 0
+    assert disk.used_bytes(tmp_path) - size_before == 1010
+    assert disk.used_bytes(tmp_path / "none") == 0

@@ -151,7 +151,7 @@ def test_files_of_users_are_not_stored(project: Path, tmp_path: Path) -> None:
 def test_old_entries_are_removed(project: Path) -> None:
     read_document(project)
     [old_entry] = cache_entries()
-    os.utime(old_entry, (0, time.time() - document_cache.LIFETIME - 60))
+    os.utime(old_entry, (0, time.time() - document_cache.LIFETIME_SECONDS - 60))
     write_files(project, "name: b\n")
     read_document(project)
     assert len(cache_entries()) == 1 and not old_entry.exists()

@@ -102,7 +102,9 @@ def test_a_known_key_is_not_in_a_log(
     log.write_text(f"begin\n{printed_key}\nend\n")
     bundle.copy_log(log, 0, copy := tmp_path / "copy.log")
     copied_log = copy.read_bytes()
-    assert not known_secrets.scattered(copied_log) and not known_secrets.scattered(credentials.words(copied_log))
+    assert not known_secrets.has_scattered_secret(copied_log) and not known_secrets.has_scattered_secret(
+        credentials.redact_bytes(copied_log)
+    )
     assert b"(operator.log is withheld: " in copied_log or (
         copied_log.startswith(b"begin\n") and copied_log.endswith(b"\nend\n")
     )
@@ -121,13 +123,13 @@ def _private_number(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> str:
 def test_a_log_with_a_key_in_pieces_is_withheld_in_one_line() -> None:
     printed_key = LOG_FORMS["short lines"](pem(_EC_KEY)).encode()
     line = b"(operator.log is withheld: it contains a private key or a token in pieces)\n"
-    assert credentials.log(printed_key, "operator.log") == line
+    assert credentials.redact_log(printed_key, "operator.log") == line
 
 
 @pytest.mark.parametrize("form", ["a prefix before each line", "lines of JSON", "without its last line"])
 def test_any_private_key_is_removed_with_the_prefixes_of_its_lines(form: str) -> None:
     printed_key = f"begin\n{LOG_FORMS[form](pem(_OTHER_KEY))}\nthe end, all is well\n".encode()
-    redacted = credentials.log(printed_key, "operator.log")
+    redacted = credentials.redact_log(printed_key, "operator.log")
     assert redacted.startswith(b"begin\n") and redacted.endswith(b"the end, all is well\n")
     assert not [line for line in pem(_OTHER_KEY).splitlines()[1:-2] if line in redacted]
 
@@ -156,8 +158,8 @@ def log_without_secrets() -> bytes:
 
 def test_a_log_without_secrets_is_not_changed() -> None:
     log = log_without_secrets()
-    assert credentials.log(log, "operator.log") == log
-    assert credentials.words(log) == log
+    assert credentials.redact_log(log, "operator.log") == log
+    assert credentials.redact_bytes(log) == log
 
 
 @pytest.mark.parametrize("form", LOG_FORMS)
@@ -167,7 +169,7 @@ def test_redacted_json_remains_valid(form: str) -> None:
         "\n" + _key_body(pem(_EC_KEY)): ["\u0001" + _key_body(pem(_EC_KEY)), 12345678901234567890],
     }
     for line in (orjson.dumps(value), json.dumps(value).encode()):
-        redacted = json.loads(credentials.words(line))
+        redacted = json.loads(credentials.redact_bytes(line))
         assert redacted.keys() == {"seen", "\nREDACTED"} or "seen" in redacted
         assert 12345678901234567890 in next(value for key, value in redacted.items() if key != "seen")
 
@@ -180,7 +182,7 @@ def test_a_token_is_recognized_by_its_signature(tmp_path: Path) -> None:
     )
     known_secrets.learn_kubeconfig(path)
     for form in (signature[60:90], signature.encode().hex(), base64.b64encode(signature.encode()).decode()):
-        assert credentials.text(f"it is {form} !") == "it is REDACTED !"
+        assert credentials.redact(f"it is {form} !") == "it is REDACTED !"
 
 
 @pytest.mark.parametrize("content", ["", "users: 1", "users: [{user: {client-key-data: x}}]", "[" * 9999, "a: [", "\0"])
@@ -203,5 +205,5 @@ def test_an_invalid_kubeconfig_is_not_an_error(tmp_path: Path, content: str) -> 
 def test_the_time_is_proportional_to_the_size_of_the_log(piece: bytes, size: int) -> None:
     log = (piece * (size // len(piece) + 1))[:size]
     start = time.process_time()
-    credentials.log(log, "operator.log")
+    credentials.redact_log(log, "operator.log")
     assert time.process_time() - start < 4 * (size >> 20)

@@ -53,7 +53,7 @@ def _load_packed(path: Path) -> object:
 
 
 def _choose_kubeconfig(path: Path) -> object:
-    with chosen_kubeconfig.chosen(path, "") as kubeconfig:
+    with chosen_kubeconfig.choose(path, "") as kubeconfig:
         return kubeconfig
 
 
@@ -67,7 +67,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "policies": policies.read,
     "scale scenario": scenario.read,
     "plan": plans.read_plan,
-    "changes": changes.is_one,
+    "changes": changes.is_changes_file,
     "kubeconfig": _choose_kubeconfig,
     "ledger": _in_folder("run.jsonl", lambda folder: list(ledger_file.read(folder))),
     "history": storage.load,
@@ -194,7 +194,7 @@ def test_no_other_exception_is_raised_for_any_file(path: Path, content: bytes) -
 @given(st.lists(FILE_PIECES | st.binary(max_size=4), max_size=25).map(b"".join))
 def test_accepted_values_can_be_written_as_json(content: bytes) -> None:
     with contextlib.suppress(UsageError, UnicodeDecodeError):
-        orjson.dumps(documents.report(Path("a"), content.decode()))
+        orjson.dumps(documents.parse_report(Path("a"), content.decode()))
     with contextlib.suppress(UsageError):
         orjson.dumps(bounded.json(content, "a"))
 

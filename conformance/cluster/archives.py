@@ -17,16 +17,18 @@ def extract(archive: Path, members: Mapping[str, Path]) -> set[str]:
 
     Raises Unavailable if the file is not a valid archive.
     """
-    missing = dict(members)
+    missing_members = dict(members)
     try:
         with tarfile.open(archive) as tar:
             for entry in tar:
-                into = missing.pop(entry.name.removeprefix("./").lstrip("/"), None) if entry.isfile() else None
-                if into is not None and (content := tar.extractfile(entry)) is not None:
-                    with content, into.open("wb") as file:
+                target = (
+                    missing_members.pop(entry.name.removeprefix("./").lstrip("/"), None) if entry.isfile() else None
+                )
+                if target is not None and (content := tar.extractfile(entry)) is not None:
+                    with content, target.open("wb") as file:
                         shutil.copyfileobj(content, file, 1 << 20)
-                if not missing:
+                if not missing_members:
                     break
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise Unavailable(f"{archive.name}: {error}") from error
-    return members.keys() - missing.keys()
+    return members.keys() - missing_members.keys()

@@ -32,19 +32,19 @@ from conformance import data, disk, documents
 from conformance.cluster import gobuild, locks, pins, processes
 from conformance.cluster.download import fetch
 from conformance.cluster.pins import Program
-from conformance.cluster.progress import ProgressReporter, silent
+from conformance.cluster.progress import ProgressReporter, report_nothing
 from conformance.cluster.sites import Sites, Unavailable
 from conformance.errors import UsageError
 
 RECEIPT = "receipt.json"
-DIGEST = "digest.json"
+DIGEST_SUFFIX = "digest.json"
 """The suffix of the file with another file's digest and the state of that file when it was read."""
-SETTLED = 2_000_000_000
+SETTLED_NANOSECONDS = 2_000_000_000
 """Nanoseconds after which another change to a file gets a different time, with any file system clock."""
 APISERVER = "kube-apiserver"
-VARIABLE = "GROVE_CONFORMANCE_ASSET_"
+VARIABLE_PREFIX = "GROVE_CONFORMANCE_ASSET_"
 """The prefix of the variables that name the user's own programs."""
-HINT = "make room or make it writable, or put the cache elsewhere with XDG_CACHE_HOME"
+DISK_HINT = "make room or make it writable, or put the cache elsewhere with XDG_CACHE_HOME"
 _SITES = Sites()
 
 
@@ -77,7 +77,7 @@ class Receipt:
     pinned: str = ""
 
 
-def resolve_all(report: ProgressReporter = silent, kubernetes: str = "") -> Assets:
+def resolve_all(report: ProgressReporter = report_nothing, kubernetes: str = "") -> Assets:
     """Return the paths of all programs of a cluster with this version of Kubernetes (by default the default version).
     Missing programs are downloaded or built, which can take minutes.
 
@@ -93,7 +93,7 @@ def check_variables(names: Iterable[str]) -> None:
     """Raise UsageError for a variable that names none of these programs, because it would have no effect."""
     variables = {variable_of(name) for name in names}
     for variable in sorted(os.environ):
-        if variable.startswith(VARIABLE) and variable not in variables:
+        if variable.startswith(VARIABLE_PREFIX) and variable not in variables:
             raise UsageError("names no program", where=variable, hint=documents.suggestion(variable, variables))
 
 
@@ -122,28 +122,28 @@ def versions(kubernetes: str = "") -> dict[str, str]:
 def cache_key(kubernetes: str = "") -> str:
     """Return a name for the programs of a cluster, for the caches of CI systems. The name changes whenever a pin
     changes. Raises UsageError, as `versions`."""
-    total = hashlib.sha256(pins.source().read_bytes())
+    pins_digest = hashlib.sha256(pins.source().read_bytes())
     for path in sorted(path for path in pins.PINS.rglob("*") if path.is_file()):
-        total.update(path.relative_to(pins.PINS).as_posix().encode() + path.read_bytes())
+        pins_digest.update(path.relative_to(pins.PINS).as_posix().encode() + path.read_bytes())
     version = versions(kubernetes)[pins.KUBERNETES]
-    return f"grove-conformance-{pins.platform_name()}-{version}-{total.hexdigest()[:12]}"
+    return f"grove-conformance-{pins.platform_name()}-{version}-{pins_digest.hexdigest()[:12]}"
 
 
-def served(kubernetes: str = "") -> dict[str, str]:
+def served_versions(kubernetes: str = "") -> dict[str, str]:
     """Return `versions`, but with the version of Kubernetes that the API server will report: the user's own program may
     have another version than the pinned one. Raises UsageError if the program does not report a version."""
     reported_versions = versions(kubernetes)
     server = next(program for program in programs(kubernetes) if program.name == APISERVER)
-    if (given := _user_program(server)) is not None:
+    if (user_program := _user_program(server)) is not None:
         try:
             output = subprocess.run(
-                [given, "--version"], capture_output=True, text=True, timeout=60, check=False
+                [user_program, "--version"], capture_output=True, text=True, timeout=60, check=False
             ).stdout
         except (OSError, subprocess.TimeoutExpired) as error:
             output = str(error)
         if (version := re.fullmatch(r"Kubernetes v(\S+)\s*", output)) is None:
             raise UsageError(
-                f"{given} --version does not name a version of Kubernetes: {output.strip()[:80]!r}",
+                f"{user_program} --version does not name a version of Kubernetes: {output.strip()[:80]!r}",
                 where=variable_of(APISERVER),
                 hint=f"name the file of {APISERVER}, or unset the variable",
             )
@@ -151,14 +151,14 @@ def served(kubernetes: str = "") -> dict[str, str]:
     return reported_versions
 
 
-def check_minor(served: str, expected: str) -> None:
+def check_minor(served_version: str, expected: str) -> None:
     """Raise UsageError if an API server is not of the expected minor version, which determines flags, features and
     requirements."""
-    if pins.minor_of(served) != pins.minor_of(expected):
+    if pins.minor_of(served_version) != pins.minor_of(expected):
         raise UsageError(
-            f"is Kubernetes {served}, and the cluster is one of {pins.minor_of(expected)}",
+            f"is Kubernetes {served_version}, and the cluster is one of {pins.minor_of(expected)}",
             where=variable_of(APISERVER),
-            hint=f"add --kubernetes {pins.minor_of(served)}, or unset the variable",
+            hint=f"add --kubernetes {pins.minor_of(served_version)}, or unset the variable",
         )
 
 
@@ -177,12 +177,12 @@ class ProgramCache:
 
     def resolve(self, program: Program, report: ProgressReporter) -> Path:
         """Return the path of a program. The module docstring lists the order of the sources."""
-        if (given := _user_program(program)) is not None:
-            return given
-        with disk.errors(f"cache of programs {self._root}", HINT):
-            self._sweep(program)
+        if (user_program := _user_program(program)) is not None:
+            return user_program
+        with disk.usage_errors(f"cache of programs {self._root}", DISK_HINT):
+            self._remove_abandoned_files(program)
             if self.receipt(program) is None:
-                with locks.hold(self._lock_file(program), report, within=locks.BUILD):
+                with locks.hold(self._lock_file(program), report, timeout=locks.BUILD_WAIT_SECONDS):
                     if self.receipt(program) is None:  # otherwise another process was faster
                         if self.path(program).exists():
                             report(program.name, "the one in the cache is not the one that was put there")
@@ -211,12 +211,12 @@ class ProgramCache:
         try:
             if downloads := self._download(program, scratch, report):
                 for download in downloads:
-                    self._shelve(download, scratch / download.name, download.url, download.digest)
+                    self._publish(download, scratch / download.name, download.url, download.digest)
             else:
                 file = scratch / program.name
                 marker = self._marker(program)
                 source = self._build(program, file, marker=marker, cache=self._root, report=report)
-                self._shelve(program, file, source)
+                self._publish(program, file, source)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
@@ -225,32 +225,32 @@ class ProgramCache:
         list if the program has to be built."""
         try:
             if program.digest:
-                self._sites.probe({candidate.site for candidate in _every() if candidate.digest})
-            batch = [program, *(candidate for candidate in _every() if self._comes_with(candidate, program))]
+                self._sites.probe({candidate.site for candidate in _all_programs() if candidate.digest})
+            batch = [program, *(candidate for candidate in _all_programs() if self._shares_archive(candidate, program))]
             fetch(batch, folder, self._sites, report)
         except Unavailable as reason:
             report(program.name, f"no official release is available ({reason})")
             return []
         return batch
 
-    def _comes_with(self, other: Program, program: Program) -> bool:
+    def _shares_archive(self, other: Program, program: Program) -> bool:
         same_archive = (other.url, other.digest) == (program.url, program.digest) and other.name != program.name
         return same_archive and _user_program(other) is None and self.receipt(other) is None
 
-    def _shelve(self, program: Program, file: Path, source: str, pinned: str = "") -> None:
+    def _publish(self, program: Program, file: Path, source: str, pinned: str = "") -> None:
         """Move a file into the cache, together with its receipt, with one rename."""
         file.chmod(0o755)
         receipt = Receipt(source, _digest(file), file.stat().st_size, pinned)
-        shelf = file.with_name(f"{file.name}.shelf")
-        shelf.mkdir()
-        file.rename(shelf / program.name)
-        (shelf / RECEIPT).write_text(json.dumps(vars(receipt), indent=2) + "\n")
-        for path in (*shelf.iterdir(), shelf):
+        staging_folder = file.with_name(f"{file.name}.shelf")
+        staging_folder.mkdir()
+        file.rename(staging_folder / program.name)
+        (staging_folder / RECEIPT).write_text(json.dumps(vars(receipt), indent=2) + "\n")
+        for path in (*staging_folder.iterdir(), staging_folder):
             _fsync(path)
         destination = self.path(program).parent
         destination.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(destination, ignore_errors=True)  # damaged, because an intact program would have been used
-        shelf.rename(destination)
+        staging_folder.rename(destination)
         _fsync(destination.parent)
 
     def _marker(self, program: Program) -> str:
@@ -259,7 +259,7 @@ class ProgramCache:
     def _scratch(self, program: Program) -> Path:
         return self._root / "scratch" / program.group.name
 
-    def _sweep(self, program: Program) -> None:
+    def _remove_abandoned_files(self, program: Program) -> None:
         """Remove the files of a killed run, unless another process is working there."""
         if any(self._scratch(program).glob("*/")):
             try:
@@ -272,7 +272,7 @@ class ProgramCache:
         """End all processes of an earlier attempt and remove its files. The caller holds the lock, so no other process
         is working there."""
         marker = self._marker(program)
-        processes.end(lambda environment: environment.get(processes.BUILD) == marker)
+        processes.end_marked(lambda environment: environment.get(processes.BUILD) == marker)
         shutil.rmtree(self._scratch(program), ignore_errors=True)
         self._scratch(program).mkdir(parents=True)
 
@@ -282,13 +282,13 @@ class ProgramCache:
         return folder / f"{program.group.name}.lock"
 
 
-def _every() -> tuple[Program, ...]:
-    return pins.every(pins.platform_name())
+def _all_programs() -> tuple[Program, ...]:
+    return pins.all_programs(pins.platform_name())
 
 
 def variable_of(program: str) -> str:
     """Return the variable that names a program: GROVE_CONFORMANCE_ASSET_KUBE_APISERVER for `kube-apiserver`."""
-    return VARIABLE + program.replace("-", "_").upper()
+    return VARIABLE_PREFIX + program.replace("-", "_").upper()
 
 
 def _user_program(program: Program) -> Path | None:
@@ -311,16 +311,16 @@ def _digest(path: Path) -> str:
     programs takes as long as starting one of them, and each cluster needs them."""
     stat = path.stat()
     state = [stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
-    note = path.with_name(f"{path.name}.{DIGEST}")
+    digest_file = path.with_name(f"{path.name}.{DIGEST_SUFFIX}")
     with suppress(OSError, ValueError, TypeError, KeyError):
-        stored_note = json.loads(note.read_text())
-        if stored_note["state"] == state:
-            return str(stored_note["sha256"])
+        stored_digest = json.loads(digest_file.read_text())
+        if stored_digest["state"] == state:
+            return str(stored_digest["sha256"])
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if time.time_ns() - stat.st_ctime_ns > SETTLED:  # otherwise another change might go unnoticed
+    if time.time_ns() - stat.st_ctime_ns > SETTLED_NANOSECONDS:  # otherwise another change might go unnoticed
         with suppress(OSError):  # the cache may be read-only for this user
-            disk.write(note, json.dumps({"state": state, "sha256": digest}))
+            disk.write(digest_file, json.dumps({"state": state, "sha256": digest}))
     return digest
 
 

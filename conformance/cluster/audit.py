@@ -16,8 +16,8 @@ from typing import NamedTuple
 import msgspec
 
 from conformance.cluster import identities
-from conformance.cluster.facts import Facts
-from conformance.cluster.growing import Growing
+from conformance.cluster.facts import ClusterProperties
+from conformance.cluster.growing import GrowingFile
 from conformance.cluster.identities import Identities
 from conformance.errors import HarnessError
 from kube import nesting
@@ -103,7 +103,7 @@ class _Metadata(msgspec.Struct, frozen=True, gc=False):
     resourceVersion: str = ""  # noqa: N815
 
 
-class _Answer(msgspec.Struct, frozen=True, gc=False):
+class _Response(msgspec.Struct, frozen=True, gc=False):
     metadata: _Metadata = _Metadata()
     status: msgspec.Raw = msgspec.Raw(b"")
 
@@ -137,8 +137,8 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
         it."""
         if self.objectRef.path != TOKENS or self.verb != "create" or self.responseStatus.code >= 300:
             return ""
-        if self.responseObject and (status := _ANSWER.decode(self.responseObject).status):
-            return identities.of_token(_ISSUED.decode(status).token)
+        if self.responseObject and (status := _RESPONSE_DECODER.decode(self.responseObject).status):
+            return identities.token_id(_ISSUED_DECODER.decode(status).token)
         return self.annotations.issued
 
     @property
@@ -166,7 +166,7 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
             resource=reference.path,
             name=reference.name,
             user=self.user.username,
-            version=_ANSWER.decode(response).metadata.resourceVersion if response else "",
+            version=_RESPONSE_DECODER.decode(response).metadata.resourceVersion if response else "",
             sent=bytes(self.requestObject),
             answer=response,
             dry_run="dryRun=" in self.requestURI,
@@ -174,13 +174,13 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-_EVENT, _ANSWER = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Answer)
-_ISSUED = msgspec.json.Decoder(_Issued)
+_EVENT_DECODER, _RESPONSE_DECODER = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Response)
+_ISSUED_DECODER = msgspec.json.Decoder(_Issued)
 TOKENS = "serviceaccounts/token"
-_OF_TOKENS = b'"token"'
+_TOKEN_FIELD = b'"token"'
 """A part of every line about a token request. Other lines need not be decoded."""
 
-READS = ("get", "list", "watch")
+READ_VERBS = ("get", "list", "watch")
 CONFLICT = 409
 
 
@@ -189,13 +189,13 @@ class AuditTail:
     periodically."""
 
     def __init__(self, log: AuditLog, begin: int | None = None) -> None:
-        self._log, self._at = log, log.mark() if begin is None else begin
+        self._log, self._offset = log, log.mark() if begin is None else begin
 
     def poll(self) -> list[AuditedRequest]:
         """Return the requests that were answered since the last call."""
         requests: list[AuditedRequest] = []
-        for event, end in self._log.events(self._at):
-            self._at = end
+        for event, end in self._log.events(self._offset):
+            self._offset = end
             if event.verb != "watch":
                 requests.append(event.request)
         return requests
@@ -206,13 +206,13 @@ class AuditLog:
     components. All methods raise HarnessError if a program other than the API server has written to the log."""
 
     def __init__(self, path: Path, certificate: str = "") -> None:
-        self._log, self._identities, self._learned = Growing(path), Identities(certificate), 0
+        self._log, self._identities, self._tokens_read_until = GrowingFile(path), Identities(certificate), 0
         self._log.end()  # the current content cannot be changed unnoticed from now on
 
     @classmethod
-    def of(cls, cluster: Facts) -> AuditLog:
+    def of(cls, cluster: ClusterProperties) -> AuditLog:
         """Return the audit log of a cluster of the suite."""
-        return cls(cluster.audit_log, identities.of_certificate(cluster.pki / "admin.crt"))
+        return cls(cluster.audit_log, identities.certificate_id(cluster.pki / "admin.crt"))
 
     def mark(self) -> int:
         """Return the current end of the log in bytes, for use as `begin` or `until`."""
@@ -243,7 +243,7 @@ class AuditLog:
             if event.objectRef.namespace == namespace and event.responseStatus.code in (403, 422)
         )
 
-    def refusals(self, namespace: str, resource: str, begin: int = 0) -> set[int]:
+    def refusal_codes(self, namespace: str, resource: str, begin: int = 0) -> set[int]:
         """Return the status codes with which writes of a resource in a namespace were rejected since a mark."""
         return {
             event.responseStatus.code
@@ -253,7 +253,7 @@ class AuditLog:
             and event.responseStatus.code >= 400
         }
 
-    def refused_creations(self, namespace: str, begin: int = 0) -> list[str]:
+    def refused_creation_messages(self, namespace: str, begin: int = 0) -> list[str]:
         """Return the messages with which the API server rejected creations in a namespace since a mark, without
         duplicates."""
         messages = {
@@ -289,13 +289,13 @@ class AuditLog:
 
     def _finished_writes(self, begin: int, until: int | None = None) -> Iterator[_Event]:
         for event, _ in self.events(begin, until):
-            if event.stage == "ResponseComplete" and event.verb not in READS:
+            if event.stage == "ResponseComplete" and event.verb not in READ_VERBS:
                 yield event
 
     def events(self, begin: int, until: int | None = None) -> Iterator[tuple[_Event, int]]:
         """Yield the events between two marks, each with the offset at which it ends."""
         until = self.mark() if until is None else until
-        self._learn()
+        self._record_tokens()
         for line, end in self._log.lines(begin):
             if end - len(line) >= until:
                 return
@@ -305,18 +305,18 @@ class AuditLog:
                 event = msgspec.structs.replace(event, user=_User(actor))
             yield event, end
 
-    def _learn(self) -> None:
+    def _record_tokens(self) -> None:
         """Record the tokens that were issued since the last call. The API server logs the issue of a token before it
         sends the token."""
-        for line, end in self._log.lines(self._learned):
-            self._learned = end
-            if _OF_TOKENS not in line:
+        for line, end in self._log.lines(self._tokens_read_until):
+            self._tokens_read_until = end
+            if _TOKEN_FIELD not in line:
                 continue
             event = self._event(line, end)
             try:
                 issued = event.issued
             except (msgspec.MsgspecError, ValueError) as error:
-                raise self._no_event(end, error) from error
+                raise self._event_error(end, error) from error
             if issued:
                 self._identities.issued(issued, self._actor(event))
 
@@ -325,9 +325,9 @@ class AuditLog:
 
     def _event(self, line: bytes, end: int) -> _Event:
         try:
-            return _EVENT.decode(nesting.limit_depth(line, "the audit log"))
+            return _EVENT_DECODER.decode(nesting.limit_depth(line, "the audit log"))
         except msgspec.MsgspecError as error:
-            raise self._no_event(end, error) from error
+            raise self._event_error(end, error) from error
 
-    def _no_event(self, end: int, error: Exception) -> HarnessError:
+    def _event_error(self, end: int, error: Exception) -> HarnessError:
         return self._log.wrong(f"has a line that is no audit event, before byte {end}: {error}")

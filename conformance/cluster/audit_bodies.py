@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from conformance.cluster.audit import READS
+from conformance.cluster.audit import READ_VERBS
 from kube import nesting
 
 
@@ -17,7 +17,7 @@ class _Metadata(msgspec.Struct):
     uid: str = ""
 
 
-class _Answer(msgspec.Struct):
+class _Response(msgspec.Struct):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
 
 
@@ -49,7 +49,7 @@ class _Event(msgspec.Struct, rename="camel"):
     response_object: msgspec.Raw = msgspec.Raw(b"")
 
 
-_event, _answer = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Answer)
+_EVENT_DECODER, _RESPONSE_DECODER = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Response)
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,10 @@ def writes(path: Path, namespace: str, begin: int = 0) -> Iterator[Write]:
     with path.open("rb") as log:
         log.seek(begin)
         for line in log:
-            event = _event.decode(nesting.limit_depth(line, "the audit log"))
+            event = _EVENT_DECODER.decode(nesting.limit_depth(line, "the audit log"))
             if (
                 event.stage == "ResponseComplete"
-                and event.verb not in READS
+                and event.verb not in READ_VERBS
                 and event.response_status.code < 300
                 and event.object_ref.namespace == namespace
             ):
@@ -85,7 +85,7 @@ def writes(path: Path, namespace: str, begin: int = 0) -> Iterator[Write]:
 
 def _write(event: _Event) -> Write:
     reference = event.object_ref
-    metadata = _answer.decode(event.response_object).metadata if event.response_object else _Metadata()
+    metadata = _RESPONSE_DECODER.decode(event.response_object).metadata if event.response_object else _Metadata()
     creates = event.verb == "create" and not reference.subresource
     return Write(
         user=event.user.username,

@@ -15,7 +15,7 @@ from conformance import regular
 from conformance.cluster import users
 from conformance.errors import HarnessError
 
-_LOST = re.compile(rb' AUDIT: id="[^"]*" .*?method="([a-z]+)" user="([^"\\]+)" .* uri="([^"\\]*)" response="2')
+_LOST_WRITE = re.compile(rb' AUDIT: id="[^"]*" .*?method="([a-z]+)" user="([^"\\]+)" .* uri="([^"\\]*)" response="2')
 _UNWRITABLE = re.compile(rb" Error in audit plugin 'log' affecting \d+ audit events: write (/[^:]*): (.*)")
 READ_BYTES = 1 << 20
 """The number of bytes of one read."""
@@ -47,20 +47,20 @@ class AuditLosses:
             self._offset += len(piece)
             *lines, self._incomplete_line = (self._incomplete_line + piece).split(b"\n")
             self._incomplete_line = self._incomplete_line[-MAX_LINE_BYTES:]
-            self._first_loss = next((sentence for line in lines if (sentence := self._sentence(line))), "")
+            self._first_loss = next((message for line in lines if (message := self._message(line))), "")
         return self._first_loss
 
-    def _sentence(self, line: bytes) -> str:
+    def _message(self, line: bytes) -> str:
         if match := _UNWRITABLE.search(line[:MAX_LINE_BYTES]):
             path, error = (part.decode("utf-8", "replace") for part in match.groups())
             problem = f"the API server cannot write its audit log: {error}"
             self._failure = HarnessError(problem, where=path, hint="make room, or make it writable")
             raise self._failure
-        return _sentence(line)
+        return _loss_message(line)
 
 
-def _sentence(line: bytes) -> str:
-    if b" AUDIT: " not in line or (match := _LOST.search(line[:MAX_LINE_BYTES])) is None:
+def _loss_message(line: bytes) -> str:
+    if b" AUDIT: " not in line or (match := _LOST_WRITE.search(line[:MAX_LINE_BYTES])) is None:
         return ""
     verb, user, uri = (part.decode("utf-8", "replace") for part in match.groups())
     if user == users.SUITE or users.is_component(user):

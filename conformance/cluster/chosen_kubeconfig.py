@@ -22,12 +22,12 @@ from conformance import disk, documents
 from conformance.cluster.state import Owner, StateRoot
 from conformance.documents import display_path, suggestion
 from conformance.errors import UsageError
-from conformance.suggestions import absent
+from conformance.suggestions import explain_missing
 
 Object = Mapping[str, Any]
 
-_KINDS = ("clusters", "users", "contexts")
-_PATHS = {
+_SECTIONS = ("clusters", "users", "contexts")
+_PATH_FIELDS = {
     "clusters": ("certificate-authority",),
     "users": ("client-certificate", "client-key", "tokenFile"),
 }
@@ -35,7 +35,7 @@ _PATHS = {
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenKubeconfig:
     """A kubeconfig whose current context is the chosen one, and the options that select it again."""
 
     path: Path
@@ -43,29 +43,29 @@ class Chosen:
 
 
 @contextmanager
-def chosen(given: Path | None, context: str, state: StateRoot | None = None) -> Iterator[Chosen]:
+def choose(given: Path | None, context: str, state: StateRoot | None = None) -> Iterator[ChosenKubeconfig]:
     """Yield the kubeconfig that the options and the environment select. If a file or an entry is missing, raises
     UsageError with the entry and the files."""
     files, location = _files(given)
-    contents = {file: documents.parse(file).value for file in files}
-    current = next(
+    contents = {kubeconfig_option: documents.parse(kubeconfig_option).value for kubeconfig_option in files}
+    current_context = next(
         (str(document["current-context"]) for document in contents.values() if document.get("current-context")), ""
     )
-    file = ("--kubeconfig", str(files[0])) if len(files) == 1 else ()
-    options = (*file, *(("--context", context) if context else ()))
-    if len(files) == 1 and context in ("", current):
-        yield Chosen(files[0], options)
+    kubeconfig_option = ("--kubeconfig", str(files[0])) if len(files) == 1 else ()
+    options = (*kubeconfig_option, *(("--context", context) if context else ()))
+    if len(files) == 1 and context in ("", current_context):
+        yield ChosenKubeconfig(files[0], options)
         return
-    text = yaml.safe_dump(minimal(contents, context or current, location))
+    text = yaml.safe_dump(minimal_kubeconfig(contents, context or current_context, location))
     with _temporary_copy(text, state or StateRoot()) as path:
-        yield Chosen(path, options)
+        yield ChosenKubeconfig(path, options)
 
 
-def minimal(files: Mapping[Path, Object], context: str, location: str) -> Object:
+def minimal_kubeconfig(files: Mapping[Path, Object], context: str, location: str) -> Object:
     """Return a kubeconfig with one context, its cluster and its user. If several entries have the same name, the first
     one is used; relative paths become absolute. `location` is named in errors. Raises UsageError if the context, its
     cluster or its user is missing."""
-    entries = {kind: _entries_by_name(kind, files) for kind in _KINDS}
+    entries = {kind: _entries_by_name(kind, files) for kind in _SECTIONS}
     if context not in entries["contexts"]:
         hint = suggestion(context, entries["contexts"]) if context else "give --context"
         problem = f"has no context {context!r}" if context else "has no current context"
@@ -84,13 +84,13 @@ def minimal(files: Mapping[Path, Object], context: str, location: str) -> Object
     return kubeconfig
 
 
-def _files(given: Path | None) -> tuple[list[Path], str]:
+def _files(option: Path | None) -> tuple[list[Path], str]:
     """Return the files, and the option or variable that named them."""
-    if given is not None:
-        if not given.is_file():
-            problem, near = ("is a folder", "") if given.is_dir() else absent(given)
-            raise UsageError(problem, where=f"--kubeconfig {given}", hint=near or "give the path of a kubeconfig")
-        return [given.absolute()], f"--kubeconfig {given}"
+    if option is not None:
+        if not option.is_file():
+            problem, hint = ("is a folder", "") if option.is_dir() else explain_missing(option)
+            raise UsageError(problem, where=f"--kubeconfig {option}", hint=hint or "give the path of a kubeconfig")
+        return [option.absolute()], f"--kubeconfig {option}"
     variable = os.environ.get("KUBECONFIG", "")
     paths = [Path(text) for text in variable.split(os.pathsep) if text] or [Path.home() / ".kube" / "config"]
     location = f"KUBECONFIG {variable}" if variable else display_path(paths[0])
@@ -112,7 +112,7 @@ def _with_absolute_paths(section: str, entry: Object, folder: Path) -> dict[str,
     fields = entry.get(section[:-1])
     if not isinstance(fields, Mapping):
         return dict(entry)
-    absolute_paths = {key: str(folder / str(fields[key])) for key in _PATHS.get(section, ()) if fields.get(key)}
+    absolute_paths = {key: str(folder / str(fields[key])) for key in _PATH_FIELDS.get(section, ()) if fields.get(key)}
     plugin = fields.get("exec")
     if isinstance(plugin, Mapping) and os.sep in str(plugin.get("command", "")):  # a bare name is found on PATH
         absolute_paths["exec"] = {**plugin, "command": str(folder / str(plugin["command"]))}  # type: ignore[assignment]
@@ -128,10 +128,10 @@ def _only_mappings(value: object) -> Iterable[Object]:
 def _temporary_copy(text: str, state: StateRoot) -> Iterator[Path]:
     """Keep a copy while this process needs it, and remove the copies of killed processes."""
     folder = state.root / "kubeconfigs"
-    disk.make(folder, location=f"state folder {state.root}", hint="make it writable", mode=0o700)
+    disk.make_folder(folder, location=f"state folder {state.root}", hint="make it writable", mode=0o700)
     _remove_abandoned_copies(folder)
-    me = Owner.this_process()
-    path = folder / f"{me.pid}_{me.started}_{secrets.token_hex(3)}"
+    owner = Owner.this_process()
+    path = folder / f"{owner.pid}_{owner.started}_{secrets.token_hex(3)}"
     disk.write(path, text)
     try:
         yield path
@@ -142,9 +142,9 @@ def _temporary_copy(text: str, state: StateRoot) -> Iterator[Path]:
 def _remove_abandoned_copies(folder: Path) -> None:
     for path in folder.iterdir():
         try:
-            pid, started, _ = path.name.removeprefix(".").split("_")  # starts with a dot while being written
-            alive = Owner(int(pid), float(started)).alive()
+            pid, start_time, _ = path.name.removeprefix(".").split("_")  # starts with a dot while being written
+            is_alive = Owner(int(pid), float(start_time)).is_alive()
         except ValueError:  # not a file of the suite
             continue
-        if not alive:
+        if not is_alive:
             path.unlink(missing_ok=True)

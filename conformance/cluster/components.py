@@ -24,7 +24,7 @@ _children: list[subprocess.Popen[bytes]] = []
 """Processes that may outlive their parent. References are kept so that the processes can be reaped."""
 
 
-GAVE_UP = "failed to wait for apiserver being healthy"
+GAVE_UP_MESSAGE = "failed to wait for apiserver being healthy"
 """The message in the log of a component that has exited because the API server did not respond in time."""
 
 
@@ -40,7 +40,7 @@ class Components:
         """Maps a component to its last process that was verified to belong to the cluster, and the start time of that
         process."""
 
-    def named(self) -> dict[str, int]:
+    def recorded_pids(self) -> dict[str, int]:
         """Map all components that have been started to their pids, including dead components."""
         pids = {}
         for file in sorted((self.workspace / "pids").glob("*.pid")):
@@ -52,7 +52,7 @@ class Components:
         """Return the running process of a component; None if it is dead. The environment of a process is read only
         once, because a pid together with a start time identifies a process permanently."""
         pid = _pid_in(self.workspace / "pids" / f"{component}.pid")
-        start_time = processes.identity(pid) if pid is not None else None
+        start_time = processes.find_start_time(pid) if pid is not None else None
         if pid is None or start_time is None:
             return None
         verified_process = self._verified.get(component)
@@ -60,7 +60,7 @@ class Components:
             return verified_process[0]
         try:
             process = psutil.Process(pid)
-            if not self.is_mine(process.environ()):
+            if not self.belongs_to_cluster(process.environ()):
                 return None
         except psutil.Error:  # the process is gone, or its pid was reused
             return None
@@ -69,34 +69,36 @@ class Components:
 
     def alive(self) -> dict[str, int]:
         """Map the running components to their pids."""
-        return {name: pid for name, pid in self.named().items() if self.process(name) is not None}
+        return {name: pid for name, pid in self.recorded_pids().items() if self.process(name) is not None}
 
-    def is_mine(self, environment: Mapping[str, str]) -> bool:
+    def belongs_to_cluster(self, environment: Mapping[str, str]) -> bool:
         """Return whether a process with this environment belongs to the cluster."""
         return environment.get(processes.CLUSTER) == self._marker[processes.CLUSTER]
 
-    def forget_dead(self) -> None:
+    def remove_dead_pid_files(self) -> None:
         """Remove the pid files of dead components, because kwokctl takes a zombie, or another process with the same
         pid, for a running component (FC-026)."""
-        for name in self.named().keys() - self.alive().keys():
+        for name in self.recorded_pids().keys() - self.alive().keys():
             (self.workspace / "pids" / f"{name}.pid").unlink(missing_ok=True)
 
     def require_alive(self) -> None:
         """Raise HarnessError if a component that was started is dead, because nothing restarts it. A component that has
         given up is left to the caller, who can restart it."""
-        for name, pid in self.named().items():
-            if processes.identity(pid) is None and not self._has_given_up(name):
-                raise self.failure(f"{name} died: {last_words(self.log(name))}")
+        for name, pid in self.recorded_pids().items():
+            if processes.find_start_time(pid) is None and not self._has_given_up(name):
+                raise self.failure(f"{name} died: {log_tail(self.log(name))}")
 
-    def given_up(self) -> list[str]:
+    def find_given_up(self) -> list[str]:
         """Return the dead components that have given up waiting for the API server. kube-controller-manager gives up
         after 10 s, and on a busy machine the API server may need longer."""
         return [
-            name for name, pid in self.named().items() if processes.identity(pid) is None and self._has_given_up(name)
+            name
+            for name, pid in self.recorded_pids().items()
+            if processes.find_start_time(pid) is None and self._has_given_up(name)
         ]
 
     def _has_given_up(self, name: str) -> bool:
-        return GAVE_UP in self.log(name).read_text(errors="replace")
+        return GAVE_UP_MESSAGE in self.log(name).read_text(errors="replace")
 
     def log(self, component: str) -> Path:
         """Return the log of a component. kwokctl truncates it at each start of the component (FC-027)."""
@@ -140,7 +142,7 @@ class Components:
             process.wait()
             raise
         if process.returncode:
-            raise self.failure(f"kwokctl {' '.join(arguments[:2])} failed: {last_words(output)}")
+            raise self.failure(f"kwokctl {' '.join(arguments[:2])} failed: {log_tail(output)}")
 
     def _popen(self, command: list[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         with log.open("w") as output:
@@ -164,12 +166,12 @@ def _pid_in(file: Path) -> int | None:
     return None
 
 
-def reap() -> None:
+def reap_children() -> None:
     """Reap the dead processes that `spawn` has started."""
     _children[:] = [child for child in _children if child.poll() is None]
 
 
-def last_words(log: Path, length: int = 400) -> str:
+def log_tail(log: Path, length: int = 400) -> str:
     """Return the last characters of a file, in one line."""
     text = log.read_text(errors="replace").strip()
     return " | ".join(line.strip() for line in text[-length:].splitlines()) or "(empty)"

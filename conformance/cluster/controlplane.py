@@ -21,16 +21,16 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from conformance.cluster import etcd_data, features, kubeconfigs, locks, owner_watch, preflight, processes
 from conformance.cluster.addons import volumes
 from conformance.cluster.assets import Assets, check_minor, resolve_all, versions
-from conformance.cluster.components import Components, reap
-from conformance.cluster.facts import Facts
+from conformance.cluster.components import Components, reap_children
+from conformance.cluster.facts import ClusterProperties
 from conformance.cluster.features import Features
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.monitor import Monitor
 from conformance.cluster.pins import KUBERNETES, minor_of
 from conformance.cluster.ports import Port, Ports, is_free
-from conformance.cluster.progress import ProgressReporter, silent
-from conformance.cluster.settings import NAMESPACE_OBJECTS, ClusterSettings, extra_files, kwokctl_configuration
+from conformance.cluster.progress import ProgressReporter, report_nothing
+from conformance.cluster.settings import NAMESPACE_OBJECTS_FILE, ClusterSettings, extra_files, kwokctl_configuration
 from conformance.cluster.state import ClusterRecord, Owner, StateRoot
 from conformance.errors import HarnessError, UsageError
 from conformance.suggestions import suggestion
@@ -44,7 +44,7 @@ MIN_FREE_BYTES = 64 << 20
 """Bytes that etcd allocates at once. With less free space, a start fails because of the disk."""
 
 
-class Cluster(Facts):
+class Cluster(ClusterProperties):
     """A cluster that is, or was, running. Created by `Cluster.up`, `find` or `list_clusters`.
 
     `monitor` observes the cluster's components and their health.
@@ -62,7 +62,7 @@ class Cluster(Facts):
         *,
         settings: ClusterSettings | None = None,
         owner: bool = True,
-        report: ProgressReporter = silent,
+        report: ProgressReporter = report_nothing,
         state: StateRoot | None = None,
     ) -> Cluster:
         """Start a new cluster and return when it is healthy, in about 4 s if the programs are in the cache.
@@ -96,20 +96,20 @@ class Cluster(Facts):
         state.require()
         assets = resolve_all(report, settings.kubernetes)  # may take minutes, so simple mistakes are checked before
         minor = minor_of(record.versions[KUBERNETES])
-        enabled_features = features.of_programs(settings.features, minor, assets.program)
+        enabled_features = features.resolve_for_programs(settings.features, minor, assets.program)
         state.add(record, report)
         cluster = cls(state, record)
         try:
             for attempt in Retrying(
                 retry=retry_if_exception_type(_PortClash), stop=stop_after_attempt(3), reraise=True
             ):
-                with attempt, state.errors():
+                with attempt, state.usage_errors():
                     cluster._start(settings, enabled_features, assets, report)
             if settings.addons:
                 asyncio.run(cluster._install_addons())
                 asyncio.run(cluster._wait_for_metrics())
             if settings.preflight:
-                cluster._prove(settings, enabled_features, report)
+                cluster._check_features(settings, enabled_features, report)
         except BaseException as error:  # including Ctrl-C
             try:
                 if isinstance(error, HarnessError):
@@ -124,17 +124,17 @@ class Cluster(Facts):
         running."""
         processes.end_one(psutil.Process(self._running_pids(component)[component]))
 
-    def start(self, report: ProgressReporter = silent) -> None:
+    def start(self, report: ProgressReporter = report_nothing) -> None:
         """Start the dead components and wait until all components are healthy. Data and versions are kept (FC-025)."""
-        self._start_dead(self._own_assets(report), report)
+        self._start_dead_components(self._own_assets(report), report)
 
-    def restart(self, report: ProgressReporter = silent) -> None:
+    def restart(self, report: ProgressReporter = report_nothing) -> None:
         """Kill and restart every component. Data are kept."""
         with self.without(*self.monitor.pids(), report=report):
             pass
 
     @contextmanager
-    def without(self, *components: str, report: ProgressReporter = silent) -> Iterator[None]:
+    def without(self, *components: str, report: ProgressReporter = report_nothing) -> Iterator[None]:
         """Kill components, and start all dead components when the block ends. Raises UsageError if a component is not
         running."""
         assets = self._own_assets(report)  # first, so that an error here kills nothing
@@ -144,10 +144,10 @@ class Cluster(Facts):
                 self.kill(component)
             yield
         finally:
-            self._start_dead(assets, report)
+            self._start_dead_components(assets, report)
 
     @contextmanager
-    def busy(self, report: ProgressReporter = silent) -> Iterator[None]:
+    def hold_lock(self, report: ProgressReporter = report_nothing) -> Iterator[None]:
         """Hold the lock of the cluster: meanwhile `prune` does not consider the cluster dead, and no other process
         stops components. Raises UsageError if another process holds the lock for too long."""
         with locks.hold(self.lock, report):
@@ -166,7 +166,7 @@ class Cluster(Facts):
         self.record = self._state.update(self.record, owner=owner)
         return self
 
-    def plays(
+    def record_implementation(
         self, implementation: str, roles: Mapping[str, Owner], descriptor: Path, settings: Mapping[str, str]
     ) -> None:
         """Record the implementation that was started on the cluster, so that it can be listed and restarted."""
@@ -180,9 +180,9 @@ class Cluster(Facts):
 
     def down(self) -> list[str]:
         """End every process of the cluster, remove its files, and return the ended processes. Idempotent."""
-        ended = owner_watch.take_down(self._state, self.name, self.uid)
-        reap()
-        return ended
+        ended_processes = owner_watch.take_down(self._state, self.name, self.uid)
+        reap_children()
+        return ended_processes
 
     # -- details -------------------------------------------------------------------------------------------------
 
@@ -197,13 +197,15 @@ class Cluster(Facts):
                 raise UsageError(f"no component {component!r} runs", where=f"cluster {self.name}", hint=hint)
         return pids
 
-    def _start(self, settings: ClusterSettings, enabled: Features, assets: Assets, report: ProgressReporter) -> None:
+    def _start(
+        self, settings: ClusterSettings, enabled_features: Features, assets: Assets, report: ProgressReporter
+    ) -> None:
         report(f"cluster {self.name}", "starting the control plane")
         self._components.spawn(
             owner_watch.command(self._state.root, self.name, self.uid), self.directory / "owner-watch.log"
         )
         self.record = self._state.update(self.record, ports=Ports(report=report).claim(self.directory))
-        self._write_configuration(settings, enabled, assets)
+        self._write_configuration(settings, enabled_features, assets)
         try:
             self._components.kwokctl(
                 assets,
@@ -217,7 +219,7 @@ class Cluster(Facts):
         except HarnessError as error:
             clash = self.monitor.port_clash()
             if clash and not settings.apiserver_port:
-                processes.end(self._components.is_mine)
+                processes.end_marked(self._components.belongs_to_cluster)
                 # The claim of this block is kept until `down`, so that the next attempt gets another block.
                 shutil.rmtree(
                     self._components.home, ignore_errors=True
@@ -229,16 +231,16 @@ class Cluster(Facts):
         served_version = self.monitor.version()
         check_minor(served_version, self.record.versions[KUBERNETES])
         self.record = self._state.update(self.record, served=served_version)
-        kubeconfigs.write(self)
+        kubeconfigs.write_administrator_kubeconfig(self)
         self.record = self._state.update(self.record, phase="ready")
 
     def _own_assets(self, report: ProgressReporter) -> Assets:
         return resolve_all(report, self.record.versions[KUBERNETES])
 
-    def _start_dead(self, assets: Assets, report: ProgressReporter) -> None:
+    def _start_dead_components(self, assets: Assets, report: ProgressReporter) -> None:
         alive, kwok = self.monitor.pids(), COMPONENTS[Port.KWOK]
         if COMPONENTS[Port.ETCD] not in alive:
-            etcd_data.finish(self.workspace / etcd_data.DATA)
+            etcd_data.finish_replacement(self.workspace / etcd_data.DATA)
         self._start_processes(assets)
         if kubelet.COMPONENT not in alive:
             self._start_startup_order()
@@ -253,7 +255,7 @@ class Cluster(Facts):
             asyncio.run(self._wait_for_metrics())
 
     def _start_processes(self, assets: Assets) -> None:
-        self._components.forget_dead()
+        self._components.remove_dead_pid_files()
         self._components.kwokctl(assets, self.kubectl, "start", "cluster")
 
     async def _release_nodes(self) -> None:
@@ -263,7 +265,7 @@ class Cluster(Facts):
 
     def _start_startup_order(self) -> None:
         port = self.ports[Port.METRICS] if self.record.addons else 0
-        objects = self.directory / NAMESPACE_OBJECTS
+        objects = self.directory / NAMESPACE_OBJECTS_FILE
         self._components.start_startup_order(self.server, port, objects if objects.exists() else None)
 
     async def _wait_for_metrics(self) -> None:
@@ -277,26 +279,26 @@ class Cluster(Facts):
 
         async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
             for storage_class in volumes.storage_classes():
-                await client.create(volumes.CLASSES, storage_class)
+                await client.create(volumes.STORAGE_CLASSES, storage_class)
             await metrics.register(client, self.ports[Port.METRICS])
 
     def _wait_until_healthy(self, assets: Assets, report: ProgressReporter) -> None:
         report(f"cluster {self.name}", "waiting until every component is healthy")
         self.monitor.wait_until_healthy(lambda: self._start_processes(assets))
 
-    def _prove(self, settings: ClusterSettings, enabled: Features, report: ProgressReporter) -> None:
+    def _check_features(self, settings: ClusterSettings, enabled_features: Features, report: ProgressReporter) -> None:
         """Raise UsageError unless the cluster has its features."""
         minor = minor_of(self.record.versions[KUBERNETES])
-        expected = preflight.ExpectedFeatures.of(enabled, minor, settings.scheduler)
+        expected = preflight.ExpectedFeatures.of(enabled_features, minor, settings.scheduler)
         if not expected.version:
             return
         report(f"cluster {self.name}", "proving that it has the Workload API")
 
-        async def prove() -> None:
+        async def check() -> None:
             async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
-                await preflight.check(client, expected, scheduler=settings.scheduler_name, last=self._last_error)
+                await preflight.check(client, expected, scheduler=settings.scheduler_name, last_error=self._last_error)
 
-        asyncio.run(prove())
+        asyncio.run(check())
 
     def _feature_mistake(self) -> UsageError | None:
         """Return the mistake in the features that made a component exit."""
@@ -312,10 +314,10 @@ class Cluster(Facts):
         complaints = _CANNOT_LIST.findall(self.monitor.log(component).read_text(errors="replace"))
         return str(complaints[-1]) if complaints else ""
 
-    def _write_configuration(self, settings: ClusterSettings, enabled: Features, assets: Assets) -> None:
+    def _write_configuration(self, settings: ClusterSettings, enabled_features: Features, assets: Assets) -> None:
         memory = psutil.virtual_memory().total >> 30
         documents = kwokctl_configuration(
-            settings, enabled, assets, self.ports, self.record.versions, self.directory, memory
+            settings, enabled_features, assets, self.ports, self.record.versions, self.directory, memory
         )
         (self.directory / "kwokctl.yaml").write_text(yaml.safe_dump_all(documents))
         for file_name, document in extra_files(settings).items():

@@ -18,22 +18,22 @@ def fetch(programs: Sequence[Program], folder: Path, sites: Sites, report: Progr
 
     Raises Unavailable (the download is not available, or its digest is not pinned) or ChecksumMismatch.
     """
-    first = programs[0]
-    if not first.digest:
+    first_program = programs[0]
+    if not first_program.digest:
         raise Unavailable("no digest of an official file is pinned")
-    sites.require(first.site)
-    report(first.name, f"downloading {first.url}")
-    transfers = Transfers(first, sites, report)
+    sites.require(first_program.site)
+    report(first_program.name, f"downloading {first_program.url}")
+    transfers = Transfers(first_program, sites, report)
     members = {program.member: folder / program.name for program in programs}
-    if first.image:
-        images.fetch(first, members, pins.platform_name(), transfers)
+    if first_program.image:
+        images.fetch(first_program, members, pins.platform_name(), transfers)
         return
     file = folder / "download"
-    transfers.fetch(first.url, file, first.digest)
-    if not first.member:
-        file.rename(folder / first.name)
+    transfers.fetch(first_program.url, file, first_program.digest)
+    if not first_program.member:
+        file.rename(folder / first_program.name)
         return
     found_members = archives.extract(file, members)
     file.unlink()
     if missing_members := members.keys() - found_members:
-        raise Unavailable(f"{first.url}: contains no file {min(missing_members)}")
+        raise Unavailable(f"{first_program.url}: contains no file {min(missing_members)}")

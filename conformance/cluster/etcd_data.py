@@ -1,7 +1,8 @@
 """Functions that copy the data of an etcd that is not running, and that replace the data with a copy.
 
 Invariant: whenever a replacement is interrupted, one complete set of data remains, either the old or the new one.
-`whole` returns its location, and `finish` moves it to its place. A copy is filled under another name and then renamed.
+`complete_data` returns its location, and `finish_replacement` moves it to its place. A copy is filled under another
+name and then renamed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def whole(target: Path) -> Path | None:
+def complete_data(target: Path) -> Path | None:
     """Return the location of the complete data of `target`, even if a replacement was interrupted."""
     return next((path for path in (target, _new(target)) if path.exists()), None)
 
@@ -30,8 +31,8 @@ def whole(target: Path) -> Path | None:
 def stage(source: Path, target: Path) -> None:
     """Copy data to a location next to `target`, completely or not at all. Raises OSError if the copy fails."""
     partial_copy = _partial_copy(target)
-    for left_over in (_new(target), partial_copy):
-        shutil.rmtree(left_over, ignore_errors=True)
+    for leftover in (_new(target), partial_copy):
+        shutil.rmtree(leftover, ignore_errors=True)
     try:
         shutil.copytree(source, partial_copy, ignore=_UNUSED)
         partial_copy.rename(_new(target))
@@ -46,25 +47,25 @@ def replace(target: Path) -> None:
     if target.exists():
         shutil.rmtree(_old(target), ignore_errors=True)
         target.rename(_old(target))
-    finish(target)
+    finish_replacement(target)
 
 
 def remove(target: Path) -> None:
     """Remove data completely, or not at all. Raises OSError if they cannot be moved."""
     target.rename(_old(target))
-    finish(target)
+    finish_replacement(target)
 
 
-def finish(target: Path) -> None:
+def finish_replacement(target: Path) -> None:
     """Finish a replacement that was interrupted after the old data had been moved away, and remove its remaining files.
     Raises OSError if a file cannot be moved."""
     if not target.exists() and _new(target).exists():
         _new(target).rename(target)
-    for left_over in (_new(target), _old(target), _partial_copy(target)):
-        shutil.rmtree(left_over, ignore_errors=True)
+    for leftover in (_new(target), _old(target), _partial_copy(target)):
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
-def interrupted(folder: Path) -> set[Path]:
+def interrupted_targets(folder: Path) -> set[Path]:
     """Return the targets in a folder for which an interrupted replacement has left files. The names of targets contain
     no dots."""
     return {folder / path.name.strip(".").partition(".")[0] for path in folder.glob("*") if "." in path.name}

@@ -10,7 +10,7 @@ from conformance.cluster.ports import DriverPorts, Port
 from conformance.cluster.state import ClusterRecord, StateRoot
 
 
-class Facts:
+class ClusterProperties:
     """The facts about one cluster, from its record."""
 
     def __init__(self, state: StateRoot, record: ClusterRecord) -> None:

@@ -29,7 +29,7 @@ GatesOf = Callable[[str], frozenset[str]]
 
 
 @dataclass(frozen=True)
-class Requested:
+class FeatureRequest:
     """The features that a user requests, as on the command line: presets, gates such as `Gate=true` or
     `kube-scheduler:Gate=true`, and API versions such as `scheduling.k8s.io/v1beta1=true`."""
 
@@ -46,7 +46,7 @@ class Requested:
         return [word for option, values in groups for value in values for word in (option, value)]
 
 
-NOTHING = Requested()
+NO_FEATURES = FeatureRequest()
 """No features other than those that are enabled by default."""
 
 
@@ -59,17 +59,17 @@ class Features:
 
     def flags(self) -> dict[str, dict[str, str]]:
         """Map components to their flags, and the flags to their values."""
-        flags = {component: {"feature-gates": _joined(gates)} for component, gates in self.gates.items() if gates}
+        flags = {component: {"feature-gates": _switch_list(gates)} for component, gates in self.gates.items() if gates}
         if self.runtime_config:
-            flags.setdefault(APISERVER, {})["runtime-config"] = _joined(self.runtime_config)
+            flags.setdefault(APISERVER, {})["runtime-config"] = _switch_list(self.runtime_config)
         return flags
 
-    def on(self, gate: str) -> bool:
+    def is_on(self, gate: str) -> bool:
         """Return whether the gate is enabled in any component, so that all components that need it must have it."""
         return any(gates.get(gate, False) for gates in self.gates.values())
 
 
-def resolve(requested: Requested, minor: str, gates_of: GatesOf | None = None) -> Features:
+def resolve(requested: FeatureRequest, minor: str, gates_of: GatesOf | None = None) -> Features:
     """Return the requested features for a minor version of Kubernetes. Later settings override earlier ones, and
     individual settings override presets.
 
@@ -97,7 +97,7 @@ def resolve(requested: Requested, minor: str, gates_of: GatesOf | None = None) -
     return Features(gates, runtime_config)
 
 
-def of_programs(requested: Requested, minor: str, program: Callable[[str], Path]) -> Features:
+def resolve_for_programs(requested: FeatureRequest, minor: str, program: Callable[[str], Path]) -> Features:
     """Return the requested features for programs, which are given by component. Raises UsageError like `resolve`."""
     return resolve(requested, minor, lambda component: known_gates(program(component)))
 
@@ -154,9 +154,9 @@ def explanation(component: str, log: str) -> UsageError | None:
     return None
 
 
-def _switches(texts: Iterable[str], option: str) -> Iterator[tuple[str, str, str, bool]]:
+def _switches(option_values: Iterable[str], option: str) -> Iterator[tuple[str, str, str, bool]]:
     """Yield the text, the component (may be empty), the name and the value of each switch."""
-    for text in (part.strip() for option_text in texts for part in option_text.split(",")):
+    for text in (part.strip() for option_value in option_values for part in option_value.split(",")):
         match = _SWITCH.fullmatch(text)
         if match is None:
             form = "NAME=true, or COMPONENT:NAME=true" if option == GATES else "GROUP/VERSION=true"
@@ -181,5 +181,5 @@ def _components_with_gate(text: str, name: str, minor: str, gates_of: GatesOf | 
     )
 
 
-def _joined(switches: Mapping[str, bool]) -> str:
-    return ",".join(f"{name}={str(on).lower()}" for name, on in switches.items())
+def _switch_list(switches: Mapping[str, bool]) -> str:
+    return ",".join(f"{name}={str(is_enabled).lower()}" for name, is_enabled in switches.items())

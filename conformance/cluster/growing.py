@@ -13,13 +13,13 @@ from pathlib import Path
 from conformance import regular
 from conformance.errors import HarnessError
 
-PIECE = 1 << 16
+PIECE_BYTES = 1 << 16
 """The size of a piece in bytes."""
-LONGEST = 32 << 20
+MAX_LINE_BYTES = 32 << 20
 """Maximum number of bytes in a line. An object has at most 1.5 MiB, and a line contains at most two copies of it."""
 
 
-class Growing:
+class GrowingFile:
     """The file at `path`, which need not exist yet. All methods raise HarnessError if the file was changed."""
 
     def __init__(self, path: Path) -> None:
@@ -44,12 +44,12 @@ class Growing:
         if size < self._end or not self._file.in_place:
             raise self.wrong("was cut" if size < self._end else "was replaced")
         while self._end < size:
-            piece = self._file.at(self._end, min(size - self._end, PIECE - self._end % PIECE))
+            piece = self._file.at(self._end, min(size - self._end, PIECE_BYTES - self._end % PIECE_BYTES))
             if not piece:
                 raise self.wrong("was cut")
             self._last.update(piece)
             self._end += len(piece)
-            if self._end % PIECE == 0:
+            if self._end % PIECE_BYTES == 0:
                 self._digests.append(self._last.digest())
                 self._last = hashlib.blake2b()
         return self._end
@@ -70,8 +70,8 @@ class Growing:
                     if not is_skipping and not line.isspace():
                         yield line, offset
                     incomplete, is_skipping, length = [], False, 0
-            if length > LONGEST:
-                raise self.wrong(f"has a line of more than {LONGEST >> 20} MiB")
+            if length > MAX_LINE_BYTES:
+                raise self.wrong(f"has a line of more than {MAX_LINE_BYTES >> 20} MiB")
 
     def wrong(self, problem: str) -> HarnessError:
         """Return the error for a file that was changed."""
@@ -81,10 +81,10 @@ class Growing:
     def _pieces(self, place: int) -> Iterator[bytes]:
         """Yield the content from `place` on."""
         end = self._end
-        for number in range(place // PIECE, -(-end // PIECE)):
+        for number in range(place // PIECE_BYTES, -(-end // PIECE_BYTES)):
             assert self._file is not None
-            start = number * PIECE
-            piece = self._file.at(start, min(PIECE, self._end - start))
+            start = number * PIECE_BYTES
+            piece = self._file.at(start, min(PIECE_BYTES, self._end - start))
             is_last = number == len(self._digests)
             if hashlib.blake2b(piece).digest() != (self._last.digest() if is_last else self._digests[number]):
                 raise self.wrong("was changed")

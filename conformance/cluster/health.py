@@ -46,7 +46,7 @@ class Health:
         """Return the first error message about `components` or about the service account of new pods; empty if all are
         healthy."""
         for port in components:
-            if reason := self.ask(port):
+            if reason := self.find_problem(port):
                 return f"{COMPONENTS[port]}: {reason}"
         status, _ = self._get(Port.APISERVER, "/api/v1/namespaces/default/serviceaccounts/default")
         return "" if status == 200 else "serviceaccount default/default is not there yet"
@@ -59,7 +59,7 @@ class Health:
             raise ValueError(f"/version: HTTP {status} {body[:80]}")
         return str(json.loads(body)["gitVersion"]).removeprefix("v")
 
-    def ask(self, port: Port) -> str:
+    def find_problem(self, port: Port) -> str:
         """Return the error message about one component; empty if the component is healthy. Takes at most two
         seconds."""
         try:

@@ -48,7 +48,7 @@ class Identities:
         return user if users.is_component(requester) else requester or f"{UNKNOWN} (as {user})"
 
 
-def of_certificate(path: Path) -> str:
+def certificate_id(path: Path) -> str:
     """Return the id of a certificate (PEM), as the API server computes it."""
     return f"X509SHA256={hashlib.sha256(ssl.PEM_cert_to_DER_cert(path.read_text().strip())).hexdigest()}"
 
@@ -60,7 +60,7 @@ class _Claims(msgspec.Struct):
 _CLAIMS = msgspec.json.Decoder(_Claims)
 
 
-def of_token(token: str) -> str:
+def token_id(token: str) -> str:
     """Return the id of a token that the API server has issued. Raises ValueError or MsgspecError for any other text."""
     _, claims, _ = token.split(".")
     text = base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4))

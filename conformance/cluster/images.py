@@ -27,11 +27,11 @@ def fetch(program: Program, members: Mapping[str, Path], platform: str, transfer
     Unavailable or ChecksumMismatch."""
     scratch = next(iter(members.values())).with_name("download")
 
-    def document(digest: str, kinds: str) -> Any:
-        transfers.fetch(f"{program.repository}/manifests/{digest}", scratch, digest, kinds)
+    def document(digest: str, media_types: str) -> Any:
+        transfers.fetch(f"{program.repository}/manifests/{digest}", scratch, digest, media_types)
         location = f"{program.repository}: {digest}"
         try:
-            return bounded.json(bounded.content(scratch, bounded.MANIFESTS, location), location)
+            return bounded.json(bounded.content(scratch, bounded.MAX_MANIFEST_BYTES, location), location)
         except UsageError as error:
             raise Unavailable(str(error)) from error
 

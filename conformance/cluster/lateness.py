@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass, replace
 
-LIMIT = 2.0
+LATE_SECONDS = 2.0
 """Seconds for a response to a health check, or for a wake-up of the suite, from which a machine counts as too slow.
 Normally both take milliseconds. The limits of scenes allow for dozens of consecutive requests."""
 
@@ -33,18 +33,18 @@ class Delay:
 class Lateness:
     """The times in which something was late. Any thread may write and read them."""
 
-    def __init__(self, limit: float = LIMIT) -> None:
+    def __init__(self, limit: float = LATE_SECONDS) -> None:
         self._limit = limit
         self._current_delays: dict[str, Delay] = {}
         self._past_delays: deque[Delay] = deque(maxlen=1000)
         self._lock = threading.Lock()
 
-    def answered(self, component: str, begin: float, end: float, well: bool = True) -> None:
+    def record_response(self, component: str, begin: float, end: float, succeeded: bool = True) -> None:
         """Record a request that was sent at `begin` and answered at `end`. A request that did not succeed does not
         count as answered in time."""
         with self._lock:
             current_delay = self._current_delays.pop(component, None)
-            if not well or end - begin >= self._limit:
+            if not succeeded or end - begin >= self._limit:
                 delay = end - begin if end - begin >= self._limit else 0.0
                 worst = max(delay, current_delay.worst if current_delay else 0.0)
                 self._current_delays[component] = Delay(
@@ -53,13 +53,13 @@ class Lateness:
             elif current_delay is not None:
                 self._past_delays.append(replace(current_delay, end=begin))
 
-    def woke(self, component: str, begin: float, end: float) -> None:
+    def record_wake_up(self, component: str, begin: float, end: float) -> None:
         """Record a span in which a thread should have run and did not."""
         if end - begin >= self._limit:
             with self._lock:
                 self._past_delays.append(Delay(component, end - begin, begin, end))
 
-    def between(self, begin: float, now: float) -> list[Delay]:
+    def find_delays(self, begin: float, now: float) -> list[Delay]:
         """Return the delays between `begin` and now, the worst first."""
         with self._lock:
             spans = [*self._past_delays, *self._current_delays.values()]
@@ -70,7 +70,7 @@ class Lateness:
         """Return the number of seconds between `begin` and now in which something was late."""
         spans = sorted(
             (max(delay.begin, begin), now if delay.end is None else min(delay.end, now))
-            for delay in self.between(begin, now)
+            for delay in self.find_delays(begin, now)
         )
         total, counted_until = 0.0, begin
         for start, end in spans:

@@ -20,37 +20,37 @@ from conformance import regular
 from conformance.cluster.progress import ProgressReporter
 from conformance.errors import UsageError
 
-PATIENCE = 1.0
+FIRST_MESSAGE_SECONDS = 1.0
 """Seconds of waiting before the first message."""
-REMINDER = 30.0
+REMINDER_SECONDS = 30.0
 """Seconds between two messages."""
-MOMENT = 60.0
+SHORT_WAIT_SECONDS = 60.0
 """Seconds after which waiting for a short lock is given up. `prune`, which holds a lock the longest, takes ten."""
-BUILD = 3600.0
+BUILD_WAIT_SECONDS = 3600.0
 """Seconds after which waiting for a build is given up. A build without caches takes ten minutes on two cores."""
 
 
 @contextmanager
-def hold(path: Path, report: ProgressReporter, *, within: float | None = None) -> Iterator[None]:
-    """Hold the lock file `path`. Raises UsageError if another process holds it for more than `within` seconds (by
-    default MOMENT)."""
-    within = within or MOMENT
-    lock, start, patience = FileLock(path, mode=0o600), time.monotonic(), min(PATIENCE, within)
+def hold(path: Path, report: ProgressReporter, *, timeout: float | None = None) -> Iterator[None]:
+    """Hold the lock file `path`. Raises UsageError if another process holds it for more than `timeout` seconds (by
+    default SHORT_WAIT_SECONDS)."""
+    timeout = timeout or SHORT_WAIT_SECONDS
+    lock, start, patience = FileLock(path, mode=0o600), time.monotonic(), min(FIRST_MESSAGE_SECONDS, timeout)
     while True:
         try:
             lock.acquire(timeout=patience)
             break
         except Timeout:
             waited = time.monotonic() - start
-        if waited > within:
+        if waited > timeout:
             raise UsageError(
-                f"{_holder(path)} holds this lock for more than {within:g} s",
+                f"{_holder(path)} holds this lock for more than {timeout:g} s",
                 where=str(path),
                 hint="let it go on (kill -CONT) or end it",
             )
-        reason = ", after it has downloaded or built a program: some minutes" if within == BUILD else ""
+        reason = ", after it has downloaded or built a program: some minutes" if timeout == BUILD_WAIT_SECONDS else ""
         report("lock", f"waiting for {_holder(path)} to release {path}{reason}")
-        patience = min(REMINDER, within)
+        patience = min(REMINDER_SECONDS, timeout)
     try:
         with suppress(OSError):  # with a full disk, commands that free space still need the lock
             path.write_text(str(os.getpid()))

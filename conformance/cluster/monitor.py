@@ -11,13 +11,13 @@ import psutil
 from tenacity import RetryError, Retrying, retry_if_result, wait_fixed
 
 from conformance.cluster import pace
-from conformance.cluster.components import Components, last_words
-from conformance.cluster.facts import Facts
+from conformance.cluster.components import Components, log_tail
+from conformance.cluster.facts import ClusterProperties
 from conformance.cluster.health import COMPONENTS, Health
 from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.ports import Port
 
-READY_WITHIN = 120.0
+READY_SECONDS = 120.0
 """Seconds within which a control plane must be healthy. It normally takes about 4, and longer on a busy machine. The
 limit is the same as kwokctl's (FC-023). A component that dies is reported immediately, so the limit matters only for a
 component that hangs."""
@@ -28,7 +28,7 @@ STOPPED = "stopped"
 class Monitor:
     """Observes the components of the cluster that `facts` describe."""
 
-    def __init__(self, facts: Facts, components: Components) -> None:
+    def __init__(self, facts: ClusterProperties, components: Components) -> None:
         self._facts, self._components = facts, components
 
     def pids(self) -> dict[str, int]:
@@ -87,14 +87,14 @@ class Monitor:
     def wait_until_healthy(self, revive: Callable[[], None]) -> None:
         """Wait until every component is healthy. `revive` starts dead components; it is called once the API server is
         healthy if a component has given up waiting for it. Raises HarnessError if a component dies, or after
-        READY_WITHIN seconds."""
+        READY_SECONDS seconds."""
         health, ports = self.health(), self.ports()
         last_complaint = ""
 
-        def well() -> bool:
+        def is_healthy() -> bool:
             nonlocal last_complaint
             self._components.require_alive()
-            if self._components.given_up() and not health.ask(Port.APISERVER):
+            if self._components.find_given_up() and not health.find_problem(Port.APISERVER):
                 revive()
             try:
                 last_complaint = health.complaint(ports)
@@ -103,18 +103,20 @@ class Monitor:
             return not last_complaint
 
         wait: Callable[[Callable[[], bool]], bool] = Retrying(
-            retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.05), stop=pace.stop_after(READY_WITHIN)
+            retry=retry_if_result(lambda healthy: not healthy),
+            wait=wait_fixed(0.05),
+            stop=pace.stop_after(READY_SECONDS),
         )
         try:
             with closing(health):
-                wait(well)
+                wait(is_healthy)
         except RetryError as error:
-            raise self._components.failure(f"not healthy after {READY_WITHIN:g} s: {last_complaint}") from error
+            raise self._components.failure(f"not healthy after {READY_SECONDS:g} s: {last_complaint}") from error
 
     def port_clash(self) -> str:
         """Return an error message about the component whose port was in use; empty if there is none."""
         for port in self.ports():
             log = self.log(COMPONENTS[port])
-            if log.exists() and "address already in use" in last_words(log, 4000):
+            if log.exists() and "address already in use" in log_tail(log, 4000):
                 return f"a port of {COMPONENTS[port]} was taken by another process"
         return ""

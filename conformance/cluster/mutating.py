@@ -16,27 +16,27 @@ from conformance.grove.fields import at, items, text, texts
 from conformance.grove.kinds import PODCLIQUESETS, PODGANGS
 from kube.resource import CRDS, PODS
 
-ADMISSION, SERVICES = "admissionregistration.k8s.io", "apiregistration.k8s.io"
+ADMISSION_GROUP, API_SERVICE_GROUP = "admissionregistration.k8s.io", "apiregistration.k8s.io"
 POLICIES, WEBHOOKS, API_SERVICES = "mutatingadmissionpolicies", "mutatingwebhookconfigurations", "apiservices"
 PLURALS = (POLICIES, WEBHOOKS, CRDS.plural, API_SERVICES)
-CONTROLLERS = ("apps", "batch")
+CONTROLLER_GROUPS = ("apps", "batch")
 """The API groups of Kubernetes whose objects create pods."""
-METRICS = "metrics.k8s.io"
+METRICS_SUFFIX = "metrics.k8s.io"
 """The suffix of the API groups of Kubernetes that aggregated API servers serve."""
-GROVE = (PODCLIQUESETS.group, PODGANGS.group)
+GROVE_GROUPS = (PODCLIQUESETS.group, PODGANGS.group)
 """The API groups of Grove."""
 
 
 def resources() -> list[dict[str, Any]]:
     """Return the resources of these objects in the form of an audit policy."""
     return [
-        {"group": ADMISSION, "resources": [POLICIES, WEBHOOKS]},
+        {"group": ADMISSION_GROUP, "resources": [POLICIES, WEBHOOKS]},
         {"group": CRDS.group, "resources": [CRDS.plural]},
-        {"group": SERVICES, "resources": [API_SERVICES]},
+        {"group": API_SERVICE_GROUP, "resources": [API_SERVICES]},
     ]
 
 
-def effect(obj: Mapping[str, Any]) -> str:
+def forbidden_effect(obj: Mapping[str, Any]) -> str:
     """Return the effect of such an object that no implementation may have, as the end of a sentence; empty if there is
     none."""
     match obj.get("kind"):
@@ -48,11 +48,13 @@ def effect(obj: Mapping[str, Any]) -> str:
             )
         case "CustomResourceDefinition":
             group, plural = text(obj, "spec", "group"), text(obj, "spec", "names", "plural")
-            converts = text(obj, "spec", "conversion", "strategy") == "Webhook" and group in GROVE
+            converts = text(obj, "spec", "conversion", "strategy") == "Webhook" and group in GROVE_GROUPS
             return f"converts {plural}.{group} by a webhook" if converts else ""
         case "APIService":
             group = text(obj, "spec", "group")
-            serves = bool(at(obj, "spec", "service")) and _is_builtin_group(group) and not group.endswith(METRICS)
+            serves = (
+                bool(at(obj, "spec", "service")) and _is_builtin_group(group) and not group.endswith(METRICS_SUFFIX)
+            )
             return f"lets another server answer for the group {group or 'v1'!r}" if serves else ""
         case _:
             return ""
@@ -65,7 +67,7 @@ def _changed_resources(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         if not set(texts(rule, "operations")) <= {"DELETE", "CONNECT"}:
             for group in texts(rule, "apiGroups"):
                 yield from (
-                    _described(group, resource)
+                    _resource_text(group, resource)
                     for resource in texts(rule, "resources")
                     if not _may_change(group, resource)
                 )
@@ -76,13 +78,13 @@ def _may_change(group: str, resource: str) -> bool:
         return resource == PODS.plural
     if "/" in resource:
         return not _is_builtin_group(group)
-    return group in CONTROLLERS or group in GROVE or not _is_builtin_group(group)
+    return group in CONTROLLER_GROUPS or group in GROVE_GROUPS or not _is_builtin_group(group)
 
 
 def _is_builtin_group(group: str) -> bool:
     """Return whether an API group, or a pattern, includes kinds of Kubernetes or of Grove."""
-    return "." not in group or group.endswith(".k8s.io") or group in GROVE
+    return "." not in group or group.endswith(".k8s.io") or group in GROVE_GROUPS
 
 
-def _described(group: str, resource: str) -> str:
+def _resource_text(group: str, resource: str) -> str:
     return f"{resource} of the group {group}" if group else resource

@@ -32,7 +32,7 @@ ZONE, BLOCK, RACK = "topology.kubernetes.io/zone", "kubernetes.io/block", "kuber
 HOSTNAME = "kubernetes.io/hostname"
 EPHEMERAL_STORAGE = "1Ti"
 """The resource of a node whose profile does not set it: every kubelet reports some, and pods may request it."""
-PLAYED = {"kwok.x-k8s.io/node": "fake"}
+SIMULATED_ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
 """The annotation of nodes that KWOK simulates when it is installed by its chart. Other installations use the label
 `type: kwok`, or simulate all nodes."""
 PER_ROOT = "conformance.grove.io/gpus-per-pcie-root"
@@ -124,14 +124,14 @@ def load_profile(path: Path) -> NodeProfile:
     return parsed_profile
 
 
-def node_stem(kind: NodeProfile, pool: str = "", fleet: str = "") -> str:
+def node_stem(node_profile: NodeProfile, pool: str = "", fleet: str = "") -> str:
     """Return the common prefix of the names of nodes of one profile, fleet and pool. A hyphen and the index follow
     it."""
-    return "-".join(filter(None, (pool, fleet, kind.name)))
+    return "-".join(filter(None, (pool, fleet, node_profile.name)))
 
 
 def node_manifest(
-    kind: NodeProfile,
+    node_profile: NodeProfile,
     index: int,
     pool: str = "",
     extra_labels: Mapping[str, str] | None = None,
@@ -146,32 +146,34 @@ def node_manifest(
     block that the node shares with other profiles of its fleet; without it, each profile has its own blocks.
     """
     fleet_stem = "-".join(filter(None, (pool, fleet)))
-    stem = node_stem(kind, pool, fleet)
+    stem = node_stem(node_profile, pool, fleet)
     name = f"{stem}-{index}"
     labels = {
         HOSTNAME: name,
         "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": kind.architecture,
+        "kubernetes.io/arch": node_profile.architecture,
         "type": "kwok",
-        PROFILE: kind.name,
+        PROFILE: node_profile.name,
         keys.zone: "zone-a",
-        **kind.labels,
+        **node_profile.labels,
     }
-    if kind.nodes_per_rack:
+    if node_profile.nodes_per_rack:
         # With the stem in the name, no two fleets of a cluster share a rack or a block (TP-05).
-        rack = index // kind.nodes_per_rack
+        rack = index // node_profile.nodes_per_rack
         labels[keys.rack] = f"{stem}-rack-{rack}"
-        labels[keys.block] = f"{fleet_stem}-{block}" if block else f"{stem}-block-{rack // kind.racks_per_block}"
-        if kind.rack_is_nvlink_domain:
+        labels[keys.block] = (
+            f"{fleet_stem}-{block}" if block else f"{stem}-block-{rack // node_profile.racks_per_block}"
+        )
+        if node_profile.rack_is_nvlink_domain:
             labels["nvidia.com/gpu.clique"] = f"{uuid.uuid5(uuid.NAMESPACE_DNS, labels[keys.rack])}.0"
-    taints = [dict(taint) for taint in kind.taints]
+    taints = [dict(taint) for taint in node_profile.taints]
     if pool:
         labels[POOL] = pool
         taints.append({"key": POOL, "value": pool, "effect": "NoSchedule"})
     labels |= extra_labels or {}
-    annotations = dict(PLAYED)
-    if kind.gpus_per_pcie_root > 1:
-        annotations[PER_ROOT] = str(kind.gpus_per_pcie_root)
+    annotations = dict(SIMULATED_ANNOTATION)
+    if node_profile.gpus_per_pcie_root > 1:
+        annotations[PER_ROOT] = str(node_profile.gpus_per_pcie_root)
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -182,8 +184,8 @@ def node_manifest(
                 {"type": "InternalIP", "address": _address(stem, index)},  # FC-075: otherwise no pod has a hostIP
                 {"type": "Hostname", "address": name},
             ],
-            "capacity": dict(kind.capacity),
-            "allocatable": dict(kind.allocatable),
+            "capacity": dict(node_profile.capacity),
+            "allocatable": dict(node_profile.allocatable),
         },
     }
 
@@ -192,8 +194,8 @@ def manifests(
     profile_name: str, count: int, pool: str = "", extra_labels: Mapping[str, str] | None = None
 ) -> list[Manifest]:
     """Return `count` nodes of one profile."""
-    kind = profile(profile_name)
-    return [node_manifest(kind, index, pool, extra_labels) for index in range(count)]
+    node_profile = profile(profile_name)
+    return [node_manifest(node_profile, index, pool, extra_labels) for index in range(count)]
 
 
 def toleration(pool: str) -> dict[str, str]:
@@ -201,7 +203,7 @@ def toleration(pool: str) -> dict[str, str]:
     return {"key": POOL, "operator": "Equal", "value": pool, "effect": "NoSchedule"}
 
 
-def bind_to(pool: str, workload: Manifest) -> None:
+def restrict_to_pool(pool: str, workload: Manifest) -> None:
     """Restrict the pods of a PodCliqueSet to the nodes of `pool`."""
     for clique in workload["spec"]["template"]["cliques"]:
         pod = clique["spec"]["podSpec"]
@@ -214,14 +216,14 @@ async def create_nodes(client: Client, desired: Sequence[Manifest]) -> None:
     await asyncio.gather(*(client.create(NODES, manifest) for manifest in desired))
 
 
-async def provide(client: Client, desired: Sequence[Manifest], *, timeout: float = 60.0) -> None:
+async def create_schedulable_nodes(client: Client, desired: Sequence[Manifest], *, timeout: float = 60.0) -> None:
     """Create all nodes, and return when pods can be bound to them. Raises kube.errors.ApiError if a node cannot be
     created, or HarnessError if the nodes do not become schedulable."""
     await create_nodes(client, desired)
     await wait_until_schedulable(client, [node["metadata"]["name"] for node in desired], timeout=timeout)
 
 
-async def add(client: Client, desired: Sequence[Manifest], *, location: str) -> None:
+async def create_requested_nodes(client: Client, desired: Sequence[Manifest], *, location: str) -> None:
     """Create requested nodes, and return when pods can be bound to them. `location` names the argument in messages.
     Raises UsageError if the API server rejects a node, or HarnessError if the nodes do not become schedulable."""
     try:
@@ -244,11 +246,13 @@ async def wait_until_schedulable(client: Client, names: Iterable[str], *, timeou
     seconds, or later on an overloaded machine."""
     expected = set(names)
 
-    async def missing() -> set[str]:
-        return expected - {node["metadata"]["name"] for node in await client.list(NODES) if schedulable(node)}
+    async def unready_nodes() -> set[str]:
+        return expected - {node["metadata"]["name"] for node in await client.list(NODES) if is_schedulable(node)}
 
     try:
-        await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=pace.stop_after(timeout))(missing)
+        await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=pace.stop_after(timeout))(
+            unready_nodes
+        )
     except RetryError as error:
         unready = sorted(error.last_attempt.result())
         raise HarnessError(
@@ -256,13 +260,13 @@ async def wait_until_schedulable(client: Client, names: Iterable[str], *, timeou
         ) from None
 
 
-def schedulable(node: Mapping[str, Any] | None) -> bool:
+def is_schedulable(node: Mapping[str, Any] | None) -> bool:
     """Return whether a node exists, is Ready, and has none of the taints of nodes that are not Ready."""
     if node is None:
         return False
     conditions = node.get("status", {}).get("conditions") or []
-    ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
-    return ready and not any(taint["key"] in _NOT_READY_TAINTS for taint in node.get("spec", {}).get("taints") or [])
+    is_ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+    return is_ready and not any(taint["key"] in _NOT_READY_TAINTS for taint in node.get("spec", {}).get("taints") or [])
 
 
 def _address(stem: str, index: int) -> str:

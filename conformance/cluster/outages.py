@@ -18,16 +18,16 @@ import psutil
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
-from conformance.cluster.lateness import LIMIT, Delay, Lateness
+from conformance.cluster.lateness import LATE_SECONDS, Delay, Lateness
 from conformance.cluster.state import Owner
 
 CHECK_INTERVAL = 0.5
 """Seconds between two checks of the processes and the clocks."""
 REQUEST_INTERVAL = 2.0
 """Seconds between two requests for a health page."""
-SILENCE = 10.0
+SILENCE_SECONDS = 10.0
 """Seconds without a response that count as an outage. A busy machine occasionally responds late."""
-UNNOTICED = 5.0
+UNNOTICED_SECONDS = 5.0
 """Seconds by which the recording process may be late, or the wall clock may jump, before that counts as an outage."""
 DEAD = "does not run"
 STOPPED = "is stopped (SIGSTOP)"
@@ -62,19 +62,19 @@ class Outage:
     def __str__(self) -> str:
         if self.final:
             return f"{self.component} {self.problem}"
-        lasted = "" if self.end is None else f", for {self.end - self.begin:.0f} s"
-        return f"{self.component} {self.problem}{lasted}"
+        duration = "" if self.end is None else f", for {self.end - self.begin:.0f} s"
+        return f"{self.component} {self.problem}{duration}"
 
 
 @dataclass
 class _ProbeState:
-    """The state of the checks of one component, either of its process or of its page. `good` is the start time of the
-    last successful check, and `looked` the start time of the last check."""
+    """The state of the checks of one component, either of its process or of its page. `last_success` is the start time
+    of the last successful check, and `last_check` the start time of the last check."""
 
     name: str
     grace: float
-    good: float
-    looked: float
+    last_success: float
+    last_check: float
     outage: Outage | None = None
 
 
@@ -85,23 +85,23 @@ class Watcher:
         self,
         components: Sequence[MonitoredComponent],
         *,
-        silence: float = SILENCE,
+        silence: float = SILENCE_SECONDS,
         time_scale: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
-        at_end: Callable[[], None] = lambda: None,
+        wall_clock: Callable[[], float] = time.time,
+        on_stop: Callable[[], None] = lambda: None,
     ) -> None:
-        """`at_end` closes the connections that the components' functions use. A `time_scale` above 1 means a slow
+        """`on_stop` closes the connections that the components' functions use. A `time_scale` above 1 means a slow
         machine: it multiplies how long components may be silent and how late this process may be."""
-        silence, self._unnoticed = silence * max(1.0, time_scale), UNNOTICED * max(1.0, time_scale)
-        self._clock, self._wall, self._silence, self._at_end = clock, wall, silence, at_end
+        silence, self._unnoticed = silence * max(1.0, time_scale), UNNOTICED_SECONDS * max(1.0, time_scale)
+        self._clock, self._wall_clock, self._silence, self._on_stop = clock, wall_clock, silence, on_stop
         now = clock()
         self._processes = [(_ProbeState(c.name, 0.0, now, now), c.process) for c in components if c.process is not None]
         self._pages = [(_ProbeState(c.name, silence, now, now), c.page) for c in components if c.page is not None]
         self._probes = [probe for probe, _ in (*self._processes, *self._pages)]
-        self._lateness = Lateness(LIMIT * max(1.0, time_scale))
-        self._past: deque[Outage] = deque(maxlen=1000)
-        self._last_run, self._offset = now, wall() - now
+        self._lateness = Lateness(LATE_SECONDS * max(1.0, time_scale))
+        self._past_outages: deque[Outage] = deque(maxlen=1000)
+        self._last_run, self._offset = now, wall_clock() - now
         self._changes = threading.Condition(threading.RLock())
         self._check_lock = threading.Lock()
         self._stopped = threading.Event()
@@ -112,29 +112,29 @@ class Watcher:
         """Start observing."""
         self._last_run = self._clock()
         self._threads = [threading.Thread(target=self._watch_processes, name="outages", daemon=True)]
-        for (probe, page), hurry in zip(self._pages, self._wake_events, strict=True):
+        for (probe, page), wake_event in zip(self._pages, self._wake_events, strict=True):
             target = threading.Thread(
-                target=self._watch_page, args=(probe, page, hurry), name=f"outages-{probe.name}", daemon=True
+                target=self._watch_page, args=(probe, page, wake_event), name=f"outages-{probe.name}", daemon=True
             )
             self._threads.append(target)
         for thread in self._threads:
             thread.start()
 
-    def time(self, name: str, ask: Callable[[], object]) -> None:
+    def time(self, name: str, request: Callable[[], object]) -> None:
         """Record from now on how long another server takes to respond, regardless of the response. The server is not a
         component and may be stopped."""
 
         def page() -> str:
-            ask()
+            request()
             return ""
 
-        now, hurry = self._clock(), threading.Event()
+        now, wake_event = self._clock(), threading.Event()
         probe = _ProbeState(name, self._silence, now, now)
         with self._changes:
-            self._probes, self._wake_events = [*self._probes, probe], [*self._wake_events, hurry]
+            self._probes, self._wake_events = [*self._probes, probe], [*self._wake_events, wake_event]
             self._pages = [*self._pages, (probe, page)]
         thread = threading.Thread(
-            target=self._watch_page, args=(probe, page, hurry), name=f"outages-{name}", daemon=True
+            target=self._watch_page, args=(probe, page, wake_event), name=f"outages-{name}", daemon=True
         )
         self._threads.append(thread)
         thread.start()
@@ -142,33 +142,33 @@ class Watcher:
     def stop(self) -> None:
         """Stop observing. The recorded outages are kept."""
         self._stopped.set()
-        for hurry in self._wake_events:
-            hurry.set()
+        for wake_event in self._wake_events:
+            wake_event.set()
         for thread in self._threads:
             thread.join(timeout=5)
-        self._at_end()
+        self._on_stop()
 
     def overlapping(self, begin: float) -> list[Outage]:
         """Return the outages that overlap the time from `begin` until now, in order."""
         with self._changes:
-            outages = [*(probe.outage for probe in self._probes if probe.outage is not None), *self._past]
+            outages = [*(probe.outage for probe in self._probes if probe.outage is not None), *self._past_outages]
         overlapping = (outage for outage in outages if outage.end is None or outage.end >= begin)
         return sorted(overlapping, key=lambda outage: outage.begin)
 
     def settled(self, begin: float) -> list[Outage]:
         """Check every component, and return the outages that overlap the time from `begin` until now, including those
         that have just started."""
-        self.look()
+        self.check()
         if outages := self.overlapping(begin):
             return outages
         requested_at = self._clock()
-        for hurry in self._wake_events:
-            hurry.set()
+        for wake_event in self._wake_events:
+            wake_event.set()
         with self._changes:
             self._changes.wait_for(
                 lambda: (
                     any(probe.outage for probe in self._probes)
-                    or all(probe.good >= requested_at for probe, _ in self._pages)
+                    or all(probe.last_success >= requested_at for probe, _ in self._pages)
                 ),
                 timeout=2 * self._silence + 2,
             )
@@ -179,21 +179,23 @@ class Watcher:
         end."""
         begin = self._clock()
 
-        def lasting() -> list[Outage]:
+        def ongoing_outages() -> list[Outage]:
             return [probe.outage for probe in self._probes if probe.outage is not None]
 
         self.settled(begin)
         with self._changes:
-            self._changes.wait_for(lambda: not lasting() or any(outage.final for outage in lasting()), timeout)
-            return lasting()
+            self._changes.wait_for(
+                lambda: not ongoing_outages() or any(outage.final for outage in ongoing_outages()), timeout
+            )
+            return ongoing_outages()
 
     def slow(self, begin: float) -> tuple[float, list[Delay]]:
         """Return the number of seconds since `begin` in which the machine was too slow, and the delays, the worst
         first."""
         now = self._clock()
-        return self._lateness.seconds(begin, now), self._lateness.between(begin, now)
+        return self._lateness.seconds(begin, now), self._lateness.find_delays(begin, now)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check the clocks and the processes."""
         with self._check_lock:
             self._check_clocks()
@@ -203,46 +205,46 @@ class Watcher:
 
     def _check_clocks(self) -> None:
         now = self._clock()
-        offset = self._wall() - now
+        offset = self._wall_clock() - now
         if now - self._last_run > CHECK_INTERVAL + self._unnoticed:
             with self._changes:
-                self._past.append(Outage(SUITE, "did not run itself", self._last_run, now))
+                self._past_outages.append(Outage(SUITE, "did not run itself", self._last_run, now))
         elif abs(offset - self._offset) > self._unnoticed:  # the machine was asleep, or its clock was set
             with self._changes:
-                self._past.append(
+                self._past_outages.append(
                     Outage("the wall clock", f"jumped by {offset - self._offset:+.0f} s", self._last_run, now)
                 )
-        self._lateness.woke(SUITE, self._last_run + CHECK_INTERVAL, now)
+        self._lateness.record_wake_up(SUITE, self._last_run + CHECK_INTERVAL, now)
         # Use the time at which this check started: the process may be suspended before the check finishes.
         self._last_run, self._offset = now, offset
 
     def _watch_processes(self) -> None:
         while not self._stopped.wait(CHECK_INTERVAL):
-            self.look()
+            self.check()
 
-    def _watch_page(self, probe: _ProbeState, page: Callable[[], str], hurry: threading.Event) -> None:
+    def _watch_page(self, probe: _ProbeState, page: Callable[[], str], wake_event: threading.Event) -> None:
         while not self._stopped.is_set():
-            hurry.clear()
+            wake_event.clear()
             begin = self._clock()
             complaint = _result_of(lambda: _unanswered(page()))
-            self._lateness.answered(probe.name, begin, self._clock(), not complaint)
+            self._lateness.record_response(probe.name, begin, self._clock(), not complaint)
             self._record(probe, complaint, begin)
             # After a failed check, check more often, so that an outage is known as soon as it counts as one.
-            hurry.wait(CHECK_INTERVAL if complaint else REQUEST_INTERVAL)
+            wake_event.wait(CHECK_INTERVAL if complaint else REQUEST_INTERVAL)
 
     def _record(self, probe: _ProbeState, complaint: str, begin: float) -> None:
         now = self._clock()
         with self._changes:
-            probe.looked = begin
+            probe.last_check = begin
             if not complaint:
                 if probe.outage is not None:
-                    self._past.append(replace(probe.outage, end=now))
+                    self._past_outages.append(replace(probe.outage, end=now))
                     probe.outage = None
-                probe.good = begin
+                probe.last_success = begin
             elif probe.outage is not None:
                 probe.outage = replace(probe.outage, problem=complaint)
-            elif now - probe.good >= probe.grace:
-                probe.outage = Outage(probe.name, complaint, probe.good)
+            elif now - probe.last_success >= probe.grace:
+                probe.outage = Outage(probe.name, complaint, probe.last_success)
             self._changes.notify_all()
 
 
@@ -254,27 +256,27 @@ def watch(cluster: Cluster, time_scale: float = 1.0) -> Watcher:
 
     health = cluster.monitor.health()
     components = [
-        MonitoredComponent(COMPONENTS[port], process(COMPONENTS[port]), lambda port=port: health.ask(port))  # type: ignore[misc]
+        MonitoredComponent(COMPONENTS[port], process(COMPONENTS[port]), lambda port=port: health.find_problem(port))  # type: ignore[misc]
         for port in cluster.monitor.ports()
     ]
     components.append(MonitoredComponent(kubelet.COMPONENT, process(kubelet.COMPONENT)))
-    return Watcher(components, time_scale=time_scale, at_end=health.close)
+    return Watcher(components, time_scale=time_scale, on_stop=health.close)
 
 
-def of_process(name: str, owner: Owner) -> MonitoredComponent:
+def process_component(name: str, owner: Owner) -> MonitoredComponent:
     """Return a component that consists of one process."""
 
-    def look() -> str:
-        return _complaint(psutil.Process(owner.pid)) if owner.alive() else DEAD
+    def find_problem() -> str:
+        return _complaint(psutil.Process(owner.pid)) if owner.is_alive() else DEAD
 
-    return MonitoredComponent(name, look)
+    return MonitoredComponent(name, find_problem)
 
 
-def _result_of(look: Callable[[], str]) -> str:
+def _result_of(check: Callable[[], str]) -> str:
     """Return the result of a check. An exception counts as a failed check, because it would otherwise end the thread
     unnoticed."""
     try:
-        return look()
+        return check()
     except Exception as error:
         return f"cannot be watched: {type(error).__name__}: {error}"
 

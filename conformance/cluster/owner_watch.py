@@ -34,12 +34,12 @@ def take_down(state: StateRoot, name: str, uid: str) -> list[str]:
     """End every process of a cluster except for this process, and remove the cluster's files. Return the ended
     processes."""
     with state.lock():
-        ended = processes.end(lambda environment: environment.get(processes.CLUSTER) == uid)
+        ended_processes = processes.end_marked(lambda environment: environment.get(processes.CLUSTER) == uid)
         record = state.read(name)
         if record is None or record.uid == uid:  # otherwise another cluster already has the name
             Ports().release(state.directory(name))
             state.remove(name)
-    return ended
+    return ended_processes
 
 
 def watch(state: StateRoot, name: str, uid: str, pause: Callable[[float], None] = time.sleep) -> None:
@@ -48,7 +48,7 @@ def watch(state: StateRoot, name: str, uid: str, pause: Callable[[float], None] 
         record = state.read(name)
         if record is None or record.uid != uid or (record.phase == "ready" and record.owner is None):
             return
-        if state.abandoned(name):
+        if state.abandonment_reason(name):
             # The lock may be held, the disk read-only, or a process slow to die: try again.
             with suppress(UsageError, RetryError):
                 take_down(state, name, uid)

@@ -23,7 +23,7 @@ VARIABLE = "GROVE_CONFORMANCE_PINS"
 KUBERNETES = "kubernetes"
 """The group of the default version of Kubernetes. The groups of other versions are named after their minor version:
 `kubernetes-1.37`."""
-NOT_DOWNLOADED = "none"
+NO_DOWNLOADS = "none"
 """The value of GROVE_CONFORMANCE_RELEASES_<SITE> that disables downloads from a site."""
 _SYSTEMS = {"Linux": "linux", "Darwin": "darwin"}
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
@@ -122,30 +122,30 @@ def load(platform_: str, kubernetes: str = "") -> tuple[Program, ...]:
     version (kubectl works with a neighboring minor version). Raises UsageError for an unknown version, a wrong file or
     a wrong site in the environment.
     """
-    programs = every(platform_)
-    chosen = _matching(programs, kubernetes)
-    names = {program.name for program in programs if program.group == chosen}
+    programs = all_programs(platform_)
+    group = _matching_group(programs, kubernetes)
+    names = {program.name for program in programs if program.group == group}
     return tuple(
         program
         for program in programs
         if program.group.product != KUBERNETES
-        or program.group == chosen
+        or program.group == group
         or (program.group.name == KUBERNETES and program.name not in names)
     )
 
 
 def releases(platform_: str) -> tuple[ReleaseGroup, ...]:
-    """Return the pinned versions of Kubernetes, the default version first. Raises UsageError as `every`."""
-    return _releases(every(platform_))
+    """Return the pinned versions of Kubernetes, the default version first. Raises UsageError as `all_programs`."""
+    return _releases(all_programs(platform_))
 
 
 def release(platform_: str, kubernetes: str = "") -> ReleaseGroup:
     """Return the pinned version that `kubernetes` names: `1.37`, `1.37.2`, `v1.37.2`, or the default version if it is
     empty. Raises UsageError if there is none."""
-    return _matching(every(platform_), kubernetes)
+    return _matching_group(all_programs(platform_), kubernetes)
 
 
-def every(platform_: str) -> tuple[Program, ...]:
+def all_programs(platform_: str) -> tuple[Program, ...]:
     """Return every pinned program for `platform_`, for all versions of Kubernetes.
 
     Raises UsageError for a wrong file or a wrong site in the environment.
@@ -173,7 +173,7 @@ def every(platform_: str) -> tuple[Program, ...]:
                     site=site,
                     file=fill(fields.get("file") or fields["image"]),
                     member=fill(fields.get("member", "")),
-                    digest=_digest(fields.get("digests", {}), platform_) if site.base != NOT_DOWNLOADED else "",
+                    digest=_digest(fields.get("digests", {}), platform_) if site.base != NO_DOWNLOADS else "",
                     image="image" in fields,
                 )
             )
@@ -191,7 +191,7 @@ def _releases(programs: tuple[Program, ...]) -> tuple[ReleaseGroup, ...]:
     return tuple(sorted(groups, key=lambda group: group.name != KUBERNETES))
 
 
-def _matching(programs: tuple[Program, ...], kubernetes: str) -> ReleaseGroup:
+def _matching_group(programs: tuple[Program, ...], kubernetes: str) -> ReleaseGroup:
     groups = _releases(programs)
     version = kubernetes.removeprefix("v")
     for group in groups:
@@ -205,11 +205,11 @@ def _matching(programs: tuple[Program, ...], kubernetes: str) -> ReleaseGroup:
 
 def _site(name: str, base: str) -> Site:
     variable = f"GROVE_CONFORMANCE_RELEASES_{name.upper()}"
-    chosen = os.environ.get(variable) or base
-    if chosen != NOT_DOWNLOADED and not re.match("https?://[^/]", chosen):
-        hint = f"give an http:// or https:// URL, or {NOT_DOWNLOADED} to download nothing from there"
-        raise UsageError(f"{chosen!r} is not the address of a site", where=variable, hint=hint)
-    return Site(variable, chosen.rstrip("/"))
+    address = os.environ.get(variable) or base
+    if address != NO_DOWNLOADS and not re.match("https?://[^/]", address):
+        hint = f"give an http:// or https:// URL, or {NO_DOWNLOADS} to download nothing from there"
+        raise UsageError(f"{address!r} is not the address of a site", where=variable, hint=hint)
+    return Site(variable, address.rstrip("/"))
 
 
 def _digest(digests: Mapping[str, Any], platform_: str) -> str:

@@ -21,13 +21,13 @@ from conformance.errors import UsageError
 
 PREFIX = "conformance.grove.io/"
 BEHAVIOR = PREFIX + "behavior"
-IMPLIED = "realistic"
+IMPLIED_BEHAVIOR = "realistic"
 """The behavior of a pod that does not name a behavior but has one of the parameters of this one."""
-EXIT = "exit"
+JOB_BEHAVIOR = "exit"
 """The behavior of a Job's pod that does not name a behavior."""
 
-_FORMS = {"seconds": "[0-9]{1,6}s", "count": "[0-9]{1,7}", "code": "[0-9]{1,3}"}
-_WORDS = {"seconds": "whole seconds, as in 5s", "count": "a whole number", "code": "an exit code"}
+_FORM_PATTERNS = {"seconds": "[0-9]{1,6}s", "count": "[0-9]{1,7}", "code": "[0-9]{1,3}"}
+_FORM_DESCRIPTIONS = {"seconds": "whole seconds, as in 5s", "count": "a whole number", "code": "an exit code"}
 
 
 @dataclass(frozen=True)
@@ -53,22 +53,26 @@ class Behaviors:
     mixes: Mapping[str, Mix]
     jobs: Mapping[str, str]
 
-    def of_jobs(self, unnamed: str) -> dict[str, str] | None:
-        """Return the parameters of `exit` for the pods of Jobs, on a cluster that gives pods the behavior `unnamed`:
-        the pods start as in that behavior. Return None if the behavior does not end with Ready pods; the pods of Jobs
-        then have the behavior as well."""
-        starts: Mapping[str, str] = {}
-        if unnamed:
-            if self.behaviors[unnamed].passes[-1] != "Ready":
+    def job_parameters(self, default_behavior: str) -> dict[str, str] | None:
+        """Return the parameters of `exit` for the pods of Jobs, on a cluster that gives pods the behavior
+        `default_behavior`: the pods start as in that behavior. Return None if pods with that behavior do not end up
+        Ready; in this case it also applies to the pods of Jobs."""
+        start_parameters: Mapping[str, str] = {}
+        if default_behavior:
+            if self.behaviors[default_behavior].passes[-1] != "Ready":
                 return None
-            starts = self.mixes[unnamed].parameters() if unnamed in self.mixes else self.behaviors[unnamed].parameters
-        return {**self.behaviors[EXIT].parameters, **self.jobs, **starts}
+            start_parameters = (
+                self.mixes[default_behavior].parameters()
+                if default_behavior in self.mixes
+                else self.behaviors[default_behavior].parameters
+            )
+        return {**self.behaviors[JOB_BEHAVIOR].parameters, **self.jobs, **start_parameters}
 
     def patterns(self) -> dict[str, str]:
         """Return the annotations that a pod with a behavior may have: maps names without the prefix to regular
         expressions for the value."""
         patterns = {"behavior": f"^({'|'.join(self.behaviors)})$"}
-        patterns |= {name: f"^{_FORMS[form]}$" for name, form in self.forms.items()}
+        patterns |= {name: f"^{_FORM_PATTERNS[form]}$" for name, form in self.forms.items()}
         return patterns | dict.fromkeys(self.holds, ".*")
 
 
@@ -90,9 +94,11 @@ def read(path: Path) -> Behaviors:
             used_parameters.add(name)
             if name not in forms:
                 raise UsageError("unknown parameter", where=location, hint=documents.suggestion(name, forms))
-            if not re.fullmatch(_FORMS[forms[name]], default):
+            if not re.fullmatch(_FORM_PATTERNS[forms[name]], default):
                 raise UsageError(
-                    f"{default!r} is not a valid default", where=location, hint=f"give {_WORDS[forms[name]]}"
+                    f"{default!r} is not a valid default",
+                    where=location,
+                    hint=f"give {_FORM_DESCRIPTIONS[forms[name]]}",
                 )
     for name in forms:
         if name not in used_parameters:
@@ -105,27 +111,27 @@ def read(path: Path) -> Behaviors:
     for name, mix in mixes.items():
         for number, failure in enumerate(mix.failures):
             for parameter, value in failure.parameters.items():
-                if not re.fullmatch(_FORMS[forms[parameter]], value):
+                if not re.fullmatch(_FORM_PATTERNS[forms[parameter]], value):
                     location = document.location("mixes", name, "failures", number, "parameters", parameter)
-                    hint = f"give {_WORDS[forms[parameter]]}"
+                    hint = f"give {_FORM_DESCRIPTIONS[forms[parameter]]}"
                     raise UsageError(f"{value!r} has the wrong form", where=location, hint=hint)
     for parameter, value in data["jobs"].items():
         location = document.location("jobs", parameter)
-        if parameter not in behaviors[EXIT].parameters:
-            hint = documents.suggestion(parameter, behaviors[EXIT].parameters)
+        if parameter not in behaviors[JOB_BEHAVIOR].parameters:
+            hint = documents.suggestion(parameter, behaviors[JOB_BEHAVIOR].parameters)
             raise UsageError("unknown parameter", where=location, hint=hint)
-        if not re.fullmatch(_FORMS[forms[parameter]], value):
-            hint = f"give {_WORDS[forms[parameter]]}"
+        if not re.fullmatch(_FORM_PATTERNS[forms[parameter]], value):
+            hint = f"give {_FORM_DESCRIPTIONS[forms[parameter]]}"
             raise UsageError(f"{value!r} has the wrong form", where=location, hint=hint)
     return Behaviors(behaviors, forms, tuple(data["holds"]), mixes, data["jobs"])
 
 
-def implying() -> tuple[str, ...]:
+def implying_annotations() -> tuple[str, ...]:
     """Return the annotations that imply a behavior."""
-    return tuple(PREFIX + name for name in load().behaviors[IMPLIED].parameters)
+    return tuple(PREFIX + name for name in load().behaviors[IMPLIED_BEHAVIOR].parameters)
 
 
-def annotated(behavior: str, **parameters: str | int) -> dict[str, str]:
+def behavior_annotations(behavior: str, **parameters: str | int) -> dict[str, str]:
     """Return the annotations that give a pod a behavior, e.g. `annotated("crash-loop", restart_after="2s",
     restarts=3)`.
 
@@ -156,9 +162,11 @@ def mistakes(annotations: Mapping[str, str]) -> Iterator[UsageError]:
         if name not in behaviors.forms:
             hint = documents.suggestion(name, ("behavior", *behaviors.forms, *behaviors.holds))
             yield UsageError("unknown annotation", where=key, hint=hint)
-        elif not re.fullmatch(_FORMS[behaviors.forms[name]], value):
-            yield UsageError(f"{value!r} has the wrong form", where=key, hint=f"give {_WORDS[behaviors.forms[name]]}")
-        elif BEHAVIOR not in annotations and key not in implying():
+        elif not re.fullmatch(_FORM_PATTERNS[behaviors.forms[name]], value):
+            yield UsageError(
+                f"{value!r} has the wrong form", where=key, hint=f"give {_FORM_DESCRIPTIONS[behaviors.forms[name]]}"
+            )
+        elif BEHAVIOR not in annotations and key not in implying_annotations():
             yield UsageError("has no effect without a behavior", where=key, hint=f"add {BEHAVIOR}")
         elif behavior is not None and name not in behavior.parameters:
             hint = documents.suggestion(name, behavior.parameters)

@@ -23,22 +23,22 @@ MAX_TIMES = 3
 @dataclass(frozen=True)
 class PodFailure:
     """A behavior with these parameters that one in `one_of` pods has in addition to the mix. The first byte of the
-    pod's uid is at least `first` and less than `end`."""
+    pod's uid is at least `first_byte` and less than `end`."""
 
     behavior: str
     one_of: int
     parameters: Mapping[str, str]
-    first: int
+    first_byte: int
 
     @property
     def end(self) -> int:
         """Return the first value above the range of this failure."""
-        return self.first + BYTE // self.one_of
+        return self.first_byte + BYTE // self.one_of
 
     @property
-    def drawn(self) -> str:
+    def jq_condition(self) -> str:
         """Return the jq expression that is true for a pod with this failure."""
-        return f"({_byte_in_jq(0)} | . >= {self.first} and . < {self.end})"
+        return f"({_byte_in_jq(0)} | . >= {self.first_byte} and . < {self.end})"
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Mix:
 
     def failure(self, uid: str) -> PodFailure | None:
         """Return the failure of a pod; None if it has none."""
-        first_byte = _random_byte(uid, 0)
-        return next((candidate for candidate in self.failures if candidate.first <= first_byte < candidate.end), None)
+        byte = _random_byte(uid, 0)
+        return next((candidate for candidate in self.failures if candidate.first_byte <= byte < candidate.end), None)
 
 
 def read(document: Document, parameters: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, Mix]]:
@@ -97,17 +97,21 @@ def _failures(
 ) -> Iterator[PodFailure]:
     next_byte = 0
     for number, entry in enumerate(entries):
-        at = (*field, "failures", number)
-        behavior, given = str(entry["behavior"]), entry["parameters"]
-        parameters_of_behavior = _parameters(document, (*at, "behavior"), behavior, parameters)
-        assert isinstance(given, dict) and isinstance(entry["oneOf"], int), "the schema says so"
-        for parameter in given:
+        entry_field = (*field, "failures", number)
+        behavior, own_parameters = str(entry["behavior"]), entry["parameters"]
+        parameters_of_behavior = _parameters(document, (*entry_field, "behavior"), behavior, parameters)
+        assert isinstance(own_parameters, dict) and isinstance(entry["oneOf"], int), "the schema says so"
+        for parameter in own_parameters:
             if parameter not in parameters_of_behavior:
                 hint = documents.suggestion(parameter, parameters_of_behavior)
-                raise UsageError("unknown parameter", where=document.location(*at, "parameters", parameter), hint=hint)
-        failure = PodFailure(behavior, entry["oneOf"], {**parameters_of_behavior, **given}, next_byte)
+                raise UsageError(
+                    "unknown parameter", where=document.location(*entry_field, "parameters", parameter), hint=hint
+                )
+        failure = PodFailure(behavior, entry["oneOf"], {**parameters_of_behavior, **own_parameters}, next_byte)
         if failure.end > BYTE:
-            raise UsageError("more pods fail than there are", where=document.location(*at, "oneOf"), hint="raise it")
+            raise UsageError(
+                "more pods fail than there are", where=document.location(*entry_field, "oneOf"), hint="raise it"
+            )
         yield failure
         next_byte = failure.end
 

@@ -15,14 +15,14 @@ from typing import Any
 from conformance import bounded, documents
 from conformance.data import folder
 from conformance.errors import UsageError
-from conformance.suggestions import absent, suggestion
+from conformance.suggestions import explain_missing, suggestion
 
 OPTION = "--policy"
 RBAC = "rbac"
 """The policy without manifests: the user of a role may do only what the role's descriptor declares."""
 SUFFIXES = (".yaml", ".yml", ".json")
-_CONFIGURATION = "AdmissionConfiguration"
-_HOOKS = ("WebhookConfiguration", "AdmissionPolicy")
+_CONFIGURATION_KIND = "AdmissionConfiguration"
+_HOOK_SUFFIXES = ("WebhookConfiguration", "AdmissionPolicy")
 
 Manifest = Mapping[str, Any]
 
@@ -42,23 +42,25 @@ class Policies:
     @property
     def configuration(self) -> Manifest | None:
         """Return the configuration of admission plugins; None if no policy has one."""
-        header = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": _CONFIGURATION}
+        header = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": _CONFIGURATION_KIND}
         return {**header, "plugins": list(self.plugins)} if self.plugins else None
 
     @property
-    def without_namespace(self) -> list[Manifest]:
+    def objects_without_namespace(self) -> list[Manifest]:
         """Return the objects that belong in each namespace, if their kind is namespaced."""
         return [manifest for _, manifest in self.objects if not manifest["metadata"].get("namespace")]
 
     @property
-    def hooks(self) -> frozenset[str]:
+    def hook_names(self) -> frozenset[str]:
         """Return the names of webhooks and admission policies, which appear in the API server's rejections."""
-        admission = (manifest for _, manifest in self.objects if manifest["kind"].endswith(_HOOKS))
-        hooks = (hook for manifest in admission for hook in manifest.get("webhooks") or [manifest["metadata"]])
+        admission_manifests = (manifest for _, manifest in self.objects if manifest["kind"].endswith(_HOOK_SUFFIXES))
+        hooks = (
+            hook for manifest in admission_manifests for hook in manifest.get("webhooks") or [manifest["metadata"]]
+        )
         return frozenset(str(hook["name"]) for hook in hooks)
 
 
-NONE = Policies()
+NO_POLICIES = Policies()
 
 
 def names() -> list[str]:
@@ -66,7 +68,7 @@ def names() -> list[str]:
     return sorted([RBAC, *(path.stem for path in (folder("fixtures") / "policies").glob("*.yaml"))])
 
 
-def chosen(options: Iterable[str]) -> tuple[str, ...]:
+def select(options: Iterable[str]) -> tuple[str, ...]:
     """Return the names and absolute paths that options such as `restricted,quota` and `./mine.yaml` select. Raises
     UsageError for an unknown name."""
     words = [word.strip() for option in options for word in ([option] if Path(option).exists() else option.split(","))]
@@ -80,7 +82,7 @@ def load(words: Iterable[str]) -> Policies:
     objects: list[tuple[Path, Manifest]] = []
     for path in (path for word in selected for path in _files(word)):
         for manifest in read(path):
-            if manifest["kind"] != _CONFIGURATION:
+            if manifest["kind"] != _CONFIGURATION_KIND:
                 objects.append((path, manifest))
                 continue
             for plugin in manifest.get("plugins") or ():
@@ -94,13 +96,13 @@ def load(words: Iterable[str]) -> Policies:
 def read(path: Path) -> list[Manifest]:
     """Return the manifests of one file. Raises UsageError if the file is invalid."""
     location = documents.display_path(path)
-    manifests = documents.several(path, bounded.text(path, bounded.MANIFESTS, location))
+    manifests = documents.parse_all(path, bounded.text(path, bounded.MAX_MANIFEST_BYTES, location))
     for manifest in manifests:
         if not (isinstance(manifest, dict) and isinstance(manifest.get("kind"), str) and manifest.get("apiVersion")):
             raise UsageError("holds something else than a manifest", where=location, hint="give kind and apiVersion")
         metadata = manifest.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else None
-        if manifest["kind"] != _CONFIGURATION and not (isinstance(name, str) and name):
+        if manifest["kind"] != _CONFIGURATION_KIND and not (isinstance(name, str) and name):
             raise UsageError(f"holds a {manifest['kind']} without a name", where=location, hint="give metadata.name")
     if not manifests:
         raise UsageError("holds no manifest", where=location, hint="give at least one")
@@ -110,7 +112,7 @@ def read(path: Path) -> list[Manifest]:
 def _path(word: str) -> Path:
     if not (path := Path(word).expanduser()).exists():
         if "/" in word or path.suffix in SUFFIXES:
-            problem, hint = absent(path)
+            problem, hint = explain_missing(path)
             raise UsageError(problem, where=f"{OPTION} {word}", hint=hint or "give a file or folder of manifests")
         hint = f"{suggestion(word, names())} or give a file or folder of manifests"
         raise UsageError(f"unknown policy {word!r}", where=OPTION, hint=hint)

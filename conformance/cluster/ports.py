@@ -14,15 +14,15 @@ from pathlib import Path
 
 from conformance import disk
 from conformance.cluster import locks
-from conformance.cluster.progress import ProgressReporter, notice
-from conformance.cluster.state import claimed, user_state
+from conformance.cluster.progress import ProgressReporter, report_notice
+from conformance.cluster.state import claimed_folder, user_state
 from conformance.errors import HarnessError, UsageError
 
-FIRST, END, BLOCK = 20000, 32000, 16
+FIRST_PORT, END_PORT, BLOCK_SIZE = 20000, 32000, 16
 
 
 class Port(IntEnum):
-    """Positions in the first block of a cluster. `FREE` and the positions after it are for the drivers of
+    """Positions in the first block of a cluster. `FIRST_DRIVER_PORT` and the positions after it are for the drivers of
     implementations."""
 
     APISERVER = 0
@@ -32,17 +32,17 @@ class Port(IntEnum):
     SCHEDULER = 4
     KWOK = 5
     METRICS = 6
-    FREE = 7
+    FIRST_DRIVER_PORT = 7
 
 
-FREE_PORTS = BLOCK - Port.FREE
+DRIVER_PORT_COUNT = BLOCK_SIZE - Port.FIRST_DRIVER_PORT
 """The number of ports in the first block that are for drivers. Additional ports come from blocks that drivers claim."""
 
 
 class Ports:
     """The claims in `folder`."""
 
-    def __init__(self, folder: Path | None = None, report: ProgressReporter = notice) -> None:
+    def __init__(self, folder: Path | None = None, report: ProgressReporter = report_notice) -> None:
         self._folder, self._report = folder or user_state() / "ports", report
 
     def claim(self, directory: Path) -> int:
@@ -50,21 +50,23 @@ class Ports:
         gone."""
         with self._lock():
             claimed_blocks = self._valid_claims()
-            for first in range(FIRST, END - BLOCK + 1, BLOCK):
-                if first not in claimed_blocks and all(is_free(first + offset) for offset in range(BLOCK)):
-                    disk.write(self._folder / str(first), str(directory))
-                    return first
+            for first_port in range(FIRST_PORT, END_PORT - BLOCK_SIZE + 1, BLOCK_SIZE):
+                if first_port not in claimed_blocks and all(
+                    is_free(first_port + offset) for offset in range(BLOCK_SIZE)
+                ):
+                    disk.write(self._folder / str(first_port), str(directory))
+                    return first_port
         raise HarnessError(
-            f"no {BLOCK} free ports in a row between {FIRST} and {END - 1} on 127.0.0.1",
+            f"no {BLOCK_SIZE} free ports in a row between {FIRST_PORT} and {END_PORT - 1} on 127.0.0.1",
             hint="run: grove-conformance cluster prune",
         )
 
     def release(self, directory: Path) -> list[int]:
         """Release the claims of `directory`. Return the first ports of the released blocks."""
         with self._lock():
-            blocks = [first for first, owner in self._claims().items() if owner == directory]
-            for first in blocks:
-                (self._folder / str(first)).unlink()
+            blocks = [first_port for first_port, owner in self._claims().items() if owner == directory]
+            for first_port in blocks:
+                (self._folder / str(first_port)).unlink()
         return blocks
 
     def claims(self) -> dict[int, Path]:
@@ -78,8 +80,8 @@ class Ports:
             f"claims of ports {self._folder}",
             "make room or make it writable, or move it with XDG_STATE_HOME",
         )
-        disk.make(self._folder, location=location, hint=hint, mode=0o700)
-        with disk.errors(location, hint), locks.hold(self._folder / "lock", self._report):
+        disk.make_folder(self._folder, location=location, hint=hint, mode=0o700)
+        with disk.usage_errors(location, hint), locks.hold(self._folder / "lock", self._report):
             yield
 
     def _claims(self) -> dict[int, Path]:
@@ -87,17 +89,17 @@ class Ports:
         for file in self._folder.iterdir():
             if file.name.isdecimal():
                 try:
-                    claims[int(file.name)] = claimed(file)
+                    claims[int(file.name)] = claimed_folder(file)
                 except OSError as error:
                     raise UsageError(f"cannot be read: {error.strerror}", where=str(file), hint="delete it") from error
         return claims
 
     def _valid_claims(self) -> dict[int, Path]:
         claims = self._claims()
-        for first, directory in list(claims.items()):
+        for first_port, directory in list(claims.items()):
             if not directory.is_absolute() or not directory.is_dir():  # a full disk may have left empty claims
-                (self._folder / str(first)).unlink()
-                del claims[first]
+                (self._folder / str(first_port)).unlink()
+                del claims[first_port]
         return claims
 
 
@@ -106,17 +108,17 @@ class DriverPorts:
     blocks, which are claimed when they are needed, and released together with the first block."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory, self._more_blocks = directory, list[int]()
+        self._directory, self._additional_blocks = directory, list[int]()
 
-    def port(self, first: int, index: int) -> int:
-        """Return the `index`-th port (from 0). `first` is the first port of the first block. Raises HarnessError if
-        none is left."""
-        if index < FREE_PORTS:
-            return first + Port.FREE + index
-        block, offset = divmod(index - FREE_PORTS, BLOCK)
-        while len(self._more_blocks) <= block:
-            self._more_blocks.append(Ports().claim(self._directory))
-        return self._more_blocks[block] + offset
+    def port(self, first_port: int, index: int) -> int:
+        """Return the `index`-th port (from 0). `first_port` is the first port of the first block. Raises HarnessError
+        if none is left."""
+        if index < DRIVER_PORT_COUNT:
+            return first_port + Port.FIRST_DRIVER_PORT + index
+        block, offset = divmod(index - DRIVER_PORT_COUNT, BLOCK_SIZE)
+        while len(self._additional_blocks) <= block:
+            self._additional_blocks.append(Ports().claim(self._directory))
+        return self._additional_blocks[block] + offset
 
 
 def is_free(port: int) -> bool:

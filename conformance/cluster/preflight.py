@@ -26,9 +26,9 @@ from kube.errors import ApiError
 from kube.resource import NAMESPACES, PODS, Resource
 
 GROUP = "scheduling.k8s.io"
-FLAT, TREE = ("v1beta1", "v1alpha2"), "v1alpha3"
+FLAT_VERSIONS, TREE_VERSION = ("v1beta1", "v1alpha2"), "v1alpha3"
 """Versions with PodGroups, the newest first, and the version with CompositePodGroups (WL37-E01)."""
-WITHIN = 30.0
+TIMEOUT_SECONDS = 30.0
 """Seconds within which each component must have acted. It normally takes less than one; a scheduler that has had to
 wait for its API needs 15 (WL37-E22)."""
 GENERIC, GANG, TOPOLOGY, COMPOSITE, PREEMPTION = (
@@ -38,10 +38,10 @@ GENERIC, GANG, TOPOLOGY, COMPOSITE, PREEMPTION = (
     "CompositePodGroup",
     "WorkloadAwarePreemption",
 )
-NOWHERE = {"conformance.grove.io/preflight": "nowhere"}
+NOWHERE_LABEL = {"conformance.grove.io/preflight": "nowhere"}
 """A label that no node has."""
 Manifest = dict[str, Any]
-Last = Callable[[str], str]
+LastError = Callable[[str], str]
 """Returns the last error in the log of a component; empty if the log cannot be read."""
 
 
@@ -60,13 +60,13 @@ class ExpectedFeatures:
     def of(cls, features: Features, minor: str, scheduler: bool = True) -> ExpectedFeatures:
         """Return the features to expect. A gate that is enabled in one component must be enabled in all components that
         need it."""
-        is_enabled = features.on(GENERIC) or any(name.startswith(f"{GROUP}/") for name in features.runtime_config)
+        is_enabled = features.is_on(GENERIC) or any(name.startswith(f"{GROUP}/") for name in features.runtime_config)
         has_beta = tuple(map(int, minor.split("."))) >= (1, 37)
         return cls(
-            version=FLAT[0 if has_beta else 1] if is_enabled else "",
-            topology=features.on(TOPOLOGY),
-            tree=features.on(COMPOSITE),
-            preemption=features.on(PREEMPTION),
+            version=FLAT_VERSIONS[0 if has_beta else 1] if is_enabled else "",
+            topology=features.is_on(TOPOLOGY),
+            tree=features.is_on(COMPOSITE),
+            preemption=features.is_on(PREEMPTION),
             scheduler=scheduler,
         )
 
@@ -78,7 +78,7 @@ class ExpectedFeatures:
     @property
     def composites(self) -> Resource:
         """Return the resource of inner groups."""
-        return Resource(GROUP, TREE, "compositepodgroups", "CompositePodGroup")
+        return Resource(GROUP, TREE_VERSION, "compositepodgroups", "CompositePodGroup")
 
 
 async def check(
@@ -86,8 +86,8 @@ async def check(
     expected: ExpectedFeatures,
     *,
     scheduler: str,
-    within: float = WITHIN,
-    last: Last = lambda component: "",
+    timeout: float = TIMEOUT_SECONDS,
+    last_error: LastError = lambda component: "",
 ) -> None:
     """Raise UsageError with the first component that lacks something, and how to start it. All created objects are
     removed.
@@ -97,11 +97,11 @@ async def check(
     if expected.version:
         namespace = f"preflight-{secrets.token_hex(3)}"
         await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-        preflight = _Preflight(client, expected, namespace, scheduler, within, last)
+        preflight = _Preflight(client, expected, namespace, scheduler, timeout, last_error)
         try:
             await preflight.check()
         except UsageError:
-            await preflight.release()
+            await preflight.remove_finalizers()
             raise
         finally:
             await client.delete(NAMESPACES, None, namespace)
@@ -109,10 +109,16 @@ async def check(
 
 class _Preflight:
     def __init__(
-        self, client: Client, expected: ExpectedFeatures, namespace: str, scheduler: str, within: float, last: Last
+        self,
+        client: Client,
+        expected: ExpectedFeatures,
+        namespace: str,
+        scheduler: str,
+        timeout: float,
+        last_error: LastError,
     ) -> None:
         self._client, self._expected, self._namespace = client, expected, namespace
-        self._scheduler, self._within, self._last_error = scheduler, within, last
+        self._scheduler, self._timeout, self._last_error = scheduler, timeout, last_error
 
     async def check(self) -> None:
         await self._wait_for_service_account()
@@ -131,8 +137,8 @@ class _Preflight:
         async def exists() -> bool:
             return (await self._client.exchange("GET", path)).status == 200
 
-        if not await self._within_time(exists):
-            problem = f"makes no service account within {self._within:g} s"
+        if not await self._wait_until(exists):
+            problem = f"makes no service account within {self._timeout:g} s"
             raise UsageError(problem, where=CONTROLLER_MANAGER, hint="see its log")
 
     async def _check_pod_fields(self) -> None:
@@ -140,7 +146,9 @@ class _Preflight:
         gang are scheduled one by one (WL37-E10)."""
         stored = await self._dry_run(PODS, self._pod("kept", "absent"))
         if "schedulingGroup" not in stored["spec"]:
-            raise _gate_off(APISERVER, GENERIC, "it drops schedulingGroup of pods: gangs would be plain pods")
+            raise _disabled_gate_error(
+                APISERVER, GENERIC, "it drops schedulingGroup of pods: gangs would be plain pods"
+            )
 
     async def _check_api(self) -> None:
         expected = self._expected
@@ -157,7 +165,7 @@ class _Preflight:
             if response.status >= 400:
                 raise response.error()
             if resource.plural not in {entry["name"] for entry in orjson.loads(response.content)["resources"]}:
-                raise _gate_off(APISERVER, gate, f"{resource} are not served")
+                raise _disabled_gate_error(APISERVER, gate, f"{resource} are not served")
 
     async def _check_group_fields(self) -> None:
         """Check that groups keep the fields of the enabled gates. Fields of disabled gates are dropped (WL37-E18, E20,
@@ -174,7 +182,7 @@ class _Preflight:
         }
         for name, gate in gates.items():
             if name in group["spec"] and stored["spec"].get(name) != group["spec"][name]:
-                raise _gate_off(APISERVER, gate, f"it drops {name} of groups without an error")
+                raise _disabled_gate_error(APISERVER, gate, f"it drops {name} of groups without an error")
 
     async def _dry_run(self, resource: Resource, body: Manifest) -> Manifest:
         path = resource.path(self._namespace)
@@ -185,7 +193,7 @@ class _Preflight:
     # -- kube-scheduler: what it reports about pods that fit nowhere -----------------------------------------------
 
     async def _check_scheduler(self) -> None:
-        gate = GENERIC if self._expected.version == FLAT[0] else f"{GENERIC} or {GANG}"
+        gate = GENERIC if self._expected.version == FLAT_VERSIONS[0] else f"{GENERIC} or {GANG}"
         await self._create(self._expected.pod_groups, self._group("flat", 2, topology=self._expected.topology))
         probes = [_Probe(("flat-0",), ("flat-1",), gate, "the pods of a PodGroup are bound one by one")]
         if self._expected.tree:
@@ -196,32 +204,32 @@ class _Preflight:
                 _Probe(("leaf-0-0",), ("leaf-1-0",), COMPOSITE, "a part of a CompositePodGroup is bound alone")
             )
         for probe in probes:
-            for name in probe.first:
+            for name in probe.first_pods:
                 await self._create(PODS, self._pod(name, name.rpartition("-")[0]))
         # Pods are processed in the order of their creation: once plain-1 has a condition, all earlier pods have theirs.
         for name in ("plain-0", "plain-1"):
             await self._create(PODS, self._pod(name))
-            if not await self._have_conditions([name]):
+            if not await self._wait_for_conditions([name]):
                 raise self._scheduler_error()
         for probe in probes:
-            if any([_condition(await self._read(name)) for name in probe.first]):
-                raise _gate_off(SCHEDULER, probe.gate, probe.consequence)
+            if any([_condition(await self._read(name)) for name in probe.first_pods]):
+                raise _disabled_gate_error(SCHEDULER, probe.gate, probe.consequence)
         for probe in probes:
-            for name in probe.rest:
+            for name in probe.remaining_pods:
                 await self._create(PODS, self._pod(name, name.rpartition("-")[0]))
         for probe in probes:
-            if not await self._have_conditions([*probe.first, *probe.rest]):
-                problem = f"says nothing of a complete group within {self._within:g} s{self._cause(SCHEDULER)}"
+            if not await self._wait_for_conditions([*probe.first_pods, *probe.remaining_pods]):
+                problem = f"says nothing of a complete group within {self._timeout:g} s{self._cause(SCHEDULER)}"
                 raise UsageError(problem, where=SCHEDULER, hint=f"start it with --feature-gates={probe.gate}=true")
         if self._expected.topology:
             condition = _condition(await self._read("flat-0"))
             if "placement" not in str(condition.get("message")):
-                raise _gate_off(SCHEDULER, TOPOLOGY, "it ignores the topology of groups")
+                raise _disabled_gate_error(SCHEDULER, TOPOLOGY, "it ignores the topology of groups")
 
     def _scheduler_error(self) -> UsageError:
         cause = self._cause(SCHEDULER) or ": one of its APIs may not be served"
         return UsageError(
-            f"says nothing of a plain pod within {self._within:g} s{cause}",
+            f"says nothing of a plain pod within {self._timeout:g} s{cause}",
             where=SCHEDULER,
             hint=f"have the API server serve what the gates of {SCHEDULER} need, or turn these off",
         )
@@ -229,11 +237,11 @@ class _Preflight:
     def _cause(self, component: str) -> str:
         return f": {error}" if (error := self._last_error(component)) else ""
 
-    async def _have_conditions(self, names: Sequence[str]) -> bool:
-        async def reported() -> bool:
+    async def _wait_for_conditions(self, names: Sequence[str]) -> bool:
+        async def are_reported() -> bool:
             return all([_condition(await self._read(name)) for name in names])
 
-        return await self._within_time(reported)
+        return await self._wait_until(are_reported)
 
     async def _read(self, name: str) -> Manifest:
         pod: Manifest = orjson.loads(await self._client.get(PODS, self._namespace, name))
@@ -248,13 +256,15 @@ class _Preflight:
         await self._create(resource, self._group("empty", 1))
         await self._client.delete(resource, self._namespace, "empty")
 
-        async def deleted() -> bool:
+        async def is_deleted() -> bool:
             return await self._client.get_or_none(resource, self._namespace, "empty") is None
 
-        if not await self._within_time(deleted):
-            raise _gate_off(CONTROLLER_MANAGER, GENERIC, f"a deleted PodGroup is still there after {self._within:g} s")
+        if not await self._wait_until(is_deleted):
+            raise _disabled_gate_error(
+                CONTROLLER_MANAGER, GENERIC, f"a deleted PodGroup is still there after {self._timeout:g} s"
+            )
 
-    async def release(self) -> None:
+    async def remove_finalizers(self) -> None:
         """Remove the finalizers of all groups: without a controller that does this, the namespace would remain
         forever."""
         resource = self._expected.pod_groups
@@ -271,7 +281,7 @@ class _Preflight:
     def _pod(self, name: str, group: str = "") -> Manifest:
         spec: Manifest = {
             "schedulerName": self._scheduler,
-            "nodeSelector": NOWHERE,
+            "nodeSelector": NOWHERE_LABEL,
             "containers": [{"name": "none", "image": "registry.k8s.io/pause"}],
         }
         if group:
@@ -281,23 +291,23 @@ class _Preflight:
     def _group(self, name: str, count: int, *, parent: str = "", topology: bool = False) -> Manifest:
         spec: Manifest = {"schedulingPolicy": {"gang": {"minCount": count}}}
         if topology:
-            spec["schedulingConstraints"] = {"topology": [{"key": next(iter(NOWHERE))}]}
+            spec["schedulingConstraints"] = {"topology": [{"key": next(iter(NOWHERE_LABEL))}]}
         if parent:
-            spec |= {"parentCompositePodGroupName": parent, "workloadRef": _template(name)}
+            spec |= {"parentCompositePodGroupName": parent, "workloadRef": _workload_reference(name)}
         resource = self._expected.pod_groups
         return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": spec}
 
     def _composite(self, name: str, count: int) -> Manifest:
         resource = self._expected.composites
-        spec = {"schedulingPolicy": {"gang": {"minGroupCount": count}}, "workloadRef": _template(name)}
+        spec = {"schedulingPolicy": {"gang": {"minGroupCount": count}}, "workloadRef": _workload_reference(name)}
         return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": spec}
 
-    async def _within_time(self, done: Callable[[], Awaitable[bool]]) -> bool:
+    async def _wait_until(self, condition: Callable[[], Awaitable[bool]]) -> bool:
         retry = AsyncRetrying(
-            retry=retry_if_not_result(bool), wait=wait_fixed(0.05), stop=pace.stop_after(self._within)
+            retry=retry_if_not_result(bool), wait=wait_fixed(0.05), stop=pace.stop_after(self._timeout)
         )
         try:
-            await retry(done)
+            await retry(condition)
         except RetryError:
             return False
         return True
@@ -305,16 +315,16 @@ class _Preflight:
 
 @dataclass(frozen=True)
 class _Probe:
-    """A group whose `first` pods are not processed before the `rest` exists. `gate` is the gate that is missing in a
-    scheduler that does process them."""
+    """A group whose `first_pods` are not processed before the `remaining_pods` exist. `gate` is the gate that is
+    missing in a scheduler that does process them."""
 
-    first: tuple[str, ...]
-    rest: tuple[str, ...]
+    first_pods: tuple[str, ...]
+    remaining_pods: tuple[str, ...]
     gate: str
     consequence: str
 
 
-def _template(name: str) -> dict[str, str]:
+def _workload_reference(name: str) -> dict[str, str]:
     return {"workloadName": "preflight", "templateName": name}
 
 
@@ -324,7 +334,7 @@ def _condition(pod: Mapping[str, Any]) -> Mapping[str, Any]:
     return next((condition for condition in conditions if condition["type"] == "PodScheduled"), {})
 
 
-def _gate_off(component: str, gate: str, problem: str) -> UsageError:
+def _disabled_gate_error(component: str, gate: str, problem: str) -> UsageError:
     gates = ",".join(f"{name}=true" for name in gate.split(" or "))
     return UsageError(
         f"the feature gate {gate} is off: {problem}", where=component, hint=f"start it with --feature-gates={gates}"

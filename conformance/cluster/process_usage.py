@@ -23,9 +23,9 @@ class ProcessUsage:
     uptime: float
 
 
-def measured(pids: Mapping[str, int], seconds: float = 1.0) -> list[ProcessUsage]:
+def measure(pids: Mapping[str, int], seconds: float = 1.0) -> list[ProcessUsage]:
     """Observe processes for `seconds` and return their usage by name. Processes that end meanwhile are left out."""
-    families = {name: _family(pid) for name, pid in pids.items()}
+    families = {name: _process_tree(pid) for name, pid in pids.items()}
     start, cpu_before = time.monotonic(), {name: _cpu_seconds(family) for name, family in families.items()}
     time.sleep(seconds)
     usages = []
@@ -38,7 +38,7 @@ def measured(pids: Mapping[str, int], seconds: float = 1.0) -> list[ProcessUsage
     return usages
 
 
-def _family(pid: int) -> list[psutil.Process]:
+def _process_tree(pid: int) -> list[psutil.Process]:
     with suppress(psutil.Error):
         process = psutil.Process(pid)
         return [process, *process.children(recursive=True)]

@@ -19,18 +19,18 @@ CLUSTER = "GROVE_CONFORMANCE_CLUSTER"
 STATE_ROOT = "GROVE_CONFORMANCE_STATE_ROOT"
 BUILD = "GROVE_CONFORMANCE_BUILD"
 
-_YEARS = 1e9
+_MIN_EPOCH_SECONDS = 1e9
 """A number of seconds that exceeds any uptime and is less than the time since the epoch."""
-Match = Callable[[Mapping[str, str]], bool]
+EnvironmentPredicate = Callable[[Mapping[str, str]], bool]
 
 
-def identity(pid: int) -> float | None:
+def find_start_time(pid: int) -> float | None:
     """Return the start time of a living process in seconds, which together with the pid identifies the process
     permanently.
 
     On Linux the start time is relative to boot; relative to the epoch, it would change whenever the clock is set.
     """
-    if (fields := _status(pid)) is not None:
+    if (fields := _proc_fields(pid)) is not None:
         state, ticks = fields[0], fields[19]
         return None if state == b"Z" else int(ticks) / os.sysconf("SC_CLK_TCK")
     try:
@@ -40,17 +40,17 @@ def identity(pid: int) -> float | None:
         return None
 
 
-def alive(pid: int, started: float) -> bool:
+def is_alive(pid: int, expected: float) -> bool:
     """Return whether exactly this process is alive: same pid and start time, and not a zombie. Records of earlier
     versions have the start time in seconds since the epoch."""
-    now = identity(pid)
-    if now is not None and started > _YEARS > now:
+    actual = find_start_time(pid)
+    if actual is not None and expected > _MIN_EPOCH_SECONDS > actual:
         with suppress(psutil.Error):
-            now = psutil.Process(pid).create_time()
-    return now is not None and abs(now - started) < 0.05
+            actual = psutil.Process(pid).create_time()
+    return actual is not None and abs(actual - expected) < 0.05
 
 
-def _status(pid: int) -> list[bytes] | None:
+def _proc_fields(pid: int) -> list[bytes] | None:
     """Return the fields of a process in /proc, starting with its state; None if the process is gone or there is no
     /proc."""
     try:
@@ -59,7 +59,7 @@ def _status(pid: int) -> list[bytes] | None:
         return None
 
 
-def marked(matches: Match) -> Iterator[tuple[psutil.Process, dict[str, str]]]:
+def find_marked(matches: EnvironmentPredicate) -> Iterator[tuple[psutil.Process, dict[str, str]]]:
     """Yield living processes whose environment `matches`, except for this process and its ancestors."""
     spared_pids = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     for process in psutil.process_iter():
@@ -73,7 +73,7 @@ def marked(matches: Match) -> Iterator[tuple[psutil.Process, dict[str, str]]]:
             continue  # gone, a zombie, or another user's process
 
 
-def end(matches: Match, *, wait_budget: float = 60.0) -> list[str]:
+def end_marked(matches: EnvironmentPredicate, *, wait_budget: float = 60.0) -> list[str]:
     """Kill (SIGKILL) every process that `matches`, and its descendants, until two consecutive scans find none. Return
     the killed processes as `name (pid)`. Descendants are included because they may have emptied their environment.
 
@@ -81,16 +81,18 @@ def end(matches: Match, *, wait_budget: float = 60.0) -> list[str]:
     new program. Raises tenacity.RetryError if processes are alive after `wait_budget` seconds: on a busy machine, a
     killed API server takes more than ten seconds to release its memory.
     """
-    ended: dict[int, str] = {}
+    ended_processes: dict[int, str] = {}
     clean_scans = 0
 
-    @retry(retry=retry_if_result(lambda clean: not clean), wait=wait_fixed(0.02), stop=stop_after_delay(wait_budget))
+    @retry(
+        retry=retry_if_result(lambda is_clean: not is_clean), wait=wait_fixed(0.02), stop=stop_after_delay(wait_budget)
+    )
     def scan() -> bool:
         nonlocal clean_scans
-        targets = _families([process for process, _ in marked(matches)])
+        targets = _with_descendants([process for process, _ in find_marked(matches)])
         for process in targets:
             try:
-                ended.setdefault(process.pid, f"{process.name()} ({process.pid})")
+                ended_processes.setdefault(process.pid, f"{process.name()} ({process.pid})")
                 process.kill()  # psutil compares the start time first
             except psutil.Error:
                 continue
@@ -98,19 +100,19 @@ def end(matches: Match, *, wait_budget: float = 60.0) -> list[str]:
         return clean_scans >= 2
 
     scan()
-    return list(ended.values())
+    return list(ended_processes.values())
 
 
-def _families(heads: Sequence[psutil.Process]) -> list[psutil.Process]:
+def _with_descendants(roots: Sequence[psutil.Process]) -> list[psutil.Process]:
     """Return the processes and their descendants, each process after its descendants: when it dies, they would get
     another parent and could not be found any more."""
     children: defaultdict[int, list[psutil.Process]] = defaultdict(list)
-    for process in psutil.process_iter() if heads else ():
+    for process in psutil.process_iter() if roots else ():
         with suppress(psutil.Error):
             if process.status() != psutil.STATUS_ZOMBIE:
                 children[process.ppid()].append(process)
-    members = {head.pid: head for head in heads}
-    pending = list(heads)
+    members = {root.pid: root for root in roots}
+    pending = list(roots)
     while pending:
         new_children = [child for child in children[pending.pop().pid] if child.pid not in members]
         members |= {child.pid: child for child in new_children}
@@ -123,10 +125,10 @@ def _families(heads: Sequence[psutil.Process]) -> list[psutil.Process]:
 def end_one(process: psutil.Process, *, wait_budget: float = 10.0) -> None:
     """Kill one process and return when it is gone or is a zombie without other threads: until the last thread has
     ended, the process's ports are in use. Raises tenacity.RetryError after `wait_budget` seconds."""
-    start_time = identity(process.pid)
+    start_time = find_start_time(process.pid)
     process.kill()
     Retrying(retry=retry_if_result(bool), wait=wait_fixed(0.01), stop=stop_after_delay(wait_budget))(
-        lambda: (start_time is not None and alive(process.pid, start_time)) or has_threads(process)
+        lambda: (start_time is not None and is_alive(process.pid, start_time)) or has_threads(process)
     )
 
 

@@ -18,28 +18,29 @@ class ProgressReporter(Protocol):
         """Report that `step` of `subject` starts."""
 
 
-def silent(subject: str, step: str, /) -> None:
+def report_nothing(subject: str, step: str, /) -> None:
     """Report nothing."""
 
 
-EVERY = 10.0
+MESSAGE_INTERVAL_SECONDS = 10.0
 """Seconds between two messages about one long step."""
 
 
-class Every:
-    """Reports the progress of one step, with at most one message every EVERY seconds, and no message before that."""
+class ThrottledReporter:
+    """Reports the progress of one step, with at most one message every MESSAGE_INTERVAL_SECONDS seconds, and no message
+    before that."""
 
     def __init__(self, report: ProgressReporter) -> None:
         self._report, self._last = report, time.monotonic()
 
     def __call__(self, subject: str, step: str) -> None:
-        """Report `step`, unless the last message was less than EVERY seconds ago."""
-        if (now := time.monotonic()) - self._last >= EVERY:
+        """Report `step`, unless the last message was less than MESSAGE_INTERVAL_SECONDS seconds ago."""
+        if (now := time.monotonic()) - self._last >= MESSAGE_INTERVAL_SECONDS:
             self._last = now
             self._report(subject, step)
 
 
-def notice(subject: str, step: str, /) -> None:
+def report_notice(subject: str, step: str, /) -> None:
     """Write a step to standard error. This ProgressReporter is only for unusual conditions."""
     print(f"{subject}: {step}", file=sys.stderr, flush=True)  # noqa: T201 - the terminal itself
 
@@ -60,20 +61,20 @@ def terminal(title: str) -> Iterator[ProgressReporter]:
     if console.is_terminal:
         with console.status(title) as status:
 
-            def set_behavior(subject: str, step: str, /) -> None:
+            def report_live(subject: str, step: str, /) -> None:
                 nonlocal has_reported
                 has_reported = True
                 console.print(f"{elapsed()} {subject}: {step}", markup=False)
                 status.update(f"{subject}: {step}")
 
-            yield set_behavior
+            yield report_live
     else:
 
-        def plain(subject: str, step: str, /) -> None:
+        def report_line(subject: str, step: str, /) -> None:
             nonlocal has_reported
             has_reported = True
             print(f"{elapsed()} {subject}: {step}", file=sys.stderr, flush=True)  # noqa: T201 - the terminal itself
 
-        yield plain
+        yield report_line
     if has_reported:
         console.print(f"{elapsed()} {title}: done", markup=False)

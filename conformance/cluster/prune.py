@@ -17,7 +17,7 @@ from conformance.cluster.state import StateRoot, state_root
 
 
 @dataclass
-class Pruned:
+class PruneResult:
     """The removed clusters, processes and port claims, and the clusters that were kept."""
 
     clusters: dict[str, str] = field(default_factory=dict)
@@ -25,12 +25,12 @@ class Pruned:
     processes: list[str] = field(default_factory=list)
     ports: list[int] = field(default_factory=list)
     """The first ports of the released blocks."""
-    alive: dict[str, int] = field(default_factory=dict)
+    owner_pids: dict[str, int] = field(default_factory=dict)
     """Maps the name of a kept cluster to the living process that owns it. The owner may be taking the cluster down
     right now."""
 
 
-def prune(state: StateRoot | None = None) -> Pruned:
+def prune(state: StateRoot | None = None) -> PruneResult:
     """Remove dead clusters, and processes and port claims that belong to no cluster. Return what was removed.
 
     The clusters of another checkout may have been started by another version of the suite; if their records cannot be
@@ -38,33 +38,35 @@ def prune(state: StateRoot | None = None) -> Pruned:
     """
     state = state or StateRoot()
     is_default = state.root == state_root()
-    pruned = Pruned()
+    result = PruneResult()
     with state.lock():
         if not is_default and any(state.read(name) is None for name in state.names()):
-            return pruned
+            return result
         for name in state.names():
             if reason := _death_reason(state, name, is_default=is_default):
-                pruned.clusters[name] = reason
-        records = [state.read(name) for name in state.names() if name not in pruned.clusters]
+                result.clusters[name] = reason
+        records = [state.read(name) for name in state.names() if name not in result.clusters]
         living_uids = {record.uid for record in records if record is not None}
-        pruned.alive = {record.name: record.owner.pid for record in records if record is not None and record.owner}
+        result.owner_pids = {record.name: record.owner.pid for record in records if record is not None and record.owner}
 
-        def orphaned(environment: Mapping[str, str]) -> bool:
+        def is_orphaned(environment: Mapping[str, str]) -> bool:
             uid = environment.get(processes.CLUSTER)
             return (
                 environment.get(processes.STATE_ROOT) == str(state.root) and uid is not None and uid not in living_uids
             )
 
-        pruned.processes = processes.end(orphaned)  # first, because a living process could write its folder again
-        for name in pruned.clusters:
+        result.processes = processes.end_marked(
+            is_orphaned
+        )  # first, because a living process could write its folder again
+        for name in result.clusters:
             state.remove(name)
         for folder in state.leftovers():
             shutil.rmtree(folder, ignore_errors=True)
         ports = Ports()
         for directory in set(ports.claims().values()):
             if directory.parent == state.clusters and not directory.exists():
-                pruned.ports += ports.release(directory)
-    return pruned
+                result.ports += ports.release(directory)
+    return result
 
 
 def _death_reason(state: StateRoot, name: str, *, is_default: bool) -> str:
@@ -73,7 +75,7 @@ def _death_reason(state: StateRoot, name: str, *, is_default: bool) -> str:
     if record is None:
         return "its record cannot be read"
     if record.phase == "starting" or record.owner is not None:
-        return state.abandoned(name)
+        return state.abandonment_reason(name)
     cluster = Cluster(state, record)
     if locks.is_held(cluster.lock):
         return ""

@@ -17,15 +17,15 @@ def indices(stem: str, names: Iterable[str]) -> set[int]:
     return {int(suffix) for suffix in suffixes if suffix.isascii() and suffix.isdigit() and str(int(suffix)) == suffix}
 
 
-def first_free(present: AbstractSet[int], units: int, size: int) -> list[int]:
+def first_free(used_indices: AbstractSet[int], units: int, size: int) -> list[int]:
     """Return the indices of the first `units` units that have no node yet."""
-    free = (start for start in count(0, size) if present.isdisjoint(range(start, start + size)))
-    return [index for start in islice(free, units) for index in range(start, start + size)]
+    free_starts = (start for start in count(0, size) if used_indices.isdisjoint(range(start, start + size)))
+    return [index for start in islice(free_starts, units) for index in range(start, start + size)]
 
 
-def last_whole(present: AbstractSet[int], units: int, size: int) -> list[int]:
+def last_complete(used_indices: AbstractSet[int], units: int, size: int) -> list[int]:
     """Return the indices of the last `units` units whose nodes are all present, or of all such units if there are
     fewer."""
-    starts = sorted({index - index % size for index in present}, reverse=True)
-    complete_starts = [start for start in starts if present >= set(range(start, start + size))][:units]
+    starts = sorted({index - index % size for index in used_indices}, reverse=True)
+    complete_starts = [start for start in starts if used_indices >= set(range(start, start + size))][:units]
     return [index for start in sorted(complete_starts) for index in range(start, start + size)]

@@ -13,17 +13,17 @@ from typing import Any
 
 from conformance.cluster import mutating, stages, users
 from conformance.cluster.assets import Assets
-from conformance.cluster.features import NOTHING, Features, Requested
+from conformance.cluster.features import NO_FEATURES, FeatureRequest, Features
 from conformance.cluster.kubelet_sim import node_failure
-from conformance.cluster.policies import NONE, Policies
+from conformance.cluster.policies import NO_POLICIES, Policies
 from conformance.cluster.ports import Port
 from conformance.data import folder
 from conformance.grove.kinds import SECOND_SCHEDULER
 
 DEFAULT_SCHEDULER = "default-scheduler"
 """The scheduler name of pods that do not set one."""
-READS = ["get", "list", "watch"]
-WRITES = ["create", "update", "patch", "delete", "deletecollection"]
+READ_VERBS = ["get", "list", "watch"]
+WRITE_VERBS = ["create", "update", "patch", "delete", "deletecollection"]
 _ETCD = "unix://etcd.sock"
 UNUSED_CONTROLLERS = (
     "endpoints-controller",
@@ -35,18 +35,18 @@ UNUSED_CONTROLLERS = (
 pod), and the annotations of the TTL controller are for kubelets (one write per node)."""
 NODE_LEASES = "kube-node-lease"
 """The namespace of the Leases of nodes."""
-NAMESPACE_OBJECTS = "namespace-objects.yaml"
+NAMESPACE_OBJECTS_FILE = "namespace-objects.yaml"
 """The file with the objects that each new namespace gets."""
-_GATES = "feature-gates"
-_PROXY_CLIENT = ("proxy-client-cert-file", "proxy-client-key-file")
+_GATES_FLAG = "feature-gates"
+_PROXY_CLIENT_FLAGS = ("proxy-client-cert-file", "proxy-client-key-file")
 """The flags for the client certificate that the API server presents to aggregated API servers. kwokctl uses the
 certificate of the components (FC-022). An aggregated server that redirects its connection back to the API server would
 make requests as a component, so only the process that serves metrics gets this certificate."""
-_ADMISSION = "admission.yaml"
+_ADMISSION_FILE = "admission.yaml"
 _GROUP = "config.kwok.x-k8s.io/v1alpha1"
 
 
-class Reads(StrEnum):
+class LoggedReads(StrEnum):
     """The reads that a cluster logs."""
 
     NONE = "none"
@@ -73,48 +73,48 @@ class ClusterSettings:
     stages: str = "fast"
     pods: str = ""
     audit: bool = True
-    reads: Reads = Reads.NONE
+    reads: LoggedReads = LoggedReads.NONE
     bodies: bool = False
     apiserver_port: int = 0
     kubernetes: str = ""
-    features: Requested = NOTHING
+    features: FeatureRequest = NO_FEATURES
     preflight: bool = True
     addons: bool = False
-    policies: Policies = NONE
+    policies: Policies = NO_POLICIES
 
 
-def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, Any]:
+def audit_policy(reads: LoggedReads = LoggedReads.NONE, bodies: bool = False) -> dict[str, Any]:
     """Return the audit policy: writes, without bodies unless `bodies` is set, and the requested reads of resources.
     Leases are omitted, because nodes and operators renew them all the time (FC-106), unless another user than the
     components writes the Lease of a node, which tells KWOK whether to simulate the node. Some writes always have
     bodies: writes of pod statuses, because admission can change the status that the kubelet writes; the few writes that
     can make the API server do this (`mutating`); and the tokens that the components request, which identify them
     (`identities`)."""
-    statuses = {"verbs": WRITES, "resources": [{"group": "", "resources": ["pods/status"]}]}
-    risky = {"verbs": WRITES, "resources": mutating.resources()}
+    status_writes = {"verbs": WRITE_VERBS, "resources": [{"group": "", "resources": ["pods/status"]}]}
+    risky_writes = {"verbs": WRITE_VERBS, "resources": mutating.resources()}
     leases = {"resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]}
-    tokens = {"users": [users.COMPONENT], "resources": [{"group": "", "resources": ["serviceaccounts/token"]}]}
-    excluded: list[dict[str, Any]] = [{"verbs": READS}]
-    if reads is not Reads.NONE:
+    token_requests = {"users": [users.COMPONENT], "resources": [{"group": "", "resources": ["serviceaccounts/token"]}]}
+    excluded: list[dict[str, Any]] = [{"verbs": READ_VERBS}]
+    if reads is not LoggedReads.NONE:
         excluded = [{"nonResourceURLs": ["*"]}]
-    if reads is Reads.IMPLEMENTATIONS:
-        excluded += [{"users": [*users.COMPONENTS, users.SUITE], "verbs": READS}]
-        excluded += [{"userGroups": [users.CONTROLLERS], "verbs": READS}]
+    if reads is LoggedReads.IMPLEMENTATIONS:
+        excluded += [{"users": [*users.COMPONENTS, users.SUITE], "verbs": READ_VERBS}]
+        excluded += [{"userGroups": [users.CONTROLLERS], "verbs": READ_VERBS}]
     return {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [
             {"level": "None", "users": [*users.COMPONENTS, users.SUITE], **leases},
-            {"level": "Metadata", "verbs": WRITES, "namespaces": [NODE_LEASES], **leases},
+            {"level": "Metadata", "verbs": WRITE_VERBS, "namespaces": [NODE_LEASES], **leases},
             {"level": "None", **leases},
             *({"level": "None", **rule} for rule in excluded),
-            *([{"level": "RequestResponse", "verbs": WRITES, "omitManagedFields": True}] if bodies else []),
-            *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **statuses}]),
-            *([] if bodies else [{"level": "RequestResponse", **tokens}]),
+            *([{"level": "RequestResponse", "verbs": WRITE_VERBS, "omitManagedFields": True}] if bodies else []),
+            *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **status_writes}]),
+            *([] if bodies else [{"level": "RequestResponse", **token_requests}]),
             # The objects that the suite installs are known, and they are large.
-            *([] if bodies else [{"level": "Metadata", "users": [users.SUITE], **risky}]),
-            *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **risky}]),
+            *([] if bodies else [{"level": "Metadata", "users": [users.SUITE], **risky_writes}]),
+            *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **risky_writes}]),
             {"level": "Metadata"},
         ],
     }
@@ -224,15 +224,17 @@ def extra_files(settings: ClusterSettings) -> dict[str, dict[str, Any]]:
         more_names = (SECOND_SCHEDULER,) if settings.features else ()
         files["scheduler-config.yaml"] = scheduler_configuration(settings.scheduler_name, *more_names)
     if configuration := settings.policies.configuration:
-        files[_ADMISSION] = dict(configuration)
-    if objects := settings.policies.without_namespace:
-        files[NAMESPACE_OBJECTS] = {"objects": objects}
+        files[_ADMISSION_FILE] = dict(configuration)
+    if objects := settings.policies.objects_without_namespace:
+        files[NAMESPACE_OBJECTS_FILE] = {"objects": objects}
     return files
 
 
 def _admission_flags(settings: ClusterSettings, directory: Path) -> Mapping[str, str]:
     """Return the API server's flags for the policies of a cluster."""
-    return {"admission-control-config-file": str(directory / _ADMISSION)} if settings.policies.configuration else {}
+    return (
+        {"admission-control-config-file": str(directory / _ADMISSION_FILE)} if settings.policies.configuration else {}
+    )
 
 
 def _component_flags(
@@ -249,7 +251,7 @@ def _component_flags(
             # in etcd that no watch shows, so a recorder could not tell from revisions whether it has received
             # everything.
             "endpoint-reconciler-type": "none",
-            _GATES: "UnknownVersionInteroperabilityProxy=false",
+            _GATES_FLAG: "UnknownVersionInteroperabilityProxy=false",
             **admission,
         },
         "kube-controller-manager": {
@@ -273,18 +275,18 @@ def _component_flags(
     # port serves only /health and /metrics.
     overrides = {
         "etcd": {"listen-client-urls": _ETCD, "listen-peer-urls": "unix://etcd-peer.sock"},
-        "kube-apiserver": {"etcd-servers": _ETCD, **({} if addons else dict.fromkeys(_PROXY_CLIENT, ""))},
+        "kube-apiserver": {"etcd-servers": _ETCD, **({} if addons else dict.fromkeys(_PROXY_CLIENT_FLAGS, ""))},
         # Nodes fail immediately, by a label (`node_failure`), and never by silence: a busy machine renews the leases of
         # a thousand nodes too late, and their pods would become not Ready. Longer leases also cost fewer writes.
         "kwok-controller": {"node-lease-duration-seconds": "200"},
         "kube-controller-manager": {"node-monitor-grace-period": "1h"},
     }
-    for component, requested in features.flags().items():
-        gates_of_suite = flags[component].get(_GATES)
-        flags[component] |= requested
-        if gates_of_suite is not None and _GATES in requested:
+    for component, feature_flags in features.flags().items():
+        gates_of_suite = flags[component].get(_GATES_FLAG)
+        flags[component] |= feature_flags
+        if gates_of_suite is not None and _GATES_FLAG in feature_flags:
             # If a gate is set twice, the last value counts.
-            flags[component][_GATES] = f"{gates_of_suite},{requested[_GATES]}"
+            flags[component][_GATES_FLAG] = f"{gates_of_suite},{feature_flags[_GATES_FLAG]}"
     flags["etcd"]["listen-metrics-urls"] = f"http://127.0.0.1:{ports[Port.ETCD]}"
     # The API server spends much of its time on garbage collection, and memory is less scarce. So collections are rare
     # up to a heap size that the machine can afford (1.6 GiB at a thousand pods), and normal above it. The heaps of the

@@ -19,13 +19,13 @@ from conformance.cluster import etcd_data
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.ports import Port
-from conformance.cluster.progress import ProgressReporter, silent
-from conformance.cluster.state import NAME, SPACE
+from conformance.cluster.progress import ProgressReporter, report_nothing
+from conformance.cluster.state import CLUSTER_BYTES, NAME
 from conformance.errors import UsageError
 
-USUAL = "latest"
+DEFAULT_NAME = "latest"
 """The default name of a snapshot."""
-HINT = "make room, or remove a snapshot: cluster snapshots NAME --remove SNAPSHOT"
+DISK_HINT = "make room, or remove a snapshot: cluster snapshots NAME --remove SNAPSHOT"
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,19 @@ class Snapshot:
     created: datetime
 
 
-def listed(cluster: Cluster) -> list[Snapshot]:
+def list_snapshots(cluster: Cluster) -> list[Snapshot]:
     """Return the snapshots of a cluster, the oldest first."""
     folder = _folder(cluster)
-    targets = {path for path in folder.glob("*") if NAME.fullmatch(path.name)} | etcd_data.interrupted(folder)
+    targets = {path for path in folder.glob("*") if NAME.fullmatch(path.name)} | etcd_data.interrupted_targets(folder)
     snapshots = [
         Snapshot(target.name, etcd_data.size(path), datetime.fromtimestamp(path.stat().st_ctime, UTC))
         for target in targets
-        if (path := etcd_data.whole(target)) is not None
+        if (path := etcd_data.complete_data(target)) is not None
     ]
     return sorted(snapshots, key=lambda snapshot: snapshot.created)
 
 
-def take(cluster: Cluster, name: str, *, replace: bool = False, report: ProgressReporter = silent) -> Snapshot:
+def take(cluster: Cluster, name: str, *, replace: bool = False, report: ProgressReporter = report_nothing) -> Snapshot:
     """Take a snapshot. It replaces an earlier snapshot of the same name only if `replace` is set. Raises UsageError if
     the name is invalid or taken, or if the disk is full, and HarnessError if etcd does not start again."""
     if not NAME.fullmatch(name):
@@ -62,15 +62,15 @@ def take(cluster: Cluster, name: str, *, replace: bool = False, report: Progress
         raise UsageError(f"a snapshot named {name!r} exists already", where=f"cluster {cluster.name}", hint=hint)
     with _disk_errors(cluster):
         target.parent.mkdir(mode=0o700, exist_ok=True)
-        disk.require(target.parent, SPACE, location=_location(cluster), hint=HINT)
+        disk.require_space(target.parent, CLUSTER_BYTES, location=_location(cluster), hint=DISK_HINT)
         report(f"cluster {cluster.name}", f"copying the data of etcd to the snapshot {name}")
         with cluster.without(COMPONENTS[Port.ETCD], report=report):
             etcd_data.stage(cluster.workspace / etcd_data.DATA, target)
         etcd_data.replace(target)
-    return next(snapshot for snapshot in listed(cluster) if snapshot.name == name)
+    return next(snapshot for snapshot in list_snapshots(cluster) if snapshot.name == name)
 
 
-def restore(cluster: Cluster, name: str, report: ProgressReporter = silent) -> None:
+def restore(cluster: Cluster, name: str, report: ProgressReporter = report_nothing) -> None:
     """Restore the content that the cluster had when a snapshot was taken, and return when the cluster is healthy. The
     caller has already ended the processes of an implementation. Raises UsageError if there is no such snapshot, or
     HarnessError if the cluster does not become healthy."""
@@ -85,7 +85,7 @@ def restore(cluster: Cluster, name: str, report: ProgressReporter = silent) -> N
 
 def require(cluster: Cluster, name: str) -> None:
     """Raise UsageError unless the cluster has this snapshot."""
-    names = [snapshot.name for snapshot in listed(cluster)]
+    names = [snapshot.name for snapshot in list_snapshots(cluster)]
     if name not in names:
         hint = documents.suggestion(name, names) if names else f"take one: cluster snapshot {cluster.name} {name}"
         raise UsageError(f"no snapshot {name!r}", where=f"cluster {cluster.name}", hint=hint)
@@ -103,8 +103,8 @@ def _finish(cluster: Cluster) -> None:
     """Finish the work of a killed command: if it was replacing a snapshot, either the old or the new snapshot
     remains."""
     with _disk_errors(cluster):
-        for target in etcd_data.interrupted(_folder(cluster)):
-            etcd_data.finish(target)
+        for target in etcd_data.interrupted_targets(_folder(cluster)):
+            etcd_data.finish_replacement(target)
 
 
 def _folder(cluster: Cluster) -> Path:
@@ -117,5 +117,5 @@ def _location(cluster: Cluster) -> str:
 
 @contextmanager
 def _disk_errors(cluster: Cluster) -> Iterator[None]:
-    with disk.errors(_location(cluster), HINT):
+    with disk.usage_errors(_location(cluster), DISK_HINT):
         yield

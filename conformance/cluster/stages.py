@@ -28,9 +28,11 @@ from conformance.errors import UsageError
 Stage = dict[str, Any]
 
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
-OF_A_JOB = 'any(.metadata.ownerReferences[]?; .controller and .kind == "Job" and (.apiVersion | startswith("batch/")))'
+IS_JOB_POD = (
+    'any(.metadata.ownerReferences[]?; .controller and .kind == "Job" and (.apiVersion | startswith("batch/")))'
+)
 """The jq expression that is true for a pod that a Job controls."""
-_VALUED = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
+_TAKES_VALUES = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 
 
 def load(name: str, unnamed: str = "") -> list[Stage]:
@@ -73,35 +75,39 @@ def _expansions(stage: Stage, unnamed: str, location: str) -> Iterator[Stage]:
     patterns = " ".join(f"{json.dumps(name)} {json.dumps(form)}" for name, form in behaviors.patterns().items())
     listed_behaviors = stage["spec"]["selector"].get("matchAnnotations", {}).get(pod_behaviors.BEHAVIOR)
     if not isinstance(listed_behaviors, list):
-        annotations = (pod_behaviors.BEHAVIOR, *pod_behaviors.implying())
+        annotations = (pod_behaviors.BEHAVIOR, *pod_behaviors.implying_annotations())
         values = {
             "patterns": patterns,
             "unnamed": unnamed,
-            "job": OF_A_JOB,
+            "job": IS_JOB_POD,
             "asked": _first_annotation(annotations),
             "asking": " ".join(map(json.dumps, annotations)),
         }
         yield _fill(stage, values, location)
         return
-    mix, job = behaviors.mixes.get(unnamed), behaviors.of_jobs(unnamed)
-    no_jobs = f"select({OF_A_JOB} | not) | " if job is not None else ""
+    mix, job = behaviors.mixes.get(unnamed), behaviors.job_parameters(unnamed)
+    no_jobs = f"select({IS_JOB_POD} | not) | " if job is not None else ""
     for name in listed_behaviors:
         if name not in behaviors.behaviors:
             hint = documents.suggestion(name, behaviors.behaviors)
             raise UsageError(f"spec.selector.matchAnnotations: unknown behavior {name!r}", where=location, hint=hint)
         behavior = _behavior_stage(stage, name, behaviors.behaviors[name].parameters, location)
         yield behavior
-        if name == (unnamed or pod_behaviors.IMPLIED):
+        if name == (unnamed or pod_behaviors.IMPLIED_BEHAVIOR):
             random_variant = _behavior_stage(stage, name, mix.parameters(), location) if mix is not None else behavior
-            choice = '"every"' if unnamed else f".metadata.annotations | {_first_annotation(pod_behaviors.implying())}"
+            choice = (
+                '"every"'
+                if unnamed
+                else f".metadata.annotations | {_first_annotation(pod_behaviors.implying_annotations())}"
+            )
             yield _unnamed_stage(random_variant, no_jobs + choice)
-        if name == pod_behaviors.EXIT and job is not None:
-            yield _unnamed_stage(_behavior_stage(stage, name, job, location), f"select({OF_A_JOB})", suffix="-job")
+        if name == pod_behaviors.JOB_BEHAVIOR and job is not None:
+            yield _unnamed_stage(_behavior_stage(stage, name, job, location), f"select({IS_JOB_POD})", suffix="-job")
     if mix is not None and unnamed not in listed_behaviors:
         for failure in mix.failures:
             if failure.behavior in listed_behaviors:
                 failure_stage = _behavior_stage(stage, failure.behavior, failure.parameters, location)
-                yield _unnamed_stage(failure_stage, f'{no_jobs}"every"', failure.drawn)
+                yield _unnamed_stage(failure_stage, f'{no_jobs}"every"', failure.jq_condition)
 
 
 def _behavior_stage(stage: Stage, name: str, parameters: Mapping[str, str], location: str) -> Stage:
@@ -112,16 +118,20 @@ def _behavior_stage(stage: Stage, name: str, parameters: Mapping[str, str], loca
     return expanded
 
 
-def _unnamed_stage(stage: Stage, condition: str, drawn: str = "", suffix: str = "-unnamed") -> Stage:
+def _unnamed_stage(stage: Stage, condition: str, random_condition: str = "", suffix: str = "-unnamed") -> Stage:
     """Return the stage of a behavior for pods that do not name it: for pods for which `condition` (jq) returns a value
-    and `drawn` (jq) is true."""
+    and `jq_condition` (jq) is true."""
     expanded = copy.deepcopy(stage)
     expanded["metadata"]["name"] += suffix
     selector = expanded["spec"]["selector"]
     del selector["matchAnnotations"]
     key = f'select(.metadata.annotations["{pod_behaviors.BEHAVIOR}"] == null) | {condition}'
     expressions: list[dict[str, Any]] = [{"jq": {"key": key, "operator": "Exists"}}]
-    expressions += [{"jq": {"key": f"{drawn} | tostring", "operator": "In", "values": ["true"]}}] if drawn else []
+    expressions += (
+        [{"jq": {"key": f"{random_condition} | tostring", "operator": "In", "values": ["true"]}}]
+        if random_condition
+        else []
+    )
     selector["matchExpressions"] = [*expressions, *selector["matchExpressions"]]
     return expanded
 
@@ -154,6 +164,6 @@ def _check(spec: Mapping[str, Any], location: str) -> None:
         raise UsageError("spec.selector: is empty, and KWOK would ignore the stage", where=location)
     for number, expression in enumerate(spec["selector"].get("matchExpressions", [])):
         operator, values = expression["jq"]["operator"], expression["jq"].get("values", [])
-        if bool(values) != _VALUED[operator]:
-            rule = "needs values" if _VALUED[operator] else "takes no values"
+        if bool(values) != _TAKES_VALUES[operator]:
+            rule = "needs values" if _TAKES_VALUES[operator] else "takes no values"
             raise UsageError(f"spec.selector.matchExpressions[{number}].jq.values: {operator} {rule}", where=location)

@@ -24,13 +24,13 @@ from typing import Any, Literal
 
 from conformance import disk, regular
 from conformance.cluster import locks, processes
-from conformance.cluster.progress import ProgressReporter, notice
+from conformance.cluster.progress import ProgressReporter, report_notice
 from conformance.data import PROJECT
 from conformance.errors import UsageError
 
 Phase = Literal["starting", "ready"]
-RECORD = "cluster.json"
-SPACE = 256 << 20
+RECORD_FILE = "cluster.json"
+CLUSTER_BYTES = 256 << 20
 """Bytes that an unused cluster takes: 129 MiB, mostly for etcd, and logs."""
 _HINT = "make room or make it writable, or choose another folder with GROVE_CONFORMANCE_STATE"
 _MAX_BYTES = 1 << 20
@@ -41,7 +41,7 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that owns a cluster: its pid and its start time, as `processes.identity` returns it."""
+    """The process that owns a cluster: its pid and its start time, as `processes.find_start_time` returns it."""
 
     pid: int
     started: float
@@ -54,14 +54,14 @@ class Owner:
     @classmethod
     def of(cls, pid: int) -> Owner:
         """Return a running process. Raises UsageError if there is none."""
-        started = processes.identity(pid)
-        if started is None:
+        start_time = processes.find_start_time(pid)
+        if start_time is None:
             raise UsageError(f"there is no process {pid}", hint="give the id of a running process")
-        return cls(pid, started)
+        return cls(pid, start_time)
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether exactly this process is alive."""
-        return processes.alive(self.pid, self.started)
+        return processes.is_alive(self.pid, self.started)
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,12 @@ class ClusterRecord:
     """The processes of the implementation's roles, by name."""
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
-    def abandoned(self) -> str:
+    def abandonment_reason(self) -> str:
         """Return the reason why the cluster is not needed any more; empty if its owner is alive, or if it has no
         owner."""
         if self.phase == "starting":
-            return "" if self.creator.alive() else "the process that was starting it is gone"
-        if self.owner is None or self.owner.alive():
+            return "" if self.creator.is_alive() else "the process that was starting it is gone"
+        if self.owner is None or self.owner.is_alive():
             return ""
         return f"the process that it belonged to ({self.owner.pid}) is gone"
 
@@ -120,42 +120,42 @@ class StateRoot:
         self.clusters = self.root / "clusters"
 
     @contextmanager
-    def lock(self, report: ProgressReporter = notice) -> Iterator[None]:
+    def lock(self, report: ProgressReporter = report_notice) -> Iterator[None]:
         """Hold the lock for adding and removing folders. It must not be held during long operations, except by `prune`.
         Raises UsageError if the state root cannot be written."""
-        self._make()
-        with self.errors(), locks.hold(self.root / "lock", report):
+        self._create_folders()
+        with self.usage_errors(), locks.hold(self.root / "lock", report):
             yield
 
-    def require(self, size: int = SPACE) -> None:
+    def require(self, size: int = CLUSTER_BYTES) -> None:
         """Raise UsageError unless the state root can be written and `size` bytes are free."""
-        self._make()
-        disk.require(self.root, size, location=self._location, hint=_HINT)
+        self._create_folders()
+        disk.require_space(self.root, size, location=self._location, hint=_HINT)
 
-    def errors(self) -> AbstractContextManager[None]:
+    def usage_errors(self) -> AbstractContextManager[None]:
         """Return a context manager that converts the errors of a full or read-only disk to UsageError."""
-        return disk.errors(self._location, _HINT)
+        return disk.usage_errors(self._location, _HINT)
 
     @property
     def _location(self) -> str:
         return f"state folder {self.root}"
 
-    def _make(self) -> None:
+    def _create_folders(self) -> None:
         for folder in (self.root, self.clusters):  # individually, because `mode` would not apply to parents
-            disk.make(folder, location=self._location, hint=_HINT, mode=0o700)
+            disk.make_folder(folder, location=self._location, hint=_HINT, mode=0o700)
 
     def directory(self, name: str) -> Path:
         """Return the folder of the cluster `name`."""
         return self.clusters / name
 
-    def add(self, record: ClusterRecord, report: ProgressReporter = notice) -> Path:
+    def add(self, record: ClusterRecord, report: ProgressReporter = report_notice) -> Path:
         """Create the folder of a new cluster. Raises UsageError if the name is taken or invalid."""
         with self.lock(report):
             self.require_new(record.name)
-            fresh = self.clusters / f".new-{record.uid}"
-            fresh.mkdir(mode=0o700)
-            _write(fresh / RECORD, record)
-            fresh.rename(self.directory(record.name))
+            new_folder = self.clusters / f".new-{record.uid}"
+            new_folder.mkdir(mode=0o700)
+            _write(new_folder / RECORD_FILE, record)
+            new_folder.rename(self.directory(record.name))
         return self.directory(record.name)
 
     def require_new(self, name: str) -> None:
@@ -174,17 +174,17 @@ class StateRoot:
 
     def update(self, record: ClusterRecord, **changes: Any) -> ClusterRecord:
         """Write the record with `changes` and return it."""
-        updated = replace(record, **changes)
-        with self.errors():
-            _write(self.directory(record.name) / RECORD, updated)
-        return updated
+        updated_record = replace(record, **changes)
+        with self.usage_errors():
+            _write(self.directory(record.name) / RECORD_FILE, updated_record)
+        return updated_record
 
     def read(self, name: str) -> ClusterRecord | None:
         """Return the record of a cluster; None if its folder does not exist or contains no readable record."""
         if not NAME.fullmatch(name):  # it could be the path of another folder
             return None
         try:
-            document = json.loads(regular.OpenFile(self.directory(name) / RECORD).at(0, _MAX_BYTES))
+            document = json.loads(regular.OpenFile(self.directory(name) / RECORD_FILE).at(0, _MAX_BYTES))
             owner = document.pop("owner")
             roles = {role: Owner(**process) for role, process in document.pop("roles", {}).items()}
             creator = Owner(**document.pop("creator"))
@@ -192,7 +192,7 @@ class StateRoot:
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
-    def abandoned(self, name: str) -> str:
+    def abandonment_reason(self, name: str) -> str:
         """Return the reason why a cluster is not needed any more, as `ClusterRecord.abandoned`; empty if there is no
         readable record.
 
@@ -200,7 +200,7 @@ class StateRoot:
         as its last action.
         """
         record = self.read(name)
-        reason = record.abandoned() if record is not None else ""
+        reason = record.abandonment_reason() if record is not None else ""
         return reason if reason and self.read(name) == record else ""
 
     def names(self) -> list[str]:
@@ -225,8 +225,8 @@ class StateRoot:
 
 def state_root() -> Path:
     """Return `$GROVE_CONFORMANCE_STATE`, or a folder for this checkout below `$XDG_STATE_HOME` (~/.local/state)."""
-    if given := os.environ.get("GROVE_CONFORMANCE_STATE"):
-        return Path(given).expanduser().absolute()
+    if folder := os.environ.get("GROVE_CONFORMANCE_STATE"):
+        return Path(folder).expanduser().absolute()
     return user_state() / checkout_id()
 
 
@@ -252,10 +252,10 @@ def _claimed_folders() -> Iterator[Path]:
     """Yield the folders of clusters that port claims name."""
     for file in (user_state() / "ports").glob("[0-9]*"):
         with suppress(OSError):  # the claim was released a moment ago
-            yield claimed(file).parent
+            yield claimed_folder(file).parent
 
 
-def claimed(file: Path) -> Path:
+def claimed_folder(file: Path) -> Path:
     """Return the folder that a port claim names. Other content results in a path that is not a folder. Raises OSError
     if the claim cannot be read."""
     return Path(os.fsdecode(regular.OpenFile(file).at(0, _MAX_BYTES)))

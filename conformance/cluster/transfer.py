@@ -20,16 +20,16 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from conformance.cluster import pins
 from conformance.cluster.pins import Program
-from conformance.cluster.progress import Every, ProgressReporter
+from conformance.cluster.progress import ProgressReporter, ThrottledReporter
 from conformance.cluster.sites import Sites, Unavailable
 from conformance.errors import HarnessError
 
-STALL = 15.0
+STALL_SECONDS = 15.0
 """Seconds without a byte after which an attempt is aborted."""
 ATTEMPTS = 3
-PAUSE = 1.0
+PAUSE_SECONDS = 1.0
 """Seconds before the second attempt. Each following pause is twice as long."""
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 _MB = 1_000_000
 
 
@@ -47,7 +47,7 @@ class Transfers:
     def __init__(self, program: Program, sites: Sites, report: ProgressReporter) -> None:
         self._program, self._sites, self._report = program, sites, report
 
-    def fetch(self, url: str, into: Path, digest: str, accept: str = "*/*") -> None:
+    def fetch(self, url: str, target: Path, digest: str, accept: str = "*/*") -> None:
         """Write the body of `url` to the file `target`. If the digest does not match, the file is removed.
 
         Raises Unavailable or ChecksumMismatch. Errors of the local disk are raised as OSError.
@@ -56,32 +56,32 @@ class Transfers:
         self._sites.require(site)
         attempts = Retrying(
             retry=retry_if_exception_type(_TransientError),
-            wait=wait_exponential(multiplier=PAUSE, max=10),
+            wait=wait_exponential(multiplier=PAUSE_SECONDS, max=10),
             stop=stop_after_attempt(ATTEMPTS),
             reraise=True,
         )
         try:
-            actual = attempts(self._stream, url, into, digest.partition(":")[0], accept)
+            actual_digest = attempts(self._stream, url, target, digest.partition(":")[0], accept)
         except _TransientError as error:
-            raise self._sites.give_up(site, error) from error
-        if actual != digest:
-            into.unlink()
+            raise self._sites.record_failure(site, error) from error
+        if actual_digest != digest:
+            target.unlink()
             raise ChecksumMismatch(
-                f"wrong checksum, so {self._program.name} is not installed: expected {digest}, found {actual}",
+                f"wrong checksum, so {self._program.name} is not installed: expected {digest}, found {actual_digest}",
                 where=url,
                 hint=f"a site or a proxy changed the file, or the pin in {pins.source()} is wrong; set {site.variable} "
-                f"to another site, or to {pins.NOT_DOWNLOADED} to build from source",
+                f"to another site, or to {pins.NO_DOWNLOADS} to build from source",
             )
 
-    def _stream(self, url: str, into: Path, algorithm: str, accept: str) -> str:
+    def _stream(self, url: str, target: Path, algorithm: str, accept: str) -> str:
         """Write the body of `url` to a file and return its digest."""
         digest = hashlib.new(algorithm)
-        report_progress = Every(self._report)
+        report_progress = ThrottledReporter(self._report)
         try:
-            with _open(url, accept) as response, into.open("wb") as file:
+            with _open(url, accept) as response, target.open("wb") as file:
                 length = int(response.headers.get("Content-Length") or -1)
                 total_text = f" of {length / _MB:.0f}" if length >= 0 else ""
-                while chunk := response.read(_CHUNK):
+                while chunk := response.read(_CHUNK_BYTES):
                     digest.update(chunk)
                     file.write(chunk)
                     report_progress(self._program.name, f"downloaded {file.tell() / _MB:.0f}{total_text} MB")
@@ -93,7 +93,7 @@ class Transfers:
                 raise _TransientError(f"HTTP {error.code}") from error
             raise Unavailable(f"{url}: HTTP {error.code}") from error
         except urllib.error.URLError as error:  # the site never responded
-            raise self._sites.give_up(self._program.site, error.reason) from error
+            raise self._sites.record_failure(self._program.site, error.reason) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
                 raise
@@ -125,12 +125,12 @@ def _token(challenge: str) -> str:
         return ""
     query = urlencode({key: fields[key] for key in ("service", "scope") if key in fields})
     with _urlopen(urllib.request.Request(f"{realm}?{query}")) as response:  # noqa: S310 - http(s), see above
-        answer = json.loads(response.read(_CHUNK))
-    token = answer.get("token") or answer.get("access_token") if isinstance(answer, dict) else ""
+        document = json.loads(response.read(_CHUNK_BYTES))
+    token = document.get("token") or document.get("access_token") if isinstance(document, dict) else ""
     return token if isinstance(token, str) and re.fullmatch("[!-~]+", token) else ""
 
 
 def _urlopen(request: urllib.request.Request) -> http.client.HTTPResponse:
-    response = urllib.request.urlopen(request, timeout=STALL)  # noqa: S310
+    response = urllib.request.urlopen(request, timeout=STALL_SECONDS)  # noqa: S310
     assert isinstance(response, http.client.HTTPResponse)
     return response

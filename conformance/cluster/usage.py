@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from conformance.cluster.nodes import PROFILE, schedulable
+from conformance.cluster.nodes import PROFILE, is_schedulable
 from conformance.grove import pods as pod_facts
 from conformance.grove import quantities
 from conformance.grove.fields import Document, condition, items, label, name, terminating, text
@@ -60,7 +60,7 @@ def usage(nodes: Iterable[Document], pods: Iterable[Document]) -> Usage:
         profile = label(node, PROFILE) or "-"
         group = group_by_node[name(node)] = groups.setdefault(profile, ProfileUsage(profile))
         group.nodes += 1
-        group.ready += schedulable(node)
+        group.ready += is_schedulable(node)
         for resource, value in quantities.allocatable(node).items():
             group.amounts[resource].allocatable += value
     states: Counter[str] = Counter()

@@ -7,12 +7,14 @@ from pathlib import Path
 import typer
 
 from conformance.cluster import chosen_kubeconfig
-from conformance.cluster.chosen_kubeconfig import Chosen
+from conformance.cluster.chosen_kubeconfig import ChosenKubeconfig
 from conformance.documents import suggestion
 from conformance.errors import UsageError
 
 
-def existing(ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str) -> Chosen | None:
+def existing_kubeconfig(
+    ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str
+) -> ChosenKubeconfig | None:
     """Return an existing cluster's kubeconfig, which is available while the command runs; None if the command starts
     its own cluster. Raises UsageError if the options contradict each other, or if the kubeconfig cannot be used."""
     if cluster not in ("own", "existing"):
@@ -20,7 +22,7 @@ def existing(ctx: typer.Context, cluster: str, kubeconfig: Path | None, context:
             f"unknown kind of cluster {cluster!r}", where="--cluster", hint=suggestion(cluster, ("own", "existing"))
         )
     if cluster == "existing":
-        return ctx.with_resource(chosen_kubeconfig.chosen(kubeconfig, context))
+        return ctx.with_resource(chosen_kubeconfig.choose(kubeconfig, context))
     for option, value in (("--kubeconfig", kubeconfig), ("--context", context)):
         if value:
             raise UsageError("needs --cluster existing", where=option, hint=f"add it, or drop {option}")

@@ -20,11 +20,11 @@ from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.cluster.state import Owner, StateRoot, known_roots
 from conformance.commands import cluster_nodes, cluster_samples, output
 from conformance.commands.cluster_clean import clean
-from conformance.commands.cluster_snapshots import listing, restore, snapshot, start
+from conformance.commands.cluster_snapshots import list_or_remove, restore, snapshot, start
 from conformance.commands.cluster_usage import logs, status, top
-from conformance.commands.kubernetes import Gates, Kubernetes, Policy, Presets, RuntimeConfig, requested
-from conformance.commands.named_cluster import Name, Required, dead_role, started
-from conformance.commands.named_cluster import state as state_of
+from conformance.commands.kubernetes import Gates, Kubernetes, Policy, Presets, RuntimeConfig, requested_features
+from conformance.commands.named_cluster import Name, RequiredName, dead_role_message, find_started
+from conformance.commands.named_cluster import cluster_state as state_of
 from conformance.errors import UsageError
 from conformance.grove import samples
 from conformance.implementation import deployment, rights, scheduler_names
@@ -84,28 +84,30 @@ def up(
     preflight: Annotated[bool, typer.Option(help="Prove that the cluster has the features.")] = True,
 ) -> None:
     """Start a cluster that runs until `cluster down`, and print how to connect to it."""
-    lives_for = Owner.of(owner) if owner else None
-    keys = fleets.keys(level or [])
-    chosen = [samples.find_sample(sample_name, "--sample") for sample_name in sample or ()]
-    if chosen and not implementation:
+    owner_process = Owner.of(owner) if owner else None
+    keys = fleets.label_keys(level or [])
+    chosen_samples = [samples.find_sample(sample_name, "--sample") for sample_name in sample or ()]
+    if chosen_samples and not implementation:
         raise UsageError("needs --implementation NAME", where="--sample", hint="add --implementation reference")
-    manifests = [manifest for text in node or [] for manifest in fleets.requested(text, pool, keys)]
+    manifests = [
+        manifest for node_request in node or [] for manifest in fleets.requested_nodes(node_request, pool, keys)
+    ]
     if len({manifest["metadata"]["name"] for manifest in manifests}) < len(manifests):
         raise UsageError("duplicate profile", where="--nodes", hint="add the counts up")
     if not node:
-        for text in (text for entry in chosen for text in entry.nodes):
+        for node_request in (node_request for entry in chosen_samples for node_request in entry.nodes):
             used_names = {manifest["metadata"]["name"] for manifest in manifests}
-            manifests += fleets.requested(text, pool, keys, used_names=used_names)
+            manifests += fleets.requested_nodes(node_request, pool, keys, used_names=used_names)
     if pods and pods not in (behaviors := pod_behaviors.load().behaviors):
         raise UsageError(f"unknown behavior {pods!r}", where="--pods", hint=documents.suggestion(pods, behaviors))
-    enforced = policies.load(policies.chosen(policy or ()))
+    cluster_policies = policies.load(policies.select(policy or ()))
     descriptors = _descriptors(implementation, setting or [], scheduler_name if scheduler else "")
-    if policies.RBAC in enforced.words:
+    if policies.RBAC in cluster_policies.words:
         if descriptors is None:
             raise UsageError("rbac needs --implementation NAME", where=policies.OPTION, hint="leave rbac out")
         rights.require_declared(descriptors[0])
     scheduler_name = scheduler_name or (
-        scheduler_names.kube_scheduler(*descriptors) if descriptors else DEFAULT_SCHEDULER
+        scheduler_names.kube_scheduler_name(*descriptors) if descriptors else DEFAULT_SCHEDULER
     )
     settings = ClusterSettings(
         scheduler=scheduler,
@@ -113,28 +115,28 @@ def up(
         pods=pods,
         apiserver_port=apiserver_port,
         kubernetes=kubernetes,
-        features=requested(features, feature_gates, runtime_config),
+        features=requested_features(features, feature_gates, runtime_config),
         preflight=preflight,
         addons=True,
-        policies=enforced,
+        policies=cluster_policies,
     )
     with progress.terminal(f"cluster {name}") as report:
         # This process owns the cluster until the nodes exist, so that nothing is left behind if the command is killed.
         cluster = Cluster.up(name, settings=settings, owner=True, report=report)
         try:
-            deployment.enforce(cluster, settings.policies, report)
+            deployment.install_policies(cluster, settings.policies, report)
             if manifests:
                 report(f"cluster {name}", f"making {len(manifests)} node{'s' * (len(manifests) > 1)}")
                 cluster_nodes.create(cluster, gpu_devices.offered(manifests, gpus))
             if descriptors:
                 deployment.start(cluster, *descriptors, report)
-            for entry in chosen:
+            for entry in chosen_samples:
                 report(f"sample {entry.name}", "applying its manifests")
                 cluster_samples.apply(cluster, entry)
         except BaseException:
             cluster.down()
             raise
-        cluster.release(lives_for)
+        cluster.release(owner_process)
     typer.echo(f"export KUBECONFIG={cluster.kubeconfig}")
 
 
@@ -171,8 +173,8 @@ app.command()(logs)
 app.command()(start)
 app.command()(snapshot)
 app.command()(restore)
-app.command("snapshots")(listing)
-app.command("samples")(cluster_samples.listing)
+app.command("snapshots")(list_or_remove)
+app.command("samples")(cluster_samples.list_samples)
 app.command()(clean)
 app.add_typer(cluster_nodes.app, name="nodes")
 
@@ -183,7 +185,7 @@ def list_(
     everywhere: Annotated[bool, typer.Option("--all", help="Include the clusters of all your checkouts.")] = False,
 ) -> None:
     """List the clusters of this checkout."""
-    clusters = [cluster for state in _states(everywhere) for cluster in list_clusters(state)]
+    clusters = [cluster for state in _state_roots(everywhere) for cluster in list_clusters(state)]
     if as_json:
         records = [
             {key: value for key, value in asdict(cluster.record).items() if key != "settings"}
@@ -206,12 +208,14 @@ def list_(
         record = cluster.record
         owner = f"process {record.owner.pid}" if record.owner else "-"
         folder = [str(cluster.directory)] if everywhere else []
-        judged = record.implementation or "-"
+        implementation = record.implementation or "-"
         version = " ".join([cluster.versions.get(pins.KUBERNETES, "-"), *record.features])
-        table.add_row(cluster.name, state_of(cluster), version, cluster.server, judged, owner, record.created, *folder)
+        table.add_row(
+            cluster.name, state_of(cluster), version, cluster.server, implementation, owner, record.created, *folder
+        )
     output.console().print(table)
     for cluster in list_clusters():
-        if cluster.record.phase == "ready" and (cluster.monitor.missing() or dead_role(cluster)):
+        if cluster.record.phase == "ready" and (cluster.monitor.missing() or dead_role_message(cluster)):
             typer.echo(f"start what has ended: grove-conformance cluster start {cluster.name}")
 
 
@@ -242,16 +246,16 @@ def _origin(source: str) -> str:
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def kubectl(
-    name: Required,
+    name: RequiredName,
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[-- ARGUMENTS…]", help="Arguments for kubectl.")
     ] = None,
 ) -> None:
     """Run kubectl against a cluster, for example `cluster kubectl dev -- get pods -A`."""
-    cluster = started(name)
+    cluster = find_started(name)
     if is_free(cluster.ports[Port.APISERVER]):
         start = f"grove-conformance cluster start {name}"
-        progress.notice(f"cluster {name}", f"the API server does not run; start what has ended: {start}")
+        progress.report_notice(f"cluster {name}", f"the API server does not run; start what has ended: {start}")
     program = str(cluster.kubectl)
     os.execve(program, [program, *(arguments or ())], os.environ | {"KUBECONFIG": str(cluster.kubeconfig)})  # noqa: S606 - a list
 
@@ -262,7 +266,7 @@ def kubeconfig(
     raw: Annotated[bool, typer.Option("--raw", help="Print the contents instead of the path.")] = False,
 ) -> None:
     """Print the path of a cluster's kubeconfig."""
-    path = started(name).kubeconfig
+    path = find_started(name).kubeconfig
     typer.echo(path.read_text() if raw else path, nl=not raw)
 
 
@@ -271,19 +275,19 @@ def prune(
     everywhere: Annotated[bool, typer.Option("--all", help="Include the clusters of all your checkouts.")] = False,
 ) -> None:
     """Remove clusters and processes that a killed run left behind."""
-    results = [prune_state(state) for state in _states(everywhere)]
-    for pruned in results:
-        for name, reason in pruned.clusters.items():
+    results = [prune_state(state) for state in _state_roots(everywhere)]
+    for result in results:
+        for name, reason in result.clusters.items():
             typer.echo(f"removed cluster {name}: {reason}")
-        if pruned.processes:
-            typer.echo(f"ended {', '.join(pruned.processes)}")
-        for name, pid in pruned.alive.items():
+        if result.processes:
+            typer.echo(f"ended {', '.join(result.processes)}")
+        for name, pid in result.owner_pids.items():
             typer.echo(f"kept cluster {name}: it ends with process {pid}, which is alive")
-    if not any(pruned.clusters or pruned.processes or pruned.alive for pruned in results):
+    if not any(result.clusters or result.processes or result.owner_pids for result in results):
         typer.echo("nothing to remove")
 
 
-def _states(everywhere: bool) -> list[StateRoot]:
+def _state_roots(everywhere: bool) -> list[StateRoot]:
     """Return the state of this checkout and, with `everywhere`, also the states of the user's other checkouts."""
     own_state = StateRoot()
     other_states = [StateRoot(root) for root in known_roots() if root != own_state.root] if everywhere else []
@@ -301,8 +305,8 @@ def assets(
         typer.echo(programs.cache_key(kubernetes))
         return
     with progress.terminal("assets") as report:
-        resolved = programs.resolve_all(report, kubernetes)
+        program_paths = programs.resolve_all(report, kubernetes)
     sources = programs.sources(kubernetes)
     for program in programs.programs(kubernetes):
-        path = getattr(resolved, program.name.replace("-", "_"))
+        path = getattr(program_paths, program.name.replace("-", "_"))
         typer.echo(f"{program.name:24} {program.group.version:8} {path} ({sources[program.name]})")

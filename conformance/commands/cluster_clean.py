@@ -23,7 +23,7 @@ def clean(
     """Remove objects that killed runs left behind on an existing cluster, and restore its KWOK Stages."""
     from conformance.suite.session import existing, occupation  # slow to import, and used only here
 
-    target = ctx.with_resource(chosen_kubeconfig.chosen(kubeconfig, context))
+    target = ctx.with_resource(chosen_kubeconfig.choose(kubeconfig, context))
     existing.require_usable(target.path)
     removed = occupation.clean(target.path, run)
     groups = groupby(

@@ -10,7 +10,7 @@ from rich.table import Table
 from conformance.cluster import fleets, gpu_devices, nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.commands import output
-from conformance.commands.named_cluster import Required, call_api, started
+from conformance.commands.named_cluster import RequiredName, call_api, find_started
 from kube.client import Client
 from kube.resource import NODES
 
@@ -30,7 +30,7 @@ _ARGUMENT = "NODES"
 
 @app.command()
 def add(
-    name: Required,
+    name: RequiredName,
     texts: Annotated[list[str], typer.Argument(metavar="PROFILE:COUNT…", help=f"Nodes, {fleets.EXAMPLES}.")],
     level: Level = None,
     pool: Pool = "",
@@ -38,25 +38,25 @@ def add(
 ) -> None:
     """Add nodes, and wait until they are Ready. New nodes get the first free names. Racks and blocks are added as new
     ones."""
-    cluster, keys = started(name), fleets.keys(level or [])
+    cluster, keys = find_started(name), fleets.label_keys(level or [])
 
-    async def grow(client: Client) -> list[str]:
+    async def add_nodes(client: Client) -> list[str]:
         used_names = {node["metadata"]["name"] for node in await client.list(NODES)}
-        added: list[nodes.Manifest] = []
+        new_nodes: list[nodes.Manifest] = []
         for text in texts:
-            batch = fleets.requested(text, pool, keys, used_names=used_names, location=_ARGUMENT)
+            batch = fleets.requested_nodes(text, pool, keys, used_names=used_names, location=_ARGUMENT)
             used_names |= {manifest["metadata"]["name"] for manifest in batch}
-            added += gpu_devices.offered(batch, gpus)
-        await nodes.add(client, added, location=_ARGUMENT)
-        return [manifest["metadata"]["name"] for manifest in added]
+            new_nodes += gpu_devices.offered(batch, gpus)
+        await nodes.create_requested_nodes(client, new_nodes, location=_ARGUMENT)
+        return [manifest["metadata"]["name"] for manifest in new_nodes]
 
-    for node in call_api(cluster, grow):
+    for node in call_api(cluster, add_nodes):
         typer.echo(f"node/{node} added")
 
 
 @app.command()
 def remove(
-    name: Required,
+    name: RequiredName,
     texts: Annotated[
         list[str], typer.Argument(metavar="NODE|PROFILE:COUNT…", help="Nodes by name, or the last ones of a profile.")
     ],
@@ -64,19 +64,19 @@ def remove(
 ) -> None:
     """Remove nodes, as if their machines had vanished. The pod garbage collector deletes their pods within a minute. To
     evict the pods first, use `cluster kubectl NAME -- drain NODE`."""
-    cluster = started(name)
+    cluster = find_started(name)
 
-    async def shrink(client: Client) -> list[str]:
+    async def remove_nodes(client: Client) -> list[str]:
         existing = {node["metadata"]["name"] for node in await client.list(NODES)}
-        removed: list[str] = []
-        for text in (text for text in texts if text not in removed):
-            batch = fleets.chosen(text, existing, pool, location=_ARGUMENT)
+        removed_nodes: list[str] = []
+        for text in (text for text in texts if text not in removed_nodes):
+            batch = fleets.chosen_nodes(text, existing, pool, location=_ARGUMENT)
             existing -= set(batch)
-            removed += batch
-        await nodes.delete_nodes(client, removed)
-        return removed
+            removed_nodes += batch
+        await nodes.delete_nodes(client, removed_nodes)
+        return removed_nodes
 
-    for node in call_api(cluster, shrink):
+    for node in call_api(cluster, remove_nodes):
         typer.echo(f"node/{node} removed")
 
 
@@ -85,8 +85,8 @@ def profiles() -> None:
     """List the node profiles, and the fleets that combine several profiles."""
     table = Table("name", "GPUs", "description")
     for profile in nodes.profile_names():
-        kind = nodes.profile(profile)
-        table.add_row(profile, str(kind.gpus), kind.description)
+        node_profile = nodes.profile(profile)
+        table.add_row(profile, str(node_profile.gpus), node_profile.description)
     for fleet in fleets.names():
         gpus = sum(nodes.profile(part.profile).gpus * part.nodes for part in fleets.fleet(fleet).parts)
         table.add_row(fleet, str(gpus), fleets.fleet(fleet).description)
@@ -96,4 +96,4 @@ def profiles() -> None:
 def create(cluster: Cluster, manifests: list[nodes.Manifest]) -> None:
     """Create nodes and wait until they are Ready. Raises UsageError if the API server rejects a node, or HarnessError
     if the nodes do not become Ready."""
-    call_api(cluster, lambda client: nodes.add(client, manifests, location=fleets.OPTION))
+    call_api(cluster, lambda client: nodes.create_requested_nodes(client, manifests, location=fleets.OPTION))

@@ -16,7 +16,7 @@ from conformance.grove import samples
 from conformance.grove.samples import Sample
 
 
-def listing(
+def list_samples(
     name: Annotated[str, typer.Argument(metavar="[SAMPLE]", help="Print the manifests of this sample.")] = "",
 ) -> None:
     """List the samples of `cluster up --sample`, or print the manifests of one sample so that you can change and apply
@@ -34,7 +34,7 @@ def apply(cluster: Cluster, sample: Sample) -> None:
     """Apply the manifests of a sample to a cluster. Raises HarnessError if a manifest is rejected."""
     command = [str(cluster.kubectl), "apply", "-f", str(sample.path)]
     environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        error = " ".join(done.stderr.split()) or f"kubectl apply ended with {done.returncode}"
+    completed_process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if completed_process.returncode:
+        error = " ".join(completed_process.stderr.split()) or f"kubectl apply ended with {completed_process.returncode}"
         raise HarnessError(error, where=f"--sample {sample.name}", hint="the implementation does not accept it")

@@ -9,47 +9,47 @@ from rich.table import Table
 
 from conformance.cluster import progress, snapshots
 from conformance.commands import output
-from conformance.commands.named_cluster import Name, Required, started
+from conformance.commands.named_cluster import Name, RequiredName, find_started
 from conformance.implementation import deployment
 
 Snapshot = Annotated[str, typer.Argument(metavar="[SNAPSHOT]", help="Name of the snapshot.")]
 
 
 def snapshot(
-    name: Required,
-    snapshot: Snapshot = snapshots.USUAL,
+    name: RequiredName,
+    snapshot: Snapshot = snapshots.DEFAULT_NAME,
     replace: Annotated[bool, typer.Option("--replace", help="Replace a snapshot of this name.")] = False,
 ) -> None:
     """Take a snapshot of everything that the API server stores. Requests wait for about a second meanwhile."""
-    cluster = started(name)
-    with progress.terminal(f"snapshot {snapshot}") as report, cluster.busy(report):
+    cluster = find_started(name)
+    with progress.terminal(f"snapshot {snapshot}") as report, cluster.hold_lock(report):
         stored = snapshots.take(cluster, snapshot, replace=replace, report=report)
     typer.echo(f"snapshot {stored.name} of cluster {name}: {stored.size >> 20} MiB")
 
 
-def restore(name: Required, snapshot: Snapshot = snapshots.USUAL) -> None:
+def restore(name: RequiredName, snapshot: Snapshot = snapshots.DEFAULT_NAME) -> None:
     """Restore a snapshot: everything that was changed, deleted or created since is undone. Components and the
     implementation are restarted. You must restart your own programs that watch the cluster."""
-    cluster = started(name)
-    with progress.terminal(f"restore {snapshot}") as report, cluster.busy(report):
+    cluster = find_started(name)
+    with progress.terminal(f"restore {snapshot}") as report, cluster.hold_lock(report):
         deployment.restore(cluster, snapshot, report)
     typer.echo(f"cluster {name} is as in its snapshot {snapshot}")
 
 
-def listing(
+def list_or_remove(
     name: Name = "dev",
     remove: Annotated[list[str] | None, typer.Option("--remove", help="Remove this snapshot (repeatable).")] = None,
 ) -> None:
     """List the snapshots of a cluster, or remove some of them. Snapshots are deleted with their cluster."""
-    cluster = started(name)
+    cluster = find_started(name)
     if remove:
-        with cluster.busy():
+        with cluster.hold_lock():
             for snapshot_name in remove:
                 snapshots.remove(cluster, snapshot_name)
                 typer.echo(f"removed snapshot {snapshot_name}")
         return
     table = Table("snapshot", "created", "MiB")
-    for stored in snapshots.listed(cluster):
+    for stored in snapshots.list_snapshots(cluster):
         table.add_row(stored.name, stored.created.isoformat(timespec="seconds"), str(stored.size >> 20))
     if table.row_count:
         output.console().print(table)
@@ -57,9 +57,9 @@ def listing(
         typer.echo("none")
 
 
-def start(name: Required) -> None:
+def start(name: RequiredName) -> None:
     """Start the components of a cluster that have ended, and its implementation if one of its roles has ended. Data are
     kept."""
-    cluster = started(name)
-    with progress.terminal(f"cluster {name}") as report, cluster.busy(report):
+    cluster = find_started(name)
+    with progress.terminal(f"cluster {name}") as report, cluster.hold_lock(report):
         deployment.resume(cluster, report)

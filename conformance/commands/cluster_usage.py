@@ -19,25 +19,25 @@ from conformance.cluster.controlplane import Cluster
 from conformance.cluster.nodes import GPU
 from conformance.cluster.usage import Amount, ProfileUsage, Usage, usage
 from conformance.commands import output
-from conformance.commands.named_cluster import READY, Name, Required, call_api, dead_role, started
+from conformance.commands.named_cluster import READY, Name, RequiredName, call_api, dead_role_message, find_started
 from conformance.errors import Exit, UsageError
 from kube.client import Client
 from kube.resource import NODES, PODS
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-_GI = Decimal(1 << 30)
+_GIB = Decimal(1 << 30)
 
 
 def status(name: Name = "dev", as_json: AsJson = False) -> int:
     """Show whether a cluster is healthy, and list its nodes, GPUs and pods. The exit code is 3 if it is not Ready."""
-    cluster = started(name)
-    sick = cluster.monitor.complaint()
-    state = sick or dead_role(cluster) or READY
-    document = _status(cluster, state, None if sick else _usage(cluster))
+    cluster = find_started(name)
+    complaint = cluster.monitor.complaint()
+    state = complaint or dead_role_message(cluster) or READY
+    document = _status_document(cluster, state, None if complaint else _usage(cluster))
     if as_json:
         typer.echo(json.dumps(document, indent=2))
     else:
-        for line in _lines(document):
+        for line in _status_lines(document):
             typer.echo(line)
     return Exit.CONFORMANT if state == READY else Exit.HARNESS
 
@@ -48,9 +48,9 @@ def top(
     as_json: AsJson = False,
 ) -> None:
     """Show the CPU and memory usage of each component, and the resources of the nodes that pods request."""
-    cluster = started(name)
-    processes = process_usage.measured(_processes(cluster), seconds)
-    used = _usage(cluster)
+    cluster = find_started(name)
+    processes = process_usage.measure(_processes(cluster), seconds)
+    cluster_usage = _usage(cluster)
     if as_json:
         components = [
             {
@@ -63,7 +63,11 @@ def top(
             }
             for process in processes
         ]
-        typer.echo(json.dumps({"components": components, "nodes": _groups(used), "pods": used.pods}, indent=2))
+        typer.echo(
+            json.dumps(
+                {"components": components, "nodes": _groups(cluster_usage), "pods": cluster_usage.pods}, indent=2
+            )
+        )
         return
     console = output.console()
     table = Table("component", *_right_aligned("CPU", "CPU s", "MiB", "up"))
@@ -77,14 +81,14 @@ def top(
         )
     console.print(table)
     table = Table("nodes", *_right_aligned("Ready", "pods", "CPU", "memory Gi", "GPUs"))
-    for group in used.groups:
+    for group in cluster_usage.groups:
         table.add_row(group.profile, f"{group.ready}/{group.nodes}", *_amounts(group))
-    console.print(table if used.groups else "nodes: none")
-    console.print(f"pods: {_counts(used.pods)}")
+    console.print(table if cluster_usage.groups else "nodes: none")
+    console.print(f"pods: {_counts(cluster_usage.pods)}")
 
 
 def logs(
-    name: Required,
+    name: RequiredName,
     component: Annotated[
         str, typer.Argument(help="Component or role; without one, the logs are listed.", show_default=False)
     ] = "",
@@ -92,8 +96,8 @@ def logs(
     tail: Annotated[int | None, typer.Option(min=0, help="Print only so many of the last lines.")] = None,
 ) -> None:
     """Print the log of a component, such as kube-apiserver, or of a role of the implementation."""
-    cluster = started(name)
-    paths = _logs(cluster)
+    cluster = find_started(name)
+    paths = _log_paths(cluster)
     if not component:
         for log_name, path in paths.items():
             typer.echo(f"{log_name}  {path}")
@@ -106,28 +110,28 @@ def logs(
 
 
 def _usage(cluster: Cluster) -> Usage:
-    async def ask(client: Client) -> Usage:
+    async def fetch_usage(client: Client) -> Usage:
         nodes, pods = await asyncio.gather(client.list(NODES), client.list(PODS))
         return usage(nodes, pods)
 
-    return call_api(cluster, ask)
+    return call_api(cluster, fetch_usage)
 
 
 def _processes(cluster: Cluster) -> dict[str, int]:
     """Return the pids of the running components and roles."""
-    roles = {role: process.pid for role, process in cluster.record.roles.items() if process.alive()}
+    roles = {role: process.pid for role, process in cluster.record.roles.items() if process.is_alive()}
     return cluster.monitor.pids() | roles
 
 
-def _logs(cluster: Cluster) -> dict[str, Path]:
+def _log_paths(cluster: Cluster) -> dict[str, Path]:
     """Return the existing logs, by component and role. The log of the API server's requests is named `audit`."""
     folders = (cluster.workspace / "logs", cluster.directory / "logs")
     return {path.stem: path for folder in folders for path in sorted(folder.glob("*.log"))}
 
 
-def _status(cluster: Cluster, state: str, used: Usage | None) -> dict[str, Any]:
+def _status_document(cluster: Cluster, state: str, cluster_usage: Usage | None) -> dict[str, Any]:
     record = cluster.record
-    running = _processes(cluster)
+    running_pids = _processes(cluster)
     document: dict[str, Any] = {
         "name": cluster.name,
         "state": state,
@@ -135,18 +139,20 @@ def _status(cluster: Cluster, state: str, used: Usage | None) -> dict[str, Any]:
         "features": record.features,
         "server": cluster.server,
         "implementation": record.implementation,
-        "components": {component: component in running for component in (*cluster.monitor.components(), *record.roles)},
+        "components": {
+            component: component in running_pids for component in (*cluster.monitor.components(), *record.roles)
+        },
     }
-    if used is not None:
-        ready, nodes = used.nodes
-        gpus = used.amount(GPU)
-        document["nodes"] = {"ready": ready, "total": nodes, "groups": _groups(used)}
+    if cluster_usage is not None:
+        ready, nodes = cluster_usage.nodes
+        gpus = cluster_usage.amount(GPU)
+        document["nodes"] = {"ready": ready, "total": nodes, "groups": _groups(cluster_usage)}
         document["gpus"] = {"requested": int(gpus.requested), "allocatable": int(gpus.allocatable)}
-        document["pods"] = used.pods
+        document["pods"] = cluster_usage.pods
     return document
 
 
-def _lines(document: dict[str, Any]) -> Iterator[str]:
+def _status_lines(document: dict[str, Any]) -> Iterator[str]:
     yield f"cluster {document['name']}: {document['state']}"
     versions = ", ".join(f"{product} {version}" for product, version in document["versions"].items())
     yield f"versions        {versions}"
@@ -154,9 +160,9 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         yield f"features        {' '.join(document['features'])}"
     yield f"server          {document['server']}"
     yield f"implementation  {document['implementation'] or 'none'}"
-    dead = [name for name, runs in document["components"].items() if not runs]
+    stopped_components = [name for name, runs in document["components"].items() if not runs]
     hint = f" (start them: grove-conformance cluster start {document['name']})"
-    yield f"components      {'without ' + ', '.join(dead) + hint if dead else 'all run'}"
+    yield f"components      {'without ' + ', '.join(stopped_components) + hint if stopped_components else 'all run'}"
     if "nodes" in document:
         nodes, gpus = document["nodes"], document["gpus"]
         profiles = ", ".join(f"{group['nodes']} {group['profile']}" for group in nodes["groups"])
@@ -165,7 +171,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         yield f"pods            {_counts(document['pods'])}"
 
 
-def _groups(used: Usage) -> list[dict[str, Any]]:
+def _groups(cluster_usage: Usage) -> list[dict[str, Any]]:
     return [
         {
             "profile": group.profile,
@@ -177,13 +183,13 @@ def _groups(used: Usage) -> list[dict[str, Any]]:
                 for resource, amount in sorted(group.amounts.items())
             },
         }
-        for group in used.groups
+        for group in cluster_usage.groups
     ]
 
 
 def _amounts(group: ProfileUsage) -> Iterator[str]:
     yield str(group.pods)
-    for resource, unit in (("cpu", Decimal(1)), ("memory", _GI), (GPU, Decimal(1))):
+    for resource, unit in (("cpu", Decimal(1)), ("memory", _GIB), (GPU, Decimal(1))):
         amount = group.amounts.get(resource, Amount())
         yield f"{float(amount.requested / unit):g}/{float(amount.allocatable / unit):g}" if amount.allocatable else "-"
 

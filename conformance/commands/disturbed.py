@@ -26,7 +26,7 @@ def load(implementation: str, settings: Mapping[str, str], role: Role) -> tuple[
             where=judged.document.location("processes"),
             hint="only processes that are given a kubeconfig can be put behind a proxy",
         )
-    return discovery.completed(judged), supplied
+    return discovery.complete(judged), supplied
 
 
 def command_line(
@@ -37,11 +37,11 @@ def command_line(
     arguments = ["grove-conformance", "nemesis", command, "--implementation", implementation]
     for name, value in settings.items():
         arguments += ["--set", f"{name}={value}"]
-    for option, given in options:
-        if given is True:
+    for option, option_value in options:
+        if option_value is True:
             arguments.append(option)
-        elif isinstance(given, list):
-            arguments += [argument for value in given for argument in (option, str(value))]
-        elif given:
-            arguments += [option, str(given)]
+        elif isinstance(option_value, list):
+            arguments += [argument for value in option_value for argument in (option, str(value))]
+        elif option_value:
+            arguments += [option, str(option_value)]
     return shlex.join(arguments)

@@ -27,12 +27,12 @@ def check(
     A finding is a section whose heading starts with requirement ids: `## CORE-026: failed pods are never replaced`.
     """
     entries = findings.read(pages)
-    wrong = findings.problems(entries, _runs(reports), requirement.load())
-    for line in wrong:
+    problems = findings.problems(entries, _runs(reports), requirement.load())
+    for line in problems:
         typer.echo(line)
-    if not wrong:
+    if not problems:
         typer.echo(f"{len(entries)} findings agree with the runs")
-    return Exit.NOT_CONFORMANT if wrong else Exit.CONFORMANT
+    return Exit.NOT_CONFORMANT if problems else Exit.CONFORMANT
 
 
 @app.command()

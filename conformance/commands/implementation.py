@@ -39,8 +39,8 @@ Settings = Annotated[
 @app.command()
 def validate(file: File, setting: Settings = None) -> None:
     """Check a descriptor, and every file and program that it names, without a cluster."""
-    path, given = loading.locate(file, "FILE"), parameters.assignments(setting or ())
-    if missing := loading.without_value(path, given):
+    path, settings = loading.locate(file, "FILE"), parameters.assignments(setting or ())
+    if missing := loading.parameters_without_value(path, settings):
         options = " ".join(
             f"--set {name}={'PATH' if parameter.kind == 'path' else 'VALUE'}" for name, parameter in missing.items()
         )
@@ -48,8 +48,10 @@ def validate(file: File, setting: Settings = None) -> None:
             f"{display_path(path)} is well-formed; to check the programs and files that it names, give {options}"
         )
         return
-    judged, supplied = _checked(file, given)
-    typer.echo("\n".join([f"{display_path(path)} is valid", *(f"  {line}" for line in _described(judged, supplied))]))
+    judged, supplied = _load_and_check(file, settings)
+    typer.echo(
+        "\n".join([f"{display_path(path)} is valid", *(f"  {line}" for line in _description_lines(judged, supplied))])
+    )
 
 
 @app.command()
@@ -107,15 +109,19 @@ def new(
     if example:
         reason = "writes a descriptor that is complete"
         conflicting = set(ctx.params) - {"file", "example"}
-        refuse(ctx, conflicting, option_in_use="--example", reason=reason, otherwise="leave out --example")
-        _example(file or Path(toy.NAME))
+        refuse(ctx, conflicting, option_in_use="--example", reason=reason, alternative="leave out --example")
+        _write_example(file or Path(toy.NAME))
         return
     file = file or Path(FILE)
     if file.exists():
         raise UsageError("exists already", where=str(file), hint="give another name, or remove it")
     if crds:
         refuse(
-            ctx, {"contract"}, option_in_use="--crds", reason="these CRDs decide the line", otherwise="leave out --crds"
+            ctx,
+            {"contract"},
+            option_in_use="--crds",
+            reason="these CRDs decide the line",
+            alternative="leave out --crds",
         )
     if contract not in skeleton.OUR_CRDS:
         raise UsageError(f"unknown line {contract!r}", where="--contract", hint=suggestion(contract, skeleton.OUR_CRDS))
@@ -131,8 +137,8 @@ def new(
     roles = role or _roles(_prompt("--role", "Roles that it plays: operator, gang-scheduler, or both", "operator"))
     scheduler_name = scheduler_name or _prompt("--scheduler-name", "schedulerName of the pods of its gangs", name)
     if not running:
-        suggested = f"bin/{name} --kubeconfig=${{kubeconfig}} --health=127.0.0.1:${{port.health}}"
-        command = command or _prompt("--command", "Command that starts it", suggested)
+        suggested_command = f"bin/{name} --kubeconfig=${{kubeconfig}} --health=127.0.0.1:${{port.health}}"
+        command = command or _prompt("--command", "Command that starts it", suggested_command)
         ready = ready or _prompt("--ready", "URL or log line that shows that it is ready", _READY)
     answers = skeleton.Answers(
         name=name,
@@ -145,8 +151,10 @@ def new(
         webhooks=webhooks,
         features=sorted(set(feature or ())),
     )
-    _write(file, skeleton.descriptor(answers))
-    typer.echo(f"wrote {display_path(file)}; next: grove-conformance implementation try {shlex.quote(_argument(file))}")
+    _write_descriptor(file, skeleton.descriptor(answers))
+    typer.echo(
+        f"wrote {display_path(file)}; next: grove-conformance implementation try {shlex.quote(_path_argument(file))}"
+    )
 
 
 @app.command("try")
@@ -172,27 +180,33 @@ def try_(
         raise UsageError(
             f"unknown workload {workload!r}", where="--workload", hint=suggestion(workload, workloads.names())
         )
-    on = chosen_cluster.existing(ctx, cluster, kubeconfig, context)
-    judged, supplied = _checked(file, parameters.assignments(setting or ()), "" if on is None else str(on.path))
-    if on is None:
+    existing_cluster = chosen_cluster.existing_kubeconfig(ctx, cluster, kubeconfig, context)
+    judged, supplied = _load_and_check(
+        file, parameters.assignments(setting or ()), "" if existing_cluster is None else str(existing_cluster.path)
+    )
+    if existing_cluster is None:
         deployment.require_containers(judged)
         deployment.require_crds(judged)
     with progress.terminal(f"trial of {judged.name}") as report:
-        outcome = trial.attempt(judged, supplied, within, report, workload=workload, on=on)
+        outcome = trial.run_trial(
+            judged, supplied, within, report, workload=workload, existing_cluster=existing_cluster
+        )
     table = Table("", "should be there", "is there", box=None, pad_edge=False)
     for line in outcome.lines:
         table.add_row(*(("ok", line.expected, "yes") if not line.unmet else ("MISSING", line.expected, line.unmet)))
     output.console().print(table, markup=False)
     if outcome.complete:
         options = " ".join(f"--set {shlex.quote(text)}" for text in setting or ())
-        cluster_options = shlex.join(["--cluster", "existing", *on.options]) if on is not None else ""
+        cluster_options = (
+            shlex.join(["--cluster", "existing", *existing_cluster.options]) if existing_cluster is not None else ""
+        )
         command = " ".join(
             filter(None, ["grove-conformance run --implementation", shlex.quote(file), options, cluster_options])
         )
         typer.echo(f"everything is there; next: {command} --profile core")
         return Exit.CONFORMANT
-    if outcome.last_words:
-        typer.echo(outcome.last_words)
+    if outcome.log_tail:
+        typer.echo(outcome.log_tail)
     return Exit.NOT_CONFORMANT
 
 
@@ -201,10 +215,10 @@ def try_(
 _READY = "http://127.0.0.1:${port.health}/readyz"
 
 
-def _checked(file: str, given: dict[str, str], kubeconfig: str = "") -> tuple[Descriptor, Descriptor | None]:
+def _load_and_check(file: str, settings: dict[str, str], kubeconfig: str = "") -> tuple[Descriptor, Descriptor | None]:
     """Return a descriptor and the supplier of its missing roles. Everything is checked that needs no cluster, or only
     the existing cluster if there is one. Raises UsageError if a check fails."""
-    judged = discovery.completed(loading.load(file, given, options=("FILE", "--set")), kubeconfig)
+    judged = discovery.complete(loading.load(file, settings, options=("FILE", "--set")), kubeconfig)
     supplied = deployment.supplier_of(judged)
     for descriptor in filter(None, (judged, supplied)):
         installer.check(descriptor)
@@ -212,15 +226,15 @@ def _checked(file: str, given: dict[str, str], kubeconfig: str = "") -> tuple[De
     return judged, supplied
 
 
-def _described(judged: Descriptor, supplied: Descriptor | None) -> Iterator[str]:
-    absent = ", ".join(sorted(set(Role) - judged.roles))
-    supply = f"; {supplied.name} {supplied.version} supplies: {absent}" if supplied else ""
+def _description_lines(judged: Descriptor, supplied: Descriptor | None) -> Iterator[str]:
+    missing_roles = ", ".join(sorted(set(Role) - judged.roles))
+    supply = f"; {supplied.name} {supplied.version} supplies: {missing_roles}" if supplied else ""
     yield f"plays      {', '.join(sorted(judged.roles))}, as {judged.name} {judged.version}{supply}"
     if judged.line:
         yield f"contract   line {judged.line}, release {judged.release}"
     yield f"claims     {', '.join(sorted(judged.features)) or 'no optional feature'}"
     if judged.discovered:  # the CRDs may claim a feature that the descriptor does not name
-        yield f"discovered {'; '.join(f'{at}: {value}' for at, value in sorted(judged.discovered.items()))}"
+        yield f"discovered {'; '.join(f'{field}: {value}' for field, value in sorted(judged.discovered.items()))}"
     counts = [f"{len(judged.manifests(part))} files of {part}" for part in loading.PARTS if judged.manifests(part)]
     yield f"installs   {', '.join(counts) or 'nothing'}"
     for role, processes in judged.processes.items():
@@ -257,7 +271,7 @@ def _split_command(command: str) -> list[str]:
         raise UsageError(f"cannot be split into words: {error}", where="--command", hint="close the quote") from error
 
 
-def _example(folder: Path) -> None:
+def _write_example(folder: Path) -> None:
     """Write the toy operator, and print how to try it."""
     toy.write(folder)
     program = "grove-conformance"
@@ -271,12 +285,12 @@ def _example(folder: Path) -> None:
     typer.echo("It is only begun: `try` finds no Service, and `run` is not conformant. Both say what is missing.")
 
 
-def _write(file: Path, text: str) -> None:
+def _write_descriptor(file: Path, text: str) -> None:
     """Write a descriptor. Raises UsageError if the file cannot be written, or if `loading` rejects it; in the latter
     case the file is removed again."""
     try:
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(text)
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=str(file), hint="give another path") from error
     try:
@@ -286,7 +300,7 @@ def _write(file: Path, text: str) -> None:
         raise
 
 
-def _argument(file: Path) -> str:
+def _path_argument(file: Path) -> str:
     """Return a path in a form in which commands do not take it for a built-in name: with a slash or a suffix."""
     text = display_path(file)
     return text if "/" in text or text.endswith(SUFFIXES) else f"./{text}"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from conformance.cluster import features, policies
-from conformance.cluster.features import Requested
+from conformance.cluster.features import FeatureRequest
 
 Kubernetes = Annotated[
     str,
@@ -48,6 +48,8 @@ Policy = Annotated[
 ]
 
 
-def requested(presets: list[str] | None, gates: list[str] | None, runtime_config: list[str] | None) -> Requested:
+def requested_features(
+    presets: list[str] | None, gates: list[str] | None, runtime_config: list[str] | None
+) -> FeatureRequest:
     """Return the features that the options request."""
-    return Requested(tuple(presets or ()), tuple(gates or ()), tuple(runtime_config or ()))
+    return FeatureRequest(tuple(presets or ()), tuple(gates or ()), tuple(runtime_config or ()))

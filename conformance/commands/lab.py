@@ -20,7 +20,7 @@ from conformance.commands.kubernetes import Kubernetes
 from conformance.errors import Exit, UsageError
 from conformance.implementation.parameters import assignments
 from conformance.lab import curves, playing, results
-from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Trial, chosen
+from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Trial, select
 from conformance.lab.gaps import instances
 from conformance.lab.gaps import picture as gap_picture
 from conformance.lab.gaps import playing as gap_playing
@@ -55,26 +55,28 @@ def coherent(
     Markdown page and a picture.
     """
     drawing.require_matplotlib()
-    disk.require(report_dir, 0, location=f"--report-dir {report_dir}", hint="give another folder")
-    used = versions(kubernetes)
-    experiment = results.load(resume) if resume is not None else results.document(used)
-    if (began := experiment["environment"]["versions"].get("kubernetes", "")) != used["kubernetes"]:
+    disk.require_space(report_dir, 0, location=f"--report-dir {report_dir}", hint="give another folder")
+    current_versions = versions(kubernetes)
+    experiment = results.load(resume) if resume is not None else results.document(current_versions)
+    if (original_version := experiment["environment"]["versions"].get("kubernetes", "")) != current_versions[
+        "kubernetes"
+    ]:
         raise UsageError(
-            f"it was begun on Kubernetes {began}, not {used['kubernetes']}",
+            f"it was begun on Kubernetes {original_version}, not {current_versions['kubernetes']}",
             where=f"--resume {resume}",
-            hint=f"add --kubernetes {began}",
+            hint=f"add --kubernetes {original_version}",
         )
     files = Files(report_dir, experiment)
     trials = [
         trial
-        for trial in planned(layout or (), workload or (), course or (), runs)
+        for trial in plan_trials(layout or (), workload or (), course or (), runs)
         if not results.has(experiment, trial)
     ]
     try:
         with progress.terminal("lab") as report:
-            for outcome in playing.play(trials, report, used["kubernetes"]):
+            for outcome in playing.play(trials, report, current_versions["kubernetes"]):
                 results.add(experiment, outcome)
-                files.keep(experiment)
+                files.save(experiment)
     except playing.TrialFailed as failure:
         typer.echo(f"not updated: {failure}", err=True)
         return Exit.NOT_CONFORMANT
@@ -84,13 +86,13 @@ def coherent(
     return Exit.CONFORMANT
 
 
-def planned(layout: Sequence[str], workload: Sequence[str], course: Sequence[str], runs: int) -> list[Trial]:
+def plan_trials(layout: Sequence[str], workload: Sequence[str], course: Sequence[str], runs: int) -> list[Trial]:
     """Return the trials to be run. Raises UsageError for an unknown name."""
     return [
-        Trial(of_layout, of_workload, of_course, run)
-        for of_layout in chosen(layout, LAYOUTS, "--layout")
-        for of_workload in chosen(workload, WORKLOADS, "--workload")
-        for of_course in chosen(course, COURSES, "--course")
+        Trial(layout_name, workload_name, course_name, run)
+        for layout_name in select(layout, LAYOUTS, "--layout")
+        for workload_name in select(workload, WORKLOADS, "--workload")
+        for course_name in select(course, COURSES, "--course")
         for run in range(1, runs + 1)
     ]
 
@@ -103,13 +105,13 @@ class Files:
         stem = f"{datetime.fromisoformat(experiment['startedAt']):%Y%m%d-%H%M%S}-coherent"
         self.document, self.page, self.picture = (folder / f"{stem}.{suffix}" for suffix in ("json", "md", "svg"))
 
-    def keep(self, experiment: results.Document) -> None:
+    def save(self, experiment: results.Document) -> None:
         """Write the results obtained so far."""
         self.document.write_bytes(orjson.dumps(experiment) + b"\n")
 
     def write(self, experiment: results.Document, command: str) -> list[Path]:
         """Write the document, the page and the picture, and return their paths."""
-        self.keep(experiment)
+        self.save(experiment)
         self.page.write_text(results.markdown(experiment, command, self.picture.name), encoding="utf-8")
         self.picture.write_text(curves.draw(experiment), encoding="utf-8")
         return [self.document, self.page, self.picture]
@@ -147,34 +149,34 @@ def gaps(
     repeats it, and its recorded history. An interrupted run writes the results that it has.
     """
     drawing.require_matplotlib()
-    disk.require(report_dir, 0, location=f"--report-dir {report_dir}", hint="give another folder")
-    columns = chosen(form or (), _available_forms(kai or ()), "--form")
-    selected = chosen(gap or (), instances.load(), "--gap")
-    gap_playing.require(columns)
+    disk.require_space(report_dir, 0, location=f"--report-dir {report_dir}", hint="give another folder")
+    columns = select(form or (), _available_forms(kai or ()), "--form")
+    selected_gaps = select(gap or (), instances.load(), "--gap")
+    gap_playing.load_descriptors(columns)
     for version in {column.kubernetes for column in columns}:
         with progress.terminal("programs") as report:
             resolve_all(report, version)
     experiment = gap_results.document({**versions(), "kubernetes": ", ".join(_minors(columns))}, columns, runs)
     stem = f"{datetime.fromisoformat(experiment['startedAt']):%Y%m%d-%H%M%S}-gaps"
-    played = [instance for entry in selected for instance in entry.instances]
+    instances_to_play = [instance for entry in selected_gaps for instance in entry.instances]
     rows = MAPPINGS if mappings else ()
     try:
         with (
             progress.terminal("lab") as report,
-            closing(gap_playing.play(columns, played, rows, runs, report_dir / stem, report)) as outcomes,
+            closing(gap_playing.play(columns, instances_to_play, rows, runs, report_dir / stem, report)) as outcomes,
         ):
             for outcome in outcomes:
                 gap_results.add(experiment, outcome)
         experiment["complete"] = True
     finally:
-        gap_results.show(experiment, selected, output.console())
-        options = [f"--{name} {value}" for name, given in (("form", form), ("gap", gap)) for value in given or ()]
+        gap_results.show(experiment, selected_gaps, output.console())
+        options = [f"--{name} {value}" for name, values in (("form", form), ("gap", gap)) for value in values or ()]
         options += [*([] if mappings else ["--no-mappings"]), *(["--kai …"] if kai else [])]
         command = " ".join(["grove-conformance lab gaps", *options, f"--runs {runs}"])
         page, image, data = (report_dir / f"{stem}.{suffix}" for suffix in ("md", "svg", "json"))
         data.write_bytes(orjson.dumps(experiment) + b"\n")
-        page.write_text(gap_results.markdown(experiment, selected, command, image.name), encoding="utf-8")
-        image.write_text(gap_picture.draw(experiment, selected), encoding="utf-8")
+        page.write_text(gap_results.markdown(experiment, selected_gaps, command, image.name), encoding="utf-8")
+        image.write_text(gap_picture.draw(experiment, selected_gaps), encoding="utf-8")
         for path in (page, image, data, report_dir / stem):
             typer.echo(f"result: {path}")
     for failure in experiment["failures"]:

@@ -22,8 +22,8 @@ from conformance.errors import Exit, UsageError
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.parameters import assignments
 from conformance.nemesis import campaign, catalog, results, scenario, sides
-from conformance.nemesis.bed import bed, beds
-from conformance.nemesis.duration import seconds
+from conformance.nemesis.bed import open_testbed, open_testbeds
+from conformance.nemesis.duration import parse_seconds
 from conformance.nemesis.play import BROKEN, FaultOutcome, FaultVerdict, learn, play
 
 app = typer.Typer(
@@ -53,7 +53,7 @@ def list_all() -> int:
         typer.echo(f"  {name:12} {scenario.load(name).text}")
     typer.echo("faults:")
     for fault in catalog.all_faults():
-        typer.echo(f"  {fault.name:14} {fault.text}" + ("" if fault.usual else " (only if asked for)"))
+        typer.echo(f"  {fault.name:14} {fault.text}" + ("" if fault.is_default else " (only if asked for)"))
     return Exit.CONFORMANT
 
 
@@ -81,27 +81,27 @@ def run(
     kubernetes: Kubernetes = "",
 ) -> int:
     """Try faults at the writes and events of scenarios, starting with faults that cover something new."""
-    given = assignments(settings or [])
-    judged, supplied = load(implementation, given, role)
-    limit = seconds(budget, "--budget")
+    parameter_values = assignments(settings or [])
+    judged, supplied = load(implementation, parameter_values, role)
+    budget_seconds = parse_seconds(budget, "--budget")
     scenarios = [scenario.load(name) for name in chosen or scenario.names()]
-    faults = _possible(catalog.chosen(fault or ()), judged, role)
-    started = datetime.now(UTC)
-    folder = resume or report_dir / f"nemesis-{started:%Y%m%d-%H%M%S}"
+    faults = _require_possible(catalog.select(fault or ()), judged, role)
+    start_time = datetime.now(UTC)
+    folder = resume or report_dir / f"nemesis-{start_time:%Y%m%d-%H%M%S}"
     if resume is not None and not resume.is_dir():
         raise UsageError("there is no such folder", where=f"--resume {resume}", hint="give the folder of a campaign")
-    disk.make(folder, location=str(folder), hint="give another folder")
-    about = results.About(
+    disk.make_folder(folder, location=str(folder), hint="give another folder")
+    run_info = results.RunInfo(
         judged.name,
         judged.version,
         role.value,
-        dict(given),
+        dict(parameter_values),
         versions(kubernetes)["kubernetes"],
-        started.isoformat(timespec="seconds"),
+        start_time.isoformat(timespec="seconds"),
         command_line(
             "run",
             implementation,
-            given,
+            parameter_values,
             [
                 ("--role", role.value),
                 ("--scenario", chosen),
@@ -113,23 +113,25 @@ def run(
             ],
         ),
     )
-    evidence, played, interrupted = Evidence(), list[campaign.ScenarioResults](), False
-    lanes = workers or max(1, min(os.cpu_count() or 1, psutil.virtual_memory().total // LANE_MEMORY))
+    evidence, scenario_results, interrupted = Evidence(), list[campaign.ScenarioResults](), False
+    lane_count = workers or max(1, min(os.cpu_count() or 1, psutil.virtual_memory().total // LANE_MEMORY))
     try:
         with (
             progress.terminal("nemesis") as report,
-            beds(lanes, judged, supplied, role, report, kubernetes) as started_beds,
+            open_testbeds(lane_count, judged, supplied, role, report, kubernetes) as started_beds,
         ):
             journal = campaign.Journal(folder / "tried.jsonl")
-            whole_campaign = campaign.Campaign(started_beds, journal, report, evidence.keep, at=at, first=first)
-            played = whole_campaign.done
-            whole_campaign.run(scenarios, faults, limit)
+            full_campaign = campaign.Campaign(
+                started_beds, journal, report, evidence.keep, point_text=at, stop_at_first=first
+            )
+            scenario_results = full_campaign.results
+            full_campaign.run(scenarios, faults, budget_seconds)
     except KeyboardInterrupt:
         interrupted = True
     except Exception:  # the results are written, and the exception is raised again
-        _keep(folder, about, played, evidence, whole=False)
+        _write_report(folder, run_info, scenario_results, evidence, is_complete=False)
         raise
-    document = _keep(folder, about, played, evidence, whole=not interrupted)
+    document = _write_report(folder, run_info, scenario_results, evidence, is_complete=not interrupted)
     if interrupted:
         return Exit.INTERRUPTED
     summary = document["summary"]
@@ -138,14 +140,19 @@ def run(
     return Exit.NOT_CONFORMANT if summary["findings"] else Exit.CONFORMANT
 
 
-def _keep(
-    folder: Path, about: results.About, played: list[campaign.ScenarioResults], evidence: Evidence, *, whole: bool
+def _write_report(
+    folder: Path,
+    run_info: results.RunInfo,
+    scenario_results: list[campaign.ScenarioResults],
+    evidence: Evidence,
+    *,
+    is_complete: bool,
 ) -> results.Report:
     """Write the report of the plans that were run, and show it."""
-    complete = whole and all(len(entry.tried) == entry.plans for entry in played)
-    document = results.report(about, played, complete)
-    results.write(folder, document, evidence.rows(played))
-    _show(document)
+    complete = is_complete and all(len(entry.tried) == entry.plans for entry in scenario_results)
+    document = results.report(run_info, scenario_results, complete)
+    results.write(folder, document, evidence.rows(scenario_results))
+    _print_report(document)
     typer.echo(f"page: {folder / 'report.html'}\nreport: {folder / 'report.json'}")
     return document
 
@@ -163,34 +170,37 @@ def replay(
     kubernetes: Kubernetes = "",
 ) -> int:
     """Replay a plan, or the changes of a finding, and report how often the result differs."""
-    if nemesis_changes.is_one(plan):
+    if nemesis_changes.is_changes_file(plan):
         return nemesis_changes.replay(plan, times, implementation, settings, kubernetes)
     document = results.read_plan(plan)
-    given = {**({} if implementation else document.get("settings", {})), **assignments(settings or [])}
-    role, replayed = Role(document["role"]), results.plan_of(document)
-    judged, supplied = load(implementation or document["implementation"], given, role)
-    _possible(catalog.chosen([replayed.fault]), judged, role)
-    plan_scenario = scenario.load(replayed.scenario)
-    if missing := campaign.unmet(judged, plan_scenario):
+    parameter_values = {**({} if implementation else document.get("settings", {})), **assignments(settings or [])}
+    role, fault_plan = Role(document["role"]), results.plan_of(document)
+    judged, supplied = load(implementation or document["implementation"], parameter_values, role)
+    _require_possible(catalog.select([fault_plan.fault]), judged, role)
+    plan_scenario = scenario.load(fault_plan.scenario)
+    if missing := campaign.missing_requirement(judged, plan_scenario):
         raise UsageError(missing, where=str(plan), hint=f"the scenario {plan_scenario.name} needs it")
-    bad_count = struck_count = 0
-    with progress.terminal("nemesis") as report, bed(judged, supplied, role, report, kubernetes=kubernetes) as target:
+    broken_count = struck_count = 0
+    with (
+        progress.terminal("nemesis") as report,
+        open_testbed(judged, supplied, role, report, kubernetes=kubernetes) as target,
+    ):
         report(plan_scenario.name, "playing it without a fault")
         course = learn(target, plan_scenario)
         for number in range(1, MAX_RUNS_FACTOR * times + 1):
-            report(plan_scenario.name, f"time {number}, {struck_count} of {times} with the fault: {replayed}")
-            outcome = play(target, plan_scenario, course, replayed)
+            report(plan_scenario.name, f"time {number}, {struck_count} of {times} with the fault: {fault_plan}")
+            outcome = play(target, plan_scenario, course, fault_plan)
             typer.echo(f"time {number}: {outcome.verdict}" + (f", in {outcome.place}" if outcome.place else ""))
             struck_count += outcome.verdict is not FaultVerdict.NOT_STRUCK
             typer.echo("".join(f"  {line}\n" for line in outcome.lines), nl=False)
-            bad_count += outcome.verdict in BROKEN
+            broken_count += outcome.verdict in BROKEN
             if struck_count == times:
                 break
             target.restart()
-    typer.echo(f"{bad_count} of {struck_count} times that the fault was injected it ended differently")
+    typer.echo(f"{broken_count} of {struck_count} times that the fault was injected it ended differently")
     if not struck_count:
         return Exit.NOTHING_RAN
-    return Exit.NOT_CONFORMANT if bad_count else Exit.CONFORMANT
+    return Exit.NOT_CONFORMANT if broken_count else Exit.CONFORMANT
 
 
 @dataclass
@@ -204,17 +214,17 @@ class Evidence:
         if outcome.history is not None:
             self.changes[str(outcome.plan)] = sides.changes(outcome.history)
 
-    def rows(self, played: list[campaign.ScenarioResults]) -> dict[str, list[sides.ChangeRow]]:
+    def rows(self, scenario_results: list[campaign.ScenarioResults]) -> dict[str, list[sides.ChangeRow]]:
         """Map each finding's plan to the rows that show both runs side by side."""
         return {
             str(tried.plan): sides.side_by_side(sides.changes(entry.course.history), self.changes[str(tried.plan)])
-            for entry in played
+            for entry in scenario_results
             for tried in entry.findings()
             if entry.course is not None and str(tried.plan) in self.changes
         }
 
 
-def _possible(faults: list[catalog.Fault], judged: Descriptor, role: Role) -> list[catalog.Fault]:
+def _require_possible(faults: list[catalog.Fault], judged: Descriptor, role: Role) -> list[catalog.Fault]:
     """Return the faults. Raises UsageError if one of them cannot be tried on this implementation."""
     for fault in faults:
         if fault.requires and (fault.requires not in judged.features or role != Role.OPERATOR):
@@ -226,15 +236,15 @@ def _possible(faults: list[catalog.Fault], judged: Descriptor, role: Role) -> li
     return faults
 
 
-def _show(document: results.Report) -> None:
+def _print_report(document: results.Report) -> None:
     for entry in document["scenarios"]:
         if entry["refused"]:
             typer.echo(f"{entry['name']}: refused: {entry['refused']}")
             continue
         counts = Counter({fault: count["findings"] for fault, count in entry["faults"].items()})
         finding_counts = ", ".join(f"{fault} {count}" for fault, count in counts.items() if count) or "none"
-        tried = f"{entry['tried']} of {entry['plans']} plans, {entry['pointsTried']} of {entry['points']} points"
-        typer.echo(f"{entry['name']}: {tried}; findings: {finding_counts}")
+        tried_text = f"{entry['tried']} of {entry['plans']} plans, {entry['pointsTried']} of {entry['points']} points"
+        typer.echo(f"{entry['name']}: {tried_text}; findings: {finding_counts}")
     for finding in document["findings"]:
         typer.echo(f"✗ {finding['number']}. {finding['verdict']}: {finding['text']} ({finding['file']})")
         typer.echo("\n".join(f"    {line}" for line in finding["lines"][:12]))

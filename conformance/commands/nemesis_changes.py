@@ -21,16 +21,16 @@ from conformance.errors import Exit, UsageError
 from conformance.implementation.descriptor import Role
 from conformance.implementation.parameters import assignments
 from conformance.nemesis import results
-from conformance.nemesis.bed import bed
+from conformance.nemesis.bed import open_testbed
 from conformance.nemesis.changes import results as changes_results
 from conformance.nemesis.changes import search
 from conformance.nemesis.changes.desired import SetChange
 from conformance.nemesis.changes.playing import ChangeRunner
-from conformance.nemesis.changes.results import is_one
-from conformance.nemesis.duration import seconds
+from conformance.nemesis.changes.results import is_changes_file
+from conformance.nemesis.duration import parse_seconds
 from conformance.nemesis.rest import NotAtRest
 
-__all__ = ["change", "is_one", "replay"]
+__all__ = ["change", "is_changes_file", "replay"]
 
 
 def change(
@@ -44,44 +44,48 @@ def change(
 ) -> int:
     """Change a set in generated ways, and check that it always ends in the state that was desired last, regardless of
     the states that were desired before."""
-    given = assignments(settings or [])
-    judged, supplied = load(implementation, given, Role.OPERATOR)
-    end, started, seed = time.monotonic() + seconds(budget, "--budget"), datetime.now(UTC), seed or _new_seed()
-    folder = report_dir / f"changes-{started:%Y%m%d-%H%M%S}"
-    disk.make(folder, location=str(folder), hint="give another folder")
-    about = results.About(
+    parameter_values = assignments(settings or [])
+    judged, supplied = load(implementation, parameter_values, Role.OPERATOR)
+    deadline, start_time, seed = (
+        time.monotonic() + parse_seconds(budget, "--budget"),
+        datetime.now(UTC),
+        seed or _new_seed(),
+    )
+    folder = report_dir / f"changes-{start_time:%Y%m%d-%H%M%S}"
+    disk.make_folder(folder, location=str(folder), hint="give another folder")
+    run_info = results.RunInfo(
         judged.name,
         judged.version,
         Role.OPERATOR.value,
-        dict(given),
+        dict(parameter_values),
         versions(kubernetes)["kubernetes"],
-        started.isoformat(timespec="seconds"),
+        start_time.isoformat(timespec="seconds"),
         command_line(
             "change",
             implementation,
-            given,
+            parameter_values,
             [("--first", first), ("--budget", budget), ("--seed", seed), ("--kubernetes", kubernetes)],
         ),
     )
-    deviations, played, interrupted = list[search.Divergence](), 0, False
+    deviations, sequence_count, interrupted = list[search.Divergence](), 0, False
     try:
         with (
             progress.terminal("nemesis") as report,
-            bed(judged, supplied, Role.OPERATOR, report, kubernetes=kubernetes) as target,
+            open_testbed(judged, supplied, Role.OPERATOR, report, kubernetes=kubernetes) as target,
         ):
             player = ChangeRunner(target)
 
             def report_changes(changes: Sequence[SetChange]) -> None:
-                minutes = max(0.0, end - time.monotonic()) / 60
+                minutes = max(0.0, deadline - time.monotonic()) / 60
                 report(
                     judged.name,
                     f"{player.played} played, {len(deviations)} found, {minutes:.0f} min left: {_describe(changes)}",
                 )
 
             try:
-                search.Search(player, end, report_changes, deviations, first).run(seed)
+                search.Search(player, deadline, report_changes, deviations, first).run(seed)
             finally:
-                played = player.played
+                sequence_count = player.played
     except KeyboardInterrupt:
         interrupted = True
     except NotAtRest as error:
@@ -90,13 +94,13 @@ def change(
             where=f"--implementation {implementation}",
             hint="judge it with run first",
         ) from error
-    document = changes_results.report(about, deviations, played, seed, not interrupted)
+    document = changes_results.report(run_info, deviations, sequence_count, seed, not interrupted)
     changes_results.write(folder, document, deviations)
     _show_changes(document)
     typer.echo(f"page: {folder / 'report.html'}\nreport: {folder / 'report.json'}")
     if interrupted:
         return Exit.INTERRUPTED
-    if not played:
+    if not sequence_count:
         return Exit.NOTHING_RAN
     return Exit.NOT_CONFORMANT if document["findings"] else Exit.CONFORMANT
 
@@ -104,22 +108,22 @@ def change(
 def replay(path: Path, times: int, implementation: str, settings: list[str] | None, kubernetes: str) -> int:
     """Repeat the changes of a finding, and report how often the set ends in a different state."""
     document = changes_results.read(path)
-    given = {**({} if implementation else document.get("settings", {})), **assignments(settings or [])}
-    judged, supplied = load(implementation or document["implementation"], given, Role.OPERATOR)
-    changes, bad_count = changes_results.changes_of(document), 0
+    parameter_values = {**({} if implementation else document.get("settings", {})), **assignments(settings or [])}
+    judged, supplied = load(implementation or document["implementation"], parameter_values, Role.OPERATOR)
+    changes, different_count = changes_results.changes_of(document), 0
     with (
         progress.terminal("nemesis") as report,
-        bed(judged, supplied, Role.OPERATOR, report, kubernetes=kubernetes) as target,
+        open_testbed(judged, supplied, Role.OPERATOR, report, kubernetes=kubernetes) as target,
     ):
         player = ChangeRunner(target)
         for number in range(1, times + 1):
             report(judged.name, f"time {number} of {times}: {_describe(changes)}")
-            lines = player.play_again(changes)
+            lines = player.run_again(changes)
             typer.echo(f"time {number}: {'different' if lines else 'same'}")
             typer.echo("".join(f"  {line}\n" for line in lines), nl=False)
-            bad_count += bool(lines)
-    typer.echo(f"{bad_count} of {times} times it ended differently")
-    return Exit.NOT_CONFORMANT if bad_count else Exit.CONFORMANT
+            different_count += bool(lines)
+    typer.echo(f"{different_count} of {times} times it ended differently")
+    return Exit.NOT_CONFORMANT if different_count else Exit.CONFORMANT
 
 
 def _describe(changes: Sequence[SetChange]) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rich.console import Console
 
-WHOLE_LINES = 10_000
+UNLIMITED_WIDTH = 10_000
 
 
 def console() -> Console:
     """Return a console for standard output, as wide as the terminal. In a pipe or a file, no line is cut off or
     wrapped."""
     terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=WHOLE_LINES)
+    return terminal if terminal.is_terminal else Console(width=UNLIMITED_WIDTH)

@@ -37,7 +37,7 @@ from conformance.report.markdown import replace_between
 from conformance.report.terminal import clean, printable
 from conformance.run import launch
 from conformance.run.preparation import suite_digest
-from conformance.suggestions import absent
+from conformance.suggestions import explain_missing
 from conformance.suite.outcomes import ledger_file
 from conformance.suite.outcomes.ledger import AnyEvent
 from conformance.suite.registry import requirement
@@ -62,7 +62,7 @@ def compare(
     but the new report does not judge everything that the old one did; 5 if no requirement was judged in both; otherwise
     0. Times have no influence.
     """
-    result = comparison.compare(_side(old), _side(new))
+    result = comparison.compare(_read_side(old), _read_side(new))
     lines = comparison_text.markdown(result) if markdown else comparison_text.text(result)
     for line in lines:
         typer.echo(line)
@@ -105,14 +105,14 @@ def submit(
     that name.
     """
     name = documents.display_path(report)
-    content = _verified(report)
+    content = _read_verified(report)
     submission.check(content, name)
     path = to / submission.report_path(content, mode)
-    with disk.errors(location=f"--to {documents.display_path(to)}", hint="make room, or give another folder"):
+    with disk.usage_errors(location=f"--to {documents.display_path(to)}", hint="make room, or give another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
         disk.publish(path, reading.text(reading.report_path(report)))
         readme = path.with_name(submission.README)
-        old_text = bounded.text(readme, bounded.LENGTH, documents.display_path(readme)) if readme.exists() else ""
+        old_text = bounded.text(readme, bounded.MAX_BYTES, documents.display_path(readme)) if readme.exists() else ""
         disk.publish(readme, submission.readme(old_text, content, path.parent, url=url))
     typer.echo(str(path))
 
@@ -130,7 +130,7 @@ def matrix(
     result = matrices.matrix(published.read(folder), requirement.load())
     location = documents.display_path(to)
     if to.suffix == ".md":
-        old_text = bounded.text(to, bounded.LENGTH, location) if to.exists() else "<!-- matrix -->\n\n<!-- end -->\n"
+        old_text = bounded.text(to, bounded.MAX_BYTES, location) if to.exists() else "<!-- matrix -->\n\n<!-- end -->\n"
         content = replace_between(old_text, "matrix", matrix_page.markdown(result))
         content = replace_between(content, "matrix summary", matrix_page.summary(result))
         if "<!-- matrix" not in old_text:
@@ -138,7 +138,7 @@ def matrix(
             raise UsageError("has no place for the matrix", where=location, hint=hint)
     else:
         content = matrix_page.page(result)
-    with disk.errors(location=f"--to {location}", hint="give a file in a folder that can be written"):
+    with disk.usage_errors(location=f"--to {location}", hint="give a file in a folder that can be written"):
         to.parent.mkdir(parents=True, exist_ok=True)
         disk.publish(to, content)
     typer.echo(f"{location}: {len(result.columns)} versions, {len(result.profiles)} profiles")
@@ -170,7 +170,7 @@ def write_baseline(
     removed. The same list can be part of the descriptor, as `expectedFailures`.
     """
     _require_ledger(run)
-    day = _day(expires) if expires else datetime.now(UTC).date() + EXPIRES_AFTER
+    day = _expiry_day(expires) if expires else datetime.now(UTC).date() + EXPIRES_AFTER
     events = list(ledger_file.read(run / "ledger"))
     name = recovery.start_event(events, run).implementation.name
     report = model.judge(requirement.load(), events, datetime.fromtimestamp(events[-1].wall, UTC).date())
@@ -186,21 +186,21 @@ def write_baseline(
     if to is None:
         typer.echo(expectations.text(name, failures), nl=False)
         return
-    with disk.errors(location=f"--to {to}", hint="give a file in a folder that can be written"):
+    with disk.usage_errors(location=f"--to {to}", hint="give a file in a folder that can be written"):
         to.parent.mkdir(parents=True, exist_ok=True)
         disk.publish(to, expectations.text(name, failures))
     typer.echo(f"{documents.display_path(to)}: {len(failures)} expected failures of {name}")
 
 
-def _day(text: str) -> date:
+def _expiry_day(text: str) -> date:
     try:
-        day = date.fromisoformat(text)
+        expiry = date.fromisoformat(text)
     except ValueError:
         hint = "write YYYY-MM-DD, for example 2030-01-31"
         raise UsageError(f"{text!r} is not a date", where="--expires", hint=hint) from None
-    if day <= datetime.now(UTC).date():
+    if expiry <= datetime.now(UTC).date():
         raise UsageError(f"{text} is not in the future: all would be stale", where="--expires", hint="give a later day")
-    return day
+    return expiry
 
 
 @app.command()
@@ -232,9 +232,9 @@ def combine(
         raise UsageError(
             "exists already", where=f"--to {documents.display_path(to)}", hint="give a folder that does not exist"
         )
-    parts = [_part(folder) for folder in runs]
+    parts = [_read_part(folder) for folder in runs]
     events = combining.combine(parts)
-    with disk.errors(location=f"--to {documents.display_path(to)}", hint="make room, or give another folder"):
+    with disk.usage_errors(location=f"--to {documents.display_path(to)}", hint="make room, or give another folder"):
         to.mkdir(mode=0o700, parents=True)
         for folder, part in zip(runs, parts, strict=True):
             if (folder / "bundles").is_dir():
@@ -243,7 +243,7 @@ def combine(
     return _judge(to, events)
 
 
-def _part(folder: Path) -> combining.PartialRun:
+def _read_part(folder: Path) -> combining.PartialRun:
     """Return a run that is to be combined. Raises UsageError unless its report and its ledger agree."""
     name = documents.display_path(folder)
     _require_ledger(folder)
@@ -253,20 +253,22 @@ def _part(folder: Path) -> combining.PartialRun:
     if suite["digest"] != suite_digest():
         problem = f"was made by another version of the suite ({suite['version']}, {suite['digest'][:19]}…)"
         raise UsageError(problem, where=name, hint="combine runs with the version that made them")
-    _verified(folder)
+    _read_verified(folder)
     return combining.partial_run(name, list(ledger_file.read(folder / "ledger")))
 
 
 def _require_ledger(folder: Path) -> None:
     """Raise UsageError unless a folder contains a run with its ledger."""
     if not (folder / "ledger" / ledger_file.FILE).is_file():
-        unlike = f"has no ledger/{ledger_file.FILE}"
-        problem, near = (unlike, reading.nearest_run_hint(folder)) if folder.exists() else absent(folder)
-        hint = near or reading.run_hint(folder) or "give the folder of a run, with its ledger"
+        no_ledger = f"has no ledger/{ledger_file.FILE}"
+        problem, suggestion = (
+            (no_ledger, reading.nearest_run_hint(folder)) if folder.exists() else explain_missing(folder)
+        )
+        hint = suggestion or reading.run_hint(folder) or "give the folder of a run, with its ledger"
         raise UsageError(problem, where=documents.display_path(folder), hint=hint)
 
 
-def _verified(report: Path) -> Document:
+def _read_verified(report: Path) -> Document:
     """Read a report. Raises UsageError if the report was changed after it had been written."""
     content = reading.load(report)
     path = reading.report_path(report)
@@ -296,12 +298,12 @@ def _judge(folder: Path, events: list[AnyEvent]) -> int:
     return report.exit
 
 
-def _side(path: Path) -> ComparedReport:
+def _read_side(path: Path) -> ComparedReport:
     name = documents.display_path(path)
-    place = reading.report_path(path)
-    text = reading.text(place)
+    report_path = reading.report_path(path)
+    text = reading.text(report_path)
     if reading.is_report(text):
-        return comparison.of_report(reading.parse(text, place), name)
+        return comparison.of_report(reading.parse(text, report_path), name)
     runs = recorded.read(path)
     if len(runs) != 1:
         raise UsageError(f"has {len(runs)} runs", where=name, hint="give a report, or a file with one recorded run")

@@ -19,13 +19,13 @@ from conformance.cluster import policies, progress
 from conformance.cluster.assets import versions
 from conformance.cluster.state import StateRoot
 from conformance.commands import chosen_cluster, options
-from conformance.commands.kubernetes import Gates, Kubernetes, Policy, Presets, RuntimeConfig, requested
+from conformance.commands.kubernetes import Gates, Kubernetes, Policy, Presets, RuntimeConfig, requested_features
 from conformance.documents import suggestion
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation import parameters, scheduler_names
 from conformance.implementation.descriptor import Descriptor
 from conformance.run import launch, preparation, pytest_options, reproduction, rerun
-from conformance.run.preparation import changed
+from conformance.run.preparation import with_changes
 from conformance.suite.registry import quick as quick_tests
 from conformance.suite.registry.selection import Selection
 from conformance.suite.scenes.repeated import names_of
@@ -35,10 +35,10 @@ from conformance.suite.settings import RunSettings
 
 _FILES = " (grove-conformance explain ID has the tests of a requirement)"
 
-SPACE = 64 << 20
+MIN_FREE_BYTES = 64 << 20
 """Bytes of disk space that must be free for a report with its failure bundles."""
 
-UNTIL_FAIL = 100
+UNTIL_FAIL_REPEATS = 100
 """The number of times that --until-fail runs a test, unless --repeat is given."""
 
 WORKER_MEMORY = 3 * 2**30
@@ -50,7 +50,7 @@ RUN_OPTIONS = {
 }
 """The options that can be combined with --rerun-failed, because they do not affect what is judged."""
 
-SELECTING = {"profile", "id", "test"}
+SELECTION_OPTIONS = {"profile", "id", "test"}
 """The options that --quick replaces."""
 
 
@@ -148,7 +148,7 @@ def run(
         bool,
         typer.Option(
             "--until-fail",
-            help=f"Repeat each test ({UNTIL_FAIL} times without --repeat), and end at the first failure.",
+            help=f"Repeat each test ({UNTIL_FAIL_REPEATS} times without --repeat), and end at the first failure.",
         ),
     ] = False,
     keep_cluster: Annotated[
@@ -202,12 +202,14 @@ def run(
     conformant, but not everything could be printed.
     """
     scale, count = _time_scale(time_scale), _workers(workers)
-    for_pytest = pytest_options.checked(tuple(pytest_option or ()))
+    options_for_pytest = pytest_options.check(tuple(pytest_option or ()))
     if quick:
         reason = "selects its tests itself"
-        options.refuse(ctx, SELECTING, option_in_use="--quick", reason=reason, otherwise="leave out --quick")
-    part = shards.parse(shard) if shard else None
-    disk.require(report_dir, SPACE, location=f"--report-dir {report_dir}", hint="make room, or give another folder")
+        options.refuse(ctx, SELECTION_OPTIONS, option_in_use="--quick", reason=reason, alternative="leave out --quick")
+    shard_part = shards.parse(shard) if shard else None
+    disk.require_space(
+        report_dir, MIN_FREE_BYTES, location=f"--report-dir {report_dir}", hint="make room, or give another folder"
+    )
     if rerun_failed:
         all_options = {str(parameter.name) for parameter in ctx.command.params}
         options.refuse(
@@ -215,28 +217,30 @@ def run(
             all_options - RUN_OPTIONS,
             option_in_use="--rerun-failed",
             reason="repeats tests with the settings of their run",
-            otherwise="begin a new run without --rerun-failed",
+            alternative="begin a new run without --rerun-failed",
         )
         earlier_run = rerun.settings_of(rerun_failed, report_dir)
-        chosen = dict(zip(earlier_run.kubeconfig_options[::2], earlier_run.kubeconfig_options[1::2], strict=True))
-        file, context = chosen.get("--kubeconfig", ""), chosen.get("--context", "")
-        existing_kubeconfig, kubeconfig_options = _cluster(
+        earlier_options = dict(
+            zip(earlier_run.kubeconfig_options[::2], earlier_run.kubeconfig_options[1::2], strict=True)
+        )
+        file, context = earlier_options.get("--kubeconfig", ""), earlier_options.get("--context", "")
+        existing_kubeconfig, kubeconfig_options = _existing_cluster_options(
             ctx, earlier_run.cluster, Path(file) if file else None, context
         )
-        given = changed(
+        run_settings = with_changes(
             earlier_run,
             run=preparation.run_id(),
             kubeconfig=existing_kubeconfig,
-            time_scale=scale if "time_scale" in options.given(ctx) else earlier_run.time_scale,
-            repeat=UNTIL_FAIL if until_fail and earlier_run.repeat == 1 else earlier_run.repeat,
+            time_scale=scale if "time_scale" in options.given_names(ctx) else earlier_run.time_scale,
+            repeat=UNTIL_FAIL_REPEATS if until_fail and earlier_run.repeat == 1 else earlier_run.repeat,
         )
     else:
-        existing_kubeconfig, kubeconfig_options = _cluster(ctx, cluster, kubeconfig, context)
+        existing_kubeconfig, kubeconfig_options = _existing_cluster_options(ctx, cluster, kubeconfig, context)
         if earlier_setting and not earlier:
             raise UsageError("needs --from NAME", where="--from-set", hint="name the implementation to take over from")
         if existing_kubeconfig and kubernetes:
             raise UsageError("an existing cluster has its own version", where="--kubernetes", hint="leave it out")
-        given = RunSettings(
+        run_settings = RunSettings(
             run=preparation.run_id(),
             directory="",
             implementation=implementation,
@@ -249,34 +253,34 @@ def run(
             skip=tuple(sorted(set(skip or ()))),
             only=tuple(sorted(quick_tests.TESTS if quick else set(test or ()))),
             with_invariants=with_invariants,
-            shard=str(part or ""),
+            shard=str(shard_part or ""),
             time_scale=scale,
-            repeat=UNTIL_FAIL if until_fail and "repeat" not in options.given(ctx) else repeat,
+            repeat=UNTIL_FAIL_REPEATS if until_fail and "repeat" not in options.given_names(ctx) else repeat,
             seed=secrets.randbelow(1 << 31) if seed is None else seed,
             cluster="existing" if existing_kubeconfig else "own",
             kubeconfig=existing_kubeconfig,
             kubeconfig_options=kubeconfig_options,
             kubernetes="" if existing_kubeconfig else versions(kubernetes)["kubernetes"],
-            cluster_features=requested(features, feature_gates, runtime_config),
+            cluster_features=requested_features(features, feature_gates, runtime_config),
             install_stages=install_stages,
-            policies=policies.chosen(policy or ()),
+            policies=policies.select(policy or ()),
         )
-    if given.install_stages and not existing_kubeconfig:
+    if run_settings.install_stages and not existing_kubeconfig:
         raise UsageError("needs --cluster existing", where="--install-stages", hint="leave it out")
-    if keep_stages and not given.install_stages:
+    if keep_stages and not run_settings.install_stages:
         raise UsageError("needs --install-stages", where="--keep-stages", hint="add it, or leave this out")
     if existing_kubeconfig:
         existing.require_usable(Path(existing_kubeconfig))
-        existing.require_features(Path(existing_kubeconfig), given.cluster_features)
-        if given.policies:
+        existing.require_features(Path(existing_kubeconfig), run_settings.cluster_features)
+        if run_settings.policies:
             raise UsageError("an existing cluster has its own policies", where=policies.OPTION, hint="leave it out")
         if keep_cluster:
             raise UsageError("an existing cluster is not removed", where="--keep-cluster", hint="leave it out")
     else:
-        policies.load(given.policies)
+        policies.load(run_settings.policies)
         StateRoot().require()
-    given = changed(
-        given,
+    run_settings = with_changes(
+        run_settings,
         fail_fast=fail_fast,
         until_fail=until_fail,
         keep_cluster=keep_cluster,
@@ -284,38 +288,38 @@ def run(
         bundle_limit=bundle_limit,
         verbose=verbose,
         as_json=as_json,
-        pytest_options=for_pytest,
+        pytest_options=options_for_pytest,
     )
-    given = changed(given, shared=bool(existing_kubeconfig) and count is not None and count > 1)
-    usual = not (existing_kubeconfig or kubernetes or given.cluster_features)
-    prepared = preparation.prepare(given, report_dir, usual_cluster=usual)
+    run_settings = with_changes(run_settings, shared=bool(existing_kubeconfig) and count is not None and count > 1)
+    is_default_cluster = not (existing_kubeconfig or kubernetes or run_settings.cluster_features)
+    prepared = preparation.prepare(run_settings, report_dir, is_default_cluster=is_default_cluster)
     settings, judged, supplied = prepared.settings, prepared.judged, prepared.supplied
     occupation = _occupy(ctx, settings, judged, supplied, keep_stages) if existing_kubeconfig else None
     if occupation is not None:
-        settings = changed(settings, unplayed=dict(occupation.unplayed), simulator=occupation.simulator)
-    with launch.without_trace(settings):
+        settings = with_changes(settings, unplayed=dict(occupation.unplayed), simulator=occupation.simulator)
+    with launch.remove_folder_on_error(settings):
         plan = launch.collect(settings)
-        settings = changed(settings, ids=_of_tests(settings, plan, prepared.chosen))
-        if part is not None:
-            plan = plan.part(shards.part(plan.groups, part, settings.repeat))
-            settings = changed(settings, part=tuple(sorted(plan.selected)))
+        settings = with_changes(settings, ids=_judged_ids(settings, plan, prepared.chosen))
+        if shard_part is not None:
+            plan = plan.part(shards.part(plan.groups, shard_part, settings.repeat))
+            settings = with_changes(settings, part=tuple(sorted(plan.selected)))
         if plan.selected and not existing_kubeconfig:
             preparation.get_programs(settings)
     # Bound to the stream itself, because sys.stderr is pytest's log file while pytest runs.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
-    worker_count = 1 if existing_kubeconfig and count is None else _how_many(count, len(set(plan.groups.values())))
-    workers_of_run = 0 if pytest_options.interactive(for_pytest) else worker_count
-    settings = changed(settings, workers=workers_of_run, shared=settings.shared and workers_of_run > 1)
+    worker_count = 1 if existing_kubeconfig and count is None else _worker_count(count, len(set(plan.groups.values())))
+    workers_of_run = 0 if pytest_options.is_interactive(options_for_pytest) else worker_count
+    settings = with_changes(settings, workers=workers_of_run, shared=settings.shared and workers_of_run > 1)
     predecessor = f" after {judged.upgrades[0].about}" if settings.earlier else ""
-    enforced = f"policies {', '.join(settings.policies)}" if settings.policies else ""
-    extras = (reproduction.other_version(settings), shlex.join(given.cluster_features.options()), enforced)
+    policy_text = f"policies {', '.join(settings.policies)}" if settings.policies else ""
+    extras = (reproduction.other_version(settings), shlex.join(run_settings.cluster_features.options()), policy_text)
     conditions = "".join(f", {words}" for words in extras if words)
-    effects = (
+    effect_lines = (
         existing.effects(Path(existing_kubeconfig), [descriptor for descriptor in (judged, supplied) if descriptor])
         if existing_kubeconfig
         else ()
     )
-    for line in (*effects, *(occupation.lines if occupation else ())):
+    for line in (*effect_lines, *(occupation.lines if occupation else ())):
         err.print(line, markup=False)
     for ability, symptom in settings.unplayed.items():
         err.print(f"the cluster does not play {ability}: {symptom}; what needs that is blocked", markup=False)
@@ -361,17 +365,19 @@ def _workers(text: str) -> int | None:
     return int(text)
 
 
-def _how_many(count: int | None, tests: int) -> int:
+def _worker_count(count: int | None, tests: int) -> int:
     """Return the number of workers. The default is three for two cores, because a worker mostly waits."""
     cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
     default_count = min(cores + cores // 2, memory // WORKER_MEMORY)
     return max(1, min(default_count, tests)) if count is None else min(count, max(tests, 1))
 
 
-def _cluster(ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str) -> tuple[str, tuple[str, ...]]:
+def _existing_cluster_options(
+    ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str
+) -> tuple[str, tuple[str, ...]]:
     """Return the kubeconfig of an existing cluster and the options that select it; both are empty if the run starts its
     own clusters."""
-    chosen = chosen_cluster.existing(ctx, cluster, kubeconfig, context)
+    chosen = chosen_cluster.existing_kubeconfig(ctx, cluster, kubeconfig, context)
     if chosen is None:
         return "", ()
     return str(chosen.path), chosen.options
@@ -384,15 +390,15 @@ def _occupy(
     terms = OccupationTerms(
         run=settings.run,
         options=settings.kubeconfig_options,
-        scheduler=judged.scheduler_name if scheduler_names.started(judged, supplied) else "",
+        scheduler=judged.scheduler_name if scheduler_names.suite_starts_scheduler(judged, supplied) else "",
         install_stages=settings.install_stages,
         keep_stages=keep_stages,
         time_scale=settings.time_scale,
     )
-    return ctx.with_resource(occupied(Path(settings.kubeconfig), terms, progress.notice))
+    return ctx.with_resource(occupied(Path(settings.kubeconfig), terms, progress.report_notice))
 
 
-def _of_tests(settings: RunSettings, plan: launch.LaunchPlan, chosen: Selection) -> tuple[str, ...]:
+def _judged_ids(settings: RunSettings, plan: launch.LaunchPlan, selection: Selection) -> tuple[str, ...]:
     """Return the judged ids. With --test or options for pytest, these are the selected ids that the chosen tests
     declare."""
     if not settings.only and not settings.pytest_options:
@@ -402,4 +408,4 @@ def _of_tests(settings: RunSettings, plan: launch.LaunchPlan, chosen: Selection)
         if name not in names:
             raise UsageError(f"unknown test {name!r}", where="--test", hint=suggestion(name, names) + _FILES)
     declared = {id for ids in plan.selected.values() for id in ids}
-    return tuple(sorted(declared & chosen.judged))
+    return tuple(sorted(declared & selection.judged))

@@ -14,7 +14,7 @@ from conformance.cluster import progress
 from conformance.cluster.assets import versions
 from conformance.cluster.controlplane import Cluster
 from conformance.commands import output
-from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
+from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested_features
 from conformance.commands.scale_compare import Binder, compare
 from conformance.commands.scale_growth import growth
 from conformance.commands.scale_trend import trend
@@ -23,7 +23,7 @@ from conformance.implementation import deployment
 from conformance.implementation.descriptor import Role
 from conformance.implementation.parameters import assignments
 from conformance.implementation.values import ClusterFacts
-from conformance.nemesis.proxy.front import in_front
+from conformance.nemesis.proxy.front import proxy_in_front
 from conformance.scale import results, tables, upstream
 from conformance.scale import run as runs
 from conformance.scale import scenario as scenarios
@@ -31,7 +31,7 @@ from conformance.scale.environment import RunFailed
 from conformance.scale.play import NAMESPACE
 from conformance.suite.scenes.api import Loop
 
-MEASURED = "reference-plain"
+DEFAULT_IMPLEMENTATION = "reference-plain"
 """The default implementation: the reference with the features that Grove's chart enables. In the chart the authorizer
 is disabled (AUTH-13); it would make the API server call a webhook for each write of the operator and each deletion by
 the garbage collector."""
@@ -48,7 +48,7 @@ def scale(
     context: typer.Context,
     implementation: Annotated[
         str, typer.Option(help="Implementation to measure (name or path of a descriptor).")
-    ] = MEASURED,
+    ] = DEFAULT_IMPLEMENTATION,
     scenario: Annotated[
         str, typer.Option(help="Name of a scenario in fixtures/scale/, or a scenario file.")
     ] = "scale-1000",
@@ -77,24 +77,24 @@ def scale(
     """Measure how long a large PodCliqueSet takes to deploy and delete, relative to its pods without an operator."""
     if context.invoked_subcommand is not None:
         return None
-    disk.require(report_dir, 0, location=f"--report-dir {report_dir}", hint="give another folder")
+    disk.require_space(report_dir, 0, location=f"--report-dir {report_dir}", hint="give another folder")
     judged, supplied = deployment.load(implementation, assignments(settings or []))
     if write_floor and scheduler is not Binder.KUBE:
         raise UsageError("--write-floor needs kube-scheduler to bind the pods", hint="leave --scheduler out")
-    for given in (result, upstream_result):
-        if given is not None:
-            disk.make(given.parent, location=str(given), hint="give another file")
+    for output_path in (result, upstream_result):
+        if output_path is not None:
+            disk.make_folder(output_path.parent, location=str(output_path), hint="give another file")
     plan = runs.ScalePlan(
         scenarios.load(scenario),
         judged,
         supplied,
         scheduler.value,
         kubernetes=versions(kubernetes)["kubernetes"],
-        features=requested(features, feature_gates, runtime_config),
+        features=requested_features(features, feature_gates, runtime_config),
         front=_proxy if proxied else None,
     )
 
-    def keep(document: results.Result) -> None:
+    def save_result(document: results.Result) -> None:
         path = result or report_dir / results.file_name(document)
         results.write(document, path)
         if upstream_result is not None:
@@ -104,8 +104,8 @@ def scale(
 
     try:
         with progress.terminal("scale") as report:
-            written = runs.measure_write_floor(plan, report) if write_floor else None
-            runs.run(plan, report, keep, written)
+            write_floor_result = runs.measure_write_floor(plan, report) if write_floor else None
+            runs.run(plan, report, save_result, write_floor_result)
     except RunFailed as failure:
         typer.echo(f"not reached: {failure}", err=True)
         return Exit.NOT_CONFORMANT
@@ -116,7 +116,7 @@ def scale(
 def _proxy(cluster: Cluster) -> Iterator[ClusterFacts]:
     loop = Loop()
     try:
-        with in_front(cluster, Role.OPERATOR, loop) as (_, facts):
+        with proxy_in_front(cluster, Role.OPERATOR, loop) as (_, facts):
             yield facts
     finally:
         loop.close()

@@ -101,41 +101,41 @@ def compare(
         force=force,
     )
     folder = folder or Path("reports") / f"compare-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    if _stored("--head", head, repo):
-        if not _stored("--base", base, repo):
+    if _has_stored_results("--head", head, repo):
+        if not _has_stored_results("--base", base, repo):
             raise UsageError("the base is measured, but the head is stored", hint="measure both, or store the base")
-        before, after = sides.stored(base), sides.stored(head)
-        names, (played, warnings) = (before.name, after.name), _paired(before, after, limits)
+        base_side, head_side = sides.load_stored(base), sides.load_stored(head)
+        names, (played_rounds, warnings) = (base_side.name, head_side.name), _pair_rounds(base_side, head_side, limits)
     else:
-        stored_base = sides.stored(base) if _stored("--base", base, repo) else None
-        load = scenarios.load(scenario)
-        _check_metric(metric, load)
+        stored_base = sides.load_stored(base) if _has_stored_results("--base", base, repo) else None
+        load_scenario = scenarios.load(scenario)
+        _check_metric(metric, load_scenario)
         with progress.terminal("compare") as report:
             source = _source(repo, build, implementation, builds)
             plan = session.ComparisonPlan(
-                base=_side("--base", base, both_set, base_set, source, report)
+                base=_measured_side("--base", base, both_set, base_set, source, report)
                 if stored_base is None
                 else _unmeasured_side(stored_base),
-                head=_side("--head", head, both_set, head_set, source, report),
+                head=_measured_side("--head", head, both_set, head_set, source, report),
                 scenario=scenario,
                 scheduler=scheduler.value,
                 rounds=play,
                 warm_up=warm_up,
                 spare=spare,
                 seed=seed,
-                digest=load.digest,
+                digest=load_scenario.digest,
             )
             report("folder", f"{folder}; after a kill, continue with --dir {folder}")
-            played, warnings = _measured(plan, stored_base, folder, limits, report, counts)
+            played_rounds, warnings = _measure_rounds(plan, stored_base, folder, limits, report, counts)
         names = (plan.base.name, plan.head.name)
-    document = comparison.compare(played, question, names, warnings)
+    document = comparison.compare(played_rounds, question, names, warnings)
     _write(document, folder)
     tables.show(document, output.console())
     typer.echo(f"comparison: {folder / 'comparison.html'}, comparison.md and comparison.json")
     return comparison.exit_code(document)
 
 
-def _measured(
+def _measure_rounds(
     plan: session.ComparisonPlan,
     stored_base: sides.StoredSide | None,
     folder: Path,
@@ -144,17 +144,17 @@ def _measured(
     counts_only: bool,
 ) -> RoundResults:
     """Run the rounds of a plan, or only the runs of the head if results of the base are stored."""
-    session.remember(plan, folder)
+    session.save_plan(plan, folder)
     runner = session.subprocess_runner(plan.scenario, plan.scheduler)
-    measuring = session.Session(plan, folder, runner, limits, report, counts_only=counts_only)
+    comparison_session = session.Session(plan, folder, runner, limits, report, counts_only=counts_only)
     if stored_base is None:
-        return measuring.play(), []
-    heads = measuring.heads(min(plan.rounds, len(stored_base.results)))
-    return _paired(stored_base, sides.StoredSide(heads, plan.head.name), limits)
+        return comparison_session.play(), []
+    head_results = comparison_session.measure_heads(min(plan.rounds, len(stored_base.results)))
+    return _pair_rounds(stored_base, sides.StoredSide(head_results, plan.head.name), limits)
 
 
-def _paired(base: sides.StoredSide, head: sides.StoredSide, limits: validity.Limits) -> RoundResults:
-    return rounds.paired(base.results, head.results, limits), _warnings(base, head)
+def _pair_rounds(base: sides.StoredSide, head: sides.StoredSide, limits: validity.Limits) -> RoundResults:
+    return rounds.pair_results(base.results, head.results, limits), _warnings(base, head)
 
 
 def _unmeasured_side(stored_base: sides.StoredSide) -> sides.MeasuredSide:
@@ -174,9 +174,9 @@ def _check_metric(metric: str, scenario: scenarios.LoadScenario) -> None:
         )
 
 
-def _stored(option: str, given: list[str], repo: Path | None) -> bool:
+def _has_stored_results(option: str, arguments: list[str], repo: Path | None) -> bool:
     """Return whether a side consists of stored results instead of being measured."""
-    stored_flags = {repo is None and sides.is_stored(value) for value in given}
+    stored_flags = {repo is None and sides.is_stored(value) for value in arguments}
     if len(stored_flags) > 1:
         raise UsageError("names results and something else", where=option, hint="give one kind")
     return stored_flags == {True}
@@ -196,26 +196,28 @@ def _source(
     return refs.Repository(repo, builds or data.cache() / "work-trees" / key, build), implementation
 
 
-def _side(
+def _measured_side(
     option: str,
-    given: list[str],
-    both: list[str] | None,
-    side_set: list[str] | None,
+    arguments: list[str],
+    shared_assignments: list[str] | None,
+    side_assignments: list[str] | None,
     source: tuple[refs.Repository, str] | None,
     report: progress.ProgressReporter,
 ) -> sides.MeasuredSide:
-    if len(given) > 1:
+    if len(arguments) > 1:
         raise UsageError("names several sides", where=option, hint="give one")
-    values = assignments(both or []) | assignments(side_set or [], f"{option}-set")
-    name, descriptor, named_values = given[0], given[0], dict(values)
+    values = assignments(shared_assignments or []) | assignments(side_assignments or [], f"{option}-set")
+    name, descriptor, named_values = arguments[0], arguments[0], dict(values)
     if source is not None:
         repository, descriptor = source
-        commit = repository.commit(given[0])
-        name = commit[:12] if commit.startswith(given[0]) else f"{given[0]} ({commit[:12]})"
-        values = refs.settings_in(values, repository.built(commit, report))
+        commit = repository.commit(arguments[0])
+        name = commit[:12] if commit.startswith(arguments[0]) else f"{arguments[0]} ({commit[:12]})"
+        values = refs.fill_settings(values, repository.build_commit(commit, report))
     loading.load(descriptor, values)  # find mistakes now, not after the first run
     changed_settings = [
-        f"{key}={value}" for key, value in identity.published(named_values).items() if refs.PLACEHOLDER not in value
+        f"{key}={value}"
+        for key, value in identity.published_settings(named_values).items()
+        if refs.PLACEHOLDER not in value
     ]
     return sides.MeasuredSide(descriptor, values, " ".join([name, *changed_settings]))
 
@@ -226,7 +228,7 @@ def _warnings(base: sides.StoredSide, head: sides.StoredSide) -> list[str]:
         warnings.append(
             f"{len(base.results)} results of the base, {len(head.results)} of the head: the rest is not used"
         )
-    if not rounds.interleaved(base.results, head.results):
+    if not rounds.are_interleaved(base.results, head.results):
         warnings.append(
             "the runs of both sides do not alternate in time: what changed in between counts as a difference"
         )
@@ -234,9 +236,9 @@ def _warnings(base: sides.StoredSide, head: sides.StoredSide) -> list[str]:
 
 
 def _write(document: dict[str, Any], folder: Path) -> None:
-    disk.make(folder, location=f"--dir {folder}", hint="give another folder")
+    disk.make_folder(folder, location=f"--dir {folder}", hint="give another folder")
     command = shlex.join(["grove-conformance", *sys.argv[1:]])
-    with disk.errors(location=f"--dir {folder}", hint="give another folder"):
+    with disk.usage_errors(location=f"--dir {folder}", hint="give another folder"):
         (folder / "comparison.json").write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
         (folder / "comparison.html").write_text(page.page(document, command), encoding="utf-8")
         (folder / "comparison.md").write_text(tables.markdown(document, command), encoding="utf-8")

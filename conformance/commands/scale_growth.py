@@ -16,9 +16,9 @@ def growth(
     pods: Annotated[int, typer.Option(min=1, help="Number of pods to extrapolate to.")] = 100_000,
 ) -> None:
     """Show which values grow with the number of pods, and how, as a Markdown table: times, CPU, memory, storage."""
-    stored, left_out = sides.readable(results)
-    for reason in left_out:
+    stored_results, rejections = sides.load_readable(results)
+    for reason in rejections:
         typer.echo(f"left out: {reason}", err=True)
-    if not stored:
+    if not stored_results:
         raise UsageError("there is no result", hint="name result files or folders")
-    typer.echo(growths.table(stored, pods))
+    typer.echo(growths.table(stored_results, pods))

@@ -26,21 +26,21 @@ def trend(
     if not results and upstream_history is None:
         raise UsageError("there is nothing to show", hint="name result files or folders, or --upstream-history")
     metric = metric.replace("xfloor", "×floor")
-    stored, left_out = sides.readable(results or [])
-    for reason in left_out:
+    stored_results, rejections = sides.load_readable(results or [])
+    for reason in rejections:
         typer.echo(f"left out: {reason}", err=True)
     runs = list(upstream.history(upstream_history)) if upstream_history is not None else []
-    metric_names = {name for result in stored for name in metrics.times(result)} | {
+    metric_names = {name for result in stored_results for name in metrics.times(result)} | {
         name for run in runs for name in run.seconds
     }
     if metric not in metric_names:
         raise UsageError(
             f'no run has the metric "{metric}"', where="--metric", hint=documents.suggestion(metric, metric_names)
         )
-    page = trends.page(stored, runs, metric)
-    disk.make(output.parent, location=f"--output {output}", hint="give another file")
-    with disk.errors(location=f"--output {output}", hint="give another file"):
+    page = trends.page(stored_results, runs, metric)
+    disk.make_folder(output.parent, location=f"--output {output}", hint="give another file")
+    with disk.usage_errors(location=f"--output {output}", hint="give another file"):
         output.write_text(page, encoding="utf-8")
-    for name, grown in trends.growth(stored, metric).items():
-        typer.echo(f"{name}: {metric} grows with pods to the power of {grown.exponent:z.2f}")
+    for name, power_law in trends.growth(stored_results, metric).items():
+        typer.echo(f"{name}: {metric} grows with pods to the power of {power_law.exponent:z.2f}")
     typer.echo(f"trend: {output}")

@@ -32,14 +32,14 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Ask of any cluster whether its scheduler kept gangs whole."
 )
 
-WATCHED = (
+WATCHED_RESOURCES = (
     Watched(PODS, labels.GANG, keep=redaction.placement),
     Watched(NODES, keep=redaction.node),
     *(Watched(resource) for resource in (PODGANGS, SCALING_GROUPS)),
 )
 """The resources that the placement rules read. They are only listed and watched: nothing in the cluster is changed."""
 
-PAUSE = 0.5
+POLL_SECONDS = 0.5
 """Seconds between two checks for new records."""
 
 
@@ -61,28 +61,28 @@ def record(
     The user needs permission to list and watch pods, nodes, PodGangs and PodCliqueScalingGroups. The images, commands,
     environments and volumes of pods are not recorded.
     """
-    disk.make(output.parent, location=str(output), hint="give another file")
-    recorder = Recorder(kubeconfig, AGENT, (*WATCHED, *asyncio.run(_maps(kubeconfig))))
+    disk.make_folder(output.parent, location=str(output), hint="give another file")
+    recorder = Recorder(kubeconfig, AGENT, (*WATCHED_RESOURCES, *asyncio.run(_watched_maps(kubeconfig))))
     recorder.start()
     typer.echo(f"recording to {output}" + (f" for {seconds:g} s" if seconds else "; Ctrl-C ends it"), err=True)
-    written = 0
+    last_seq = 0
     try:
-        with disk.errors(location=str(output), hint="give another file"), storage.Recording(output) as recording:
+        with disk.usage_errors(location=str(output), hint="give another file"), storage.Recording(output) as recording:
             try:
                 while seconds is None or recorder.now() < seconds:
-                    time.sleep(PAUSE)
-                    written = _write(recording, recorder, written)
+                    time.sleep(POLL_SECONDS)
+                    last_seq = _write_new_records(recording, recorder, last_seq)
             except KeyboardInterrupt:
                 typer.echo("", err=True)
             finally:
-                _write(recording, recorder, written)
+                _write_new_records(recording, recorder, last_seq)
     finally:
         recorder.stop()
     typer.echo(f"{recorder.last_seq()} changes in {recorder.now():.0f} s; next: scheduler judge {output}")
     return Exit.CONFORMANT
 
 
-async def _maps(kubeconfig: Path) -> list[Watched]:
+async def _watched_maps(kubeconfig: Path) -> list[Watched]:
     """Return PodGangMaps as a resource to watch, if the cluster serves them. In sets with PodGangMaps, anchors replace
     base gangs."""
     import aiohttp  # both modules are slow to import
@@ -100,11 +100,11 @@ async def _maps(kubeconfig: Path) -> list[Watched]:
     return [Watched(PODGANGMAPS)]
 
 
-def _write(recording: storage.Recording, recorder: Recorder, written: int) -> int:
-    records = recorder.all_records(written)
+def _write_new_records(recording: storage.Recording, recorder: Recorder, last_seq: int) -> int:
+    records = recorder.all_records(last_seq)
     recording.now = recorder.now()
     recording.write(records)
-    return records[-1].seq if records else written
+    return records[-1].seq if records else last_seq
 
 
 @app.command()
@@ -126,8 +126,8 @@ def judge(
     for line in describe(judgement, now):
         typer.echo(line)
     if output is not None:
-        disk.make(output.parent, location=f"--json {output}", hint="give another file")
-        with disk.errors(location=f"--json {output}", hint="give another file"):
+        disk.make_folder(output.parent, location=f"--json {output}", hint="give another file")
+        with disk.usage_errors(location=f"--json {output}", hint="give another file"):
             output.write_bytes(orjson.dumps(document(judgement, now), option=orjson.OPT_INDENT_2) + b"\n")
     if not any(fate.state is not GangState.OLDER for fate in judgement.fates):
         raise UsageError("has no gang to judge", where=str(history), hint="record while gangs are created")
@@ -139,25 +139,25 @@ def judge(
 def describe(judgement: Placements, now: float) -> list[str]:
     """Return the result as lines of readable text."""
     counts = Counter(fate.state for fate in judgement.fates)
-    spaces = len({fate.namespace for fate in judgement.fates})
+    namespace_count = len({fate.namespace for fate in judgement.fates})
     parts = ", ".join(f"{counts[state]} {state}" for state in GangState if counts[state]) or "none"
-    lines = [f"{len(judgement.fates)} gangs in {spaces} namespaces, {now:.0f} s: {parts}"]
+    lines = [f"{len(judgement.fates)} gangs in {namespace_count} namespaces, {now:.0f} s: {parts}"]
     lines += [f"  torn: {fate.namespace}/{fate.gang}: {fate.missing}" for fate in _fates_in(judgement, GangState.TORN)]
-    if slow := [fate for fate in judgement.fates if fate.binding_seconds is not None]:
-        slowest = max(slow, key=lambda fate: fate.binding_seconds or 0.0)
+    if bound_fates := [fate for fate in judgement.fates if fate.binding_seconds is not None]:
+        slowest = max(bound_fates, key=lambda fate: fate.binding_seconds or 0.0)
         lines.append(
             f"  longest from the first bound pod to admission: {slowest.binding_seconds:.1f} s, {slowest.gang}"
         )
     for rule in sorted({(result.id, result.statement) for _, result in judgement.results}):
-        broken = [(space, result) for space, result in judgement.broken_rules if result.id == rule[0]]
+        violations = [(namespace, result) for namespace, result in judgement.broken_rules if result.id == rule[0]]
         is_judged = any(result.holds for _, result in judgement.results if result.id == rule[0])
-        state_word = "broken" if broken else "holds" if is_judged else "not judged"
+        state_word = "broken" if violations else "holds" if is_judged else "not judged"
         lines.append(f"{rule[0]} {state_word}: {rule[1]}")
-        if not is_judged and not broken:
+        if not is_judged and not violations:
             reasons = {result.reason for _, result in judgement.results if result.id == rule[0]}
             lines += [f"  {reason}" for reason in sorted(reasons)]
-        for space, result in broken:
-            lines.append(f"  {space or 'the cluster'}: {result.reason}")
+        for namespace, result in violations:
+            lines.append(f"  {namespace or 'the cluster'}: {result.reason}")
             lines += [f"    {record}" for record in result.records]
     return lines
 
@@ -178,8 +178,8 @@ def document(judgement: Placements, now: float) -> dict[str, object]:
             for fate in judgement.fates
         ],
         "rules": [
-            {"id": result.id, "namespace": space, "holds": result.holds, "reason": result.reason}
-            for space, result in judgement.results
+            {"id": result.id, "namespace": namespace, "holds": result.holds, "reason": result.reason}
+            for namespace, result in judgement.results
         ],
     }
 

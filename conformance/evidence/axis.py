@@ -14,33 +14,33 @@ TICK_WIDTH = 64.0
 
 
 class Axis:
-    """Maps the seconds from `begin` to `end` onto `width` pixels. `timestamps` are the times of the events."""
+    """Maps the seconds from `start` to `end` onto `width` pixels. `timestamps` are the times of the events."""
 
-    def __init__(self, timestamps: Iterable[float], end: float, width: float, begin: float = 0.0) -> None:
-        self._at = sorted({begin, max(end, begin + 0.001), *(m for m in timestamps if begin < m < end)})
-        gaps = [later - earlier for earlier, later in pairwise(self._at)]
+    def __init__(self, timestamps: Iterable[float], end: float, width: float, start: float = 0.0) -> None:
+        self._times = sorted({start, max(end, start + 0.001), *(m for m in timestamps if start < m < end)})
+        gaps = [later - earlier for earlier, later in pairwise(self._times)]
         lengths = [gap if gap <= MAX_GAP else SHORTENED_GAP for gap in gaps]
         scale = width / sum(lengths)
         self._scale = scale
-        self._x = [0.0]
+        self._positions = [0.0]
         for gap in lengths:
-            self._x.append(self._x[-1] + gap * scale)
-        self.breaks = [(self._x[i], self._x[i + 1], gap) for i, gap in enumerate(gaps) if gap > MAX_GAP]
+            self._positions.append(self._positions[-1] + gap * scale)
+        self.breaks = [(self._positions[i], self._positions[i + 1], gap) for i, gap in enumerate(gaps) if gap > MAX_GAP]
         """The shortened spans: their start and end in pixels, and their real length in seconds."""
 
-    def x(self, moment: float) -> float:
+    def x(self, time: float) -> float:
         """Return the horizontal position of a time, in pixels."""
-        i = min(max(bisect_right(self._at, moment) - 1, 0), len(self._at) - 2)
-        start, end = self._at[i], self._at[i + 1]
-        fraction = min(max((moment - start) / (end - start), 0.0), 1.0)
-        return self._x[i] + fraction * (self._x[i + 1] - self._x[i])
+        i = min(max(bisect_right(self._times, time) - 1, 0), len(self._times) - 2)
+        start, end = self._times[i], self._times[i + 1]
+        fraction = min(max((time - start) / (end - start), 0.0), 1.0)
+        return self._positions[i] + fraction * (self._positions[i + 1] - self._positions[i])
 
     def ticks(self) -> list[float]:
         """Return evenly spaced, round times for ticks: as many as fit, and none within a shortened span."""
-        step = _round(TICK_WIDTH / self._scale)
+        step = _round_up(TICK_WIDTH / self._scale)
         candidates = []
-        for i, (start, end) in enumerate(pairwise(self._at)):
-            if self._x[i + 1] - self._x[i] < (end - start) * self._scale * 0.99:
+        for i, (start, end) in enumerate(pairwise(self._times)):
+            if self._positions[i + 1] - self._positions[i] < (end - start) * self._scale * 0.99:
                 continue
             first = math.ceil(start / step - 1e-9)
             last = math.floor(end / step + 1e-9)
@@ -52,7 +52,7 @@ class Axis:
         return spaced_ticks
 
 
-def _round(seconds: float) -> float:
+def _round_up(seconds: float) -> float:
     """Round up to the next of 0.1, 0.2, 0.5, 1, 2, 5, … seconds."""
     power = 10.0 ** math.floor(math.log10(max(seconds, 0.1)))
     return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= seconds - 1e-9 or digit == 10)

@@ -32,7 +32,7 @@ class Bar:
     """A span during which a pod or gang was in one state, in seconds of the history."""
 
     state: str
-    begin: float
+    start: float
     end: float
 
 
@@ -54,7 +54,7 @@ class CliqueLanes:
     """minReplicas of the clique's PodGroup; None if it has no PodGang yet."""
     pods: list[Lane] = field(default_factory=list)
 
-    def at_the_end(self, *states: str) -> int:
+    def count_final(self, *states: str) -> int:
         """Return the number of pods that were in one of these states at the end of the history."""
         return sum(lane.note != "gone" and lane.bars[-1].state in states for lane in self.pods)
 
@@ -67,15 +67,15 @@ class GangLanes:
     cliques: list[CliqueLanes] = field(default_factory=list)
 
     @property
-    def torn(self) -> bool:
+    def is_torn(self) -> bool:
         """Return whether the gang was torn at the end."""
         return bool(self.lane.bars) and self.lane.bars[-1].state == "torn" and self.lane.note != "gone"
 
     @property
-    def torn_for(self) -> float:
+    def longest_torn_seconds(self) -> float:
         """Return the length of the longest torn span in seconds; infinity if the gang was still torn at the end."""
-        longest = max((bar.end - bar.begin for bar in self.lane.bars if bar.state == "torn"), default=0.0)
-        return float("inf") if self.torn else longest
+        longest = max((bar.end - bar.start for bar in self.lane.bars if bar.state == "torn"), default=0.0)
+        return float("inf") if self.is_torn else longest
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ class TimelineMark:
 
 @dataclass
 class TimelineContent:
-    """The content of the picture, from `begin` to `end`. All times are seconds of the history, as in every other file
+    """The content of the picture, from `start` to `end`. All times are seconds of the history, as in every other file
     of the bundle."""
 
     gangs: list[GangLanes]
     changes: list[TimelineMark]
-    begin: float
+    start: float
     end: float
 
     @property
@@ -104,7 +104,7 @@ class TimelineContent:
         return sum(len(clique.pods) for gang in self.gangs for clique in gang.cliques)
 
 
-def scene(history: History, until: float = 0.0, pool: str = "") -> TimelineContent:
+def read_timeline(history: History, until: float = 0.0, pool: str = "") -> TimelineContent:
     """Read a namespace's history up to its last record, or up to `until` if that is later (seconds since the recorder
     started). `pool` is the node label whose value names the namespace that uses the node."""
     records = history.records()
@@ -113,41 +113,41 @@ def scene(history: History, until: float = 0.0, pool: str = "") -> TimelineConte
     end = max([record.at for record in namespaced_records] + [until, start])
     gangs = _gangs(namespaced_records, end)
     node_records = [record for record in records if record.resource == "nodes" and pool]
-    fleet = [record for record in node_records if label(record.object, pool) == history.namespace]
-    return TimelineContent(gangs, _changes(namespaced_records, fleet, start), start, end)
+    pool_nodes = [record for record in node_records if label(record.object, pool) == history.namespace]
+    return TimelineContent(gangs, _changes(namespaced_records, pool_nodes, start), start, end)
 
 
-def excuse(chart: TimelineContent, failures: Iterable[TimelineMark]) -> None:
+def mark_partial_spans(chart: TimelineContent, failures: Iterable[TimelineMark]) -> None:
     """Mark a torn span as partial if it has ended and no check that mentions the gang or one of its cliques failed
     during it."""
     failed_checks = [(mark.at, mark.words) for mark in failures if mark.at is not None]
     for gang in chart.gangs:
         names = [gang.lane.name, *(clique.name for clique in gang.cliques)]
-        failed_at = [at for at, words in failed_checks if any(name in words for name in names)]
-        lasting_bar = gang.lane.bars[-1] if gang.torn else None
+        failed_at = [time for time, text in failed_checks if any(name in text for name in names)]
+        lasting_bar = gang.lane.bars[-1] if gang.is_torn else None
         gang.lane.bars = [
             bar
             if bar.state != "torn"
             or bar is lasting_bar
-            or any(bar.begin - TIME_PRECISION <= at <= bar.end + TIME_PRECISION for at in failed_at)
+            or any(bar.start - TIME_PRECISION <= time <= bar.end + TIME_PRECISION for time in failed_at)
             else replace(bar, state="partial")
             for bar in gang.lane.bars
         ]
 
 
-def counted(lanes: Iterable[Lane]) -> list[tuple[float, dict[str, int]]]:
+def count_states(lanes: Iterable[Lane]) -> list[tuple[float, dict[str, int]]]:
     """Return the number of lanes in each state, at each time when these numbers changed."""
     steps: dict[float, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for lane in lanes:
         for bar in lane.bars:
-            steps[bar.begin][bar.state] += 1
+            steps[bar.start][bar.state] += 1
             steps[bar.end][bar.state] -= 1
     totals: dict[str, int] = defaultdict(int)
     counts = []
-    for moment in sorted(steps):
-        for state, change in steps[moment].items():
+    for time in sorted(steps):
+        for state, change in steps[time].items():
             totals[state] += change
-        counts.append((moment, {state: n for state, n in totals.items() if n}))
+        counts.append((time, {state: n for state, n in totals.items() if n}))
     return counts
 
 
@@ -165,21 +165,25 @@ def _gangs(records: list[Record], end: float) -> list[GangLanes]:
             steps[name].append((record.at, *_gang_state(observed_gangs[name])))
     for name in sorted(steps):
         lanes[name] = GangLanes(_lane(name, steps[name], end))
-    for incarnations in pod_records.values():
-        last_object = incarnations[-1].object
+    for pod_history in pod_records.values():
+        last_object = pod_history[-1].object
         gang = lanes.setdefault(label(last_object, labels.GANG), GangLanes(Lane(label(last_object, labels.GANG))))
         clique = label(last_object, labels.CLIQUE) or text(controller(last_object), "name")
-        lane = _lane(incarnations[-1].name, [(r.at, *_pod_state(r)) for r in incarnations], end)
+        lane = _lane(pod_history[-1].name, [(r.at, *_pod_state(r)) for r in pod_history], end)
         lane.note = lane.note.replace(
-            f" {incarnations[-1].namespace}-", " "
+            f" {pod_history[-1].namespace}-", " "
         )  # the names of a pool's nodes start with the namespace
         _clique_lanes(gang, clique, minimums.get(clique)).pods.append(lane)
     for gang in lanes.values():
         for clique_lanes in gang.cliques:
-            clique_lanes.pods.sort(key=lambda lane: (lane.bars[0].begin if lane.bars else 0.0, lane.name))
+            clique_lanes.pods.sort(key=lambda lane: (lane.bars[0].start if lane.bars else 0.0, lane.name))
     return sorted(
         lanes.values(),
-        key=lambda gang: (gang.torn_for < MIN_TORN_SECONDS, not gang.lane.name, _natural_key(gang.lane.name)),
+        key=lambda gang: (
+            gang.longest_torn_seconds < MIN_TORN_SECONDS,
+            not gang.lane.name,
+            _natural_key(gang.lane.name),
+        ),
     )
 
 
@@ -205,7 +209,7 @@ def _lane(name: str, steps: list[tuple[float, str, str]], end: float) -> Lane:
         if not state:
             continue
         if lane.bars and lane.bars[-1].state == state and lane.bars[-1].end == moment:
-            lane.bars[-1] = Bar(state, lane.bars[-1].begin, next_moment)
+            lane.bars[-1] = Bar(state, lane.bars[-1].start, next_moment)
         else:
             lane.bars.append(Bar(state, moment, next_moment))
     return lane
@@ -243,38 +247,40 @@ def _object_changes(records: list[Record]) -> Iterator[TimelineMark]:
     for record in records:
         if record.resource not in SHORT_NAMES:
             continue
-        subject, at = f"{SHORT_NAMES[record.resource]} {record.name}", record.at
-        current = number(record.object, "metadata", "generation"), number(record.object, "spec", "replicas")
-        previous = sizes.get(record.uid)
-        sizes[record.uid] = current
+        subject, time = f"{SHORT_NAMES[record.resource]} {record.name}", record.at
+        new_size = number(record.object, "metadata", "generation"), number(record.object, "spec", "replicas")
+        old_size = sizes.get(record.uid)
+        sizes[record.uid] = new_size
         is_set = record.resource == "podcliquesets"
         is_deleted = record.kind == DELETED or bool(text(record.object, "metadata", "deletionTimestamp"))
         if is_deleted:
             if is_set and record.uid not in deleted_uids:
-                yield TimelineMark(at, f"{subject} is deleted", "change")
+                yield TimelineMark(time, f"{subject} is deleted", "change")
             deleted_uids.add(record.uid)
-        elif previous is None:
+        elif old_size is None:
             if is_set:
-                yield TimelineMark(at, f"{subject} is created", "change")
-        elif current[1] != previous[1]:
-            yield TimelineMark(at, f"{subject} has {current[1]} replicas instead of {previous[1]}", "change")
-        elif is_set and current[0] != previous[0]:
-            yield TimelineMark(at, f"{subject} is changed", "change")
+                yield TimelineMark(time, f"{subject} is created", "change")
+        elif new_size[1] != old_size[1]:
+            yield TimelineMark(time, f"{subject} has {new_size[1]} replicas instead of {old_size[1]}", "change")
+        elif is_set and new_size[0] != old_size[0]:
+            yield TimelineMark(time, f"{subject} is changed", "change")
 
 
 def _node_changes(records: list[Record], start: float) -> Iterator[TimelineMark]:
-    """Yield a mark for each time at which nodes were added or removed. Nodes that existed before `begin` are shown as
-    added at `begin`."""
-    seen_uids: set[str] = set()
+    """Yield a mark for each time at which nodes were added or removed. Nodes that existed before `start` are shown as
+    added at `start`."""
+    known_uids: set[str] = set()
     added: dict[float, int] = defaultdict(int)
     removed: dict[float, int] = defaultdict(int)
     for record in records:
         if record.kind == DELETED:
             removed[round(record.at, 1)] += 1
-        elif record.uid not in seen_uids and record.kind == ADDED:
+        elif record.uid not in known_uids and record.kind == ADDED:
             added[max(start, round(record.at, 1))] += 1
-        seen_uids.add(record.uid)
-    yield from (TimelineMark(at, f"{number} node{'s' * (number > 1)} added", "change") for at, number in added.items())
+        known_uids.add(record.uid)
     yield from (
-        TimelineMark(at, f"{number} node{'s' * (number > 1)} removed", "change") for at, number in removed.items()
+        TimelineMark(time, f"{number} node{'s' * (number > 1)} added", "change") for time, number in added.items()
+    )
+    yield from (
+        TimelineMark(time, f"{number} node{'s' * (number > 1)} removed", "change") for time, number in removed.items()
     )

@@ -16,21 +16,21 @@ from conformance import credentials, regular
 from conformance.cluster.nodes import POOL
 from conformance.evidence import events, picture, replay, timeline
 from conformance.evidence.replay import WAIT, Act
-from conformance.evidence.values import brief
+from conformance.evidence.values import one_line
 from conformance.history import redaction
 from conformance.history.query import History
 
-MOST_LOG = 100_000
+MAX_LOG_BYTES = 100_000
 """Maximum size in bytes of a log that is copied unchanged. A longer log is compressed, and its end is also copied
 uncompressed."""
-MOST_TEXT = 1_000_000
+MAX_TEXT_BYTES = 1_000_000
 """Size in bytes above which `objects.yaml` is compressed."""
-MOST_READ = 64 << 20
+MAX_READ_BYTES = 64 << 20
 """Maximum number of bytes that are read of a log. The logs of programs whose logs are truncated exceed this only for an
 instant."""
 INDEX, PICTURE, REPLAY, HISTORY = "README.md", "timeline.svg", "replay.sh", "history.jsonl.gz"
-LEFT_OUT = "Histories, objects and logs were left out: the bundles of this run had reached `--bundle-limit`."
-MEANING = {
+LEFT_OUT_NOTE = "Histories, objects and logs were left out: the bundles of this run had reached `--bundle-limit`."
+DESCRIPTIONS = {
     PICTURE: "each gang and pod on one time axis, with the failed checks (open it in a browser)",
     "timeline.txt": "every object of the test with its states and their times, and the failed checks",
     "events.txt": "the events of the namespace, written by schedulers and controllers",
@@ -87,10 +87,10 @@ def write(
     reproduce: Iterable[str],
     steps: Sequence[tuple[float, str]] = (),
     neighbor: History | None = None,
-    whole: bool = True,
+    include_large_files: bool = True,
 ) -> None:
-    """Write a bundle. If the folder exists, only the files about checks are rewritten. Unless `whole` is set, large
-    files are left out: histories, objects and logs.
+    """Write a bundle. If the folder exists, only the files about checks are rewritten. Unless `include_large_files` is
+    set, large files are left out: histories, objects and logs.
 
     `acts` are the requests of the test, `logs` maps a name to a log file and the offset in it at which the test
     started, `steps` are the steps of a scene with their times, and `neighbor` is the history of the scene's second
@@ -98,21 +98,21 @@ def write(
     """
     histories = {folder: history} | ({folder / "neighbor": neighbor} if neighbor is not None else {})
     if not folder.exists():
-        for target, place_history in histories.items():
+        for target, target_history in histories.items():
             target.mkdir(parents=True)
-            if text := events.render(place_history):
+            if text := events.render(target_history):
                 _save(target / "events.txt", text)
-            if whole:
-                _write_history(target, place_history)
+            if include_large_files:
+                _write_history(target, target_history)
         _write_requests(folder, acts, history.namespace)
-        for name, (log, offset) in logs.items() if whole else ():
+        for name, (log, offset) in logs.items() if include_large_files else ():
             with contextlib.suppress(FileNotFoundError):
                 copy_log(log, offset, folder / "logs" / f"{name}.log")
     failed_checks = [check for check in checks if check.outcome != "passed"]
     marks = [(c.at, f"{c.id} {c.outcome}: {c.what}") for c in failed_checks if c.at is not None]
     marks += [(at, f'step "{name}"') for at, name in steps]
-    for target, place_history in histories.items():
-        _save(target / "timeline.txt", timeline.render(place_history, marks) + "\n")
+    for target, target_history in histories.items():
+        _save(target / "timeline.txt", timeline.render(target_history, marks) + "\n")
     svg = picture.draw(history, [(c.at, _description(c)) for c in failed_checks], test, POOL, steps)
     _save(folder / PICTURE, svg)
     _dump(folder / "checks.yaml", [msgspec.to_builtins(check) for check in checks])
@@ -130,7 +130,7 @@ def _write_history(folder: Path, history: History) -> None:
     ]
     path = folder / "objects.yaml"
     _dump(path, objects, several=True)
-    if path.stat().st_size > MOST_TEXT:
+    if path.stat().st_size > MAX_TEXT_BYTES:
         _compress(path.with_name(f"{path.name}.gz"), path.read_bytes())
         path.unlink()
 
@@ -147,37 +147,37 @@ def _write_requests(folder: Path, acts: Sequence[Act], namespace: str) -> None:
 
 def _index(folder: Path, test: str, failed_checks: Sequence[RecordedCheck], commands: Sequence[str]) -> str:
     """Return the index: the failed checks, the command that reproduces them, and all files of the bundle."""
-    lines = [f"# {test}", "", *(f"- {_escaped(_description(check))}" for check in failed_checks)]
+    lines = [f"# {test}", "", *(f"- {_escape_markdown(_description(check))}" for check in failed_checks)]
     lines += ["", "```sh", *commands, "```", ""]
     if not (folder / HISTORY).exists():
-        lines += [LEFT_OUT, ""]
+        lines += [LEFT_OUT_NOTE, ""]
     lines += ["| file | contents |", "|---|---|"]
     names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    order = list(MEANING)
+    order = list(DESCRIPTIONS)
     entries = {name: _entry_of(name) for name in names if name != INDEX}
     sorted_names = sorted(
         entries, key=lambda name: (order.index(entries[name]) if entries[name] in order else len(order), name)
     )
-    lines += [f"| [{name}]({name}) | {MEANING.get(entries[name], '')} |" for name in sorted_names]
+    lines += [f"| [{name}]({name}) | {DESCRIPTIONS.get(entries[name], '')} |" for name in sorted_names]
     return "\n".join(lines) + "\n"
 
 
 def _entry_of(name: str) -> str:
-    """Return the entry of `MEANING` that a file belongs to."""
-    plain = name if name in MEANING else name.removesuffix(".gz")
-    return plain if plain in MEANING else str(Path(name).parent)
+    """Return the entry of `DESCRIPTIONS` that a file belongs to."""
+    entry = name if name in DESCRIPTIONS else name.removesuffix(".gz")
+    return entry if entry in DESCRIPTIONS else str(Path(name).parent)
 
 
 def _description(check: RecordedCheck) -> str:
     """Return a description of a failed check, in one line."""
     if isinstance(check.seen, str) and check.seen.startswith(check.id):  # an invariant's text is already complete
-        return brief(check.seen)
-    expected = "" if check.expected in (None, check.what) else f": expected {brief(check.expected, 120)}"
-    observed = f", seen {brief(check.seen, 240)}" if expected else f": {brief(check.seen, 300)}"
+        return one_line(check.seen)
+    expected = "" if check.expected in (None, check.what) else f": expected {one_line(check.expected, 120)}"
+    observed = f", seen {one_line(check.seen, 240)}" if expected else f": {one_line(check.seen, 300)}"
     return f"{check.id} {check.outcome}: {check.what}{expected}{observed}"
 
 
-def _escaped(words: str) -> str:
+def _escape_markdown(words: str) -> str:
     """Escape text that comes from an implementation, so that it cannot act as Markdown or contain control
     characters."""
     return re.sub(r"([\\`*_<>\[\]|])", r"\\\1", "".join(c if c.isprintable() else "�" for c in words))
@@ -185,7 +185,7 @@ def _escaped(words: str) -> str:
 
 def _save(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    regular.write(path, credentials.text(text).encode("utf-8", "replace"))
+    regular.write(path, credentials.redact(text).encode("utf-8", "replace"))
 
 
 def _dump(path: Path, value: Any, *, several: bool = False) -> None:
@@ -198,20 +198,20 @@ def _compress(path: Path, content: bytes) -> None:
     regular.write(path, gzip.compress(content, compresslevel=3, mtime=0))
 
 
-def copy_log(log: Path, offset: int, to: Path, limit: int = MOST_READ) -> None:
+def copy_log(log: Path, offset: int, target: Path, limit: int = MAX_READ_BYTES) -> None:
     """Copy the part of a log after `offset`, without credentials, and only its last `limit` bytes. If that is still
-    more than `MOST_LOG` bytes, write its end to `to`, and all of it to a compressed file next to `to`. Raises
-    FileNotFoundError."""
+    more than `MAX_LOG_BYTES`, write its end to `target`, and all of it to a compressed file next to `target`. Raises
+    FileNotFoundError if there is no log."""
     try:
         file = regular.OpenFile(log)
         end = file.size
         start = offset if offset <= end else 0
-        window = credentials.log(file.at(max(start, end - limit), min(limit, end - start)), log.name)
+        content = credentials.redact_log(file.at(max(start, end - limit), min(limit, end - start)), log.name)
     except FileNotFoundError:
         raise
     except OSError as error:
-        window = f"({log.name} cannot be read any more: {error.strerror})\n".encode()
-    to.parent.mkdir(parents=True, exist_ok=True)
-    regular.write(to, window[-MOST_LOG:])
-    if len(window) > MOST_LOG:
-        _compress(to.with_name(f"{to.name}.gz"), window)
+        content = f"({log.name} cannot be read any more: {error.strerror})\n".encode()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    regular.write(target, content[-MAX_LOG_BYTES:])
+    if len(content) > MAX_LOG_BYTES:
+        _compress(target.with_name(f"{target.name}.gz"), content)

@@ -15,8 +15,10 @@ def render(history: History) -> str:
         if record.kind == DELETED:
             continue
         event = record.object
-        about = f"{text(event, 'regarding', 'kind')}/{text(event, 'regarding', 'name')}"
+        subject = f"{text(event, 'regarding', 'kind')}/{text(event, 'regarding', 'name')}"
         reporter = text(event, "reportingController") or text(event, "deprecatedSource", "component")
-        words = f"{text(event, 'type')} {text(event, 'reason')} {about}: {' '.join(text(event, 'note').split())}"
-        lines.append(f"+{record.at:.3f} {words}" + (f" ({reporter})" if reporter else ""))
+        description = (
+            f"{text(event, 'type')} {text(event, 'reason')} {subject}: {' '.join(text(event, 'note').split())}"
+        )
+        lines.append(f"+{record.at:.3f} {description}" + (f" ({reporter})" if reporter else ""))
     return "\n".join(lines) + "\n" if lines else ""

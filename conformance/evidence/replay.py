@@ -14,8 +14,8 @@ Act = tuple[str, Mapping[str, Any]]
 
 WAIT = "wait"
 """The action that represents a wait of the test. Its body describes the condition for which the test waited."""
-END = "END_OF_OBJECTS"
-HEAD = """\
+HEREDOC_END = "END_OF_OBJECTS"
+SCRIPT_HEAD = """\
 #!/bin/sh
 # What the test did, with kubectl alone: on a cluster of the same version with the same feature gates, whose nodes are
 # played by KWOK (https://kwok.sigs.k8s.io). Where the test waited, this waits until the pods stay as they are.
@@ -30,12 +30,12 @@ at_rest() {{
 }}
 kubectl create namespace "$namespace"
 """
-TAIL = "at_rest\nk get pods --output wide\n"
+SCRIPT_TAIL = "at_rest\nk get pods --output wide\n"
 
 
 def script(acts: Sequence[Act], namespace: str) -> str:
     """Return the script, which creates its own namespace."""
-    return HEAD.format(namespace=shlex.quote(namespace)) + "".join(_commands(acts)) + TAIL
+    return SCRIPT_HEAD.format(namespace=shlex.quote(namespace)) + "".join(_commands(acts)) + SCRIPT_TAIL
 
 
 def _commands(acts: Sequence[Act]) -> Iterator[str]:
@@ -68,7 +68,7 @@ def _create(objects: Sequence[Mapping[str, Any]]) -> str:
         for body in objects
         if "status" in body and body.get("kind") != "Node"
     ]
-    return f"k apply --filename - <<'{END}'\n{text}{END}\n" + "".join(statuses)
+    return f"k apply --filename - <<'{HEREDOC_END}'\n{text}{HEREDOC_END}\n" + "".join(statuses)
 
 
 def _patch(target: str, body: Mapping[str, Any], subresource: str = "") -> str:
@@ -76,8 +76,8 @@ def _patch(target: str, body: Mapping[str, Any], subresource: str = "") -> str:
     return f"k patch {shlex.quote(target)}{subresource_option} --type merge --patch {shlex.quote(json.dumps(body))}\n"
 
 
-def _command(word: str, body: Mapping[str, Any]) -> str:
-    verb, _, target = word.partition(" ")
+def _command(action: str, body: Mapping[str, Any]) -> str:
+    verb, _, target = action.partition(" ")
     match verb:
         case "patch":
             resource, name, *subresource = target.split("/")
@@ -86,4 +86,4 @@ def _command(word: str, body: Mapping[str, Any]) -> str:
             cascade = str(body.get("propagationPolicy", "Background")).lower()
             return f"k delete {shlex.quote(target)} --cascade={cascade} --wait=false\n"
         case _:
-            return f"# {word} {json.dumps(body)}\n"
+            return f"# {action} {json.dumps(body)}\n"

@@ -42,7 +42,7 @@ def render(history: History, marks: Sequence[tuple[float, str]] = (), mark: int 
         if record.resource in LANES:
             lanes.setdefault((record.resource, record.name, record.uid), []).append(record)
     sorted_lanes = sorted(lanes.values(), key=_sort_key)
-    lines = [f"{'':<{WIDTH}}{_moment(at)} {words}" for at, words in sorted(marks)]
+    lines = [f"{'':<{WIDTH}}{_format_time(time)} {text}" for time, text in sorted(marks)]
     lines += [_lane(records) for records in sorted_lanes[:MAX_LANES]]
     if len(sorted_lanes) > MAX_LANES:
         lines.append(f"… and {len(sorted_lanes) - MAX_LANES} more")
@@ -70,14 +70,14 @@ def _lane(records: Sequence[Record]) -> str:
 
 def _changes(records: Iterable[Record]) -> list[str]:
     changes: list[str] = []
-    previous = ""
+    last_state = ""
     for record in records:
-        current = state(record)
-        if current != previous:
-            changes.append(f"{_moment(record.at)} {current}")
-        previous = current
+        new_state = state(record)
+        if new_state != last_state:
+            changes.append(f"{_format_time(record.at)} {new_state}")
+        last_state = new_state
     return changes
 
 
-def _moment(at: float) -> str:
+def _format_time(at: float) -> str:
     return f"+{at:.3f}"

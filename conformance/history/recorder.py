@@ -352,7 +352,7 @@ class _Feed:
             except REQUEST_ERRORS as error:
                 if isinstance(error, ApiError) and error.status == 404:
                     return UNLIMITED  # A resource that is not served has no objects whose events could be late.
-                self._refusal = credentials.text(str(error)) if isinstance(error, ApiError) else ""
+                self._refusal = credentials.redact(str(error)) if isinstance(error, ApiError) else ""
                 await asyncio.sleep(TICK_SECONDS)
         self._refusal = ""
         versions = {item.metadata.key: item.metadata.resource_version for item in current_list.items or ()}

@@ -80,7 +80,7 @@ def node(raw: bytes) -> bytes:
 def value(original: Any) -> Any:
     """Return a JSON value in which each Secret, and each credential in a text, is redacted."""
     if isinstance(original, str):
-        return credentials.text(original)
+        return credentials.redact(original)
     if isinstance(original, Mapping):
         redacted = secret(original) if original.get("kind") == "Secret" else original
         return {key: value(item) for key, item in redacted.items()}

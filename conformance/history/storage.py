@@ -21,7 +21,7 @@ from conformance import bounded, credentials, regular
 from conformance.errors import UsageError
 from conformance.history.origins import Origins
 from conformance.history.record import Record
-from conformance.suggestions import unreadable
+from conformance.suggestions import explain_unreadable
 from kube import nesting
 
 FORMAT = 1
@@ -68,7 +68,7 @@ def save(path: Path, namespace: str, now: float, records: Iterable[Record], orig
     """Write a history. `now` is the time of saving in seconds since the recorder started."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        file: BinaryIO = stack.enter_context(io.BufferedWriter(cast(Any, regular.opened(path, "wb"))))
+        file: BinaryIO = stack.enter_context(io.BufferedWriter(cast(Any, regular.open_file(path, "wb"))))
         if path.suffix == ".gz":
             file = cast(BinaryIO, stack.enter_context(gzip.GzipFile("", "wb", compresslevel=3, fileobj=file, mtime=0)))
         file.write(_encoder.encode(_Header(FORMAT, namespace, now, origins or Origins())) + b"\n")
@@ -79,7 +79,7 @@ def _line(r: Record) -> bytes:
     line = _Line(
         r.seq, r.at, r.wall, r.kind, r.resource, r.namespace, r.name, r.uid, r.version, r.listed, msgspec.Raw(r.raw)
     )
-    return credentials.words(_encoder.encode(line)) + b"\n"
+    return credentials.redact_bytes(_encoder.encode(line)) + b"\n"
 
 
 class Recording:
@@ -126,9 +126,9 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
                 break  # a recording whose recorder was killed in the middle of this line
             place, cut = f"{path}:{line_number}", "was the file cut?"
             if text.startswith(_END_PREFIX):
-                now = bounded.decoded(_end_decoder.decode, text, place, problem="no record", hint=cut).ended
+                now = bounded.decode_line(_end_decoder.decode, text, place, problem="no record", hint=cut).ended
                 continue
-            line = bounded.decoded(
+            line = bounded.decode_line(
                 decoder.decode, nesting.limit_depth(text, str(path)), place, problem="no record", hint=cut
             )
             records.append(
@@ -157,15 +157,15 @@ def origins(path: Path) -> Origins:
 
 def _header(file: BinaryIO, path: Path) -> _Header:
     problem, hint = "no saved history", "give a history.jsonl.gz"
-    first = file.readline(bounded.MANIFESTS)
-    return bounded.decoded(msgspec.json.Decoder(_Header).decode, first, f"{path}:1", problem=problem, hint=hint)
+    first = file.readline(bounded.MAX_MANIFEST_BYTES)
+    return bounded.decode_line(msgspec.json.Decoder(_Header).decode, first, f"{path}:1", problem=problem, hint=hint)
 
 
 def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
     """Yield lines. Raises UsageError once they exceed `MAX_BYTES` bytes, because a small compressed file may expand to
     a huge one."""
     remaining = MAX_BYTES
-    while text := file.readline(bounded.MANIFESTS):
+    while text := file.readline(bounded.MAX_MANIFEST_BYTES):
         if (remaining := remaining - len(text)) < 0:
             raise UsageError(f"is longer than {MAX_BYTES >> 30} GiB", where=str(path), hint="give a shorter history")
         yield text
@@ -184,5 +184,5 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(f"no saved history: {error}", where=str(path), hint="was the file cut?") from error
     except OSError as error:
-        problem, near_hint = unreadable(path, error)
+        problem, near_hint = explain_unreadable(path, error)
         raise UsageError(problem, where=str(path), hint=near_hint) from error

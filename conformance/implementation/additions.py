@@ -17,18 +17,18 @@ Object = dict[str, Any]
 def with_additions(descriptor: Descriptor, obj: Mapping[str, Any]) -> Object:
     """Return a pod of the scheduler, a PodGang or a PodCliqueSet with the additions of the descriptor; return other
     objects unchanged. Values that an object already has are kept."""
-    added = dict(obj)
+    result = dict(obj)
     match obj.get("kind"):
         case "Pod" if (obj.get("spec") or {}).get("schedulerName") == descriptor.scheduler_name:
-            return _with_metadata(added, _pod_additions(descriptor.pods, obj))
+            return _with_metadata(result, _pod_additions(descriptor.pods, obj))
         case "PodGang":
-            return _with_metadata(added, descriptor.podgangs)
+            return _with_metadata(result, descriptor.podgangs)
         case "PodCliqueSet":
             return _with_template_metadata(
-                _with_metadata(added, descriptor.podgangs), _pod_additions(descriptor.pods, {})
+                _with_metadata(result, descriptor.podgangs), _pod_additions(descriptor.pods, {})
             )
         case _:
-            return added
+            return result
 
 
 def _pod_additions(addition: Metadata, pod: Mapping[str, Any]) -> Metadata:
@@ -36,16 +36,16 @@ def _pod_additions(addition: Metadata, pod: Mapping[str, Any]) -> Metadata:
     none."""
     metadata = pod.get("metadata")
     labels = (metadata.get("labels") if isinstance(metadata, Mapping) else None) or {}
-    values = {name: labels[label] for name, label in placeholders.OF_PODS.items() if label in labels}
+    values = {name: labels[label] for name, label in placeholders.POD_LABELS.items() if label in labels}
 
-    def filled(texts: Mapping[str, str]) -> dict[str, str]:
+    def expand_all(texts: Mapping[str, str]) -> dict[str, str]:
         return {
             name: placeholders.expand(text, values.__getitem__)
             for name, text in texts.items()
-            if values.keys() >= set(placeholders.used(text))
+            if values.keys() >= set(placeholders.names_in(text))
         }
 
-    return Metadata(filled(addition.labels), filled(addition.annotations))
+    return Metadata(expand_all(addition.labels), expand_all(addition.annotations))
 
 
 def _with_metadata(obj: Object, addition: Metadata) -> Object:
@@ -60,8 +60,10 @@ def _with_template_metadata(pcs: Object, addition: Metadata) -> Object:
     cliques = template.get("cliques") if isinstance(template, Mapping) else None
     if not isinstance(spec, Mapping) or not isinstance(template, Mapping) or not isinstance(cliques, list):
         return pcs
-    added = [_merged(clique, addition) if isinstance(clique, Mapping) else clique for clique in cliques]
-    return {**pcs, "spec": {**spec, "template": {**template, "cliques": added}}}
+    cliques_with_additions = [
+        _merged(clique, addition) if isinstance(clique, Mapping) else clique for clique in cliques
+    ]
+    return {**pcs, "spec": {**spec, "template": {**template, "cliques": cliques_with_additions}}}
 
 
 def _merged(holder: Mapping[str, Any], addition: Metadata) -> Object:

@@ -25,7 +25,7 @@ class Certificates:
     def ensure(self) -> Path:
         """Create the files unless they exist. Return the folder."""
         if not (self.directory / "ca.crt").exists():
-            self._make()
+            self._create_files()
         with suppress(OSError):  # a program has removed the file
             known_secrets.learn_key(regular.OpenFile(self.directory / "tls.key").at(0, MAX_BYTES))
         return self.directory
@@ -34,14 +34,14 @@ class Certificates:
         """Return the authority's certificate for `clientConfig.caBundle`: the PEM text in base64."""
         return base64.b64encode(regular.OpenFile(self.ensure() / "ca.crt").at(0, MAX_BYTES)).decode()
 
-    def _make(self) -> None:
+    def _create_files(self) -> None:
         from conformance.implementation import issuing
 
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        issued = issuing.issue()
-        write_private(self.directory / "tls.key", issued.key)
-        write_private(self.directory / "tls.crt", issued.certificate)
-        write_private(self.directory / "ca.crt", issued.authority)  # last: it shows that all files exist
+        key_pair = issuing.issue()
+        write_private(self.directory / "tls.key", key_pair.key)
+        write_private(self.directory / "tls.crt", key_pair.certificate)
+        write_private(self.directory / "ca.crt", key_pair.authority)  # last: it shows that all files exist
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -16,22 +16,22 @@ QUOTED_LINES = 3
 """The number of lines of a command's output that a message quotes."""
 
 
-class Commanded:
+class CommandedRole:
     """A role that the commands in the descriptor's `control` stop and start. The role runs at first, and is left
     running."""
 
     def __init__(self, role: Role, descriptor: Descriptor, values: Values) -> None:
         self.role, self.name = role, str(role)
         self._values, self._is_running = values, True
-        self.cast(descriptor)
+        self.assign(descriptor)
 
-    def cast(self, descriptor: Descriptor) -> None:
+    def assign(self, descriptor: Descriptor) -> None:
         """Assign another version to the role, with the same commands but other parameters."""
         self.descriptor = descriptor
         self._control = descriptor.control[self.role]
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether the role runs, according to the commands that were called."""
         return self._is_running
 
@@ -48,7 +48,7 @@ class Commanded:
     def start(self) -> None:
         """Call the command that starts the role. Raises NotStarted if the command fails."""
         try:
-            self._call(self._control.start)
+            self._run_command(self._control.start)
         except HarnessError as error:
             raise NotStarted(self.role, "", self.descriptor.name, str(error)) from error
         self._is_running = True
@@ -56,12 +56,12 @@ class Commanded:
     def stop(self) -> None:
         """Call the command that stops the role, unless the role is stopped. Raises HarnessError if the command
         fails."""
-        self._end(self._control.stop)
+        self._stop_with(self._control.stop)
 
     def kill(self) -> None:
         """Call the command that kills the role, or the command that stops it if there is no such command. Raises
         HarnessError if the command fails."""
-        self._end(self._control.kill or self._control.stop)
+        self._stop_with(self._control.kill or self._control.stop)
 
     def close(self) -> None:
         """Leave the role running, as it was found."""
@@ -71,19 +71,19 @@ class Commanded:
     def detach(self) -> None:
         """Do nothing: the role is not a child of this process."""
 
-    def notice(self) -> None:
+    def record_failures(self) -> None:
         """Do nothing: the suite has no way to detect that the role exited on its own."""
 
-    def last_words(self, lines: int) -> str:
+    def last_log_lines(self, lines: int) -> str:
         """Return an empty string: the log of the role is not known."""
         return ""
 
-    def _end(self, command: list[str]) -> None:
+    def _stop_with(self, command: list[str]) -> None:
         if self._is_running:
-            self._call(command)
+            self._run_command(command)
             self._is_running = False
 
-    def _call(self, command: list[str]) -> None:
+    def _run_command(self, command: list[str]) -> None:
         """Run a command to its end. If it fails, raises HarnessError with the last lines of its output."""
         location = ProcessLocation(self.role, self.role, self.role)
         arguments = [self._values.fill(location, self.descriptor, argument) for argument in command]
@@ -91,7 +91,7 @@ class Commanded:
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with log.open("ab") as file:
             output = Output(log)
-            environment = inherited.chosen(os.environ, self._control.inherit)
+            environment = inherited.inherited_variables(os.environ, self._control.inherit)
             environment |= {"KUBECONFIG": str(self._values.cluster.kubeconfig)}
             try:
                 completed_process = subprocess.run(
@@ -100,7 +100,7 @@ class Commanded:
                     stdin=subprocess.DEVNULL,
                     stdout=file,
                     stderr=file,
-                    cwd=self.descriptor.here,
+                    cwd=self.descriptor.folder,
                     timeout=self._control.within,
                 )
             except subprocess.TimeoutExpired as error:

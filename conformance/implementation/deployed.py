@@ -13,8 +13,8 @@ from tenacity import AsyncRetrying, RetryError, retry_if_not_result, stop_after_
 
 from conformance.errors import HarnessError
 from conformance.implementation.descriptor import Descriptor, Role
-from conformance.implementation.output import TAIL, Output
-from conformance.implementation.process import Ended
+from conformance.implementation.output import TAIL_PREFIX, Output
+from conformance.implementation.process import ProcessEnd
 from conformance.implementation.release import AGENT, Release
 from conformance.implementation.role_process import NotStarted, ProcessFailure
 from conformance.implementation.values import Values
@@ -24,14 +24,14 @@ from kube.errors import ApiError
 from kube.resource import PODS, Resource
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
-DELETED_WITHIN = 60.0
+DELETION_SECONDS = 60.0
 """Seconds within which pods must be gone after a scale to zero. The default grace period of pods is 30 s."""
 
 Object = dict[str, Any]
 T = TypeVar("T")
 
 
-class Deployed:
+class DeployedRole:
     """A role that is played by a Deployment of `release`. Failures are added to `failures`."""
 
     def __init__(
@@ -47,9 +47,9 @@ class Deployed:
         """The number of bytes of each container's log that have been read, by the same keys."""
         self._output: Output | None = None
         """The log lines that have been read; None before the first line."""
-        self.cast(descriptor)
+        self.assign(descriptor)
 
-    def cast(self, descriptor: Descriptor) -> None:
+    def assign(self, descriptor: Descriptor) -> None:
         """Assign another version to the role. `start` deploys it."""
         self.descriptor = descriptor
         self._deployment = descriptor.deployments[self.role]
@@ -76,9 +76,9 @@ class Deployed:
         self._scale_to_zero(grace=0)
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether this version is deployed and at least one of its pods is available."""
-        return self._release.current is self.descriptor and self._run(self._available)
+        return self._release.deployed_version is self.descriptor and self._run(self._is_available)
 
     @property
     def pids(self) -> dict[str, int]:
@@ -91,11 +91,11 @@ class Deployed:
         self._run(self._collect_logs)
         return [self.name]
 
-    def last_words(self, lines: int) -> str:
+    def last_log_lines(self, lines: int) -> str:
         """Return the last lines of the role's log as one line of text."""
         self._run(self._collect_logs)
         log_lines = self._log_lines(lines)
-        return f"the {self.role} is deployed, and its {TAIL}{log_lines}" if log_lines else ""
+        return f"the {self.role} is deployed, and its {TAIL_PREFIX}{log_lines}" if log_lines else ""
 
     def close(self) -> None:
         """Do nothing: `Release.remove` removes the Deployment."""
@@ -103,7 +103,7 @@ class Deployed:
     def detach(self) -> None:
         """Do nothing: deployed objects outlive this process anyway."""
 
-    def notice(self) -> None:
+    def record_failures(self) -> None:
         """Record each restart of a container as a failure, because the container ended by itself."""
         self._run(self._record_restarts)
 
@@ -144,15 +144,15 @@ class Deployed:
         if deployment["spec"].get("replicas", 1) == 0:
             await self._scale(client, self._replicas)
 
-        async def available() -> bool:
+        async def is_available() -> bool:
             return not await self._unavailability(client)
 
         try:
-            await _until(available, self._deployment.within)
+            await _poll_until(is_available, self._deployment.within)
         except RetryError:
-            lacks = "; ".join([await self._unavailability(client), *map(_complaint, await self._pods(client))])
+            problems = "; ".join([await self._unavailability(client), *map(_complaint, await self._pods(client))])
             await self._collect_logs(client)
-            problem = f"is not ready after {self._deployment.within:g} s: {lacks}{self._log_tail()}"
+            problem = f"is not ready after {self._deployment.within:g} s: {problems}{self._log_tail()}"
             raise self._not_started(problem, timed_out=True) from None
         for pod in await self._pods(client):  # restarts before the role is ready do not count as failures
             self._restarts |= {key: count for key, count, _ in _containers(pod)}
@@ -170,7 +170,7 @@ class Deployed:
         differences = [f"{name} is {count}" for name, count in counts.items() if count != desired]
         return f"of {desired} replicas of the {self._title}, {', '.join(differences)}" if differences else ""
 
-    async def _available(self, client: Client) -> bool:
+    async def _is_available(self, client: Client) -> bool:
         deployment = await self._get(client)
         return bool(
             deployment
@@ -179,7 +179,7 @@ class Deployed:
         )
 
     def _scale_to_zero(self, grace: int | None) -> None:
-        async def end(client: Client) -> None:
+        async def scale_down(client: Client) -> None:
             deployment = await self._get(client)
             if deployment is None:
                 return
@@ -197,13 +197,13 @@ class Deployed:
             await all_deleted()
             await self._scale(client, 0)
             try:
-                await _until(all_deleted, DELETED_WITHIN)
+                await _poll_until(all_deleted, DELETION_SECONDS)
             except RetryError:
                 raise HarnessError(
-                    f"pods of the {self._title} are still there {DELETED_WITHIN:g} s after its end"
+                    f"pods of the {self._title} are still there {DELETION_SECONDS:g} s after its end"
                 ) from None
 
-        self._run(end)
+        self._run(scale_down)
 
     async def _scale(self, client: Client, replicas: int) -> None:
         body = {"spec": {"replicas": replicas}}
@@ -214,9 +214,9 @@ class Deployed:
             for key, count, code in _containers(pod):
                 if count > self._restarts.get(key, 0):
                     await self._collect_logs(client)
-                    ended = Ended(code, time.monotonic())
-                    failure = f"its container was restarted{self._log_tail()}"
-                    self._failures.append(ProcessFailure(self.role, "", self.descriptor.name, ended, failure))
+                    container_end = ProcessEnd(code, time.monotonic())
+                    message = f"its container was restarted{self._log_tail()}"
+                    self._failures.append(ProcessFailure(self.role, "", self.descriptor.name, container_end, message))
                 self._restarts[key] = count
 
     async def _collect_logs(self, client: Client) -> None:
@@ -230,28 +230,30 @@ class Deployed:
                     text = await client.request("GET", path, params={"container": container})
                 except ApiError:
                     continue
-                new = text[self._bytes_read.get(key, 0) :] if len(text) >= self._bytes_read.get(key, 0) else text
+                new_text = text[self._bytes_read.get(key, 0) :] if len(text) >= self._bytes_read.get(key, 0) else text
                 self._bytes_read[key] = len(text)
                 log = self._values.log(self.name)
                 log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 with log.open("ab") as file:
                     self._output = self._output or Output(log)
-                    file.write(new)
+                    file.write(new_text)
 
     def _log_lines(self, lines: int = 3) -> str:
         return " | ".join(self._output.last_lines(lines)) if self._output is not None else ""
 
     def _log_tail(self) -> str:
         lines = self._log_lines()
-        return f"; its {TAIL}{lines}" if lines else ""
+        return f"; its {TAIL_PREFIX}{lines}" if lines else ""
 
     def _not_started(self, reason: str, *, timed_out: bool = False) -> NotStarted:
         return NotStarted(self.role, "", self.descriptor.name, reason, timed_out=timed_out)
 
 
-async def _until(condition: Callable[[], Coroutine[Any, Any, bool]], within: float) -> None:
-    """Poll until `true` returns True. Raises RetryError."""
-    await AsyncRetrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(within))(condition)
+async def _poll_until(condition: Callable[[], Coroutine[Any, Any, bool]], timeout: float) -> None:
+    """Poll until `condition` returns True. Raises RetryError after `timeout` seconds."""
+    await AsyncRetrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(timeout))(
+        condition
+    )
 
 
 def _containers(pod: Object) -> list[tuple[str, int, int]]:

@@ -16,7 +16,7 @@ from conformance.cluster.state import Owner
 from conformance.errors import UsageError
 from conformance.grove.kinds import GROVE
 from conformance.implementation import installation, loading, objects
-from conformance.implementation.descriptor import DEPLOYED, Descriptor, Role
+from conformance.implementation.descriptor import DEPLOYED_STARTS, Descriptor, Role
 from conformance.implementation.driver import Driver
 from conformance.implementation.objects import DesiredObject
 from conformance.implementation.values import ClusterFacts
@@ -46,7 +46,7 @@ def supplier_of(judged: Descriptor) -> Descriptor | None:
 def require_containers(judged: Descriptor) -> None:
     """Raise UsageError if the implementation is deployed into the cluster: on fake nodes, nothing would run in its
     pods."""
-    if judged.start in DEPLOYED:
+    if judged.start in DEPLOYED_STARTS:
         raise UsageError(
             f"start: {judged.start} needs nodes that run containers, which a fake cluster does not have",
             where=judged.document.location("start"),
@@ -62,10 +62,11 @@ def require_crds(judged: Descriptor) -> None:
     files = judged.manifests("crds")
     crds = (crd for path in files for crd in installation.read_manifests(path, installation.text(path)))
     names = {crd["metadata"]["name"] for crd in crds}
-    missing = [name for kind in GROVE if (name := f"{kind.plural}.{kind.group}") not in names]
-    if missing:
+    missing_names = [name for kind in GROVE if (name := f"{kind.plural}.{kind.group}") not in names]
+    if missing_names:
         raise UsageError(
-            f"an operator needs the CRDs of Grove on a fake cluster: {', '.join(missing)} not in {len(files)} files",
+            f"an operator needs the CRDs of Grove on a fake cluster: "
+            f"{', '.join(missing_names)} not in {len(files)} files",
             where=judged.document.location("install", "crds"),
             hint="name your files, or ours: ${project}/reference_impl/crds",
         )
@@ -74,27 +75,29 @@ def require_crds(judged: Descriptor) -> None:
 def facts_of(cluster: Cluster) -> ClusterFacts:
     """Return what a driver needs to know about a cluster of the suite."""
     return ClusterFacts(
-        kubeconfigs.suite(cluster),
+        kubeconfigs.suite_kubeconfig(cluster),
         cluster.directory,
         cluster.marker(),
         cluster.port,
-        lambda role: kubeconfigs.role(cluster, role),
+        lambda role: kubeconfigs.role_kubeconfig(cluster, role),
         declared_rights=policies.RBAC in cluster.record.policies,
     )
 
 
-def enforce(cluster: Cluster, chosen: Policies, report: ProgressReporter) -> None:
+def install_policies(cluster: Cluster, cluster_policies: Policies, report: ProgressReporter) -> None:
     """Create the objects of the policies, and return once admission policies are applied to requests. Raises
     HarnessError if the API server rejects an object."""
-    manifests = [DesiredObject(manifest, path) for path, manifest in chosen.objects]
-    groups = {manifest["spec"]["group"] for _, manifest in chosen.objects if manifest["kind"] == CRDS.kind}
+    manifests = [DesiredObject(manifest, path) for path, manifest in cluster_policies.objects]
+    groups = {manifest["spec"]["group"] for _, manifest in cluster_policies.objects if manifest["kind"] == CRDS.kind}
 
     async def install() -> None:
-        async with Client.from_kubeconfig(kubeconfigs.suite(cluster), user_agent="grove-conformance") as client:
+        async with Client.from_kubeconfig(
+            kubeconfigs.suite_kubeconfig(cluster), user_agent="grove-conformance"
+        ) as client:
             await objects.install(client, manifests, groups)
 
     if manifests:
-        report(f"cluster {cluster.name}", f"installing the policies {', '.join(chosen.words)}")
+        report(f"cluster {cluster.name}", f"installing the policies {', '.join(cluster_policies.words)}")
         asyncio.run(install())
 
 
@@ -118,8 +121,8 @@ def resume(cluster: Cluster, report: ProgressReporter) -> None:
     roles. Raises UsageError if the descriptor is no longer valid, or HarnessError if a component or a role does not
     start."""
     cluster.start(report)
-    if not all(process.alive() for process in cluster.record.roles.values()):
-        _start_anew(cluster, report)
+    if not all(process.is_alive() for process in cluster.record.roles.values()):
+        _restart_roles(cluster, report)
 
 
 def restore(cluster: Cluster, snapshot: str, report: ProgressReporter) -> None:
@@ -131,10 +134,10 @@ def restore(cluster: Cluster, snapshot: str, report: ProgressReporter) -> None:
         load(cluster.record.descriptor, cluster.record.settings)  # reports mistakes before anything is ended
     _end_roles(cluster)
     snapshots.restore(cluster, snapshot, report)
-    _start_anew(cluster, report)
+    _restart_roles(cluster, report)
 
 
-def _start_anew(cluster: Cluster, report: ProgressReporter) -> None:
+def _restart_roles(cluster: Cluster, report: ProgressReporter) -> None:
     if cluster.record.roles:
         _end_roles(cluster)
         start(cluster, *load(cluster.record.descriptor, cluster.record.settings), report)
@@ -143,7 +146,7 @@ def _start_anew(cluster: Cluster, report: ProgressReporter) -> None:
 def _end_roles(cluster: Cluster) -> None:
     """Kill the processes of the implementation. Their supervisors end the processes' descendants."""
     for owner in cluster.record.roles.values():
-        if owner.alive():
+        if owner.is_alive():
             processes.end_one(psutil.Process(owner.pid))
 
 
@@ -153,4 +156,4 @@ def hand_over(driver: Driver, cluster: Cluster) -> None:
     driver.detach()
     pids = {name: pid for role in Role for name, pid in driver.pids(role).items()}
     owners = {name: Owner.of(pid) for name, pid in pids.items()}
-    cluster.plays(judged.name, owners, judged.document.path.absolute(), judged.settings)
+    cluster.record_implementation(judged.name, owners, judged.document.path.absolute(), judged.settings)

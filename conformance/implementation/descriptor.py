@@ -109,7 +109,7 @@ class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Start = Literal["processes", "running", "manifests", "helm"]
-DEPLOYED: tuple[Start, ...] = ("manifests", "helm")
+DEPLOYED_STARTS: tuple[Start, ...] = ("manifests", "helm")
 """The ways of starting an implementation that need a cluster whose nodes run containers."""
 
 
@@ -119,13 +119,13 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
 
-    def filled(self, value: Callable[[str], str]) -> Metadata:
+    def fill(self, value: Callable[[str], str]) -> Metadata:
         """Return the metadata with the placeholders in the values replaced."""
 
-        def expanded(texts: Mapping[str, str]) -> dict[str, str]:
+        def expand(texts: Mapping[str, str]) -> dict[str, str]:
             return {name: placeholders.expand(text, value) for name, text in texts.items()}
 
-        return Metadata(expanded(self.labels), expanded(self.annotations))
+        return Metadata(expand(self.labels), expand(self.annotations))
 
 
 class ExpectedFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -136,7 +136,7 @@ class ExpectedFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     link: str | None = None
     expires: datetime.date | None = None
 
-    def expired(self, today: datetime.date) -> bool:
+    def has_expired(self, today: datetime.date) -> bool:
         """Return whether the entry has expired by this day."""
         return self.expires is not None and self.expires <= today
 
@@ -195,11 +195,11 @@ class Descriptor:
     """The release line or the release of Grove's contract that the descriptor names; empty if the line follows from the
     CRDs."""
     line: str = ""
-    """The release line of Grove's contract that the implementation follows (`discovery.completed`)."""
+    """The release line of Grove's contract that the implementation follows (`discovery.complete`)."""
     release: str = ""
     """The release of Grove whose requirements the implementation must meet."""
     discovered: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Optional parts of the API that the implementation's CRDs serve (`discovery.completed`)."""
+    """Optional parts of the API that the implementation's CRDs serve (`discovery.complete`)."""
     predecessor: Descriptor | None = None
     """Another implementation from which this one takes over, instead of from an earlier version of itself."""
 
@@ -216,18 +216,18 @@ class Descriptor:
         """Return the descriptor of the earlier version with which an upgrade starts."""
         if self.predecessor is not None:
             return self.predecessor
-        changed = {
-            name: placeholders.expand(value, lambda placeholder: self.static(placeholder) or "")
+        overrides = {
+            name: placeholders.expand(value, lambda placeholder: self.static_value(placeholder) or "")
             for name, value in upgrade.set.items()
         }
-        return dataclasses.replace(self, settings={**self.settings, **changed})
+        return dataclasses.replace(self, settings={**self.settings, **overrides})
 
     @property
-    def here(self) -> Path:
+    def folder(self) -> Path:
         """Return the folder of the descriptor's file."""
         return self.document.path.absolute().parent
 
-    def static(self, name: str) -> str | None:
+    def static_value(self, name: str) -> str | None:
         """Return the value of a placeholder that needs no cluster; None for any other placeholder."""
         match name:
             case "python":
@@ -235,7 +235,7 @@ class Descriptor:
             case "project":
                 return str(data.PROJECT)
             case "here":
-                return str(self.here)
+                return str(self.folder)
             case "schedulerName":
                 return self.scheduler_name
             case _:
@@ -246,21 +246,21 @@ class Descriptor:
         no file."""
         paths: dict[Path, None] = {}
         for index, pattern in enumerate(getattr(self.install, part)):
-            meant = placeholders.expand(pattern, lambda name: self.static(name) or "")
+            expanded = placeholders.expand(pattern, lambda name: self.static_value(name) or "")
             location = placeholders.option(pattern) or self.document.location("install", part, index)
             hint = "give a file, a folder with *.yaml files or a glob"
             try:
-                files = list(self._files(meant))
+                files = list(self._files(expanded))
             except (OSError, ValueError, RecursionError) as error:
                 problem = f"cannot be looked through: {getattr(error, 'strerror', None) or error}"
                 raise UsageError(problem, where=location, hint=hint) from error
             if not files:
-                raise UsageError(f"no YAML file at {documents.display_path(Path(meant))}", where=location, hint=hint)
+                raise UsageError(f"no YAML file at {documents.display_path(Path(expanded))}", where=location, hint=hint)
             paths |= dict.fromkeys(files)
         return list(paths)
 
     def _files(self, pattern: str) -> Iterator[Path]:
-        path = self.here / pattern
+        path = self.folder / pattern
         if path.is_file():
             yield path
         elif path.is_dir():

@@ -23,25 +23,25 @@ CRD = ("CustomResourceDefinition",)
 AGENT = "grove-conformance/discovery"
 
 
-def completed(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
+def complete(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
     """Return the descriptor completed with the features and optional parts of the API that the CRDs show and, if the
     implementation plays the operator, with the release line and release of the contract. `kubeconfig` is the kubeconfig
     of an existing cluster, from which the CRDs are read if the descriptor installs none. Raises UsageError if the
     contract contradicts the CRDs, or HarnessError if the CRDs cannot be read."""
     if not judged.install.crds and not kubeconfig:  # only the descriptor is known
-        return _with_contract(judged, judged.contract or _served_line(judged, Served()))
+        return _with_contract(judged, judged.contract or _served_release_line(judged, Served()))
     api = _served_by_manifests(judged) if judged.install.crds else _served_by_cluster(Path(kubeconfig))
-    line = _served_line(judged, api)
-    claimed_line = lines.line_and_release(judged.contract)[0] if judged.contract else line
-    if line and claimed_line != line:
+    release_line = _served_release_line(judged, api)
+    claimed_release_line = lines.line_and_release(judged.contract)[0] if judged.contract else release_line
+    if release_line and claimed_release_line != release_line:
         maps = "PodGangMaps with entries by epoch" if api.is_by_epoch else "no PodGangMaps with entries by epoch"
         raise UsageError(
-            f"contract is {judged.contract}, but the CRDs serve {maps}: that is line {line}",
+            f"contract is {judged.contract}, but the CRDs serve {maps}: that is line {release_line}",
             where=placeholders.option(judged.document.value["contract"]) or judged.document.location("contract"),
-            hint=f"say {line}, or install the CRDs of the line {claimed_line}",
+            hint=f"say {release_line}, or install the CRDs of the line {claimed_release_line}",
         )
     return dataclasses.replace(
-        _with_contract(judged, judged.contract or line),
+        _with_contract(judged, judged.contract or release_line),
         features=judged.features | api.features,
         discovered=api.findings,
     )
@@ -51,11 +51,11 @@ def _with_contract(judged: Descriptor, contract: str) -> Descriptor:
     """Return the descriptor with the release line and the release of a contract, if it plays the operator."""
     if Role.OPERATOR not in judged.roles:
         return judged
-    line, release = lines.line_and_release(contract)
-    return dataclasses.replace(judged, line=line, release=release)
+    release_line, release = lines.line_and_release(contract)
+    return dataclasses.replace(judged, line=release_line, release=release)
 
 
-def _served_line(judged: Descriptor, api: Served) -> str:
+def _served_release_line(judged: Descriptor, api: Served) -> str:
     """Return the release line that the CRDs show. It is empty for a scheduler, which follows the line of the operator
     that it runs with."""
     if Role.OPERATOR not in judged.roles:

@@ -15,7 +15,7 @@ from conformance import data, documents
 from conformance.documents import Document
 from conformance.errors import UsageError
 from conformance.implementation.descriptor import Descriptor, ExpectedFailure
-from conformance.suggestions import absent
+from conformance.suggestions import explain_missing
 
 API_VERSION, KIND = "conformance.grove.io/v1alpha1", "ExpectedFailures"
 OPTION = "--baseline"
@@ -33,8 +33,8 @@ class Baseline:
 def read(path: Path, option: str = OPTION) -> Baseline:
     """Read a file of expected failures. Raises UsageError if the file is missing or invalid."""
     if not path.is_file():
-        problem, near = ("is a folder", "") if path.is_dir() else absent(path)
-        hint = near or "`report baseline RUN --to FILE` writes one"
+        problem, suggestion = ("is a folder", "") if path.is_dir() else explain_missing(path)
+        hint = suggestion or "`report baseline RUN --to FILE` writes one"
         raise UsageError(problem, where=f"{option} {documents.display_path(path)}", hint=hint)
     folder = data.folder("fixtures") / "implementations"
     document = documents.read(path, folder / "expected-failures.schema.json")
@@ -48,7 +48,7 @@ def read(path: Path, option: str = OPTION) -> Baseline:
     return Baseline(document, document.value["implementation"], entries)
 
 
-def added(judged: Descriptor, baseline: Baseline, option: str = OPTION) -> Descriptor:
+def with_baseline(judged: Descriptor, baseline: Baseline, option: str = OPTION) -> Descriptor:
     """Return a descriptor with additional expected failures, which replace the descriptor's own entries for the same
     requirements. Raises UsageError if the baseline is for another implementation."""
     if baseline.implementation != judged.name:

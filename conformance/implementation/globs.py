@@ -7,7 +7,7 @@ import os
 from itertools import takewhile
 from pathlib import Path
 
-LIMIT = 20_000
+MAX_FILES = 20_000
 """Maximum number of files and folders below the fixed part of a pattern. A large repository has about as many."""
 
 
@@ -19,7 +19,7 @@ def files(pattern: Path) -> list[Path]:
         *(part for part, _ in takewhile(lambda pair: not pair[1], zip(pattern.parts, has_wildcards, strict=True)))
     )
     if ("**" in pattern.parts or sum(has_wildcards) > 1) and _is_large(fixed_part):
-        raise ValueError(f"there are more than {LIMIT:,} files below {fixed_part}")
+        raise ValueError(f"there are more than {MAX_FILES:,} files below {fixed_part}")
     return sorted(file for file in anchor.glob(str(pattern.relative_to(anchor))) if file.is_file())
 
 
@@ -27,6 +27,6 @@ def _is_large(folder: Path) -> bool:
     count = 0
     for _, folders, names in os.walk(folder):
         count += len(folders) + len(names)
-        if count > LIMIT:
+        if count > MAX_FILES:
             return True
     return False

@@ -15,25 +15,27 @@ _HARMLESS = frozenset(
     | {"LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"}
     | {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"}
 )
-_FAMILIES = ("LC_", "PYTHON")
-FOREIGN = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "POD_NAMESPACE")
+_PREFIXES = ("LC_", "PYTHON")
+NEVER_INHERITED = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "POD_NAMESPACE")
 """Variables that would direct a client to another cluster. They are never inherited."""
 
 
-def chosen(environment: Mapping[str, str], named: Collection[str]) -> dict[str, str]:
-    """Return the variables that a program inherits. `named` are the variables that its descriptor names."""
+def inherited_variables(environment: Mapping[str, str], declared_names: Collection[str]) -> dict[str, str]:
+    """Return the variables that a program inherits. `declared_names` are the variables that its descriptor names."""
     return {
         name: value
         for name, value in environment.items()
-        if name not in FOREIGN and (name in _HARMLESS or name in named or name.startswith(_FAMILIES))
+        if name not in NEVER_INHERITED and (name in _HARMLESS or name in declared_names or name.startswith(_PREFIXES))
     }
 
 
-def missed(environment: Mapping[str, str], given: Collection[str], output: str) -> str:
+def missing_variables_note(environment: Mapping[str, str], passed_names: Collection[str], output: str) -> str:
     """Return a note about variables that were not given to a program and that its output mentions; an empty string if
     there are none."""
     words = set(re.findall(r"\w+", output))
-    names = sorted(name for name in words & environment.keys() - set(given) - set(FOREIGN) if name.isupper())
+    names = sorted(
+        name for name in words & environment.keys() - set(passed_names) - set(NEVER_INHERITED) if name.isupper()
+    )
     if not names:
         return ""
     return f"; not inherited: {', '.join(names)} (name it in `inherit` of the process, or set it in `env`)"

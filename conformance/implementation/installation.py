@@ -22,7 +22,7 @@ from tenacity import RetryError as NeverTrue
 
 from conformance import bounded, documents
 from conformance.cluster import pace
-from conformance.cluster.existing.marks import marked
+from conformance.cluster.existing.marks import with_run_label
 from conformance.documents import display_path
 from conformance.errors import ClusterTooSlow, HarnessError, UsageError
 from kube.client import Client
@@ -32,7 +32,7 @@ from kube.reflector import Reflector
 from kube.resource import CONFIG_MAPS, CRDS, Resource
 
 MANAGER = "grove-conformance"
-WITHIN = 30.0
+TIMEOUT_SECONDS = 30.0
 """Seconds within which the API server must use a CRD or a webhook configuration, unless the machine is overloaded."""
 
 WEBHOOKS = {
@@ -45,7 +45,7 @@ Manifest = Mapping[str, Any]
 
 def text(path: Path) -> str:
     """Return the text of a file with manifests. Raises UsageError if the file cannot be read."""
-    return bounded.text(path, bounded.MANIFESTS, display_path(path))
+    return bounded.text(path, bounded.MAX_MANIFEST_BYTES, display_path(path))
 
 
 @functools.lru_cache(maxsize=64)
@@ -55,16 +55,16 @@ def read_manifests(path: Path, text: str, kinds: tuple[str, ...] = ()) -> tuple[
 
     Results are cached: a run needs the CRDs, which are long, both to discover features and to install them.
     """
-    objects = documents.several(path, text)
+    objects = documents.parse_all(path, text)
     for manifest in objects:
         kind = manifest.get("kind") if isinstance(manifest, dict) else None
         metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
         name = metadata.get("name") if isinstance(metadata, dict) else None
         version = manifest.get("apiVersion") if isinstance(manifest, dict) else None
-        is_wrong = kind not in kinds if kinds else not (isinstance(kind, str) and isinstance(version, str))
-        if is_wrong or not isinstance(name, str) or not name:
+        has_wrong_kind = kind not in kinds if kinds else not (isinstance(kind, str) and isinstance(version, str))
+        if has_wrong_kind or not isinstance(name, str) or not name:
             raise UsageError(
-                f"holds an object of kind {kind!r}" if is_wrong else f"holds a {kind} without a name",
+                f"holds an object of kind {kind!r}" if has_wrong_kind else f"holds a {kind} without a name",
                 where=display_path(path),
                 hint=f"only {' and '.join(kinds) or 'objects with apiVersion'} with metadata.name belong here",
             )
@@ -81,13 +81,13 @@ async def install_crds(client: Client, crds: Sequence[Manifest]) -> None:
     if not crds:
         return
     await asyncio.gather(*(_apply(client, CRDS, crd) for crd in crds))
-    sink = _Established(crd["metadata"]["name"] for crd in crds)
-    watch_task = asyncio.create_task(Reflector(client, CRDS, _crds.decode, sink).run())
+    sink = _EstablishmentWatch(crd["metadata"]["name"] for crd in crds)
+    watch_task = asyncio.create_task(Reflector(client, CRDS, _CRD_DECODER.decode, sink).run())
     start = time.monotonic()
     try:
-        while not await sink.established(1.0):
-            if (waited := time.monotonic() - start) >= pace.patience(WITHIN):
-                raise sink.not_established(waited)
+        while not await sink.wait_until_established(1.0):
+            if (waited := time.monotonic() - start) >= pace.patience(TIMEOUT_SECONDS):
+                raise sink.establishment_error(waited)
     finally:
         watch_task.cancel()
         await asyncio.gather(watch_task, return_exceptions=True)
@@ -119,9 +119,9 @@ async def install_webhooks(
     for kind, name in sorted(stale):
         await client.delete(WEBHOOKS[kind], None, name)
     for configuration in configurations:
-        await _apply(client, WEBHOOKS[configuration["kind"]], marked(configuration, run))
+        await _apply(client, WEBHOOKS[configuration["kind"]], with_run_label(configuration, run))
     for kind in sorted({configuration["kind"] for configuration in configurations} | {kind for kind, _ in stale}):
-        await _barrier(client, kind, run)
+        await _wait_for_webhooks(client, kind, run)
 
 
 async def _wait_until_served(client: Client, crd: Manifest) -> None:
@@ -134,7 +134,7 @@ async def _wait_until_served(client: Client, crd: Manifest) -> None:
         if version["served"]
     ]
 
-    async def answers() -> bool:
+    async def is_served() -> bool:
         try:
             for path in collections:
                 await client.request("GET", path, params={"limit": "1"})
@@ -144,23 +144,25 @@ async def _wait_until_served(client: Client, crd: Manifest) -> None:
             raise
         return True
 
-    await until(answers, f"the API server does not serve {crd['metadata']['name']} {WITHIN:g} s after it was applied")
+    await wait_until(
+        is_served, f"the API server does not serve {crd['metadata']['name']} {TIMEOUT_SECONDS:g} s after it was applied"
+    )
 
 
-async def until(condition: Callable[[], Awaitable[bool]], complaint: str) -> None:
+async def wait_until(condition: Callable[[], Awaitable[bool]], complaint: str) -> None:
     """Poll until `condition` returns True, because there is nothing to watch. Raises ClusterTooSlow with the message
-    `complaint` when the time is up."""
+    `complaint` after TIMEOUT_SECONDS, or later on an overloaded machine."""
     try:
         await AsyncRetrying(
             retry=retry_if_not_result(bool),
             wait=wait_exponential(multiplier=0.01, max=0.2),
-            stop=pace.stop_after(WITHIN),
+            stop=pace.stop_after(TIMEOUT_SECONDS),
         )(condition)
     except NeverTrue as error:
         raise ClusterTooSlow(complaint, hint="see the log of kube-apiserver") from error
 
 
-async def _barrier(client: Client, kind: str, run: str) -> None:
+async def _wait_for_webhooks(client: Client, kind: str, run: str) -> None:
     """Wait until the API server uses all webhook configurations that have been applied so far.
 
     The API server receives them through a watch, in order. Therefore one more configuration is created, which rejects a
@@ -168,12 +170,12 @@ async def _barrier(client: Client, kind: str, run: str) -> None:
     in effect. The request is rejected because the configuration points to a port on which nothing listens. Its selector
     matches no other object.
     """
-    mark = f"grove-conformance-{secrets.token_hex(4)}"
+    unique_name = f"grove-conformance-{secrets.token_hex(4)}"
     hook = {
         "name": "barrier.conformance.grove.io",
         "clientConfig": {"url": "https://127.0.0.1:1/"},
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
-        "objectSelector": {"matchLabels": {"conformance.grove.io/barrier": mark}},
+        "objectSelector": {"matchLabels": {"conformance.grove.io/barrier": unique_name}},
         "failurePolicy": "Fail",
         "sideEffects": "None",
         "timeoutSeconds": 1,
@@ -183,15 +185,22 @@ async def _barrier(client: Client, kind: str, run: str) -> None:
     await _apply(
         client,
         resource,
-        marked({"apiVersion": resource.api_version, "kind": kind, "metadata": {"name": mark}, "webhooks": [hook]}, run),
+        with_run_label(
+            {"apiVersion": resource.api_version, "kind": kind, "metadata": {"name": unique_name}, "webhooks": [hook]},
+            run,
+        ),
     )
     probe = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": mark, "namespace": "default", "labels": {"conformance.grove.io/barrier": mark}},
+        "metadata": {
+            "name": unique_name,
+            "namespace": "default",
+            "labels": {"conformance.grove.io/barrier": unique_name},
+        },
     }
 
-    async def refused() -> bool:
+    async def is_rejected() -> bool:
         try:
             await client.request(
                 "POST", CONFIG_MAPS.path("default"), params={"dryRun": "All", "fieldManager": MANAGER}, body=probe
@@ -201,9 +210,12 @@ async def _barrier(client: Client, kind: str, run: str) -> None:
         return False
 
     try:
-        await until(refused, f"the API server does not call webhooks {WITHIN:g} s after they were configured ({kind})")
+        await wait_until(
+            is_rejected,
+            f"the API server does not call webhooks {TIMEOUT_SECONDS:g} s after they were configured ({kind})",
+        )
     finally:
-        await client.delete(resource, None, mark)
+        await client.delete(resource, None, unique_name)
 
 
 async def _apply(client: Client, resource: Resource, manifest: Manifest) -> None:
@@ -236,7 +248,7 @@ class _Crd(msgspec.Struct):
         conditions = (self.status.conditions if self.status else None) or []
         return any(condition.type == "NamesAccepted" and condition.status == "False" for condition in conditions)
 
-    def why_not_established(self) -> str:
+    def establishment_problem(self) -> str:
         """Return the error messages in the conditions; an empty string if the CRD is established."""
         conditions = (self.status.conditions if self.status else None) or []
         if any(condition.type == "Established" and condition.status == "True" for condition in conditions):
@@ -245,10 +257,10 @@ class _Crd(msgspec.Struct):
         return ", ".join(complaints) or "no condition yet"
 
 
-_crds = msgspec.json.Decoder(_Crd)
+_CRD_DECODER = msgspec.json.Decoder(_Crd)
 
 
-class _Established:
+class _EstablishmentWatch:
     """Waits until the watch shows that the CRDs are established."""
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -256,18 +268,18 @@ class _Established:
         self.refused: set[str] = set()
         self.done = asyncio.Event()
 
-    async def established(self, within: float) -> bool:
+    async def wait_until_established(self, timeout: float) -> bool:
         """Return whether all CRDs become established within `timeout` seconds."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within):
+            async with asyncio.timeout(timeout):
                 await self.done.wait()
         return self.done.is_set()
 
-    def not_established(self, seconds: float) -> HarnessError:
+    def establishment_error(self, seconds: float) -> HarnessError:
         """Return the error for CRDs that are not established after this time."""
         waiting = "; ".join(f"{name}: {reason}" for name, reason in sorted(self.waiting.items()))
-        kind = HarnessError if self.refused & self.waiting.keys() else ClusterTooSlow
-        return kind(f"CRDs are not established after {seconds:.0f} s: {waiting}", hint="see the CRDs")
+        error_class = HarnessError if self.refused & self.waiting.keys() else ClusterTooSlow
+        return error_class(f"CRDs are not established after {seconds:.0f} s: {waiting}", hint="see the CRDs")
 
     def on_list(self, items: list[_Crd]) -> None:
         """Process the complete list that the watch starts with."""
@@ -281,7 +293,7 @@ class _Established:
     def _update(self, crd: _Crd) -> None:
         name = crd.metadata.name
         if name in self.waiting:
-            self.waiting[name] = crd.why_not_established()
+            self.waiting[name] = crd.establishment_problem()
             self.refused = self.refused | {name} if crd.refused else self.refused - {name}
             if not self.waiting[name]:
                 del self.waiting[name]

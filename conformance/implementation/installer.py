@@ -37,7 +37,7 @@ def check(source: Descriptor) -> None:
         _placeholder_manifests(source, path)
 
 
-def declared(source: Descriptor) -> list[Manifest]:
+def declared_objects(source: Descriptor) -> list[Manifest]:
     """Return the objects that a descriptor installs, with the same placeholder values as in `check`. Raises UsageError
     if a file is invalid."""
     crds = (installation.read_manifests(path, installation.text(path), CRD) for path in source.manifests("crds"))
@@ -50,11 +50,11 @@ def declared(source: Descriptor) -> list[Manifest]:
 def _placeholder_manifests(source: Descriptor, path: Path, kinds: tuple[str, ...] = ()) -> Sequence[Manifest]:
     """Return the objects of a file. Placeholders whose value depends on a cluster, such as ports, are replaced by
     `x`."""
-    text = placeholders.expand(checked(source, path), lambda name: source.static(name) or "x")
+    text = placeholders.expand(read_checked(source, path), lambda name: source.static_value(name) or "x")
     return installation.read_manifests(path, text, kinds)
 
 
-def checked(source: Descriptor, path: Path) -> str:
+def read_checked(source: Descriptor, path: Path) -> str:
     """Return the text of a file. Raises UsageError if the file cannot be read, or if it has an unknown placeholder."""
     text = installation.text(path)
     try:
@@ -71,7 +71,7 @@ class Installer:
     def __init__(self, judged: Descriptor, supplied: Descriptor | None, values: Values) -> None:
         self._judged, self._supplied, self._values = judged, supplied, values
         self._operator = judged if Role.OPERATOR in judged.roles or supplied is None else supplied
-        self._webhooks_from = self._operator
+        self._webhook_source = self._operator
         """The operator whose webhooks are in effect; not always `_operator`."""
         self._webhook_process: str = Role.OPERATOR
         """The name of the operator to whose ports the webhooks point."""
@@ -90,7 +90,7 @@ class Installer:
         is invalid, or HarnessError if the API server rejects an object.
         """
         crds: dict[str, Manifest] = {}
-        further: list[DesiredObject] = []
+        other_objects: list[DesiredObject] = []
         # CRDs of the predecessor that its successor does not have remain installed, so they come first.
         predecessors = [self._judged.predecessor] if self._judged.predecessor is not None else []
         for source in (*predecessors, *self._sources):
@@ -98,8 +98,8 @@ class Installer:
                 manifests = installation.read_manifests(path, installation.text(path), CRD)
                 crds |= {crd["metadata"]["name"]: crd for crd in manifests}
             for path in source.manifests("objects"):
-                further += [DesiredObject(manifest, path) for manifest in self._objects(source, path)]
-        self._install_all(list(crds.values()), self._webhooks(), further, self._players())
+                other_objects += [DesiredObject(manifest, path) for manifest in self._objects(source, path)]
+        self._install_all(list(crds.values()), self._webhooks(), other_objects, self._players())
 
     def install_webhooks(self) -> None:
         """Install the webhook configurations again. Raises UsageError if a file is invalid, or HarnessError if the API
@@ -108,8 +108,8 @@ class Installer:
 
     def use_webhooks_of(self, operator: Descriptor) -> None:
         """Replace the webhook configurations with those of another operator."""
-        if operator.document is not self._webhooks_from.document:
-            self._webhooks_from = operator
+        if operator.document is not self._webhook_source.document:
+            self._webhook_source = operator
             self.install_webhooks()
 
     def route_webhooks_to(self, process: str) -> None:
@@ -132,7 +132,7 @@ class Installer:
         return [self._judged] if self._operator is self._judged else [self._judged, self._operator]
 
     def _webhooks(self) -> list[Manifest]:
-        sources = [self._webhooks_from if source is self._operator else source for source in self._sources]
+        sources = [self._webhook_source if source is self._operator else source for source in self._sources]
         return [
             hook
             for source in sources
@@ -157,19 +157,24 @@ class Installer:
     def _text(self, source: Descriptor, path: Path) -> str:
         """Return the text of a file with its placeholders replaced. `${port.…}` are ports of the operator or, if the
         source plays no operator, of its gang scheduler."""
-        text = checked(source, path)
+        text = read_checked(source, path)
         role = Role.OPERATOR if Role.OPERATOR in source.roles else Role.GANG_SCHEDULER
-        player = self._webhook_process if role is Role.OPERATOR else role
-        return self._values.fill(ProcessLocation(player, player, role), source, text)
+        process_name = self._webhook_process if role is Role.OPERATOR else role
+        return self._values.fill(ProcessLocation(process_name, process_name, role), source, text)
 
     def _players(self) -> dict[Role, Descriptor]:
         """Return the player of each role, if roles have separate users."""
-        if self._values.cluster.of_role is None:
+        if self._values.cluster.role_kubeconfig is None:
             return {}
-        both = [self._judged, *([self._supplied] if self._supplied is not None else [])]
+        implementations = [self._judged, *([self._supplied] if self._supplied is not None else [])]
         players = {
             role: next(
-                (candidate for candidate in both if role in candidate.processes or role in candidate.deployments), None
+                (
+                    candidate
+                    for candidate in implementations
+                    if role in candidate.processes or role in candidate.deployments
+                ),
+                None,
             )
             for role in Role
         }
@@ -179,14 +184,14 @@ class Installer:
         self,
         crds: Sequence[Manifest],
         webhooks: Sequence[Manifest],
-        further: Sequence[DesiredObject] = (),
+        other_objects: Sequence[DesiredObject] = (),
         players: Mapping[Role, Descriptor] = MappingProxyType({}),
     ) -> None:
         """Install these objects, and remove all other webhook configurations that were installed before."""
         installed = {(hook["kind"], hook["metadata"]["name"]) for hook in webhooks}
-        if crds or webhooks or further or players or self.installed:
+        if crds or webhooks or other_objects or players or self.installed:
             try:
-                asyncio.run(self._write(crds, webhooks, further, players, self.installed - installed))
+                asyncio.run(self._write(crds, webhooks, other_objects, players, self.installed - installed))
             except errors.REQUEST_FAILED as error:
                 raise HarnessError(
                     f"the API server failed while CRDs and webhooks were installed: {error!r}",
@@ -198,14 +203,14 @@ class Installer:
         self,
         crds: Sequence[Manifest],
         webhooks: Sequence[Manifest],
-        further: Sequence[DesiredObject],
+        other_objects: Sequence[DesiredObject],
         players: Mapping[Role, Descriptor],
         stale: set[tuple[str, str]],
     ) -> None:
         async with Client.from_kubeconfig(self._values.cluster.kubeconfig, user_agent=USER_AGENT) as client:
             await installation.install_crds(client, crds)
-            if further:  # before the webhooks, which may reject them as long as no process responds
-                await objects.install(client, further, {crd["spec"]["group"] for crd in crds})
+            if other_objects:  # before the webhooks, which may reject them as long as no process responds
+                await objects.install(client, other_objects, {crd["spec"]["group"] for crd in crds})
             # After the objects, one of which may be a ClusterRole.
-            await rights.grant(client, players, self._judged if self._values.cluster.declared_rights else None)
+            await rights.bind_users(client, players, self._judged if self._values.cluster.declared_rights else None)
             await installation.install_webhooks(client, webhooks, stale, self._values.cluster.run)

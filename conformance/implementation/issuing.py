@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-VALID = datetime.timedelta(days=30)
+VALIDITY = datetime.timedelta(days=30)
 SKEW = datetime.timedelta(hours=1)
 """A certificate is valid from shortly before its creation, because the clock of a machine that has just woken up may be
 set back."""
@@ -55,12 +55,12 @@ def issue() -> KeyPair:
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
         .sign(ca_key, hashes.SHA256())
     )
-    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return KeyPair(private, certificate.public_bytes(Encoding.PEM), ca.public_bytes(Encoding.PEM))
+    private_key = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return KeyPair(private_key, certificate.public_bytes(Encoding.PEM), ca.public_bytes(Encoding.PEM))
 
 
-def _name(common: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
 def _certificate_builder(
@@ -74,7 +74,7 @@ def _certificate_builder(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - SKEW)
-        .not_valid_after(now + VALID)
+        .not_valid_after(now + VALIDITY)
     )
 
 

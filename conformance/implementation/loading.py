@@ -20,7 +20,7 @@ from conformance.errors import UsageError
 from conformance.grove.kinds import LEASE, RECORDED_KINDS
 from conformance.implementation import placeholders
 from conformance.implementation.descriptor import (
-    DEPLOYED,
+    DEPLOYED_STARTS,
     SUFFIXES,
     Control,
     Deployment,
@@ -35,9 +35,9 @@ from conformance.implementation.descriptor import (
     Start,
     Upgrade,
 )
-from conformance.implementation.parameters import Parameter, require_known, resolved
-from conformance.implementation.program import find_program, located
-from conformance.suggestions import absent, nearest, suggestion
+from conformance.implementation.parameters import Parameter, require_known, resolve
+from conformance.implementation.program import find_program, resolve_path
+from conformance.suggestions import explain_missing, find_nearest, suggestion
 
 OPTIONS = ("--implementation", "--set")
 REFERENCE = "reference"
@@ -76,11 +76,11 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
 
     def each_process(self) -> Iterator[tuple[Role, Field, Process]]:
         """Yield every process with its role and its field."""
-        for role, given in self.processes.items():
-            if isinstance(given, Process):
-                yield role, ("processes", role), given
+        for role, processes in self.processes.items():
+            if isinstance(processes, Process):
+                yield role, ("processes", role), processes
             else:
-                yield from ((role, ("processes", role, index), process) for index, process in enumerate(given))
+                yield from ((role, ("processes", role, index), process) for index, process in enumerate(processes))
 
 
 def load(
@@ -94,7 +94,7 @@ def load(
     `settings` are the values of its parameters. Raises UsageError, which names the `options` that gave both arguments.
     """
     document, file = _read(locate(name_or_path, options[0]))
-    settings = resolved(file.parameters, settings or {}, document, options[1])
+    settings = resolve(file.parameters, settings or {}, document, options[1])
     values = settings
     canonical = json.dumps(document.value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     descriptor = Descriptor(
@@ -108,7 +108,8 @@ def load(
         start=file.start,
         install=file.install,
         processes={
-            role: (given,) if isinstance(given, Process) else tuple(given) for role, given in file.processes.items()
+            role: (role_processes,) if isinstance(role_processes, Process) else tuple(role_processes)
+            for role, role_processes in file.processes.items()
         },
         deployments=file.deployments,
         control=file.control,
@@ -134,13 +135,13 @@ def load(
         descriptor.manifests(part)
 
     def value(name: str) -> str:
-        return descriptor.static(name) or ""
+        return descriptor.static_value(name) or ""
 
-    def for_pods(name: str) -> str:
-        return f"${{{name}}}" if name in placeholders.OF_PODS else value(name)
+    def expand_for_pods(name: str) -> str:
+        return f"${{{name}}}" if name in placeholders.POD_LABELS else value(name)
 
     supplied = {name: placeholders.expand(text, value) for name, text in file.supplied.items()}
-    pods, podgangs = file.pods.filled(for_pods), file.podgangs.filled(value)
+    pods, podgangs = file.pods.fill(expand_for_pods), file.podgangs.fill(value)
     return dataclasses.replace(descriptor, pods=pods, podgangs=podgangs, supplied=supplied)
 
 
@@ -150,15 +151,15 @@ def validate(path: Path) -> None:
     _read(path)
 
 
-def without_value(path: Path, given: Collection[str]) -> dict[str, Parameter]:
-    """Return the descriptor's parameters that have no default and are not in `given`. Raises UsageError if the
-    descriptor is invalid or does not declare a parameter in `given`."""
+def parameters_without_value(path: Path, set_names: Collection[str]) -> dict[str, Parameter]:
+    """Return the descriptor's parameters that have no default and are not in `set_names`. Raises UsageError if the
+    descriptor is invalid or does not declare a parameter in `set_names`."""
     _, file = _read(path)
-    require_known(file.parameters, given)
+    require_known(file.parameters, set_names)
     return {
         name: parameter
         for name, parameter in file.parameters.items()
-        if parameter.default is None and name not in given
+        if parameter.default is None and name not in set_names
     }
 
 
@@ -183,14 +184,14 @@ def locate(name_or_path: str, option: str = OPTIONS[0]) -> Path:
     if "/" in name_or_path or name_or_path.endswith(SUFFIXES):
         path = Path(name_or_path).expanduser()
         if not path.is_file():
-            problem, near = ("is a folder", "") if path.is_dir() else absent(path)
-            hint = near or "give the path of a descriptor; `implementation new` writes one"
+            problem, similar_name = ("is a folder", "") if path.is_dir() else explain_missing(path)
+            hint = similar_name or "give the path of a descriptor; `implementation new` writes one"
             raise UsageError(problem, where=f"{option} {name_or_path}", hint=hint)
         return path
     if name_or_path not in names():
         files = [path.name for path in Path().glob("*") if path.suffix in SUFFIXES]
-        near = nearest(name_or_path, names()) or nearest(name_or_path, files)
-        hint = f'did you mean "{near}"?' if near else suggestion(name_or_path, names())
+        similar_name = find_nearest(name_or_path, names()) or find_nearest(name_or_path, files)
+        hint = f'did you mean "{similar_name}"?' if similar_name else suggestion(name_or_path, names())
         raise UsageError(
             f'unknown implementation "{name_or_path}"', where=option, hint=f"{hint} or give the path of a descriptor"
         )
@@ -213,12 +214,12 @@ def _read(path: Path) -> tuple[Document, _File]:
 def _check_roles(document: Document, file: _File) -> None:
     """Check that each role is played in the way that `start` requires."""
     _check_start(document, file)
-    played: dict[str, Collection[Role]] = {
+    roles_by_field: dict[str, Collection[Role]] = {
         "processes": file.processes,
         "deployments": file.deployments,
         "control": file.control,
     }
-    for field, roles in played.items():
+    for field, roles in roles_by_field.items():
         for role in roles:
             if role not in file.roles:
                 raise UsageError(
@@ -235,9 +236,9 @@ def _check_roles(document: Document, file: _File) -> None:
             )
     if file.start == "running":
         return
-    field, noun = ("deployments", "Deployment") if file.start in DEPLOYED else ("processes", "process")
+    field, noun = ("deployments", "Deployment") if file.start in DEPLOYED_STARTS else ("processes", "process")
     for index, role in enumerate(file.roles):
-        if role not in played[field]:
+        if role not in roles_by_field[field]:
             raise UsageError(
                 f'the role "{role}" has no {noun}',
                 where=document.location("roles", index),
@@ -250,7 +251,7 @@ def _check_start(document: Document, file: _File) -> None:
     complete."""
     fields_by_way: dict[Field, tuple[object, tuple[Start, ...]]] = {
         ("processes",): (file.processes, ("processes",)),
-        ("deployments",): (file.deployments, DEPLOYED),
+        ("deployments",): (file.deployments, DEPLOYED_STARTS),
         ("control",): (file.control, ("running",)),
         ("install", "manifests"): (file.install.manifests, ("manifests",)),
         ("install", "helm"): (file.install.helm, ("helm",)),
@@ -261,10 +262,10 @@ def _check_start(document: Document, file: _File) -> None:
             raise UsageError(
                 problem, where=document.location(*field), hint=f"remove it, or say start: {' or '.join(starts)}"
             )
-    if file.start in DEPLOYED and not getattr(file.install, file.start):
+    if file.start in DEPLOYED_STARTS and not getattr(file.install, file.start):
         location = document.location("start")
         raise UsageError(f"there is nothing to deploy: install.{file.start} is missing", where=location, hint="add it")
-    if file.start in DEPLOYED and "leader-election" in file.features:
+    if file.start in DEPLOYED_STARTS and "leader-election" in file.features:
         location = document.location("features", file.features.index("leader-election"))
         hint = "remove it, or say start: processes"
         raise UsageError("a second operator can only be a process of the suite", where=location, hint=hint)
@@ -318,29 +319,31 @@ def _check_scheduler_fields(document: Document, file: _File) -> None:
 def _check_placeholders(document: Document, file: _File) -> None:
     for key, text in {"version": file.version, "schedulerName": file.scheduler_name}.items():
         _check_text(document, (key,), text, (), file.parameters, process=False)
-        if unknown_names := [name for name in placeholders.used(text) if not name.startswith("set.")]:
+        if unknown_names := [name for name in placeholders.names_in(text) if not name.startswith("set.")]:
             raise UsageError(
                 f"${{{unknown_names[0]}}} has no meaning here", where=document.location(key), hint="use ${set.…}"
             )
     for kind in ("pods", "podgangs", "supplied"):
-        further = placeholders.OF_PODS if kind == "pods" else ()
+        additional_names = placeholders.POD_LABELS if kind == "pods" else ()
         for field, text in document.strings(kind) if kind in document.value else ():
-            _check_text(document, field, text, (), file.parameters, process=False, further=further)
+            _check_text(document, field, text, (), file.parameters, process=False, additional_names=additional_names)
             if unknown_names := [
-                name for name in placeholders.used(text) if not _known_at_load(name) and name not in further
+                name
+                for name in placeholders.names_in(text)
+                if not _known_at_load(name) and name not in additional_names
             ]:
-                hint = "use ${schedulerName} or ${set.…}" + (", ${podGang} or ${podClique}" if further else "")
+                hint = "use ${schedulerName} or ${set.…}" + (", ${podGang} or ${podClique}" if additional_names else "")
                 raise UsageError(
                     f"${{{unknown_names[0]}}} has no meaning here", where=document.location(*field), hint=hint
                 )
     for part in PARTS:
         for index, pattern in enumerate(getattr(file.install, part)):
-            place: Field = ("install", part, index)
-            _check_text(document, place, pattern, (), file.parameters, process=False)
-            if dynamic := [name for name in placeholders.used(pattern) if not placeholders.is_static(name)]:
+            field_path: Field = ("install", part, index)
+            _check_text(document, field_path, pattern, (), file.parameters, process=False)
+            if dynamic_names := [name for name in placeholders.names_in(pattern) if not placeholders.is_static(name)]:
                 raise UsageError(
-                    f"${{{dynamic[0]}}} has no meaning in a path",
-                    where=document.location(*place),
+                    f"${{{dynamic_names[0]}}} has no meaning in a path",
+                    where=document.location(*field_path),
                     hint="use ${here}, ${project} or ${set.…}",
                 )
     for _, process_field, process in file.each_process():
@@ -367,10 +370,10 @@ def _check_text(
     parameters: Collection[str],
     *,
     process: bool,
-    further: Collection[str] = (),
+    additional_names: Collection[str] = (),
 ) -> None:
     try:
-        placeholders.check(text, files=files, parameters=parameters, process=process, further=further)
+        placeholders.check(text, files=files, parameters=parameters, process=process, additional_names=additional_names)
     except placeholders.UnknownPlaceholder as error:
         raise UsageError(str(error), where=document.location(*field), hint=error.hint) from error
 
@@ -434,15 +437,15 @@ def _check_chart(descriptor: Descriptor, helm: Helm) -> None:
     file_names: dict[Field, str] = {("install", "helm", "chart"): helm.chart}
     file_names |= {("install", "helm", "values", index): name for index, name in enumerate(helm.values)}
     for field, name in file_names.items():
-        expanded = placeholders.expand(name, lambda placeholder: descriptor.static(placeholder) or "")
-        if "://" not in expanded and not (descriptor.here / expanded).exists():
+        expanded = placeholders.expand(name, lambda placeholder: descriptor.static_value(placeholder) or "")
+        if "://" not in expanded and not (descriptor.folder / expanded).exists():
             location = placeholders.option(name) or descriptor.document.location(*field)
-            problem = f"{documents.display_path(descriptor.here / expanded)} does not exist"
+            problem = f"{documents.display_path(descriptor.folder / expanded)} does not exist"
             raise UsageError(problem, where=location, hint="give a path relative to the descriptor, or oci://…")
 
 
 def _check_program(descriptor: Descriptor, program: str, field: Field) -> None:
-    if all(placeholders.is_static(name) for name in placeholders.used(program)):
+    if all(placeholders.is_static(name) for name in placeholders.names_in(program)):
         location = placeholders.option(program) or descriptor.document.location(*field)
-        meant = placeholders.expand(program, lambda name: descriptor.static(name) or "")
-        find_program(located(meant, descriptor.here), location)
+        expanded = placeholders.expand(program, lambda name: descriptor.static_value(name) or "")
+        find_program(resolve_path(expanded, descriptor.folder), location)

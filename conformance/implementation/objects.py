@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from conformance.cluster.existing.marks import marked_if_own
+from conformance.cluster.existing.marks import with_run_label_if_new
 from conformance.documents import display_path
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation.installation import MANAGER, Manifest
@@ -24,7 +24,7 @@ from kube.client import Client
 from kube.errors import ApiError
 from kube.resource import CONFIG_MAPS, Resource
 
-WITHIN = 25.0
+TIMEOUT_SECONDS = 25.0
 """Seconds within which the API server must have accepted all objects and must apply all policies."""
 RETRY_INTERVAL = 0.2
 """Seconds between two attempts."""
@@ -72,7 +72,7 @@ async def install(
 
     Raises HarnessError with the API server's reason if an object is rejected.
     """
-    deadline = time.monotonic() + WITHIN
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     created: list[CreatedObject] = []
     for obj in desired:
         resource = await _resource(client, obj, groups, deadline)
@@ -81,11 +81,11 @@ async def install(
         existing = await client.get_or_none(resource, namespace, metadata["name"])
         if existing is None:
             created.append((resource, namespace, metadata["name"]))
-        manifest = marked_if_own(obj.manifest, existing, run)
+        manifest = with_run_label_if_new(obj.manifest, existing, run)
         await _apply(client, resource, DesiredObject(manifest, obj.path), deadline)
     for version, kind in sorted({(obj.manifest["apiVersion"], obj.manifest["kind"]) for obj in desired}):
         if kind in POLICIES:
-            await _applied_to_requests(client, version, kind, deadline)
+            await _wait_until_applied(client, version, kind, deadline)
     return created
 
 
@@ -136,57 +136,59 @@ def _rejection(desired: DesiredObject, reason: str) -> HarnessError:
     )
 
 
-async def _applied_to_requests(client: Client, api_version: str, kind: str, deadline: float) -> None:
+async def _wait_until_applied(client: Client, api_version: str, kind: str, deadline: float) -> None:
     """Wait until the API server applies all policies of a kind that have been created so far.
 
     The API server refreshes its policies from its watches about once a second, all of them at the same time. Therefore
     one more policy is created, which matches a dry-run request of the suite, and it is deleted once it has an effect:
     by then all earlier policies have an effect.
     """
-    mark = f"grove-conformance-{secrets.token_hex(4)}"
+    unique_name = f"grove-conformance-{secrets.token_hex(4)}"
     group, _, version = api_version.partition("/")
     resources = [Resource(group, version, _plural(name), name, namespaced=False) for name in (kind, f"{kind}Binding")]
-    bodies = [_policy(kind, mark), _binding(kind, mark)]
+    bodies = [_policy(kind, unique_name), _binding(kind, unique_name)]
     try:
         for resource, body in zip(resources, bodies, strict=True):
-            metadata = {"apiVersion": api_version, "kind": resource.kind, "metadata": {"name": mark}}
+            metadata = {"apiVersion": api_version, "kind": resource.kind, "metadata": {"name": unique_name}}
             await client.apply(resource, {**metadata, **body}, manager=MANAGER)
-        while not await _has_effect(client, mark):
+        while not await _has_effect(client, unique_name):
             if time.monotonic() > deadline:
-                raise HarnessError(f"the API server does not apply policies of the kind {kind} after {WITHIN:g} s")
+                raise HarnessError(
+                    f"the API server does not apply policies of the kind {kind} after {TIMEOUT_SECONDS:g} s"
+                )
             await asyncio.sleep(RETRY_INTERVAL)
     finally:
         for resource in reversed(resources):
-            await client.delete(resource, None, mark)
+            await client.delete(resource, None, unique_name)
 
 
 def _plural(kind: str) -> str:
     return f"{kind.lower()[:-1]}ies" if kind.endswith("y") else f"{kind.lower()}s"
 
 
-def _policy(kind: str, mark: str) -> Mapping[str, Any]:
+def _policy(kind: str, unique_name: str) -> Mapping[str, Any]:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
-    constraints = {"resourceRules": [rule], "objectSelector": {"matchLabels": {BARRIER: mark}}}
+    constraints = {"resourceRules": [rule], "objectSelector": {"matchLabels": {BARRIER: unique_name}}}
     spec: dict[str, Any] = {"matchConstraints": constraints, "failurePolicy": "Fail"}
     if kind == "ValidatingAdmissionPolicy":
-        return {"spec": {**spec, "validations": [{"expression": "false", "message": mark}]}}
-    expression = f'Object{{metadata: Object.metadata{{labels: {{"{BARRIER}": "{mark}-seen"}}}}}}'
+        return {"spec": {**spec, "validations": [{"expression": "false", "message": unique_name}]}}
+    expression = f'Object{{metadata: Object.metadata{{labels: {{"{BARRIER}": "{unique_name}-seen"}}}}}}'
     mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
     return {"spec": {**spec, "reinvocationPolicy": "Never", "mutations": [mutation]}}
 
 
-def _binding(kind: str, mark: str) -> Mapping[str, Any]:
+def _binding(kind: str, unique_name: str) -> Mapping[str, Any]:
     actions = {"validationActions": ["Deny"]} if kind == "ValidatingAdmissionPolicy" else {}
-    return {"spec": {"policyName": mark, **actions}}
+    return {"spec": {"policyName": unique_name, **actions}}
 
 
-async def _has_effect(client: Client, mark: str) -> bool:
+async def _has_effect(client: Client, unique_name: str) -> bool:
     """Return whether the barrier's policy rejects or changes a request."""
-    labels = {BARRIER: mark}
-    probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": mark, "labels": labels}}
+    labels = {BARRIER: unique_name}
+    probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": unique_name, "labels": labels}}
     params = {"dryRun": "All", "fieldManager": MANAGER}
     try:
         response = await client.request("POST", CONFIG_MAPS.path("default"), params=params, body=probe)
     except ApiError as error:
-        return mark in error.message and error.status not in (404, *BUSY_CODES)
-    return bool(orjson.loads(response)["metadata"]["labels"][BARRIER] != mark)
+        return unique_name in error.message and error.status not in (404, *BUSY_CODES)
+    return bool(orjson.loads(response)["metadata"]["labels"][BARRIER] != unique_name)

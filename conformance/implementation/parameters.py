@@ -11,7 +11,7 @@ import msgspec
 
 from conformance.documents import Document, display_path, suggestion
 from conformance.errors import UsageError
-from conformance.suggestions import absent
+from conformance.suggestions import explain_missing
 
 
 class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,11 +24,11 @@ class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The default value; None if the user must give a value."""
 
 
-def assignments(given: Iterable[str], option: str = "--set") -> dict[str, str]:
+def assignments(texts: Iterable[str], option: str = "--set") -> dict[str, str]:
     """Parse assignments: `["binary=./operator"]` → `{"binary": "./operator"}`. Raises UsageError for invalid and
     duplicate assignments."""
     settings: dict[str, str] = {}
-    for text in given:
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise UsageError(
@@ -40,16 +40,16 @@ def assignments(given: Iterable[str], option: str = "--set") -> dict[str, str]:
     return settings
 
 
-def require_known(parameters: Collection[str], given: Iterable[str], option: str = "--set") -> None:
+def require_known(parameters: Collection[str], names: Iterable[str], option: str = "--set") -> None:
     """Raise UsageError if a user sets a parameter that the descriptor does not have."""
-    for name in given:
+    for name in names:
         if name not in parameters:
             hint = suggestion(name, parameters) if parameters else "the descriptor has no parameters: leave it out"
             raise UsageError(f'unknown parameter "{name}"', where=f"{option} {name}", hint=hint)
 
 
-def resolved(
-    parameters: Mapping[str, Parameter], given: Mapping[str, str], document: Document, option: str = "--set"
+def resolve(
+    parameters: Mapping[str, Parameter], user_values: Mapping[str, str], document: Document, option: str = "--set"
 ) -> dict[str, str]:
     """Return the value of every parameter. Raises UsageError for an unknown parameter, a missing value, or a path that
     does not exist.
@@ -57,26 +57,29 @@ def resolved(
     A relative path from a user is relative to the current folder, and a relative default is relative to the folder of
     the descriptor.
     """
-    require_known(parameters, given, option)
-    missing_parameters = {name: of for name, of in parameters.items() if of.default is None and name not in given}
+    require_known(parameters, user_values, option)
+    missing_parameters = {
+        name: declared for name, declared in parameters.items() if declared.default is None and name not in user_values
+    }
     if missing_parameters:
         descriptions = ", ".join(
             f"{name} ({parameter.description.rstrip('.')})" for name, parameter in missing_parameters.items()
         )
         subject = "parameters are" if len(missing_parameters) > 1 else "a parameter is"
         options = (
-            f"{option} {name}={'PATH' if of.kind == 'path' else 'VALUE'}" for name, of in missing_parameters.items()
+            f"{option} {name}={'PATH' if declared.kind == 'path' else 'VALUE'}"
+            for name, declared in missing_parameters.items()
         )
         location = document.location("parameters", next(iter(missing_parameters)))
         raise UsageError(f"{subject} required: {descriptions}", where=location, hint=f"give {' '.join(options)}")
     values: dict[str, str] = {}
     for name, parameter in parameters.items():
-        value = given.get(name, parameter.default or "")
+        value = user_values.get(name, parameter.default or "")
         if parameter.kind == "path" and value:
-            base = Path.cwd() if name in given else document.path.absolute().parent
-            location = f"{option} {name}" if name in given else document.location("parameters", name, "default")
+            base = Path.cwd() if name in user_values else document.path.absolute().parent
+            location = f"{option} {name}" if name in user_values else document.location("parameters", name, "default")
             values[name] = str(_existing_path(base / Path(value).expanduser(), location))
-        elif parameter.kind == "path" and name in given:
+        elif parameter.kind == "path" and name in user_values:
             raise UsageError("is empty", where=f"{option} {name}", hint="give a path")
         else:
             values[name] = value
@@ -85,9 +88,9 @@ def resolved(
 
 def _existing_path(path: Path, location: str) -> Path:
     if not path.exists():
-        problem, near = absent(path)
+        problem, suggestion = explain_missing(path)
         problem = f"{display_path(path)} does not exist" if problem == "no such file" else problem
-        raise UsageError(problem, where=location, hint=near or "give the path of an existing file or folder")
+        raise UsageError(problem, where=location, hint=suggestion or "give the path of an existing file or folder")
     if not os.access(path, os.R_OK) and path.is_dir():
         raise UsageError(f"{display_path(path)} cannot be read", where=location, hint="fix its permissions")
     return Path(os.path.normpath(path))

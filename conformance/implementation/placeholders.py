@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from conformance.documents import suggestion
 from conformance.grove import labels
 
-PLAIN = frozenset(
+SIMPLE_NAMES = frozenset(
     {"python", "project", "here", "kubeconfig", "directory", "schedulerName", "certificates", "ca"}
     | {"leaderElection", "leaseNamespace"}
 )
-OF_PODS = {"podGang": labels.GANG, "podClique": labels.CLIQUE}
+POD_LABELS = {"podGang": labels.GANG, "podClique": labels.CLIQUE}
 """Placeholders for pods, and the pod label whose value replaces each placeholder."""
 FAMILIES = frozenset({"port", "file", "set"})
 _PATTERN = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
@@ -32,7 +32,7 @@ class UnknownPlaceholder(Exception):
         super().__init__(problem)
 
 
-def used(text: str) -> Iterator[str]:
+def names_in(text: str) -> Iterator[str]:
     """Yield the names between `${` and `}`, in order. Raises UnknownPlaceholder for a `${` that is not closed."""
     for match in _PATTERN.finditer(text):
         if match[0] == "$${":
@@ -48,29 +48,31 @@ def check(
     files: Iterable[str] = (),
     parameters: Iterable[str] = (),
     process: bool = True,
-    further: Iterable[str] = (),
+    additional_names: Iterable[str] = (),
 ) -> None:
     """Raise UnknownPlaceholder unless every placeholder is defined here.
 
-    `files` and `parameters` are the declared names. Outside a `process` there are no files. `further` are additional
-    names that are known only here.
+    `files` and `parameters` are the declared names. Outside a `process` there are no files. `additional_names` are
+    known only here.
     """
-    for name in used(text):
-        family, dot, rest = name.partition(".")
+    for name in names_in(text):
+        family, dot, suffix = name.partition(".")
         if not dot:
-            if name not in PLAIN and name not in further:
-                placeholders = {*_all(files, parameters, process), *further}
+            if name not in SIMPLE_NAMES and name not in additional_names:
+                placeholders = {*_all_names(files, parameters, process), *additional_names}
                 raise UnknownPlaceholder(f"${{{name}}} is not known", suggestion(name, placeholders))
-        elif family == "port" and _NAME.fullmatch(rest):
+        elif family == "port" and _NAME.fullmatch(suffix):
             continue
         elif family == "file" and not process:
             raise UnknownPlaceholder(f"${{{name}}} has no meaning here", "files belong to a process")
-        elif family == "file" and rest not in files:
-            raise UnknownPlaceholder(f"${{{name}}}: there is no such file in this process", suggestion(rest, files))
-        elif family == "set" and rest not in parameters:
-            raise UnknownPlaceholder(f"${{{name}}}: there is no such parameter", suggestion(rest, parameters))
+        elif family == "file" and suffix not in files:
+            raise UnknownPlaceholder(f"${{{name}}}: there is no such file in this process", suggestion(suffix, files))
+        elif family == "set" and suffix not in parameters:
+            raise UnknownPlaceholder(f"${{{name}}}: there is no such parameter", suggestion(suffix, parameters))
         elif family not in FAMILIES:
-            raise UnknownPlaceholder(f"${{{name}}} is not known", suggestion(name, _all(files, parameters, process)))
+            raise UnknownPlaceholder(
+                f"${{{name}}} is not known", suggestion(name, _all_names(files, parameters, process))
+            )
         elif family == "port":
             raise UnknownPlaceholder(f"${{{name}}}: a port needs a name", "write for example ${port.health}")
 
@@ -78,14 +80,14 @@ def check(
 def expand(text: str, value: Callable[[str], str]) -> str:
     """Return `text` with each placeholder replaced by `value(name)`. Placeholders within values are not expanded."""
 
-    def replaced(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         return "${" if match[1] is None else value(match[1])
 
-    return _PATTERN.sub(replaced, text)
+    return _PATTERN.sub(replacement, text)
 
 
-def _all(files: Iterable[str], parameters: Iterable[str], process: bool) -> set[str]:
-    names = {*PLAIN, "port.health", *(f"set.{name}" for name in parameters)}
+def _all_names(files: Iterable[str], parameters: Iterable[str], process: bool) -> set[str]:
+    names = {*SIMPLE_NAMES, "port.health", *(f"set.{name}" for name in parameters)}
     return names | {f"file.{name}" for name in files} if process else names
 
 
@@ -100,5 +102,5 @@ def is_static(name: str) -> bool:
 def option(text: str) -> str:
     """Return `--set NAME` for the first parameter in a text, with which a user can correct the parameter's value; an
     empty string if there is no parameter."""
-    given = [name.removeprefix("set.") for name in used(text) if name.startswith("set.")]
-    return f"--set {given[0]}" if given else ""
+    parameter_names = [name.removeprefix("set.") for name in names_in(text) if name.startswith("set.")]
+    return f"--set {parameter_names[0]}" if parameter_names else ""

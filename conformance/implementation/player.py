@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Protocol
 
-from conformance.implementation.commanded import Commanded
-from conformance.implementation.deployed import Deployed
+from conformance.implementation.commanded import CommandedRole
+from conformance.implementation.deployed import DeployedRole
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.role_process import ProcessFailure, RoleProcess
 from conformance.implementation.values import Values
@@ -23,7 +23,7 @@ class RoleRunner(Protocol):
     descriptor: Descriptor
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether everything that plays the role is running."""
 
     @property
@@ -34,8 +34,8 @@ class RoleRunner(Protocol):
     def logs(self) -> list[str]:
         """Return the names of the role's logs."""
 
-    def cast(self, descriptor: Descriptor) -> None:
-        """Let another descriptor play the role."""
+    def assign(self, descriptor: Descriptor) -> None:
+        """Assign another descriptor to the role."""
 
     def stop(self) -> None:
         """Stop the role in the way that the platform does."""
@@ -49,10 +49,10 @@ class RoleRunner(Protocol):
     def detach(self) -> None:
         """Let the role outlive this process."""
 
-    def notice(self) -> None:
+    def record_failures(self) -> None:
         """Record a failure for everything that has ended by itself."""
 
-    def last_words(self, lines: int) -> str:
+    def last_log_lines(self, lines: int) -> str:
         """Return the end of the role's log as one line of text."""
 
 
@@ -65,10 +65,10 @@ class ProcessRunner:
     ) -> None:
         self.role, self.name = role, name
         self._values, self._failures = values, failures
-        self.cast(descriptor)
+        self.assign(descriptor)
 
-    def cast(self, descriptor: Descriptor) -> None:
-        """Let another descriptor play the role. May be called only while nothing is running."""
+    def assign(self, descriptor: Descriptor) -> None:
+        """Assign another descriptor to the role. May be called only while nothing is running."""
         self.descriptor = descriptor
         self.processes = [
             RoleProcess(self.role, self.name, number, descriptor, self._values, self._failures)
@@ -76,9 +76,9 @@ class ProcessRunner:
         ]
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether all processes of the role are running."""
-        return all(process.alive for process in self.processes)
+        return all(process.is_alive for process in self.processes)
 
     @property
     def pids(self) -> dict[str, int]:
@@ -90,9 +90,9 @@ class ProcessRunner:
         """Return the names of the logs of the processes."""
         return [process.name for process in self.processes]
 
-    def last_words(self, lines: int) -> str:
+    def last_log_lines(self, lines: int) -> str:
         """Return the last lines of the running processes' logs, as one line of text."""
-        return "; ".join(words for process in self.processes if (words := process.last_words(lines)))
+        return "; ".join(log_lines for process in self.processes if (log_lines := process.last_log_lines(lines)))
 
     def stop(self) -> None:
         """Stop the processes, the last one first."""
@@ -112,30 +112,30 @@ class ProcessRunner:
             if process.group is not None:
                 process.group.detach()
 
-    def notice(self) -> None:
+    def record_failures(self) -> None:
         """Record a failure for each process that has ended by itself."""
         for process in self.processes:
-            process.notice()
+            process.record_failures()
 
 
-def start_all(players: Iterable[RoleRunner]) -> None:
+def start_all(runners: Iterable[RoleRunner]) -> None:
     """Start everything that is not running. Deployments and roles with commands are started first. Then the first
     processes of all roles are started at the same time; when they are ready, the second processes; and so on.
 
     Raises NotStarted with the end of the log, after killing the processes that this call has started.
     """
-    all_players = list(players)
-    for player in all_players:
-        if isinstance(player, Deployed | Commanded) and not player.alive:
-            player.start()
-    _start_processes([player for player in all_players if isinstance(player, ProcessRunner)])
+    all_runners = list(runners)
+    for runner in all_runners:
+        if isinstance(runner, DeployedRole | CommandedRole) and not runner.is_alive:
+            runner.start()
+    _start_processes([runner for runner in all_runners if isinstance(runner, ProcessRunner)])
 
 
-def _start_processes(players: list[ProcessRunner]) -> None:
+def _start_processes(runners: list[ProcessRunner]) -> None:
     started_processes: list[RoleProcess] = []
     try:
-        for stage in zip_longest(*(player.processes for player in players)):
-            launched_processes = [process for process in stage if process is not None and not process.alive]
+        for stage in zip_longest(*(runner.processes for runner in runners)):
+            launched_processes = [process for process in stage if process is not None and not process.is_alive]
             for process in launched_processes:
                 started_processes.append(process)
                 process.launch()

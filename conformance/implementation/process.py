@@ -1,7 +1,7 @@
 """One process of an implementation, from its start to the end of all its descendants, controlled through its
 supervisor.
 
-Invariant: when `stop`, `kill` or `ended` reports the end of the process, none of its descendants is alive. The same
+Invariant: when `stop`, `kill` or `end` reports the end of the process, none of its descendants is alive. The same
 holds after this process was killed.
 """
 
@@ -27,21 +27,21 @@ import psutil
 from conformance import regular
 from conformance.cluster import pace
 from conformance.errors import HarnessError, SupervisorLost
-from conformance.implementation.output import TAIL, Endless, Output
+from conformance.implementation.output import TAIL_PREFIX, Output, SlowPattern
 
 CHECK_INTERVAL = 0.05
 """Seconds between two checks of a health page or a log while a process starts. The end of the process is noticed
 immediately."""
-OBEYED_WITHIN = 10.0
+OBEY_SECONDS = 10.0
 """Seconds within which a supervisor must have killed its program. It normally takes milliseconds."""
-KILLED_WITHIN = 60.0
+KILL_SECONDS = 60.0
 """Seconds within which a process must have ended after SIGKILL."""
 TAIL_LINES = 15
-BOUND_EVERY = 0.1
+LOG_CHECK_SECONDS = 0.1
 """Seconds between two checks of a log's size. In this time a program can write about 100 MB to a disk."""
 RESPONSE_TIMEOUT = 1.0
 """Seconds within which a page must have responded."""
-STATUS_LINE = 1024
+MAX_STATUS_LINE_BYTES = 1024
 """Maximum number of bytes in the first line of a response."""
 
 
@@ -49,12 +49,12 @@ class NotReady(Exception):
     """The process did not become ready. `str()` is a single message with the reason."""
 
 
-class ReadyLate(NotReady):
+class ReadinessTimeout(NotReady):
     """The process runs but was not ready in time; the time limit may be too short."""
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProcessEnd:
     """The end of a process. `code` is the exit code, or the negative number of the signal. `unsupervised`: the suite
     has ended the process because its supervisor was killed."""
 
@@ -84,7 +84,7 @@ class ProcessGroup:
     def __init__(self, argv: Sequence[str], *, environment: Mapping[str, str], directory: Path, log: Path) -> None:
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
-        with regular.opened(log, "ab") as output:
+        with regular.open_file(log, "ab") as output:
             self._output = Output(log)
             report_reader, report_writer = os.pipe()
             self._supervisor = subprocess.Popen(
@@ -99,62 +99,62 @@ class ProcessGroup:
             )
         os.close(report_writer)
         self._reports = os.fdopen(report_reader)
-        word, _, number = self._reports.readline().partition(" ")
-        if word != "started":
+        status_word, _, number = self._reports.readline().partition(" ")
+        if status_word != "started":
             self._supervisor.communicate()
             self._reports.close()
-            if not word:
+            if not status_word:
                 raise SupervisorLost(f"the process that supervises {argv[0]} was killed before it had started that")
             raise OSError(int(number or errno.ESRCH), os.strerror(int(number or errno.ESRCH)), argv[0])
         self.pid = int(number)
-        self._ended: Ended | None = None
+        self._end: ProcessEnd | None = None
         self._has_ended = threading.Event()
         assert self._supervisor.stdin is not None
-        self._orders = self._supervisor.stdin
-        self._order_lock = threading.Lock()
+        self._commands = self._supervisor.stdin
+        self._command_lock = threading.Lock()
         threading.Thread(target=self._wait_for_report, name=f"attend-{self.pid}", daemon=True).start()
         threading.Thread(target=self._limit_log, name=f"bound-{self.pid}", daemon=True).start()
 
     @property
-    def ended(self) -> Ended | None:
+    def end(self) -> ProcessEnd | None:
         """Return how the program ended; None while it is alive."""
-        return self._ended
+        return self._end
 
-    def stop(self, grace: float) -> Ended:
+    def stop(self, grace: float) -> ProcessEnd:
         """Send SIGTERM to the process group, and SIGKILL to the rest when the leader has exited or `grace` seconds have
         passed. A suspended process gets SIGKILL at once, because it cannot react. Raises HarnessError if the program
         does not end."""
-        self._order("T")
+        self._send_command("T")
         if _is_stopped(self.pid) or not self._has_ended.wait(grace):
-            self._order("K")
+            self._send_command("K")
         return self._wait_until_killed()
 
-    def kill(self) -> Ended:
+    def kill(self) -> ProcessEnd:
         """Send SIGKILL to the program and all of its descendants. Raises HarnessError if they do not end."""
-        self._order("K")
+        self._send_command("K")
         return self._wait_until_killed()
 
     def detach(self) -> None:
         """Let the program outlive this process."""
-        self._order("D")
+        self._send_command("D")
 
-    def wait(self) -> Ended:
+    def wait(self) -> ProcessEnd:
         """Block until the program has ended."""
         self._has_ended.wait()
-        assert self._ended is not None
-        return self._ended
+        assert self._end is not None
+        return self._end
 
-    def _wait_until_killed(self) -> Ended:
-        if not self._has_ended.wait(OBEYED_WITHIN):
+    def _wait_until_killed(self) -> ProcessEnd:
+        if not self._has_ended.wait(OBEY_SECONDS):
             self._kill_unsupervised()
-        if not self._has_ended.wait(KILLED_WITHIN):
-            raise HarnessError(f"process {self.pid} does not end within {KILLED_WITHIN:g} s of SIGKILL")
+        if not self._has_ended.wait(KILL_SECONDS):
+            raise HarnessError(f"process {self.pid} does not end within {KILL_SECONDS:g} s of SIGKILL")
         return self.wait()
 
     def _kill_unsupervised(self) -> None:
         """Kill the program, its descendants, and finally the supervisor, which has failed to do so: the program may
         have stopped it repeatedly."""
-        deadline = time.monotonic() + OBEYED_WITHIN
+        deadline = time.monotonic() + OBEY_SECONDS
         with contextlib.suppress(psutil.NoSuchProcess):
             supervisor = psutil.Process(self._supervisor.pid)
             while (alive := _alive_below(supervisor)) and time.monotonic() < deadline:
@@ -167,43 +167,43 @@ class ProcessGroup:
         self,
         http_url: str | None,
         log_pattern: str | None,
-        within: float,
-        meanwhile: Callable[[], None] = lambda: None,
+        timeout: float,
+        on_poll: Callable[[], None] = lambda: None,
     ) -> None:
-        """Return when the page responds with 200 and a log line of this run matches. Raises ReadyLate after `within`
-        seconds, or later on an overloaded machine, and NotReady as soon as the process has ended; the message contains
-        the end of the log. `meanwhile` is called repeatedly. An exception that it raises ends the wait."""
+        """Return when the page responds with 200 and a log line of this run matches. Raises ReadinessTimeout after
+        `timeout` seconds, or later on an overloaded machine, and NotReady as soon as the process has ended; the message
+        contains the end of the log. `on_poll` is called repeatedly. An exception that it raises ends the wait."""
         start = time.monotonic()
         page_ready, line_found = http_url is None, log_pattern is None
         while not (page_ready and line_found):
             if self._has_ended.wait(CHECK_INTERVAL):
-                raise NotReady(f"{self._ended} before it was ready; {self.tail()}")
-            meanwhile()
-            page_ready = page_ready or answers(http_url or "")
+                raise NotReady(f"{self._end} before it was ready; {self.log_tail()}")
+            on_poll()
+            page_ready = page_ready or responds(http_url or "")
             try:
                 line_found = line_found or self.has_logged(log_pattern or "")
-            except Endless as error:
+            except SlowPattern as error:
                 raise NotReady(f"is not found to be ready: {error}") from error
-            if not (page_ready and line_found) and (waited := time.monotonic() - start) > within * pace.factor():
-                missing = f"{http_url} did not answer 200" if not page_ready else f"no log line matched {log_pattern!r}"
+            if not (page_ready and line_found) and (waited := time.monotonic() - start) > timeout * pace.factor():
+                problem = f"{http_url} did not answer 200" if not page_ready else f"no log line matched {log_pattern!r}"
                 wait_description = (
-                    f"{within:g} s" if waited < within + 1 else f"{waited:.0f} s, on an overloaded machine"
+                    f"{timeout:g} s" if waited < timeout + 1 else f"{waited:.0f} s, on an overloaded machine"
                 )
-                raise ReadyLate(f"is not ready after {wait_description}: {missing}; {self.tail()}")
-        if self._ended is not None:
-            raise NotReady(f"{self._ended} when it had just become ready; {self.tail()}")
+                raise ReadinessTimeout(f"is not ready after {wait_description}: {problem}; {self.log_tail()}")
+        if self._end is not None:
+            raise NotReady(f"{self._end} when it had just become ready; {self.log_tail()}")
 
     def has_logged(self, pattern: str) -> bool:
         """Return whether a line of this run's output matches the regular expression."""
-        return self._output.has(pattern)
+        return self._output.has_line(pattern)
 
-    def tail(self) -> str:
+    def log_tail(self) -> str:
         """Return the last lines of this run's output as one line of text, and the path of the complete log. An earlier
         line that gives a reason (`output.reason`) comes first."""
         reason = self._output.reason()
         return (
             f"it says: {reason}; " if reason else ""
-        ) + f"its {TAIL}{self.last_lines(TAIL_LINES)} (all of it: {self.log})"
+        ) + f"its {TAIL_PREFIX}{self.last_lines(TAIL_LINES)} (all of it: {self.log})"
 
     def last_lines(self, count: int) -> str:
         """Return the last lines of this run's output as one line of text."""
@@ -213,9 +213,9 @@ class ProcessGroup:
         """Keep the log small while the process is alive. A full disk does not end the attempts."""
         has_ended = False
         while not has_ended:
-            has_ended = self._has_ended.wait(BOUND_EVERY)
+            has_ended = self._has_ended.wait(LOG_CHECK_SECONDS)
             with contextlib.suppress(OSError):
-                self._output.bound()
+                self._output.limit_size()
 
     def _wait_for_report(self) -> None:
         """Wait for the report that the program has ended. If the supervisor ends without this report, the supervisor
@@ -226,19 +226,19 @@ class ProcessGroup:
         if not code:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-        with self._order_lock:
-            self._ended = Ended(int(code or -signal.SIGKILL), time.monotonic(), unsupervised=not code)
+        with self._command_lock:
+            self._end = ProcessEnd(int(code or -signal.SIGKILL), time.monotonic(), unsupervised=not code)
             with contextlib.suppress(BrokenPipeError):
-                self._orders.close()
+                self._commands.close()
         self._has_ended.set()
 
-    def _order(self, letter: str) -> None:
-        with self._order_lock:
-            if self._ended is None:
+    def _send_command(self, letter: str) -> None:
+        with self._command_lock:
+            if self._end is None:
                 with contextlib.suppress(BrokenPipeError):
                     self._supervisor.send_signal(signal.SIGCONT)  # the program may have suspended the supervisor
-                    self._orders.write(letter.encode())
-                    self._orders.flush()
+                    self._commands.write(letter.encode())
+                    self._commands.flush()
 
 
 def _is_stopped(pid: int) -> bool:
@@ -257,24 +257,24 @@ def _alive_below(parent: psutil.Process) -> list[psutil.Process]:
     return descendants
 
 
-def answers(url: str, within: float = RESPONSE_TIMEOUT) -> bool:
+def responds(url: str, timeout: float = RESPONSE_TIMEOUT) -> bool:
     """Return whether a page on loopback responds with 200. Only the first line of the response is read, and it must be
-    complete within `within` seconds. Proxies are never used."""
-    url_parts, deadline, status_line = urllib.parse.urlsplit(url), time.monotonic() + within, b""
+    complete within `timeout` seconds. Proxies are never used."""
+    url_parts, deadline, status_line = urllib.parse.urlsplit(url), time.monotonic() + timeout, b""
     page = (url_parts.path or "/") + (f"?{url_parts.query}" if url_parts.query else "")
     request = f"GET {page} HTTP/1.1\r\nHost: {url_parts.netloc}\r\nConnection: close\r\n\r\n"
     try:
         with socket.create_connection(
-            (url_parts.hostname or "127.0.0.1", url_parts.port or 80), timeout=within
+            (url_parts.hostname or "127.0.0.1", url_parts.port or 80), timeout=timeout
         ) as connection:
             connection.sendall(request.encode())
             while (
                 b"\n" not in status_line
-                and len(status_line) < STATUS_LINE
+                and len(status_line) < MAX_STATUS_LINE_BYTES
                 and (remaining_seconds := deadline - time.monotonic()) > 0
             ):
                 connection.settimeout(remaining_seconds)
-                if not (piece := connection.recv(STATUS_LINE)):
+                if not (piece := connection.recv(MAX_STATUS_LINE_BYTES)):
                     break
                 status_line += piece
     except OSError:

@@ -10,10 +10,10 @@ from conformance import documents
 from conformance.errors import UsageError
 
 
-def located(program: str, here: Path) -> str:
+def resolve_path(program: str, folder: Path) -> str:
     """Return the path of a program, so that it can be started from any folder. A relative path is resolved against
     `folder`, the descriptor's folder; a name without a slash is returned unchanged and found on PATH."""
-    return str(here / program) if os.sep in program else program
+    return str(folder / program) if os.sep in program else program
 
 
 def find_program(program: str, location: str) -> None:

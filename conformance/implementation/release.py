@@ -19,9 +19,9 @@ from kube.client import Client
 from kube.resource import CONFIG_MAPS, CRDS
 
 AGENT = "grove-conformance/implementation"
-HELM_WITHIN = 300.0
+HELM_SECONDS = 300.0
 """Seconds that a call of helm may take."""
-HELM_INHERITS = ("KUBECACHEDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
+HELM_VARIABLES = ("KUBECACHEDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 
 
 class Release:
@@ -29,7 +29,7 @@ class Release:
 
     def __init__(self, values: Values) -> None:
         self._values = values
-        self.current: Descriptor | None = None
+        self.deployed_version: Descriptor | None = None
         """The deployed version."""
         self._created: list[objects.CreatedObject] = []
         """Objects that did not exist before, in the order in which they were created."""
@@ -37,32 +37,34 @@ class Release:
     def apply(self, desired: Descriptor) -> None:
         """Deploy a version, unless it is already deployed. Raises UsageError if a file is invalid, or HarnessError if
         Helm or the API server rejects something."""
-        if self.current is desired:
+        if self.deployed_version is desired:
             return
         if desired.install.helm is not None:
             self._deploy_chart(desired, desired.install.helm)
         else:
             asyncio.run(self._apply(self._read_manifests(desired)))
-        self.current = desired
+        self.deployed_version = desired
 
     def remove(self) -> None:
         """Remove the objects that `apply` has created. Objects that existed before stay. Raises HarnessError if the
         removal fails."""
-        deployed, self.current = self.current, None
-        if deployed is not None and (helm := deployed.install.helm) is not None:
-            self._run_helm(deployed, ["uninstall", helm.release, "--namespace", helm.namespace, "--ignore-not-found"])
+        former_version, self.deployed_version = self.deployed_version, None
+        if former_version is not None and (helm := former_version.install.helm) is not None:
+            self._run_helm(
+                former_version, ["uninstall", helm.release, "--namespace", helm.namespace, "--ignore-not-found"]
+            )
             asyncio.run(self._delete_record(helm))
-        elif deployed is not None:
+        elif former_version is not None:
             asyncio.run(self._remove())
 
     # -- manifests -----------------------------------------------------------------------------------------------
 
     def _read_manifests(self, desired: Descriptor) -> list[DesiredObject]:
-        declared: list[DesiredObject] = []
+        desired_objects: list[DesiredObject] = []
         for path in desired.manifests("manifests"):
-            text = self._fill(desired, installer.checked(desired, path))
-            declared += [DesiredObject(manifest, path) for manifest in installation.read_manifests(path, text)]
-        return declared
+            text = self._fill(desired, installer.read_checked(desired, path))
+            desired_objects += [DesiredObject(manifest, path) for manifest in installation.read_manifests(path, text)]
+        return desired_objects
 
     async def _apply(self, desired: Sequence[DesiredObject]) -> None:
         crds = [item.manifest for item in desired if item.manifest["kind"] == CRDS.kind]
@@ -83,8 +85,8 @@ class Release:
                 self._created = [item for item in self._created if await client.get_or_none(*item) is not None]
                 return not self._created
 
-            await installation.until(
-                all_deleted, f"what was deployed is still there {installation.WITHIN:g} s after its end"
+            await installation.wait_until(
+                all_deleted, f"what was deployed is still there {installation.TIMEOUT_SECONDS:g} s after its end"
             )
 
     def _fill(self, desired: Descriptor, text: str) -> str:
@@ -100,12 +102,12 @@ class Release:
 
     def _deploy_chart(self, desired: Descriptor, helm: Helm) -> None:
         chart = self._fill(desired, helm.chart)
-        arguments = ["upgrade", "--install", helm.release, chart if "://" in chart else str(desired.here / chart)]
+        arguments = ["upgrade", "--install", helm.release, chart if "://" in chart else str(desired.folder / chart)]
         arguments += ["--namespace", helm.namespace, "--create-namespace"]
         for name in helm.values:
-            arguments += ["--values", str(desired.here / self._fill(desired, name))]
+            arguments += ["--values", str(desired.folder / self._fill(desired, name))]
         for name, value in helm.set.items():
-            arguments += ["--set-string", f"{name}={_escaped_for_helm(self._fill(desired, value))}"]
+            arguments += ["--set-string", f"{name}={_escape_for_helm(self._fill(desired, value))}"]
         asyncio.run(self._record_release(helm))
         self._run_helm(desired, arguments)
 
@@ -118,17 +120,17 @@ class Release:
     async def _delete_record(self, helm: Helm) -> None:
         if self._values.cluster.run:
             async with self._client() as client:
-                name = helm_releases.name(helm.namespace, helm.release)
+                name = helm_releases.note_name(helm.namespace, helm.release)
                 await client.delete(CONFIG_MAPS, helm_releases.NAMESPACE, name)
 
     def _run_helm(self, descriptor: Descriptor, arguments: Sequence[str]) -> None:
         """Run helm. If it fails, raises HarnessError with helm's reason."""
         command = ["helm", *arguments, "--kubeconfig", str(self._values.cluster.kubeconfig)]
-        environment = inherited.chosen(os.environ, HELM_INHERITS)
+        environment = inherited.inherited_variables(os.environ, HELM_VARIABLES)
         location = descriptor.document.location("install", "helm")
         try:
             completed_process = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=HELM_WITHIN
+                command, env=environment, capture_output=True, text=True, timeout=HELM_SECONDS
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise HarnessError(f"helm {arguments[0]} failed: {error}", where=location) from error
@@ -139,6 +141,6 @@ class Release:
             )
 
 
-def _escaped_for_helm(value: str) -> str:
+def _escape_for_helm(value: str) -> str:
     """Return a value in which helm finds no additional assignment."""
     return value.replace("\\", "\\\\").replace(",", "\\,")

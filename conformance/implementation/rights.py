@@ -16,23 +16,25 @@ import orjson
 from conformance.errors import UsageError
 from conformance.implementation import installation
 from conformance.implementation.descriptor import Descriptor, Role
-from conformance.implementation.installation import MANAGER, WITHIN, until
+from conformance.implementation.installation import MANAGER, TIMEOUT_SECONDS, wait_until
 from kube.client import Client
 from kube.resource import Resource
 
-EVERYTHING = "cluster-admin"
+CLUSTER_ADMIN = "cluster-admin"
 _GROUP = "rbac.authorization.k8s.io"
 CLUSTER_ROLES = Resource(_GROUP, "v1", "clusterroles", "ClusterRole", namespaced=False)
 BINDINGS = Resource(_GROUP, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
-async def grant(client: Client, players: Mapping[Role, Descriptor], narrow: Descriptor | None = None) -> None:
+async def bind_users(client: Client, players: Mapping[Role, Descriptor], restricted: Descriptor | None = None) -> None:
     """Bind the user of each role, and return once the API server applies the bindings. The roles of `restricted` may do
     only what that implementation declares, by a ClusterRole or by bindings among its objects. Raises UsageError for a
     ClusterRole that does not exist, or HarnessError if a binding is rejected or has no effect."""
-    bound = {role: player for role, player in players.items() if player is not narrow or role in player.cluster_roles}
-    await asyncio.gather(*(_bind(client, role, player) for role, player in bound.items()))
+    players_to_bind = {
+        role: player for role, player in players.items() if player is not restricted or role in player.cluster_roles
+    }
+    await asyncio.gather(*(_bind(client, role, player) for role, player in players_to_bind.items()))
 
 
 def require_declared(descriptor: Descriptor) -> None:
@@ -48,7 +50,7 @@ def require_declared(descriptor: Descriptor) -> None:
 
 
 async def _bind(client: Client, role: Role, player: Descriptor) -> None:
-    name = player.cluster_roles.get(role, EVERYTHING)
+    name = player.cluster_roles.get(role, CLUSTER_ADMIN)
     cluster_role = await client.get_or_none(CLUSTER_ROLES, None, name)
     if cluster_role is None:
         location = player.document.location("clusterRoles", role)
@@ -69,11 +71,11 @@ async def _bind(client: Client, role: Role, player: Descriptor) -> None:
         "spec": {"user": str(role), "groups": ["system:authenticated"], "resourceAttributes": attributes},
     }
 
-    async def effective() -> bool:
+    async def is_effective() -> bool:
         response = orjson.loads(await client.request("POST", _REVIEWS, body=review))
         return bool(response["status"]["allowed"])
 
-    await until(effective, f"the user {role} does not have the ClusterRole {name} after {WITHIN:g} s")
+    await wait_until(is_effective, f"the user {role} does not have the ClusterRole {name} after {TIMEOUT_SECONDS:g} s")
 
 
 def _allowed_request(cluster_role: Mapping[str, Any]) -> dict[str, str] | None:

@@ -11,13 +11,13 @@ from conformance.errors import HarnessError, SupervisorLost
 from conformance.implementation import inherited, placeholders
 from conformance.implementation.certificates import write_private
 from conformance.implementation.descriptor import Descriptor, Process, Role
-from conformance.implementation.output import TAIL
-from conformance.implementation.process import Ended, NotReady, ProcessGroup, ReadyLate
-from conformance.implementation.program import find_program, located
+from conformance.implementation.output import TAIL_PREFIX
+from conformance.implementation.process import NotReady, ProcessEnd, ProcessGroup, ReadinessTimeout
+from conformance.implementation.program import find_program, resolve_path
 from conformance.implementation.values import ProcessLocation, Values
 
 
-def subject(role: Role, process: str) -> str:
+def process_title(role: Role, process: str) -> str:
     """Return the name of a process for a message: just the role, if this is the only process of the role."""
     return f"process {process} of the {role}" if process else str(role)
 
@@ -30,24 +30,24 @@ class ProcessFailure:
     process: str
     """The name of the process within the role; empty for a role's only process."""
     implementation: str
-    ended: Ended
-    tail: str
+    end: ProcessEnd
+    log_tail: str
 
     def require_supervised(self) -> None:
         """Raise SupervisorLost if this is not a finding because the process ended with its supervisor."""
-        if self.ended.unsupervised:
+        if self.end.unsupervised:
             raise SupervisorLost(str(self))
 
     def __str__(self) -> str:
-        return f"{self.implementation}: the {subject(self.role, self.process)} {self.ended}; {self.tail}"
+        return f"{self.implementation}: the {process_title(self.role, self.process)} {self.end}; {self.log_tail}"
 
 
 def require_not_killed(failures: Iterable[object], begin: float) -> None:
     """Raise HarnessError if the only process so far that was ended by SIGKILL has ended since `begin`: the kernel or
     another program sends this signal, no program ends itself with it by mistake. From the second time on, the
     implementation is at fault, so that it cannot prevent a verdict this way."""
-    killed = [death for death in failures if isinstance(death, ProcessFailure) and death.ended.code == -signal.SIGKILL]
-    if len(killed) == 1 and killed[0].ended.at >= begin:
+    killed = [death for death in failures if isinstance(death, ProcessFailure) and death.end.code == -signal.SIGKILL]
+    if len(killed) == 1 and killed[0].end.at >= begin:
         raise HarnessError(str(killed[0]), hint="run it again; has the machine run out of memory?")
 
 
@@ -69,7 +69,7 @@ class NotStarted(HarnessError):
         code: int | None = None,
     ) -> None:
         self.role, self.timed_out, self.code = role, timed_out, code
-        super().__init__(f"{implementation}: the {subject(role, process)} {reason}")
+        super().__init__(f"{implementation}: the {process_title(role, process)} {reason}")
 
 
 class RoleProcess:
@@ -99,19 +99,19 @@ class RoleProcess:
         self._descriptor, self._values, self._failures = descriptor, values, failures
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether the process is running."""
-        return self.group is not None and self.group.ended is None
+        return self.group is not None and self.group.end is None
 
     @property
     def pid(self) -> int | None:
         """Return the process id; None if the process is not running."""
-        return self.group.pid if self.group is not None and self.group.ended is None else None
+        return self.group.pid if self.group is not None and self.group.end is None else None
 
     def launch(self) -> None:
         """Start the process without waiting until it is ready. Raises NotStarted if the process cannot be started, and
         SupervisorLost if its supervisor was killed."""
-        self.notice()
+        self.record_failures()
         self._ready = False
         directory = self._values.directory(self.name)
         try:
@@ -121,7 +121,7 @@ class RoleProcess:
         except OSError as error:  # a process may have changed its own folder
             raise self._not_started(f"cannot be started: {error.filename}: {error.strerror}") from error
         program, *arguments = self._argv()
-        argv = [located(program, self._descriptor.here), *arguments]
+        argv = [resolve_path(program, self._descriptor.folder), *arguments]
         find_program(argv[0], self._descriptor.document.location(*self._field, "argv", 0))
         log = self._values.log(self.name)
         try:
@@ -136,78 +136,81 @@ class RoleProcess:
         ready = self._process.ready
         page = self._fill(ready.http) if ready.http is not None else None
 
-        def meanwhile() -> None:
-            for other in siblings:
-                other.still_running(self)
+        def check_siblings() -> None:
+            for sibling in siblings:
+                sibling.require_running(self)
 
         try:
-            self.group.wait_ready(page, ready.log, ready.within, meanwhile)
+            self.group.wait_ready(page, ready.log, ready.within, check_siblings)
         except NotReady as error:
-            timed_out = isinstance(error, ReadyLate)
-            ended = self.group.ended
-            if ended is not None:
-                self._failure(ended, self.group.tail()).require_supervised()
-            code = ended.code if ended is not None else None
+            timed_out = isinstance(error, ReadinessTimeout)
+            process_end = self.group.end
+            if process_end is not None:
+                self._failure(process_end, self.group.log_tail()).require_supervised()
+            code = process_end.code if process_end is not None else None
             raise self._not_started(
                 str(error) + self._missing_variables(str(error)), timed_out=timed_out, code=code
             ) from error
         self._ready, self.page = True, page or ""
 
-    def still_running(self, waiting: RoleProcess) -> None:
+    def require_running(self, waiting: RoleProcess) -> None:
         """Raise NotStarted if this process ended by itself while another process was `waiting` to become ready."""
-        if self is not waiting and self.group is not None and (ended := self.group.ended) is not None:
-            self._failure(ended, self.group.tail()).require_supervised()
+        if self is not waiting and self.group is not None and (process_end := self.group.end) is not None:
+            self._failure(process_end, self.group.log_tail()).require_supervised()
             phase = "after it was ready, before all others were" if self._ready else "before it was ready"
-            raise self._not_started(f"{ended} {phase}; {self.group.tail()}")
+            raise self._not_started(f"{process_end} {phase}; {self.group.log_tail()}")
 
     def stop(self) -> None:
         """Send SIGTERM, and SIGKILL after the grace period."""
-        self._end(kill=False)
+        self._end_process(kill=False)
 
     def kill(self) -> None:
         """Send SIGKILL to the process and its descendants."""
-        self._end(kill=True)
+        self._end_process(kill=True)
 
-    def notice(self) -> None:
+    def record_failures(self) -> None:
         """Record a failure if the process has ended by itself."""
-        if self.group is not None and (ended := self.group.ended) is not None:
-            tail = self.group.tail()
-            self._failures.append(self._failure(ended, tail + self._missing_variables(tail)))
+        if self.group is not None and (process_end := self.group.end) is not None:
+            log_tail = self.group.log_tail()
+            self._failures.append(self._failure(process_end, log_tail + self._missing_variables(log_tail)))
             self.group = None
 
-    def last_words(self, lines: int) -> str:
+    def last_log_lines(self, lines: int) -> str:
         """Return the last lines of the process's log as one line of text; an empty string if the process is not
         running."""
         if self.group is None:
             return ""
-        return f"the {subject(self.role, self._process.name)} runs, and its {TAIL}{self.group.last_lines(lines)}"
+        title = process_title(self.role, self._process.name)
+        return f"the {title} runs, and its {TAIL_PREFIX}{self.group.last_lines(lines)}"
 
-    def _end(self, *, kill: bool) -> None:
-        self.notice()
+    def _end_process(self, *, kill: bool) -> None:
+        self.record_failures()
         if self.group is not None:
             self.group.kill() if kill else self.group.stop(self._process.stop.grace)
             self.group = None
 
-    def _failure(self, ended: Ended, output: str) -> ProcessFailure:
-        return ProcessFailure(self.role, self._process.name, self._descriptor.name, ended, output)
+    def _failure(self, process_end: ProcessEnd, output: str) -> ProcessFailure:
+        return ProcessFailure(self.role, self._process.name, self._descriptor.name, process_end, output)
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of the program: inherited variables, the cluster's variables, and the descriptor's
         variables. Later ones override earlier ones."""
         own_variables = {name: self._fill(value) for name, value in self._process.env.items()}
         return (
-            inherited.chosen(os.environ, self._process.inherit) | dict(self._values.cluster.environment) | own_variables
+            inherited.inherited_variables(os.environ, self._process.inherit)
+            | dict(self._values.cluster.environment)
+            | own_variables
         )
 
     def _missing_variables(self, output: str) -> str:
-        return inherited.missed(os.environ, self._environment(), output)
+        return inherited.missing_variables_note(os.environ, self._environment(), output)
 
     def _argv(self) -> Iterator[str]:
         for item in self._process.argv:
             if isinstance(item, str):
                 yield self._fill(item)
             elif all(
-                self._values.value(self._location, self._descriptor, n) for t in item for n in placeholders.used(t)
+                self._values.value(self._location, self._descriptor, n) for t in item for n in placeholders.names_in(t)
             ):
                 yield from (self._fill(text) for text in item)
 

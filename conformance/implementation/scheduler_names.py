@@ -9,14 +9,14 @@ SECOND_NAME = "kube-scheduler"
 """The name that kube-scheduler gets if a gang scheduler uses the default name."""
 
 
-def started(judged: Descriptor, supplied: Descriptor | None) -> bool:
+def suite_starts_scheduler(judged: Descriptor, supplied: Descriptor | None) -> bool:
     """Return whether the gang scheduler is a process that the suite starts."""
     owner = judged if Role.GANG_SCHEDULER in judged.roles else supplied
     return owner is not None and Role.GANG_SCHEDULER in owner.processes
 
 
-def kube_scheduler(judged: Descriptor, supplied: Descriptor | None) -> str:
+def kube_scheduler_name(judged: Descriptor, supplied: Descriptor | None) -> str:
     """Return the name of kube-scheduler: the default name, unless a gang scheduler that the suite starts uses that
     name."""
-    in_use = started(judged, supplied)
+    in_use = suite_starts_scheduler(judged, supplied)
     return SECOND_NAME if in_use and judged.scheduler_name == DEFAULT_SCHEDULER else DEFAULT_SCHEDULER

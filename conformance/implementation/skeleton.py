@@ -45,18 +45,18 @@ def descriptor(answers: Answers) -> str:
         f"# All fields: `{GUIDE}`.",
         "apiVersion: conformance.grove.io/v1alpha1",
         "kind: Implementation",
-        f"name: {_quoted(answers.name)}",
-        f"version: {_quoted(answers.version)}",
+        f"name: {_yaml_scalar(answers.name)}",
+        f"version: {_yaml_scalar(answers.version)}",
         f"roles: [{', '.join(roles)}]",
-        f"schedulerName: {_quoted(answers.scheduler_name)}",
+        f"schedulerName: {_yaml_scalar(answers.scheduler_name)}",
         "# Optional features that you claim; requirements of other features are reported as not claimed.",
         f"features: [{', '.join(answers.features)}]",
         *([] if answers.command else ["start: running"]),
         "",
         "install:",
         "  crds:",
-        *(f"    - {_quoted(crds)}" for crds in answers.crds),
-        *([f"  webhooks: [{_quoted(answers.webhooks)}]"] if answers.webhooks else []),
+        *(f"    - {_yaml_scalar(crds)}" for crds in answers.crds),
+        *([f"  webhooks: [{_yaml_scalar(answers.webhooks)}]"] if answers.webhooks else []),
     ]
     if answers.command:
         lines += ["", "processes:", *(line for role in roles for line in _process(role, answers))]
@@ -75,11 +75,11 @@ def _process(role: str, answers: Answers) -> list[str]:
         f"  {role}:",
         "    # Each item is one argument; there is no shell. ${port.NAME} is a free port of 127.0.0.1.",
         "    argv:",
-        *(f"      - {_quoted(word)}" for word in answers.command),
-        f"    ready: {{{condition}: {_quoted(answers.ready)}, within: 30}}",
+        *(f"      - {_yaml_scalar(word)}" for word in answers.command),
+        f"    ready: {{{condition}: {_yaml_scalar(answers.ready)}, within: 30}}",
     ]
 
 
-def _quoted(text: str) -> str:
+def _yaml_scalar(text: str) -> str:
     """Return a text as a YAML scalar. JSON strings are valid YAML."""
     return json.dumps(text, ensure_ascii=False)

@@ -10,7 +10,7 @@ from conformance.implementation.descriptor import Descriptor, Role, Upgrade
 FEATURE = "upgrade"
 
 
-def after(judged: Descriptor, earlier: Descriptor) -> Descriptor:
+def take_over(judged: Descriptor, earlier: Descriptor) -> Descriptor:
     """Return `judged` with `earlier` as the only version from which it takes over, both with the scheduler name of
     `judged`. The CRDs of `judged` are installed; the webhooks are those of the running operator. Raises UsageError if
     one of the two starts no operator."""
@@ -21,10 +21,10 @@ def after(judged: Descriptor, earlier: Descriptor) -> Descriptor:
                 where=descriptor.document.location("processes"),
                 hint="--from is for two operators that the suite starts",
             )
-    same_name = dataclasses.replace(earlier, scheduler_name=judged.scheduler_name)
+    predecessor = dataclasses.replace(earlier, scheduler_name=judged.scheduler_name)
     return dataclasses.replace(
         judged,
         features=judged.features | {FEATURE},
         upgrades=(Upgrade(earlier.name, f"{earlier.name} {earlier.version}", {}),),
-        predecessor=same_name,
+        predecessor=predecessor,
     )

@@ -26,17 +26,17 @@ def main(reports: int, argv: list[str]) -> None:
     """Start the program and serve commands until the program has ended."""
     with suppress(OSError, AttributeError):  # this system has no such call
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    awake, wake = os.pipe()
-    os.set_blocking(wake, False)  # required by set_wakeup_fd
+    wake_reader, wake_writer = os.pipe()
+    os.set_blocking(wake_writer, False)  # required by set_wakeup_fd
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
-    signal.set_wakeup_fd(wake)
+    signal.set_wakeup_fd(wake_writer)
     leader = start(argv, reports)
     _report(reports, f"started {leader}")
     is_listening, ends_with_parent = True, True
     while (status := reap(leader)) is None:
-        ready, _, _ = select.select([awake, *([0] if is_listening else [])], [], [])
-        if awake in ready:
-            os.read(awake, 4096)
+        ready, _, _ = select.select([wake_reader, *([0] if is_listening else [])], [], [])
+        if wake_reader in ready:
+            os.read(wake_reader, 4096)
         if 0 in ready:
             for order in os.read(0, 64).decode() or "E":
                 ends_with_parent = ends_with_parent and order != "D"
@@ -51,7 +51,7 @@ def main(reports: int, argv: list[str]) -> None:
 
 def start(argv: list[str], reports: int) -> int:
     """Start the program in a new session and return its pid. End this process if the program cannot be started."""
-    read, write = os.pipe()
+    error_reader, error_writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
@@ -62,14 +62,14 @@ def start(argv: list[str], reports: int) -> int:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.execvp(argv[0], argv)  # noqa: S606 - a list, never shell text
         except OSError as error:
-            os.write(write, str(error.errno).encode())
+            os.write(error_writer, str(error.errno).encode())
         os._exit(127)
-    os.close(write)
-    failed = os.read(read, 16).decode()
-    os.close(read)
-    if failed:
+    os.close(error_writer)
+    error_number = os.read(error_reader, 16).decode()
+    os.close(error_reader)
+    if error_number:
         os.waitpid(pid, 0)
-        _report(reports, f"failed {failed}")
+        _report(reports, f"failed {error_number}")
         sys.exit(1)
     return pid
 
@@ -78,8 +78,8 @@ def reap(leader: int) -> int | None:
     """Reap processes that have ended. Return the status of the program if it is among them."""
     status = None
     with suppress(ChildProcessError):  # no children left
-        while (reaped := os.waitpid(-1, os.WNOHANG))[0]:
-            status = reaped[1] if reaped[0] == leader else status
+        while (reaped_child := os.waitpid(-1, os.WNOHANG))[0]:
+            status = reaped_child[1] if reaped_child[0] == leader else status
     return status
 
 

@@ -23,7 +23,7 @@ class ClusterFacts:
     """Variables for every process. On a cluster of the suite, this is the marker by which `prune` finds the process."""
     port: Callable[[int], int]
     """Returns the n-th port (from 0) of 127.0.0.1 that is claimed for drivers. Raises HarnessError if none is left."""
-    of_role: Callable[[Role], Path] | None = None
+    role_kubeconfig: Callable[[Role], Path] | None = None
     """Returns the kubeconfig of a role's own user; None if all roles use the suite's kubeconfig, as on an existing
     cluster."""
     run: str = ""
@@ -63,21 +63,21 @@ class Values:
         """Return the log of the process with this name."""
         return self.cluster.directory / "logs" / f"{process}.log"
 
-    def fill(self, place: ProcessLocation, source: Descriptor, text: str) -> str:
+    def fill(self, location: ProcessLocation, source: Descriptor, text: str) -> str:
         """Replace the placeholders in a text of the descriptor `source`."""
-        return placeholders.expand(text, lambda name: self.value(place, source, name))
+        return placeholders.expand(text, lambda name: self.value(location, source, name))
 
-    def value(self, place: ProcessLocation, source: Descriptor, name: str) -> str:
+    def value(self, location: ProcessLocation, source: Descriptor, name: str) -> str:
         """Return the value of a placeholder. Raises HarnessError if there is no port left for it."""
-        family, _, rest = name.partition(".")
+        family, _, suffix = name.partition(".")
         match family:
             case "kubeconfig":
-                of_role = self.cluster.of_role
-                return str(self.cluster.kubeconfig if of_role is None else of_role(place.role))
+                role_kubeconfig = self.cluster.role_kubeconfig
+                return str(self.cluster.kubeconfig if role_kubeconfig is None else role_kubeconfig(location.role))
             case "schedulerName":
                 return self._scheduler_name
             case "directory":
-                return str(self.directory(place.process))
+                return str(self.directory(location.process))
             case "certificates":
                 return str(self._certificates.ensure())
             case "ca":
@@ -87,11 +87,11 @@ class Values:
             case "leaseNamespace":
                 return self.lease_namespace or "default"
             case "port":
-                return str(self._port(place.player, rest))
+                return str(self._port(location.player, suffix))
             case "file":
-                return str(self.directory(place.process) / rest)
+                return str(self.directory(location.process) / suffix)
             case _:
-                value = source.static(name)
+                value = source.static_value(name)
                 assert value is not None, f"load has checked that {name} is known"
                 return value
 

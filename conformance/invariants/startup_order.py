@@ -84,7 +84,7 @@ class ParentsReadyFirst(Invariant):
             text(container, "name") for clique in cliques for container in items(clique.pod_spec, "initContainers")
         }
         pod_containers = msgspec.convert(items(pod, "spec", "initContainers"), list[init_wait.Container])
-        return init_wait.unknown(pod_containers, template_names) != ""
+        return init_wait.first_unknown_container(pod_containers, template_names) != ""
 
     def _required_count(self, minimum: int) -> int:
         """Return the number of Ready pods that a parent with this minAvailable must have had."""

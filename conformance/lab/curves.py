@@ -13,7 +13,7 @@ from typing import Any
 from conformance.drawing import BLUE, GREEN, INK, ORANGE, RED, document, figure
 from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Disturbance, Workload
 
-COLUMN, ROW, HEAD, NAMES = 4.1, 1.6, 0.8, 2.4
+COLUMN_WIDTH, ROW_HEIGHT, HEADER_HEIGHT, NAMES_WIDTH = 4.1, 1.6, 0.8, 2.4
 """In inches: the width and height of a panel with its labels, the height of title and legend, and the width of the row
 names."""
 LINES = {
@@ -23,7 +23,7 @@ LINES = {
 }
 LINE_OFFSET = 0.03
 """Vertical offset between the lines of two components that are both fully available."""
-BOTTOM, TOP = -0.35, -0.15
+BAND_BOTTOM, BAND_TOP = -0.35, -0.15
 """The band that shows the serving units, in units of the axis of the shares above it."""
 
 Trial = Mapping[str, Any]
@@ -34,22 +34,22 @@ def draw(experiment: Mapping[str, Any]) -> str:
     trials = {(t["workload"], t["course"], t["layout"]): t for t in reversed(experiment["trials"])}
     layouts = [layout.name for layout in LAYOUTS if any(key[2] == layout.name for key in trials)]
     rows = [(w, c) for c in COURSES for w in WORKLOADS if any(key[:2] == (w.name, c.name) for key in trials)]
-    size = HEAD + ROW * len(rows), NAMES + COLUMN * len(layouts)
-    widths = [NAMES, *[COLUMN] * len(layouts)]
-    drawn, grid = figure(*size, nrows=len(rows), ncols=len(widths), width_ratios=widths, squeeze=False)
+    size = HEADER_HEIGHT + ROW_HEIGHT * len(rows), NAMES_WIDTH + COLUMN_WIDTH * len(layouts)
+    widths = [NAMES_WIDTH, *[COLUMN_WIDTH] * len(layouts)]
+    picture, grid = figure(*size, nrows=len(rows), ncols=len(widths), width_ratios=widths, squeeze=False)
     for axes, name in zip(grid[0, 1:], layouts, strict=True):
         axes.set_title(name)
-    for (workload, course), (names, *row) in zip(rows, grid, strict=True):
-        _name(names, workload, course)
+    for (workload, course), (name_axes, *row) in zip(rows, grid, strict=True):
+        _write_row_name(name_axes, workload, course)
         for axes, name in zip(row, layouts, strict=True):
-            _panel(axes, trials.get((workload.name, course.name, name)), workload)
+            _draw_panel(axes, trials.get((workload.name, course.name, name)), workload)
         end = max(axes.dataLim.x1 for axes in row)
         for axes in row:
             axes.set_xlim(0, end)
-    return document(drawn, "Availability during a coherent update, by gang layout")
+    return document(picture, "Availability during a coherent update, by gang layout")
 
 
-def _name(axes: Any, workload: Workload, course: Disturbance) -> None:
+def _write_row_name(axes: Any, workload: Workload, course: Disturbance) -> None:
     """Write the name of a row and the sizes of its components."""
     sizes = [f"{name}: {size}, minAvailable {minimum}" for name, (size, minimum) in workload.sizes.items()]
     axes.set_axis_off()
@@ -57,10 +57,10 @@ def _name(axes: Any, workload: Workload, course: Disturbance) -> None:
     axes.text(0, 0.9, "\n".join(sizes), fontsize=9, va="top", in_layout=False)
 
 
-def _panel(axes: Any, trial: Trial | None, workload: Workload) -> None:
+def _draw_panel(axes: Any, trial: Trial | None, workload: Workload) -> None:
     """Draw one update: a line for each component, as the share of its members that are available, and below the lines a
     band with the number of whole serving units."""
-    axes.set_ylim(BOTTOM, 1.05)
+    axes.set_ylim(BAND_BOTTOM, 1.05)
     axes.set_yticks([0, 1], ["0 %", "100 %"])
     axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_formatter("{x:g} s")
@@ -72,9 +72,9 @@ def _panel(axes: Any, trial: Trial | None, workload: Workload) -> None:
         shares = [point[1][name] / size - number * LINE_OFFSET for point in trial["curve"]]
         axes.stairs(*_steps(trial, shares), baseline=None, color=color, linestyle=dashes, linewidth=1.5, label=label)
     units = [point[2] for point in trial["curve"]]
-    whole_heights = [BOTTOM + (TOP - BOTTOM) * count / (max(units) or 1) for count in units]
-    band = {"baseline": BOTTOM, "fill": True}
-    axes.stairs([TOP], [0, trial["seconds"]], **band, color=RED, alpha=0.3, label="units that are not whole")
+    whole_heights = [BAND_BOTTOM + (BAND_TOP - BAND_BOTTOM) * count / (max(units) or 1) for count in units]
+    band = {"baseline": BAND_BOTTOM, "fill": True}
+    axes.stairs([BAND_TOP], [0, trial["seconds"]], **band, color=RED, alpha=0.3, label="units that are not whole")
     axes.stairs(*_steps(trial, whole_heights), **band, color=BLUE, label="whole serving units")
 
 

@@ -18,7 +18,7 @@ class GangLayout:
     default. `parameters` are the parameters with which the implementation is started."""
 
     name: str
-    about: str
+    description: str
     annotation: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
 
@@ -29,7 +29,7 @@ class Workload:
     has the values of maxUnavailable that differ from minAvailable."""
 
     name: str
-    about: str
+    description: str
     cliques: Sizes
     groups: Sizes
     budgets: Mapping[str, int] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Disturbance:
     """A disturbance that happens while the set is updated."""
 
     name: str
-    about: str
+    description: str
 
 
 LAYOUTS = (
@@ -68,7 +68,7 @@ WORKLOADS = (
         {"d": 4},
     ),
 )
-QUIET, PREEMPTION, NODE = "quiet", "preemption", "node failure"
+QUIET, PREEMPTION, NODE_FAILURE = "quiet", "preemption", "node failure"
 COURSES = (
     Disturbance(
         QUIET, "nothing else; after the update, the last of several scaling groups is scaled in to its minimum"
@@ -78,11 +78,13 @@ COURSES = (
         "a pod of higher priority takes the node of a new replica of p above the minimum for 3 seconds: of the first "
         "one that shares its gang, or of any once more than half of p is new",
     ),
-    Disturbance(NODE, "once the first new replica of p is available, the node of an old one fails, for 3 seconds"),
+    Disturbance(
+        NODE_FAILURE, "once the first new replica of p is available, the node of an old one fails, for 3 seconds"
+    ),
 )
 
 
-class HasName(Protocol):
+class Selectable(Protocol):
     """A part of an experiment that users select by its name."""
 
     @property
@@ -90,10 +92,10 @@ class HasName(Protocol):
         """Return the name."""
 
 
-Named = TypeVar("Named", bound=HasName)
+SelectableT = TypeVar("SelectableT", bound=Selectable)
 
 
-def chosen(names: Sequence[str], items: Sequence[Named], option: str) -> list[Named]:
+def select(names: Sequence[str], items: Sequence[SelectableT], option: str) -> list[SelectableT]:
     """Return the items with these names, in the order of `items`; if `names` is empty, return all items. Raises
     UsageError for an unknown name."""
     by_name = {item.name: item for item in items}

@@ -18,7 +18,7 @@ class AvailabilityPoint:
 
     at: float
     available: Mapping[str, int]
-    whole: int
+    whole_units: int
 
 
 @dataclass
@@ -32,21 +32,21 @@ class UpdateMeasurement:
     pods."""
 
     @property
-    def lowest(self) -> dict[str, int]:
+    def lowest_available(self) -> dict[str, int]:
         """Return the lowest number of available members of each component."""
         names = self.points[0].available if self.points else ()
         return {name: min(point.available[name] for point in self.points) for name in names}
 
     @property
-    def lowest_whole(self) -> int:
+    def lowest_whole_units(self) -> int:
         """Return the lowest number of whole serving units."""
-        return min((point.whole for point in self.points), default=0)
+        return min((point.whole_units for point in self.points), default=0)
 
     @property
-    def mean_whole(self) -> float:
+    def mean_whole_units(self) -> float:
         """Return the number of whole serving units, averaged over the duration of the update."""
         ends = [point.at for point in self.points[1:]] + [self.duration]
-        total = sum(point.whole * max(0.0, end - point.at) for point, end in zip(self.points, ends, strict=True))
+        total = sum(point.whole_units * max(0.0, end - point.at) for point, end in zip(self.points, ends, strict=True))
         return total / self.duration if self.duration else 0.0
 
 
@@ -54,28 +54,28 @@ class UpdateMeter:
     """Measures one update of replica 0 of a set. A serving unit consists of `minAvailable` members of every component,
     all of the same version."""
 
-    def __init__(self, set_name: str, components: Sequence[Component], old: str) -> None:
-        self._set, self._components, self._old_generation = set_name, components, old
+    def __init__(self, set_name: str, components: Sequence[Component], old_generation_hash: str) -> None:
+        self._set, self._components, self._old_generation_hash = set_name, components, old_generation_hash
         self._state = CoherentState()
 
-    def measure(self, before: Iterable[Record], during: Iterable[Record]) -> UpdateMeasurement:
+    def measure(self, records_before: Iterable[Record], records_during: Iterable[Record]) -> UpdateMeasurement:
         """Measure the update from its records and from the records before it. Both are in the order in which the API
         server wrote them."""
-        for record in before:
+        for record in records_before:
             self._state.apply(record)
         measurement, start = UpdateMeasurement(), 0.0
-        for record in during:
+        for record in records_during:
             start = start or record.at
             self._state.apply(record)
-            at = round(max(0.0, record.at - start), 3)
+            seconds = round(max(0.0, record.at - start), 3)
             if pod := self._evicted_pod(record):
                 measurement.evicted.append(pod)
             if not measurement.duration:
-                self._add_point(measurement, at)
-                measurement.duration = at if self._has_ended(record) else 0.0
+                self._add_point(measurement, seconds)
+                measurement.duration = seconds if self._has_ended(record) else 0.0
         return measurement
 
-    def _add_point(self, measurement: UpdateMeasurement, at: float) -> None:
+    def _add_point(self, measurement: UpdateMeasurement, seconds: float) -> None:
         replica_components = {
             component: ReplicaComponent(self._set, 0, component.key) for component in self._components
         }
@@ -88,33 +88,33 @@ class UpdateMeter:
                 self._state.count_available(replica_component, gangs) // component.minimum
                 for component, replica_component in replica_components.items()
             )
-            for gangs in self._versions().values()
+            for gangs in self._gangs_by_version().values()
         )
         last_point = measurement.points[-1] if measurement.points else None
-        if last_point is None or (last_point.available, last_point.whole) != (available, whole_units):
-            measurement.points.append(AvailabilityPoint(at, available, whole_units))
+        if last_point is None or (last_point.available, last_point.whole_units) != (available, whole_units):
+            measurement.points.append(AvailabilityPoint(seconds, available, whole_units))
 
-    def _versions(self) -> dict[str, set[str]]:
+    def _gangs_by_version(self) -> dict[str, set[str]]:
         """Return the gangs of each version."""
         gangs: dict[str, set[str]] = {}
         for gang in {pod.gang for pod in self._state.pods.values() if pod.component.set == self._set}:
-            gangs.setdefault(self._generation(gang), set()).add(gang)
+            gangs.setdefault(self._generation_hash(gang), set()).add(gang)
         return gangs
 
-    def _generation(self, gang: str) -> str:
-        return self._state.generation_hashes.get(self._state.key_of_gang(gang), self._old_generation)
+    def _generation_hash(self, gang: str) -> str:
+        return self._state.generation_hashes.get(self._state.key_of_gang(gang), self._old_generation_hash)
 
     def _evicted_pod(self, record: Record) -> str:
         pod, previous = self._state.pods.get(record.uid), self._state.previous_pod
         if record.resource != "pods" or pod is None or previous is None or pod.component.set != self._set:
             return ""
-        new = self._generation(pod.gang) != self._old_generation
-        return record.name if new and previous.ready and not previous.is_terminating and pod.is_terminating else ""
+        is_new = self._generation_hash(pod.gang) != self._old_generation_hash
+        return record.name if is_new and previous.ready and not previous.is_terminating and pod.is_terminating else ""
 
     def _has_ended(self, record: Record) -> bool:
         if record.resource != "podcliquesets" or record.name != self._set:
             return False
-        return updates.generation_hash(record.object) not in ("", self._old_generation) and updates.has_ended(
+        return updates.generation_hash(record.object) not in ("", self._old_generation_hash) and updates.has_ended(
             record.object
         )
 
@@ -162,9 +162,11 @@ def orphans(before: Layout, after: Layout) -> list[str]:
     after_by_key = {entry.key: entry for entry in after}
     names = []
     for entry in before:
-        current = after_by_key.get(entry.key)
+        entry_after = after_by_key.get(entry.key)
         partners = {group for group, replicas in entry.groups.items() if replicas}
-        for group, replicas in current.groups.items() if current else ():
-            lost_partners = [name for name in partners - {group} if not current.groups.get(name)] if current else []
+        for group, replicas in entry_after.groups.items() if entry_after else ():
+            lost_partners = (
+                [name for name in partners - {group} if not entry_after.groups.get(name)] if entry_after else []
+            )
             names += [f"{group}[{index}]" for index in replicas if lost_partners]
     return sorted(names)

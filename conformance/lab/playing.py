@@ -15,7 +15,7 @@ from conformance.history.record import Record
 from conformance.lab import measures
 from conformance.lab.experiment import QUIET, Trial
 from conformance.lab.scene import CHANGE, REST, SET, UpdateUnderObservation
-from conformance.scale.requests import of_implementation
+from conformance.scale.requests import is_counted
 from conformance.suite.environment import RunningTest
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.outcomes.ledger import Ledger
@@ -39,7 +39,7 @@ class TrialOutcome:
     `orphans` are the replicas that lost their partners in the scale-in, or None if there was no scale-in."""
 
     trial: Trial
-    measured: measures.UpdateMeasurement
+    measurement: measures.UpdateMeasurement
     writes: int
     largest_shared_gang: int
     evicted: list[str] | None
@@ -92,25 +92,29 @@ def _outcome(env: SceneEnvironment, trial: Trial, scene: UpdateUnderObservation)
     records_in_order = server_order(records)
     if records_in_order is None:
         raise HarnessError("the records of this cluster have no common order")
-    change, rest = env.steps[CHANGE], env.steps[REST]
-    before: list[Record] = [record for record in records_in_order if change.includes(record)]
-    during = [record for record in records_in_order if rest.includes(record) and not change.includes(record)]
-    measurement = measures.UpdateMeter(SET, scene.components, scene.before).measure(before, during)
-    undisturbed = trial.course.name == QUIET
+    change_step, rest_step = env.steps[CHANGE], env.steps[REST]
+    records_before: list[Record] = [record for record in records_in_order if change_step.includes(record)]
+    records_during = [
+        record for record in records_in_order if rest_step.includes(record) and not change_step.includes(record)
+    ]
+    measurement = measures.UpdateMeter(SET, scene.components, scene.old_generation_hash).measure(
+        records_before, records_during
+    )
+    is_undisturbed = trial.course.name == QUIET
     return TrialOutcome(
         trial,
         measurement,
-        _writes(env, scene),
+        _count_writes(env, scene),
         scene.largest_shared_gang,
         None if trial.course.name != "preemption" else measures.members(measurement.evicted, SET, scene.components),
-        scene.orphans if undisturbed else None,
+        scene.orphans if is_undisturbed else None,
     )
 
 
-def _writes(env: SceneEnvironment, scene: UpdateUnderObservation) -> int:
+def _count_writes(env: SceneEnvironment, scene: UpdateUnderObservation) -> int:
     """Return the number of the implementation's writes to the API during the update, without the writes of KWOK and
     kube-scheduler, which every update causes."""
     if env.audit is None:
         return 0
     counts = env.audit.count(scene.writes_before, scene.writes_after, env.namespace)
-    return sum(count for key, count in counts.items() if of_implementation(key.user, key.program))
+    return sum(count for key, count in counts.items() if is_counted(key.user, key.program))

@@ -53,7 +53,9 @@ def document(versions: Mapping[str, str]) -> Document:
 
 def load(path: Path) -> Document:
     """Read a stored document. Raises UsageError if the file is not a result of this experiment."""
-    result = bounded.json(bounded.content(path, bounded.LOG, str(path)), str(path), "give a result of the lab")
+    result = bounded.json(
+        bounded.content(path, bounded.MAX_LOG_BYTES, str(path)), str(path), "give a result of the lab"
+    )
     if not isinstance(result, dict) or (result.get("kind"), result.get("experiment")) != ("LabResult", "coherent"):
         raise UsageError("is no result of this experiment", where=str(path))
     return result
@@ -71,20 +73,20 @@ def has(experiment: Document, trial: Trial) -> bool:
 
 
 def _trial(outcome: TrialOutcome) -> Document:
-    trial, measured = outcome.trial, outcome.measured
+    trial, measured = outcome.trial, outcome.measurement
     return {
         "workload": trial.workload.name,
         "layout": trial.layout.name,
         "course": trial.course.name,
         "run": trial.run,
         "seconds": measured.duration,
-        "lowestAvailable": measured.lowest,
-        "wholeUnits": {"lowest": measured.lowest_whole, "mean": round(measured.mean_whole, 2)},
+        "lowestAvailable": measured.lowest_available,
+        "wholeUnits": {"lowest": measured.lowest_whole_units, "mean": round(measured.mean_whole_units, 2)},
         "largestCompany": outcome.largest_shared_gang,
         "evicted": outcome.evicted,
         "orphans": outcome.orphans,
         "writes": outcome.writes,
-        "curve": [[point.at, dict(point.available), point.whole] for point in measured.points],
+        "curve": [[point.at, dict(point.available), point.whole_units] for point in measured.points],
     }
 
 
@@ -140,7 +142,7 @@ def titles(experiment: Document) -> Iterator[tuple[str, str]]:
     names = {trial["course"] for trial in experiment["trials"]}
     for course in COURSES:
         if course.name in names:
-            yield course.name, f"{course.name}: {course.about}"
+            yield course.name, f"{course.name}: {course.description}"
 
 
 def show(experiment: Document, console: Console) -> None:
@@ -165,7 +167,7 @@ def markdown(experiment: Document, command: str, picture: str) -> str:
         f"{runs} times: the median, and the range where the runs differ. What the columns mean is explained in "
         "docs/findings/coherent-layouts.md of the project.",
         "",
-        *(f"- {entry.name}: {entry.about}" for entry in (*WORKLOADS, *LAYOUTS)),
+        *(f"- {entry.name}: {entry.description}" for entry in (*WORKLOADS, *LAYOUTS)),
     ]
     for course, title in titles(experiment):
         lines += ["", f"## {title[0].upper()}{title[1:]}", "", _table_row(COLUMNS), _table_row(["---"] * len(COLUMNS))]

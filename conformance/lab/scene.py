@@ -38,20 +38,20 @@ class UpdateUnderObservation(Scene):
         """Deploy the set, change it, disturb the update, and wait until the update is complete."""
         self.workload = self._manifest(env)
         self.components: list[Component] = sets.components(self.workload)
-        env.nodes("single", _pods(self.workload))
+        env.nodes("single", _pod_count(self.workload))
         env.create(self.workload)
         env.wait_for("deployed", sets.is_deployed(SET), TIMEOUT_SECONDS)
         env.quiet(1, real=True)
         self.writes_before = env.audit.mark() if env.audit else 0
         cliques = [clique["name"] for clique in self.workload["spec"]["template"]["cliques"]]
         env.mark(CHANGE)
-        self.before = sets.change_images(env, self.workload, *cliques, tag="2")
+        self.old_generation_hash = sets.change_images(env, self.workload, *cliques, tag="2")
         match self.trial.course.name:
             case experiment.PREEMPTION:
                 self._preempt(env)
-            case experiment.NODE:
+            case experiment.NODE_FAILURE:
                 self._fail_node(env)
-        env.wait_for(UPDATED, sets.is_updated(SET, self.before), TIMEOUT_SECONDS)
+        env.wait_for(UPDATED, sets.is_updated(SET, self.old_generation_hash), TIMEOUT_SECONDS)
         env.quiet(1, real=True)
         self.writes_after = env.audit.mark() if env.audit else 0
         env.mark(REST)
@@ -63,11 +63,11 @@ class UpdateUnderObservation(Scene):
         env.wait_for("deleted", lambda view: not view.names("pods"), TIMEOUT_SECONDS)
 
     def _manifest(self, env: SceneEnvironment) -> Object:
-        shape = self.trial.workload
-        workload = sets.set_manifest(env, SET, shape.cliques, shape.groups)
+        trial_workload = self.trial.workload
+        workload = sets.set_manifest(env, SET, trial_workload.cliques, trial_workload.groups)
         for group in workload["spec"]["template"].get("podCliqueScalingGroups", ()):
-            if group["name"] in shape.budgets:
-                group["rollingUpdate"] = {"maxUnavailable": shape.budgets[group["name"]]}
+            if group["name"] in trial_workload.budgets:
+                group["rollingUpdate"] = {"maxUnavailable": trial_workload.budgets[group["name"]]}
         for clique in workload["spec"]["template"]["cliques"]:
             clique["spec"]["podSpec"]["containers"][0]["resources"] = {"requests": GPU, "limits": GPU}
             env.set_behavior(workload, clique["name"], "realistic", running_after="0s", ready_after="1s")
@@ -80,7 +80,7 @@ class UpdateUnderObservation(Scene):
     def _preempt(self, env: SceneEnvironment) -> None:
         """Give the node of a new replica to a pod of higher priority for a while."""
         group = next(component for component in self.components if component.key.name == "p")
-        env.wait_for("replica to preempt", self._worth_preempting(group), TIMEOUT_SECONDS)
+        env.wait_for("replica to preempt", self._has_replica_to_preempt(group), TIMEOUT_SECONDS)
         view = env.history.view()
         index = max(
             self._new_replicas(view, group),
@@ -100,17 +100,21 @@ class UpdateUnderObservation(Scene):
         clique["spec"]["podSpec"]["containers"][0]["resources"] = {"requests": GPU, "limits": GPU}
         return workload
 
-    def _worth_preempting(self, group: Component) -> Callable[[View], bool | Unmet]:
+    def _has_replica_to_preempt(self, group: Component) -> Callable[[View], bool | Unmet]:
         """Return a predicate: a new replica above the minimum shares its gang, or more than half of the replicas are
         new."""
 
-        def worth(view: View) -> bool | Unmet:
-            new = list(self._new_replicas(view, group))
-            if any(replica >= group.minimum and _shared_gang_size(view, group.key, replica) > 1 for replica in new):
+        def is_worth_preempting(view: View) -> bool | Unmet:
+            new_replicas = list(self._new_replicas(view, group))
+            if any(
+                replica >= group.minimum and _shared_gang_size(view, group.key, replica) > 1 for replica in new_replicas
+            ):
                 return True
-            return 2 * len(new) > group.replicas or Unmet(f"{len(new)} of {group.replicas} replicas are new")
+            return 2 * len(new_replicas) > group.replicas or Unmet(
+                f"{len(new_replicas)} of {group.replicas} replicas are new"
+            )
 
-        return worth
+        return is_worth_preempting
 
     def _fail_node(self, env: SceneEnvironment) -> None:
         """Let the node of an old replica fail for a while."""
@@ -119,8 +123,10 @@ class UpdateUnderObservation(Scene):
             "a new replica of p", lambda view: any(True for _ in self._new_replicas(view, group)), TIMEOUT_SECONDS
         )
         view = env.history.view()
-        old = [replica for replica in range(group.replicas) if not self._is_of_version(view, group, replica, "2")]
-        [victim] = predicates.pods_of(view, f"{SET}-0-p-{max(old, default=group.replicas - 1)}-pl")
+        old_replicas = [
+            replica for replica in range(group.replicas) if not self._has_version(view, group, replica, "2")
+        ]
+        [victim] = predicates.pods_of(view, f"{SET}-0-p-{max(old_replicas, default=group.replicas - 1)}-pl")
         env.fail_node(pods.node(victim))
         env.mark("node failed")
         env.quiet(HELD_SECONDS, timeout=HELD_SECONDS, real=True)
@@ -130,14 +136,16 @@ class UpdateUnderObservation(Scene):
     def _new_replicas(self, view: View, group: Component) -> Iterator[int]:
         """Return the group's replicas whose pods are all new and Ready."""
         return (
-            replica for replica in range(group.replicas) if self._is_of_version(view, group, replica, "2", ready=True)
+            replica for replica in range(group.replicas) if self._has_version(view, group, replica, "2", ready=True)
         )
 
-    def _is_of_version(self, view: View, group: Component, index: int, tag: str, *, ready: bool = False) -> bool:
+    def _has_version(self, view: View, group: Component, index: int, tag: str, *, ready: bool = False) -> bool:
         cliques = [f"{SET}-0-{group.key.name}-{index}-{member}" for member in sets.members(group.key.name)]
-        current = [pod for clique in cliques for pod in predicates.pods_of(view, clique)]
-        is_complete = len(current) == len(cliques)
-        return is_complete and all(sets.image_tag(pod) == tag and (pods.is_ready(pod) or not ready) for pod in current)
+        current_pods = [pod for clique in cliques for pod in predicates.pods_of(view, clique)]
+        is_complete = len(current_pods) == len(cliques)
+        return is_complete and all(
+            sets.image_tag(pod) == tag and (pods.is_ready(pod) or not ready) for pod in current_pods
+        )
 
     # -- after the update --------------------------------------------------------------------------------------------
 
@@ -153,11 +161,13 @@ class UpdateUnderObservation(Scene):
         self.orphans = measures.orphans(before, sets.layout(env.history.view(), SET))
 
 
-def _pods(workload: Object) -> int:
+def _pod_count(workload: Object) -> int:
     """Return the number of pods of a set that has one replica."""
     template = workload["spec"]["template"]
-    times = {name: g["replicas"] for g in template.get("podCliqueScalingGroups", ()) for name in g["cliqueNames"]}
-    return sum(clique["spec"]["replicas"] * times.get(clique["name"], 1) for clique in template["cliques"])
+    replicas_by_clique = {
+        name: g["replicas"] for g in template.get("podCliqueScalingGroups", ()) for name in g["cliqueNames"]
+    }
+    return sum(clique["spec"]["replicas"] * replicas_by_clique.get(clique["name"], 1) for clique in template["cliques"])
 
 
 def _shared_gang_size(view: View, key: Key, index: int) -> int:

@@ -26,7 +26,7 @@ from conformance.implementation import scheduler_names
 from conformance.implementation.additions import with_additions
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import Driver
-from conformance.nemesis.proxy.front import in_front
+from conformance.nemesis.proxy.front import proxy_in_front
 from conformance.nemesis.proxy.interference import Interference
 from conformance.nemesis.proxy.server import Proxy
 from conformance.suite.scenes.api import Api, Loop
@@ -34,11 +34,11 @@ from conformance.suite.session import watched
 from kube.client import Client
 from kube.resource import NAMESPACES
 
-FLEET = ("dgx-h100", 4)
+TESTBED_NODES = ("dgx-h100", 4)
 """Profile and number of the nodes. They have room for a new set while another set is still being deleted."""
 
 
-LEASES = "default"
+LEASE_NAMESPACE = "default"
 """Namespace of the Lease of two candidates. It is not the namespace of a scenario, in which every write is a fault
 point."""
 
@@ -60,27 +60,27 @@ class FaultTestbed:
         """Return the descriptor of the judged implementation."""
         return self.driver.descriptor
 
-    def interfere(self, interference: Interference) -> None:
+    def set_interference(self, interference: Interference) -> None:
         """Pass all requests and events of the proxy through another interference from now on."""
         self.proxy.interference = interference
 
     async def kill(self) -> None:
         """Kill the processes of the role. Called in the proxy's event loop."""
-        await asyncio.get_running_loop().run_in_executor(None, self._drive, self.driver.kill)
+        await asyncio.get_running_loop().run_in_executor(None, self._call_driver, self.driver.kill)
 
     async def start(self) -> None:
         """Start the processes of the role. Called in the proxy's event loop. Raises NotStarted if a process does not
         become ready."""
-        await asyncio.get_running_loop().run_in_executor(None, self._drive, self.driver.start)
+        await asyncio.get_running_loop().run_in_executor(None, self._call_driver, self.driver.start)
 
     def restart(self) -> None:
         """Stop the role and start it again. Raises NotStarted if a process does not become ready."""
         with self._driver_lock:
             self.driver.restart(self.role)
 
-    def _drive(self, act: Callable[[Role], None]) -> None:
+    def _call_driver(self, action: Callable[[Role], None]) -> None:
         with self._driver_lock:
-            act(self.role)
+            action(self.role)
 
     # -- several operators ---------------------------------------------------------------------------------------
 
@@ -90,26 +90,26 @@ class FaultTestbed:
         election. Raises NotStarted if an operator does not become ready."""
         with self._one_operator_afterwards():
             with self._driver_lock:
-                self.driver.operators.elect(LEASES)
+                self.driver.operators.enable_leader_election(LEASE_NAMESPACE)
                 self.driver.operators.add_second()
             yield
 
     @contextmanager
-    def suspended(self) -> Iterator[None]:
+    def suspend(self) -> Iterator[None]:
         """Stop the processes of the role with SIGSTOP, and let them continue afterwards. If there are two operators,
         stop the first one."""
         groups = list(self.driver.pids(self.role).values())
 
-        def send(number: signal.Signals) -> None:
+        def send_signal(number: signal.Signals) -> None:
             for group in groups:
                 with suppress(ProcessLookupError):
                     os.killpg(group, number)
 
-        send(signal.SIGSTOP)
+        send_signal(signal.SIGSTOP)
         try:
             yield
         finally:
-            send(signal.SIGCONT)
+            send_signal(signal.SIGCONT)
 
     # -- versions ------------------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class FaultTestbed:
         judged = self.driver.descriptor
         with self._one_operator_afterwards():
             with self._driver_lock:
-                self.driver.operators.become(judged.earlier(judged.upgrades[0]))
+                self.driver.operators.replace_operator(judged.earlier(judged.upgrades[0]))
             yield
 
     @contextmanager
@@ -136,7 +136,7 @@ class FaultTestbed:
         """Replace the earlier operator with the judged one. Raises NotStarted if the judged operator does not become
         ready."""
         with self._driver_lock:
-            self.driver.operators.become(self.driver.descriptor)
+            self.driver.operators.replace_operator(self.driver.descriptor)
 
     def revision(self) -> str:
         """Return the API server's current resource version."""
@@ -161,22 +161,22 @@ class FaultTestbed:
 
 
 @contextmanager
-def bed(
+def open_testbed(
     judged: Descriptor, supplied: Descriptor | None, role: Role, report: ProgressReporter, *, kubernetes: str = ""
 ) -> Iterator[FaultTestbed]:
     """Start a cluster, a proxy for `role`, the implementation, and a recorder. Raises UsageError if the role does not
     use the proxy, or HarnessError if something does not start."""
     with ExitStack() as stack:
         settings = ClusterSettings(
-            scheduler_name=scheduler_names.kube_scheduler(judged, supplied), kubernetes=kubernetes
+            scheduler_name=scheduler_names.kube_scheduler_name(judged, supplied), kubernetes=kubernetes
         )
         name = f"nemesis-{secrets.token_hex(3)}"
         cluster = Cluster.up(name, settings=settings, owner=True, report=report)
         stack.callback(cluster.down)
-        asyncio.run(_make_nodes(cluster))
+        asyncio.run(_create_nodes(cluster))
         loop = Loop()
         stack.callback(loop.close)
-        proxy, facts = stack.enter_context(in_front(cluster, role, loop))
+        proxy, facts = stack.enter_context(proxy_in_front(cluster, role, loop))
         driver = Driver(judged, facts, supplied)
         stack.callback(driver.stop)
         report(judged.name, "installing what it needs")
@@ -190,11 +190,11 @@ def bed(
                 where=judged.document.location("processes", role),
                 hint="it must use the server and the certificate authority of ${kubeconfig}, and speak HTTP/1.1",
             )
-        api = Api(loop, kubeconfigs.suite(cluster), "grove-conformance/nemesis")
+        api = Api(loop, kubeconfigs.suite_kubeconfig(cluster), "grove-conformance/nemesis")
         stack.callback(api.close)
         testbed = FaultTestbed(cluster, driver, role, proxy, loop, api)
         testbed.recorder = Recorder(
-            kubeconfigs.suite(cluster), "grove-conformance/recorder", watched.resources(judged, api)
+            kubeconfigs.suite_kubeconfig(cluster), "grove-conformance/recorder", watched.resources(judged, api)
         )
         stack.callback(testbed.recorder.stop)
         testbed.recorder.start()
@@ -202,7 +202,7 @@ def bed(
 
 
 @contextmanager
-def beds(
+def open_testbeds(
     count: int,
     judged: Descriptor,
     supplied: Descriptor | None,
@@ -210,11 +210,11 @@ def beds(
     report: ProgressReporter,
     kubernetes: str = "",
 ) -> Iterator[list[FaultTestbed]]:
-    """Start several testbeds at the same time. Raises UsageError, HarnessError."""
+    """Start several testbeds at the same time. Raises the same exceptions as `open_testbed`."""
     with ExitStack() as stack, ThreadPoolExecutor(count, "bed") as pool:
 
         def start() -> FaultTestbed:
-            context = bed(judged, supplied, role, report, kubernetes=kubernetes)
+            context = open_testbed(judged, supplied, role, report, kubernetes=kubernetes)
             testbed = context.__enter__()
             stack.push(context)
             return testbed
@@ -223,6 +223,6 @@ def beds(
         yield [future.result() for future in futures]
 
 
-async def _make_nodes(cluster: Cluster) -> None:
+async def _create_nodes(cluster: Cluster) -> None:
     async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="grove-conformance") as client:
-        await nodes.provide(client, nodes.manifests(*FLEET))
+        await nodes.create_schedulable_nodes(client, nodes.manifests(*TESTBED_NODES))

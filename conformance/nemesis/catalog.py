@@ -13,14 +13,14 @@ from conformance.errors import UsageError
 class Fault:
     """A disturbance of a write or an event.
 
-    `at` is the kind of point at which the fault strikes. `usual`: the fault is tried even if it is not selected by
-    name. `requires` is a feature without which the fault cannot be tried.
+    `point_kind` is the kind of point at which the fault strikes. `is_default`: the fault is tried even if it is not
+    selected by name. `requires` is a feature without which the fault cannot be tried.
     """
 
     name: str
     text: str
-    at: str
-    usual: bool
+    point_kind: str
+    is_default: bool
     requires: str
 
 
@@ -34,11 +34,11 @@ def all_faults() -> list[Fault]:
     ]
 
 
-def chosen(names: Sequence[str]) -> list[Fault]:
+def select(names: Sequence[str]) -> list[Fault]:
     """Return the faults with these names; if `names` is empty, return the usual faults. Raises UsageError for an
     unknown name."""
     by_name = {fault.name: fault for fault in all_faults()}
     for name in names:
         if name not in by_name:
             raise UsageError(f"unknown fault {name!r}", where="--fault", hint=documents.suggestion(name, list(by_name)))
-    return [by_name[name] for name in names] if names else [fault for fault in by_name.values() if fault.usual]
+    return [by_name[name] for name in names] if names else [fault for fault in by_name.values() if fault.is_default]

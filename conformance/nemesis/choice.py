@@ -18,11 +18,11 @@ def plans(scenario: str, points: Iterable[FaultPoint], faults: Sequence[Fault]) 
     covered_fields: defaultdict[tuple[object, ...], set[str]] = defaultdict(set)
     ranked: list[tuple[int, int, int, FaultPlan]] = []
     for number, point in enumerate(points):
-        is_new = not covered_fields[point.cover].issuperset(point.fields)
-        covered_fields[point.cover].update(point.fields)
+        is_new = not covered_fields[point.coverage].issuperset(point.fields)
+        covered_fields[point.coverage].update(point.fields)
         for fault_index, fault in enumerate(faults):
-            if fault.at == point.kind:
-                key = (fault.name, *point.cover)
+            if fault.point_kind == point.kind:
+                key = (fault.name, *point.coverage)
                 ranked.append(
                     (0 if is_new else turns[key], number, fault_index, FaultPlan(scenario, fault.name, point))
                 )

@@ -9,7 +9,7 @@ import orjson
 from kube import nesting
 
 
-def corrupted(body: bytes) -> bytes:
+def corrupt(body: bytes) -> bytes:
     """Return the body of a write without one part: its owner references or, if it has none, a label, an entry of
     spec.entries, or a number in the status. A body that has none of these parts, or is not a JSON object, is returned
     unchanged."""

@@ -9,7 +9,7 @@ from conformance.errors import UsageError
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
-def seconds(text: str, option: str) -> float:
+def parse_seconds(text: str, option: str) -> float:
     """Return the number of seconds in a duration such as 90s, 30m or 1h30m. Raises UsageError if the text is not a
     duration."""
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)([smh])", text)

@@ -23,7 +23,7 @@ def without_namespace(text: str, namespace: str) -> str:
     return re.sub(rf"(?<![a-zA-Z0-9]){re.escape(namespace)}(?![a-zA-Z0-9])", "{namespace}", text)
 
 
-def stable(name: str, namespace: str = "") -> str:
+def stable_name(name: str, namespace: str = "") -> str:
     """Return a name with each generated part, which would be different in another run, replaced by `*`."""
     name = _SUFFIX.sub("-*", without_times(_UID.sub("*", name)))
     return without_namespace(name, namespace) if namespace else name

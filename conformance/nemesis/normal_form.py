@@ -33,7 +33,7 @@ Form = Mapping[str, tuple[str, ...]]
 def normal_form(view: View, namespace: str) -> dict[str, tuple[str, ...]]:
     """Return the normal form of a state."""
     stable_names = {
-        name: names.stable(name, namespace) for resource in view.resources() for name in view.names(resource)
+        name: names.stable_name(name, namespace) for resource in view.resources() for name in view.names(resource)
     }
     objects: dict[str, list[str]] = defaultdict(list)
     for resource in view.resources():
@@ -42,7 +42,7 @@ def normal_form(view: View, namespace: str) -> dict[str, tuple[str, ...]]:
         for item in view.list(resource):
             if item["metadata"].get("namespace") != namespace:
                 continue
-            cleaned_item = _Normalizer(namespace, stable_names).of(item)
+            cleaned_item = _Normalizer(namespace, stable_names).normalize(item)
             objects[f"{resource}/{stable_names[item['metadata']['name']]}"].append(
                 orjson.dumps(cleaned_item, option=orjson.OPT_SORT_KEYS).decode()
             )
@@ -56,23 +56,23 @@ class _Normalizer:
     def __init__(self, namespace: str, stable_names: Mapping[str, str]) -> None:
         self._namespace, self._stable_names = namespace, stable_names
 
-    def of(self, value: Any) -> Any:
+    def normalize(self, value: Any) -> Any:
         match value:
             case dict():
                 cleaned = {
-                    self._word(key): self.of(item)
+                    self._stable_text(key): self.normalize(item)
                     for key, item in value.items()
                     if key not in VARYING_FIELDS and not (isinstance(item, str) and _TIME.fullmatch(item))
                 }
                 return {key: item for key, item in cleaned.items() if item not in EMPTY_VALUES}
             case list():
-                return _sorted_items([self.of(item) for item in value])
+                return _sorted_items([self.normalize(item) for item in value])
             case str():
-                return self._word(value)
+                return self._stable_text(value)
             case _:
                 return value
 
-    def _word(self, text: str) -> str:
+    def _stable_text(self, text: str) -> str:
         if text in self._stable_names:
             return self._stable_names[text]
         return names.without_namespace(names.without_times(text), self._namespace)
@@ -87,22 +87,22 @@ def _canonical(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
-def varying(forms: Iterable[Form]) -> frozenset[str]:
+def varying_paths(forms: Iterable[Form]) -> frozenset[str]:
     """Return the paths whose values differ between runs without a fault: these paths do not show anything about a
     fault."""
-    first, *other_forms = [_flat(form) for form in forms]
+    first_values, *other_values = [_values_by_path(form) for form in forms]
     paths: set[str] = set()
-    for other in other_forms:
-        for path in first.keys() | other.keys():
-            if first.get(path) != other.get(path):
+    for other_run in other_values:
+        for path in first_values.keys() | other_run.keys():
+            if first_values.get(path) != other_run.get(path):
                 resource, _, inner = path.partition(":")
                 paths.add(f"{resource.partition('/')[0]}:{inner}")
     return frozenset(paths)
 
 
-def _flat(form: Form) -> dict[str, list[str]]:
+def _values_by_path(form: Form) -> dict[str, list[str]]:
     """Map `resource/name:path` to the values at that path, sorted."""
-    by_path: dict[str, list[str]] = defaultdict(list)
+    values_by_path: dict[str, list[str]] = defaultdict(list)
 
     def walk(key: str, value: Any, path: str) -> None:
         if isinstance(value, dict):
@@ -112,12 +112,12 @@ def _flat(form: Form) -> dict[str, list[str]]:
             for item in value:
                 walk(key, item, path)
         else:
-            by_path[f"{key}:{path}"].append(_canonical(value).decode())
+            values_by_path[f"{key}:{path}"].append(_canonical(value).decode())
 
     for key, objects in form.items():
         for text in objects:
             walk(key, orjson.loads(text), "")
-    return {path: sorted(values) for path, values in by_path.items()}
+    return {path: sorted(values) for path, values in values_by_path.items()}
 
 
 def difference(expected: Form, actual: Form, limit: int = 60) -> list[str]:
@@ -149,7 +149,7 @@ def _yaml(text: str) -> list[str]:
     return yaml.safe_dump(orjson.loads(text), default_flow_style=False).splitlines()
 
 
-def without(form: Form, masked: frozenset[str]) -> Form:
+def without_paths(form: Form, masked: frozenset[str]) -> Form:
     """Leave masked paths out of a form."""
     return {
         key: tuple(

@@ -21,26 +21,26 @@ from conformance.nemesis.bed import FaultTestbed
 from conformance.nemesis.faults import TWO_LEADERS, FaultInjector
 from conformance.nemesis.points import FaultPlan, FaultPoint
 from conformance.nemesis.rest import (
-    DELETED_WITHIN,
-    LEARNT_REST,
+    DELETION_SECONDS,
+    FAULTLESS_REST_SECONDS,
     Abandoned,
     NotAtRest,
-    changing,
+    changing_resources,
     delete_set,
-    learnt_rest,
-    waiting,
+    wait_for_faultless_rest,
+    waiting_objects,
 )
 from conformance.nemesis.scenario import FaultScenario, ScenarioStep
 from conformance.nemesis.watching import PointWatcher
 from kube.errors import ApiError
 
 CRASHED = {"containers": {"started": False, "lastExit": 1}}
-PATIENCE = 25.0
+FINAL_REST_SECONDS = 25.0
 """Seconds without a change after which a state that differs is considered final: longer than the back-off after a few
 errors."""
-STUCK_AFTER = 90.0
+STUCK_SECONDS = 90.0
 """Seconds after which a step with a fault counts as stuck if it does not come to rest."""
-WEBHOOK_LIMIT = 30.0
+WEBHOOK_SECONDS = 30.0
 """Seconds within which an operator that is ready must respond to webhook calls."""
 
 
@@ -83,11 +83,15 @@ class FaultlessRuns:
 
     def __post_init__(self) -> None:
         steps = list(self.runs[-1])
-        masked = frozenset[str]().union(*(normal_form.varying(run[step].form for run in self.runs) for step in steps))
+        masked = frozenset[str]().union(
+            *(normal_form.varying_paths(run[step].form for run in self.runs) for step in steps)
+        )
         object.__setattr__(self, "masked", masked)
-        object.__setattr__(self, "rests", {step: _common([run[step] for run in self.runs], masked) for step in steps})
+        object.__setattr__(
+            self, "rests", {step: _common_rest([run[step] for run in self.runs], masked) for step in steps}
+        )
 
-    def says_the_same(self, other: FaultlessRuns) -> bool:
+    def has_same_results(self, other: FaultlessRuns) -> bool:
         """Return whether both have the same masked values and the same ends."""
 
         def facts_of(rest: Rest) -> tuple[object, ...]:
@@ -98,9 +102,9 @@ class FaultlessRuns:
         )
 
 
-def _common(rests: Sequence[Rest], masked: frozenset[str]) -> Rest:
+def _common_rest(rests: Sequence[Rest], masked: frozenset[str]) -> Rest:
     return Rest(
-        normal_form.without(rests[-1].form, masked),
+        normal_form.without_paths(rests[-1].form, masked),
         max(rest.seconds for rest in rests),
         max(rest.taken_down for rest in rests),
         frozenset().union(*(rest.broken for rest in rests)),
@@ -128,9 +132,9 @@ _numbers = itertools.count(1)
 
 def learn(bed: FaultTestbed, scenario: FaultScenario, runs: int = 2) -> FaultlessRuns:
     """Run a scenario several times without a fault. Raises NotAtRest if a step does not come to rest."""
-    played = [_run_without_fault(bed, scenario) for _ in range(runs)]
-    _, points, history = played[-1]
-    return FaultlessRuns([rests for rests, *_ in played], points, history)
+    runs_without_fault = [_run_without_fault(bed, scenario) for _ in range(runs)]
+    _, points, history = runs_without_fault[-1]
+    return FaultlessRuns([rests for rests, *_ in runs_without_fault], points, history)
 
 
 def learn_more(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, runs: int) -> FaultlessRuns:
@@ -139,12 +143,12 @@ def learn_more(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns
 
 
 @contextlib.contextmanager
-def _stage(
+def _prepare_run(
     bed: FaultTestbed, scenario: FaultScenario, namespace: str, plan: FaultPlan | None = None
 ) -> Iterator[History]:
     """Provide the operators that a scenario and a plan need, and a namespace."""
     with contextlib.ExitStack() as stack:
-        if scenario.earlier:
+        if scenario.starts_with_earlier_version:
             stack.enter_context(bed.earlier_operator())
         if plan is not None and plan.fault == TWO_LEADERS:
             stack.enter_context(bed.two_candidates())
@@ -155,21 +159,23 @@ def _run_without_fault(bed: FaultTestbed, scenario: FaultScenario) -> tuple[dict
     namespace = f"nemesis-{next(_numbers)}"
     rests: dict[str, Rest] = {}
     points: list[FaultPoint] = []
-    with _stage(bed, scenario, namespace) as history:
+    with _prepare_run(bed, scenario, namespace) as history:
         for step in scenario.steps:
             watcher = PointWatcher(step.name, namespace)
-            bed.interfere(watcher)
+            bed.set_interference(watcher)
             start, mark = time.monotonic(), history.mark()
             _act(bed, scenario, step, history)
-            rest = max(step.rest, LEARNT_REST)
+            rest = max(step.rest, FAULTLESS_REST_SECONDS)
             try:
-                learnt_rest(history, rest, "" if step.act == "delete" else scenario.set_name)
+                wait_for_faultless_rest(history, rest, "" if step.act == "delete" else scenario.set_name)
             except WaitTimeout as error:
                 raise NotAtRest(f"{scenario.name}, step {step.name}: {error}") from None
             seconds = time.monotonic() - start - rest
             still_writes = watcher.writes_within(step.rest) > 0
             form = normal_form.normal_form(history.view(), namespace)
-            rests[step.name] = Rest(form, seconds, _taken_down(history, mark), _broken(bed, history), still_writes)
+            rests[step.name] = Rest(
+                form, seconds, _taken_down(history, mark), _violated_invariants(bed, history), still_writes
+            )
             if not step.quiet:
                 points += watcher.points
         if leftovers := delete_set(bed, history, scenario.set_name):
@@ -183,34 +189,34 @@ def play(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan
     verdict, place, lines = FaultVerdict.SAME, "", list[str]()
     differs_before_end = False
     injector: FaultInjector | None = None
-    with _stage(bed, scenario, namespace, plan) as history:
-        past = bed.revision()
+    with _prepare_run(bed, scenario, namespace, plan) as history:
+        past_version = bed.revision()
         for step in scenario.steps:
             watcher = PointWatcher(step.name, namespace)
             if step.name == plan.point.step:
-                watcher = injector = FaultInjector(step.name, namespace, plan, bed, past)
-            bed.interfere(watcher)
+                watcher = injector = FaultInjector(step.name, namespace, plan, bed, past_version)
+            bed.set_interference(watcher)
             mark = history.mark()
             try:
                 _act(bed, scenario, step, history)
-            except NotAtRest as rejected:
-                verdict, place, lines = FaultVerdict.STUCK, step.name, [str(rejected)]
+            except NotAtRest as error:
+                verdict, place, lines = FaultVerdict.STUCK, step.name, [str(error)]
                 break
-            past = bed.revision()
+            past_version = bed.revision()
             verdict, lines = _wait_for_end(bed, history, step, course.rests[step.name], course.masked, watcher)
             if verdict is FaultVerdict.SAME:
                 verdict, lines = _compare_course(bed, history, course.rests[step.name], mark)
                 differs_before_end = verdict is not FaultVerdict.SAME
-            if verdict is not FaultVerdict.SAME or (injector is not None and not injector.struck):
+            if verdict is not FaultVerdict.SAME or (injector is not None and not injector.has_struck):
                 place = step.name
                 break
         leftovers = delete_set(bed, history, scenario.set_name)
-        if injector is not None and injector.busy:
-            injector.finished.wait(STUCK_AFTER)  # the next plan needs the role
+        if injector is not None and injector.is_busy:
+            injector.finished.wait(STUCK_SECONDS)  # the next plan needs the role
         if leftovers and verdict is FaultVerdict.SAME:
             verdict, place = FaultVerdict.LEFT_BEHIND, "the deletion of the set"
-            lines = [f"still there after {DELETED_WITHIN:g} s: {leftover}" for leftover in leftovers]
-        if injector is None or not injector.struck:
+            lines = [f"still there after {DELETION_SECONDS:g} s: {leftover}" for leftover in leftovers]
+        if injector is None or not injector.has_struck:
             verdict = FaultVerdict.NOT_STRUCK  # the fault does not explain any difference
         recorded_history = history.frozen() if verdict in BROKEN else None
     return FaultOutcome(
@@ -219,30 +225,30 @@ def play(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan
 
 
 def _wait_for_end(
-    bed: FaultTestbed, history: History, step: ScenarioStep, rest: Rest, masked: frozenset[str], watching: PointWatcher
+    bed: FaultTestbed, history: History, step: ScenarioStep, rest: Rest, masked: frozenset[str], watcher: PointWatcher
 ) -> tuple[FaultVerdict, list[str]]:
     """Wait for the end of a step, and compare it with the end without the fault. Raises Abandoned if the result is no
     longer needed."""
-    deadline, calm_since = time.monotonic() + STUCK_AFTER, time.monotonic()
+    deadline, calm_start = time.monotonic() + STUCK_SECONDS, time.monotonic()
     while True:
         if bed.abandoned.is_set():
             raise Abandoned
         mark = history.mark()
         with contextlib.suppress(WaitTimeout):
-            mark = history.quiet(step.rest, step.rest * 2, resources=changing(history))
-        current_time, still_writes = time.monotonic(), watching.writes_within(step.rest) > 0
-        if history.mark() != mark or (still_writes and not rest.writing) or watching.busy:
-            calm_since = current_time
-        has_been_calm = current_time - calm_since >= PATIENCE
-        form = normal_form.without(normal_form.normal_form(history.view(), history.namespace), masked)
-        at_rest = history.idle_seconds >= step.rest and (not still_writes or rest.writing) and not watching.busy
-        if form == rest.form and at_rest:
+            mark = history.quiet(step.rest, step.rest * 2, resources=changing_resources(history))
+        current_time, still_writes = time.monotonic(), watcher.writes_within(step.rest) > 0
+        if history.mark() != mark or (still_writes and not rest.writing) or watcher.is_busy:
+            calm_start = current_time
+        has_been_calm = current_time - calm_start >= FINAL_REST_SECONDS
+        form = normal_form.without_paths(normal_form.normal_form(history.view(), history.namespace), masked)
+        is_at_rest = history.idle_seconds >= step.rest and (not still_writes or rest.writing) and not watcher.is_busy
+        if form == rest.form and is_at_rest:
             return FaultVerdict.SAME, []
         if has_been_calm:
             return FaultVerdict.DIFFERENT, normal_form.difference(rest.form, form)
         if current_time > deadline:
-            lines = [f"{watching.writes_within(step.rest)} writes in the last {step.rest:g} s"]
-            return FaultVerdict.STUCK, lines + waiting(history.view()) + normal_form.difference(rest.form, form)
+            lines = [f"{watcher.writes_within(step.rest)} writes in the last {step.rest:g} s"]
+            return FaultVerdict.STUCK, lines + waiting_objects(history.view()) + normal_form.difference(rest.form, form)
 
 
 def _compare_course(bed: FaultTestbed, history: History, rest: Rest, mark: int) -> tuple[FaultVerdict, list[str]]:
@@ -252,12 +258,12 @@ def _compare_course(bed: FaultTestbed, history: History, rest: Rest, mark: int) 
         lines.append(f"{taken_down} pods that had been Ready are gone; without the fault, {rest.taken_down}")
     lines += [
         f"{invariant} is broken, and holds without the fault"
-        for invariant in sorted(_broken(bed, history) - rest.broken)
+        for invariant in sorted(_violated_invariants(bed, history) - rest.broken)
     ]
     return (FaultVerdict.DIFFERENT if lines else FaultVerdict.SAME), lines
 
 
-def _broken(bed: FaultTestbed, history: History) -> frozenset[str]:
+def _violated_invariants(bed: FaultTestbed, history: History) -> frozenset[str]:
     judgements = invariants.judge(history, settle=bed.descriptor.settle)
     return frozenset(f"{judgement.id}, {judgement.statement}" for judgement in judgements if judgement.holds is False)
 
@@ -268,7 +274,7 @@ def _act(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, history
     attempts = Retrying(
         retry=retry_if_exception(_webhook_failed),
         wait=wait_fixed(0.2),
-        stop=stop_after_delay(WEBHOOK_LIMIT),
+        stop=stop_after_delay(WEBHOOK_SECONDS),
         reraise=True,
     )
     try:
@@ -323,11 +329,11 @@ def _with_images(
 
 def _taken_down(history: History, mark: int) -> int:
     """Return the number of pods that were Ready and have been deleted since a mark."""
-    ready: set[str] = set()
+    ready_uids: set[str] = set()
     count = 0
     for record in history.records("pods"):
         if record.kind == "DELETED":
-            count += record.seq > mark and record.uid in ready
+            count += record.seq > mark and record.uid in ready_uids
         elif pods.is_ready(record.object):
-            ready.add(record.uid)
+            ready_uids.add(record.uid)
     return count

@@ -30,7 +30,7 @@ class FaultPoint:
     fields: tuple[str, ...] = field(default=(), compare=False)
 
     @property
-    def cover(self) -> tuple[str, str, str, str, str]:
+    def coverage(self) -> tuple[str, str, str, str, str]:
         """Return the properties that a plan at this point covers."""
         return self.step, self.kind, self.what, self.resource, self.subresource
 
@@ -60,18 +60,18 @@ class PointCounter:
         self._step, self._namespace = step, namespace
         self._counts: Counter[FaultPoint] = Counter()
 
-    def of_write(self, call: Call, name: str, fields: tuple[str, ...] = ()) -> FaultPoint:
+    def write_point(self, call: Call, name: str, fields: tuple[str, ...] = ()) -> FaultPoint:
         """Return the point of a write. `name` is the name of the object, which the path of a creation does not
         contain."""
         return replace(self._next(WRITE, call.verb, call.resource, call.subresource, name), fields=fields)
 
-    def of_event(self, resource: str, event: WatchEvent) -> FaultPoint:
+    def event_point(self, resource: str, event: WatchEvent) -> FaultPoint:
         """Return the point of an event."""
         return self._next(EVENT, event.type, resource, "", event.name)
 
     def _next(self, kind: str, event_or_verb: str, resource: str, subresource: str, name: str) -> FaultPoint:
         uncounted = FaultPoint(
-            self._step, kind, event_or_verb, resource, subresource, names.stable(name, self._namespace)
+            self._step, kind, event_or_verb, resource, subresource, names.stable_name(name, self._namespace)
         )
         self._counts[uncounted] += 1
         return FaultPoint(

@@ -28,7 +28,7 @@ Report = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class About:
+class RunInfo:
     """The judged implementation, and the command and time at which the run was started. `settings` are the parameters
     of the descriptor."""
 
@@ -41,53 +41,53 @@ class About:
     command: str
 
 
-def header(kind: str, about: About) -> Report:
+def header(kind: str, run_info: RunInfo) -> Report:
     """Return the fields with which every report of this kind starts."""
     return {
         "apiVersion": API_VERSION,
         "kind": kind,
-        "implementation": {"name": about.implementation, "version": about.version, "settings": about.settings},
-        "kubernetes": about.kubernetes,
-        "startedAt": about.started_at,
-        "command": about.command,
+        "implementation": {"name": run_info.implementation, "version": run_info.version, "settings": run_info.settings},
+        "kubernetes": run_info.kubernetes,
+        "startedAt": run_info.started_at,
+        "command": run_info.command,
     }
 
 
-def report(about: About, played: Sequence[ScenarioResults], complete: bool) -> Report:
+def report(run_info: RunInfo, scenario_results: Sequence[ScenarioResults], complete: bool) -> Report:
     """Return the report of a campaign."""
-    tried = [attempt for entry in played for attempt in entry.tried]
-    findings = [finding for entry in played for finding in entry.findings()]
-    unstable = [attempt for entry in played for attempt in entry.tried if entry.unstable(attempt)]
+    tried = [attempt for entry in scenario_results for attempt in entry.tried]
+    findings = [finding for entry in scenario_results for finding in entry.findings()]
+    unstable = [attempt for entry in scenario_results for attempt in entry.tried if entry.is_unstable(attempt)]
     return {
-        **header(KIND, about),
-        "role": about.role,
+        **header(KIND, run_info),
+        "role": run_info.role,
         "complete": complete,
         "summary": {
-            "plans": sum(entry.plans for entry in played),
+            "plans": sum(entry.plans for entry in scenario_results),
             "tried": len(tried),
             "findings": len(findings),
             "unstable": len(unstable),
             "notStruck": sum(attempt.verdict == "not struck" for attempt in tried),
             "medianSeconds": round(statistics.median(attempt.seconds for attempt in tried), 1) if tried else None,
         },
-        "scenarios": [_scenario(entry) for entry in played],
+        "scenarios": [_scenario(entry) for entry in scenario_results],
         "findings": [_tried(number, finding) for number, finding in enumerate(findings, 1)],
         "unstable": [_tried(0, attempt) for attempt in unstable],
     }
 
 
-def _scenario(played: ScenarioResults) -> dict[str, Any]:
-    course = played.course
-    faults = Counter(tried.plan.fault for tried in played.tried)
-    bad = Counter(tried.plan.fault for tried in played.findings())
+def _scenario(scenario_results: ScenarioResults) -> dict[str, Any]:
+    course = scenario_results.course
+    faults = Counter(tried.plan.fault for tried in scenario_results.tried)
+    bad = Counter(tried.plan.fault for tried in scenario_results.findings())
     return {
-        "name": played.scenario.name,
-        "text": played.scenario.text,
-        "refused": played.refused,
+        "name": scenario_results.scenario.name,
+        "text": scenario_results.scenario.text,
+        "refused": scenario_results.refusal,
         "points": len(course.points) if course else 0,
-        "pointsTried": len({tried.plan.point for tried in played.tried}),
-        "plans": played.plans,
-        "tried": len(played.tried),
+        "pointsTried": len({tried.plan.point for tried in scenario_results.tried}),
+        "plans": scenario_results.plans,
+        "tried": len(scenario_results.tried),
         "faults": {fault: {"tried": count, "findings": bad[fault]} for fault, count in sorted(faults.items())},
         "steps": [
             {
@@ -102,17 +102,17 @@ def _scenario(played: ScenarioResults) -> dict[str, Any]:
     }
 
 
-def _tried(number: int, tried: PlanTrial) -> dict[str, Any]:
+def _tried(number: int, trial: PlanTrial) -> dict[str, Any]:
     entry: dict[str, Any] = {
-        "plan": msgspec.to_builtins(tried.plan),
-        "text": str(tried.plan),
-        "verdict": tried.verdict,
-        "step": tried.where,
-        "bad": tried.bad,
-        "played": tried.played,
-        "lines": list(tried.lines),
+        "plan": msgspec.to_builtins(trial.plan),
+        "text": str(trial.plan),
+        "verdict": trial.verdict,
+        "step": trial.where,
+        "bad": trial.bad,
+        "played": trial.played,
+        "lines": list(trial.lines),
     }
-    return {"number": number, "file": plan_file(number, tried.plan), **entry} if number else entry
+    return {"number": number, "file": plan_file(number, trial.plan), **entry} if number else entry
 
 
 def plan_file(number: int, plan: FaultPlan) -> str:
@@ -124,7 +124,7 @@ def write(folder: Path, document: Report, rows: dict[str, list[ChangeRow]]) -> N
     """Write the report, its page and the plans of its findings. `rows` maps a plan (as text) to both runs side by
     side."""
     documents.check(documents.Document(folder / "report.json", document, {}), SCHEMA)
-    with disk.errors(location=str(folder), hint="free some space"):
+    with disk.usage_errors(location=str(folder), hint="free some space"):
         (folder / "plans").mkdir(exist_ok=True)
         for finding in document["findings"]:
             disk.write(folder / finding["file"], yaml.safe_dump(plan_document(document, finding), sort_keys=False))

@@ -30,15 +30,16 @@ class ScenarioStep:
 
 @dataclass(frozen=True)
 class FaultScenario:
-    """A set and its steps. `requires` are the features without which the scenario cannot be run. `earlier`: the
-    scenario starts with an earlier version of the operator, which a step upgrades."""
+    """A set and its steps. `requires` are the features without which the scenario cannot be run.
+    `starts_with_earlier_version`: the scenario starts with an earlier version of the operator, which a step
+    upgrades."""
 
     name: str
     text: str
     manifest: Mapping[str, Any]
     steps: Sequence[ScenarioStep]
     requires: frozenset[str] = field(default_factory=frozenset)
-    earlier: bool = False
+    starts_with_earlier_version: bool = False
 
     @property
     def set_name(self) -> str:
@@ -68,8 +69,8 @@ def load(name: str) -> FaultScenario:
     if "strategy" in value:
         manifest["spec"]["updateStrategy"] = value["strategy"]
     steps = [_step(step) for step in value["steps"]]
-    upgraded = any(step.act == "upgrade" for step in steps)
-    return FaultScenario(name, value["text"], manifest, steps, frozenset(value.get("requires", ())), upgraded)
+    has_upgrade = any(step.act == "upgrade" for step in steps)
+    return FaultScenario(name, value["text"], manifest, steps, frozenset(value.get("requires", ())), has_upgrade)
 
 
 def _step(value: Mapping[str, Any]) -> ScenarioStep:

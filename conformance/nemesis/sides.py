@@ -41,23 +41,23 @@ def changes(history: History) -> list[ObjectChange]:
     """Return the visible changes of a run, with names that do not depend on the run. Equal consecutive states of an
     object count as one change."""
     records = [record for record in history.records() if record.resource not in IGNORED and record.namespace]
-    begin = records[0].at if records else 0.0
-    visible: list[ObjectChange] = []
-    latest: dict[tuple[str, str], str] = {}
+    start = records[0].at if records else 0.0
+    visible_changes: list[ObjectChange] = []
+    latest_states: dict[tuple[str, str], str] = {}
     for record in records:
-        words = _NODE.sub(" on a node", state(record))
-        if latest.get((record.resource, record.name)) != words:
-            latest[record.resource, record.name] = words
-            name = names.stable(record.name, history.namespace)
-            visible.append(ObjectChange(record.at - begin, f"{record.resource}/{name}: {words}"))
-    return visible
+        state_text = _NODE.sub(" on a node", state(record))
+        if latest_states.get((record.resource, record.name)) != state_text:
+            latest_states[record.resource, record.name] = state_text
+            name = names.stable_name(record.name, history.namespace)
+            visible_changes.append(ObjectChange(record.at - start, f"{record.resource}/{name}: {state_text}"))
+    return visible_changes
 
 
 def side_by_side(without: Sequence[ObjectChange], with_fault: Sequence[ObjectChange]) -> list[ChangeRow]:
     """Return both runs aligned, with the rows around the first deviation. A change that only occurs in a different
     order is not a deviation."""
     texts = [change.text for change in without], [change.text for change in with_fault]
-    extra = Counter(texts[0]) - Counter(texts[1]), Counter(texts[1]) - Counter(texts[0])
+    extra_counts = Counter(texts[0]) - Counter(texts[1]), Counter(texts[1]) - Counter(texts[0])
     rows: list[ChangeRow] = []
     for kind, begin, end, other_begin, other_end in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
         if kind == "equal":
@@ -65,10 +65,13 @@ def side_by_side(without: Sequence[ObjectChange], with_fault: Sequence[ObjectCha
                 ChangeRow(*pair) for pair in zip(without[begin:end], with_fault[other_begin:other_end], strict=True)
             ]
         else:
-            rows += [ChangeRow(change, None, extra[0][change.text] > 0) for change in without[begin:end]]
-            rows += [ChangeRow(None, change, extra[1][change.text] > 0) for change in with_fault[other_begin:other_end]]
-    first = next((place for place, row in enumerate(rows) if row.deviates), None)
-    if first is None:
+            rows += [ChangeRow(change, None, extra_counts[0][change.text] > 0) for change in without[begin:end]]
+            rows += [
+                ChangeRow(None, change, extra_counts[1][change.text] > 0)
+                for change in with_fault[other_begin:other_end]
+            ]
+    first_deviation = next((index for index, row in enumerate(rows) if row.deviates), None)
+    if first_deviation is None:
         return rows[:MAX_ROWS]
-    rows[first] = replace(rows[first], first=True)
-    return rows[max(0, first - MAX_ROWS) : first + MAX_ROWS]
+    rows[first_deviation] = replace(rows[first_deviation], first=True)
+    return rows[max(0, first_deviation - MAX_ROWS) : first_deviation + MAX_ROWS]

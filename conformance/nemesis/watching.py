@@ -31,14 +31,14 @@ class PointWatcher(Interference):
         self._write_times: list[float] = []
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Return whether a fault is being injected at the moment, so that the role may be down."""
         return False
 
     def writes_within(self, seconds: float) -> int:
         """Return the number of writes in the last `seconds`."""
-        begin = time.monotonic() - seconds
-        return sum(at > begin for at in reversed(self._write_times))
+        window_start = time.monotonic() - seconds
+        return sum(time_of_write > window_start for time_of_write in reversed(self._write_times))
 
     async def write(self, request: ProxyRequest, send: Send) -> ProxyReply:
         """Count a write in the namespace."""
@@ -46,7 +46,7 @@ class PointWatcher(Interference):
         if request.call.namespace != self.namespace:
             return await send(request)
         body = _json(request)
-        point = self._counter.of_write(request.call, _name(request, body), _fields(request, body, self.namespace))
+        point = self._counter.write_point(request.call, _name(request, body), _fields(request, body, self.namespace))
         self.points.append(point)
         self._write_times.append(time.monotonic())
         return await self.strike_write(point, request, send)
@@ -57,7 +57,7 @@ class PointWatcher(Interference):
         if event.namespace != self.namespace or event.type == "BOOKMARK":
             await deliver(event)
             return
-        point = self._counter.of_event(watch.call.resource, event)
+        point = self._counter.event_point(watch.call.resource, event)
         self.points.append(point)
         await self.strike_event(point, watch, event, deliver)
 
@@ -95,7 +95,7 @@ def _fields(request: ProxyRequest, body: Mapping[str, Any], namespace: str) -> t
     assert request.call is not None
     if request.call.verb != "patch":
         return ()
-    return tuple(sorted({names.stable(path, namespace) for path in _leaves(body) if path not in PRECONDITIONS}))
+    return tuple(sorted({names.stable_name(path, namespace) for path in _leaves(body) if path not in PRECONDITIONS}))
 
 
 def _leaves(value: object, path: str = "") -> Iterator[str]:

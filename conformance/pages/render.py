@@ -35,7 +35,7 @@ def render(
     return _render(template, {**values, **page_values})
 
 
-def part(template: Path, values: Mapping[str, object], *, styles: Sequence[str] = ()) -> str:
+def fragment(template: Path, values: Mapping[str, object], *, styles: Sequence[str] = ()) -> str:
     """Return a fragment for a page that has its own style: our colors, which follow the page's color scheme, the named
     styles, and the rendered template. Raises jinja2.UndefinedError if a value is missing."""
     style = "".join([_text(BASE / COLORS), *_texts(template, styles)])

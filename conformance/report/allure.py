@@ -79,7 +79,7 @@ def write(folder: Path, report: Report) -> None:
 def _pictures(run: Path, bundles: Iterable[str], logger: AllureFileLogger) -> Iterator[tuple[str, str]]:
     """Write the picture of each bundle that has one, and yield the bundle with the name of the written file."""
     for name in bundles:
-        with contextlib.suppress(OSError), regular.opened(run / name / bundle.PICTURE) as file:
+        with contextlib.suppress(OSError), regular.open_file(run / name / bundle.PICTURE) as file:
             source = ATTACHMENT_PATTERN.format(prefix=md5(name), ext="svg")
             logger.report_attached_data(file.read(MAX_PICTURE_BYTES), source)
             yield name, source

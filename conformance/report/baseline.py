@@ -6,7 +6,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 
-from conformance.evidence.values import brief
+from conformance.evidence.values import one_line
 from conformance.implementation.descriptor import ExpectedFailure
 from conformance.report.model import UNSELECTED_REASONS, Outcome, Report, Result
 
@@ -33,7 +33,9 @@ def expected_failures(
         entry = earlier_by_id.get(result.requirement.id)
         if entry is None:
             entry = ExpectedFailure(result.requirement.id, reason or _reason(result, day), expires=expires)
-        failures.append(ExpectedFailure(entry.id, entry.reason, entry.link, expires) if entry.expired(day) else entry)
+        failures.append(
+            ExpectedFailure(entry.id, entry.reason, entry.link, expires) if entry.has_expired(day) else entry
+        )
     return sorted((*unjudged, *failures), key=lambda entry: entry.id)
 
 
@@ -65,4 +67,4 @@ def _reason(result: Result, day: datetime.date) -> str:
     reason = entry.violation or entry.text
     if result.outcome is Outcome.BLOCKED:
         reason = f"blocked: {result.reason}"
-    return brief(f"since {day}: {reason}", MAX_REASON_LENGTH)
+    return one_line(f"since {day}: {reason}", MAX_REASON_LENGTH)

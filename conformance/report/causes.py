@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from conformance.implementation.output import TAIL
+from conformance.implementation.output import TAIL_PREFIX
 from conformance.report.model import Failure, Outcome, Report, Result
 from conformance.suite.registry.selection import INVARIANT
 
@@ -197,7 +197,7 @@ def _events(failure: Failure) -> list[Hashable]:
 def _stop_reason_without_log(failure: Failure) -> str:
     """Return the reason why a wait could not succeed (a process has ended, or the implementation does nothing), without
     the log tail."""
-    return stop_reason(failure.observed).partition(TAIL)[0]
+    return stop_reason(failure.observed).partition(TAIL_PREFIX)[0]
 
 
 def _end_keys(result: Result) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.evidence.values import brief
+from conformance.evidence.values import one_line
 from conformance.report import facts
 from conformance.report.document import Document
 from conformance.report.model import Outcome
@@ -50,7 +50,7 @@ def _message(title: str, failed: list[Any]) -> str:
     failure = next((failure for entry in failed for failure in entry.get("failures", ())), None)
     if failure is None:
         return title
-    sentence = facts.sentence(brief(failure["what"]), failure["expected"], failure["seen"])
+    sentence = facts.sentence(one_line(failure["what"]), failure["expected"], failure["seen"])
     return f"{title}\nin {failure['test']}: {sentence}"
 
 

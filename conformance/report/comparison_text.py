@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.evidence.values import brief
+from conformance.evidence.values import one_line
 from conformance.report.comparison import LOSSES, REGRESSIONS, ChangedRequirement, Comparison, RequirementChange
 from conformance.report.markdown import cell, code
 from conformance.report.model import NO_VERDICT
@@ -96,7 +96,7 @@ def markdown(comparison: Comparison) -> Iterator[str]:
         count = 0
         for changed in changed_requirements:
             about = changed.latest
-            reason = code(brief(_reason(changed), MAX_REASON_LENGTH)) if change in _WORSE_CHANGES else ""
+            reason = code(one_line(_reason(changed), MAX_REASON_LENGTH)) if change in _WORSE_CHANGES else ""
             row = f"| {changed.id} | {about.level} | {about.profile} | {cell(about.text)} | {reason} |"
             remaining -= len(row)
             if remaining < 0:

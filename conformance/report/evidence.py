@@ -56,7 +56,7 @@ def compare(folder: Path, expected: str, report: str = NAME) -> EvidenceComparis
     the report has none. `report`: the file name of the report. Raises UsageError if the list cannot be read."""
     path, top_names = folder / FILE, {path.name for path in folder.iterdir()} - {FILE, report}
     if expected and path.is_file():
-        text = bounded.content(path, bounded.MANIFESTS, str(path)).decode("utf-8", "surrogateescape")
+        text = bounded.content(path, bounded.MAX_MANIFEST_BYTES, str(path)).decode("utf-8", "surrogateescape")
         if digest(text) == expected:
             return _compare_with_list(folder, top_names, _by_path(text))
         problem, reason = f"{FILE} is not the list of the report", ""

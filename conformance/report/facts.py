@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from conformance.evidence.values import brief
+from conformance.evidence.values import one_line
 from conformance.history.differences import reduced
 from conformance.report import causes
 from conformance.report.model import Failure
@@ -40,12 +40,12 @@ def sentence(description: str, expected: object, observed: object) -> str:
     """Return a failed check as one line. For a wait that timed out, the line has the nearest miss; for an invariant,
     its own text."""
     if is_violation(description, observed):
-        return brief(str(observed), 360)
+        return one_line(str(observed), 360)
     short_expected, short_observed = reduced(expected, observed)
-    observed_text = brief(causes.nearest_miss(observed) or short_observed, 240)
+    observed_text = one_line(causes.nearest_miss(observed) or short_observed, 240)
     if expected in (None, description):
         return f"{description}: {observed_text}"
-    return f"{description}: expected {brief(short_expected, 120)}, seen {observed_text}"
+    return f"{description}: expected {one_line(short_expected, 120)}, seen {observed_text}"
 
 
 def is_violation(description: str, observed: object) -> bool:
@@ -64,7 +64,7 @@ def duration(seconds: float) -> str:
 def value(item: object, limit: int) -> str:
     """Return a value in at most `limit` lines."""
     if limit == SHORT_LINES and not isinstance(item, str):
-        return brief(item)
+        return one_line(item)
     lines = text(item).splitlines() or [""]
     if len(lines) > limit:
         lines = [*lines[:limit], f"… {len(lines) - limit} more lines in the report"]

@@ -18,7 +18,7 @@ from conformance import bounded, documents
 from conformance.errors import UsageError
 from conformance.report.model import Outcome
 from conformance.report.recorded import FAILED, Run
-from conformance.suggestions import absent
+from conformance.suggestions import explain_missing
 from conformance.suite.registry.requirement import Registry
 
 HEADING = re.compile(r"(#{2,4}) (.*)")
@@ -78,12 +78,12 @@ def read(pages: Iterable[Path]) -> list[Finding]:
     findings: list[Finding] = []
     for location in pages:
         if not location.exists():
-            problem, near_hint = absent(location)
+            problem, near_hint = explain_missing(location)
             raise UsageError(
                 problem, where=documents.display_path(location), hint=near_hint or "give a page or a folder of pages"
             )
         for page in sorted(location.glob("*.md")) if location.is_dir() else [location]:
-            findings += sections(page, bounded.text(page, bounded.LENGTH, documents.display_path(page)))
+            findings += sections(page, bounded.text(page, bounded.MAX_BYTES, documents.display_path(page)))
     return findings
 
 

@@ -25,7 +25,7 @@ def page(matrix: Matrix) -> str:
 def part(matrix: Matrix, link: Callable[[str], str]) -> str:
     """Return the matrix as a fragment for another site's page, including its style. `link` returns the URL of a
     findings page from its path in a description."""
-    return render.part(PART_TEMPLATE, _values(matrix, link), styles=[STYLE])
+    return render.fragment(PART_TEMPLATE, _values(matrix, link), styles=[STYLE])
 
 
 def markdown(matrix: Matrix) -> str:

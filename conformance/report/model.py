@@ -13,7 +13,7 @@ from datetime import date
 from enum import StrEnum
 
 from conformance.errors import Exit
-from conformance.evidence.values import brief
+from conformance.evidence.values import one_line
 from conformance.report import faults
 from conformance.suite.outcomes.ledger import (
     AnyEvent,
@@ -370,7 +370,7 @@ def _test_result(entry: Requirement, name: str, test: _Test, interrupted: bool) 
     if end.outcome == "harness-error":
         return replace(base_result, outcome=Outcome.HARNESS_ERROR, reason=end.reason)
     if undetermined := next((c for c in checks if c.outcome == "unknown"), None):
-        reason = f"{undetermined.what}: {brief(undetermined.seen)}"
+        reason = f"{undetermined.what}: {one_line(undetermined.seen)}"
         return replace(base_result, outcome=Outcome.BLOCKED, reason=reason, cause="implementation")
     # A test that ended early may not have reached the decisive check, even if its earlier checks passed.
     ended_early = end.outcome == "blocked" or bool(end.ended_by)

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from conformance.evidence.bundle import PICTURE
-from conformance.evidence.values import brief
+from conformance.evidence.values import one_line
 from conformance.pages.render import render as rendered
 from conformance.report import about, causes, defects, diff, document, facts, repetitions, tally, terminal
 from conformance.report.causes import Cause
@@ -122,7 +122,7 @@ def _cause(number: int, cause: Cause, report: Report, folder: Path) -> Values:
     row = defects.rows()[cause.defects[0]] if cause.defects else None
     return {
         "number": number,
-        "title": brief(cause.title),
+        "title": one_line(cause.title),
         "failed": [result.requirement.id for result in cause.failed],
         "held_up": [result.requirement.id for result in cause.held_up],
         "decides": any(result.requirement.decides for result in cause.failed),

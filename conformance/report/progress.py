@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from conformance.evidence.values import brief
+from conformance.evidence.values import one_line
 from conformance.history.differences import reduced
 from conformance.report import causes, facts, time_left
 from conformance.report.marks import MARKS
@@ -241,8 +241,8 @@ class Progress:
                 return
             self._printed_violations.add(check.id)
         if check.expected not in (None, check.what):
-            self._print(check.wall, f"  expected: {brief(expected)}", "")
-        self._print(check.wall, f"  seen:     {brief(causes.nearest_miss(check.seen) or observed)}", "")
+            self._print(check.wall, f"  expected: {one_line(expected)}", "")
+        self._print(check.wall, f"  seen:     {one_line(causes.nearest_miss(check.seen) or observed)}", "")
 
     def _print_verbose(self, wall: float, text: str) -> None:
         """Print a line in verbose mode only."""

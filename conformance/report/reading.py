@@ -8,7 +8,7 @@ from pathlib import Path
 from conformance import bounded, documents
 from conformance.errors import HarnessError, UsageError
 from conformance.report.document import Document, validate
-from conformance.suggestions import absent
+from conformance.suggestions import explain_missing
 
 NAME = "report.yaml"
 LEDGER = "ledger"
@@ -40,7 +40,7 @@ def text(path: Path) -> str:
     """Return the text of a file that may be a report. Raises UsageError if the file does not exist or cannot be
     read."""
     if not path.exists():
-        problem, near_hint = absent(path)
+        problem, near_hint = explain_missing(path)
         run = path.parent
         if path.name == NAME and (run / LEDGER).is_dir():
             hint = f"see grove-conformance report recover {documents.display_path(run)}"
@@ -72,7 +72,7 @@ def nearest_run_hint(path: Path) -> str:
 def parse(content: str, path: Path) -> Document:
     """Parse the text of a report. Raises UsageError, with `path` as the location, if it is not a valid report."""
     try:
-        document = documents.report(path, content)
+        document = documents.parse_report(path, content)
         validate(document)
     except HarnessError as error:
         problem = " ".join(str(error).split())

@@ -8,7 +8,7 @@ from pathlib import Path
 from conformance import documents
 from conformance.errors import UsageError
 from conformance.report.reading import NAME, nearest_run_hint, run_hint
-from conformance.suggestions import absent
+from conformance.suggestions import explain_missing
 from conformance.suite.outcomes import ledger_file
 from conformance.suite.outcomes.ledger import AnyEvent, HarnessFault, RunStarted, encoded
 
@@ -23,7 +23,7 @@ def events(run: Path) -> list[AnyEvent]:
     ledger = run / "ledger"
     if not (ledger / ledger_file.FILE).is_file():
         problem, near_hint = (
-            (f"has no ledger/{ledger_file.FILE}", nearest_run_hint(run)) if run.exists() else absent(run)
+            (f"has no ledger/{ledger_file.FILE}", nearest_run_hint(run)) if run.exists() else explain_missing(run)
         )
         hint = near_hint or run_hint(run) or "give the folder of a run, as reports/<run>"
         raise UsageError(problem, where=documents.display_path(run), hint=hint)

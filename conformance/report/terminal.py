@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.evidence.bundle import PICTURE
-from conformance.evidence.values import brief
+from conformance.evidence.values import one_line
 from conformance.grove import lines as contract
 from conformance.report import causes, defects, facts, repetitions, tally
 from conformance.report.causes import Cause
@@ -286,7 +286,7 @@ def _print_causes(
             defect_note = f"; see also {cause.defects[0]}" if cause.defects else ""
             _print_line(
                 console,
-                _line(f"{number}. {brief(cause.title, 120)} ({_ids(cause.results, verbose=False)}{defect_note})"),
+                _line(f"{number}. {one_line(cause.title, 120)} ({_ids(cause.results, verbose=False)}{defect_note})"),
             )
     if not verbose and len(run_causes) > MAX_FULL_CAUSES + MAX_SHORT_CAUSES:
         further_causes = len(run_causes) - MAX_FULL_CAUSES - MAX_SHORT_CAUSES
@@ -296,7 +296,7 @@ def _print_causes(
 def _print_cause(number: int, cause: Cause, report: Report, folder: Path, console: Console, *, verbose: bool) -> None:
     console.print()
     tests = f" (in {len(cause.tests)} tests)" if len(cause.tests) > 1 else ""
-    _print_line(console, _line(f"{number}. {brief(cause.title)}{tests}", "bold"))
+    _print_line(console, _line(f"{number}. {one_line(cause.title)}{tests}", "bold"))
     printed = cause.failed if verbose else cause.failed[:1]
     for result in printed:
         _print_requirement(result, console)

@@ -14,7 +14,9 @@ from conformance.suite.registry.requirement import Registry
 def check(judged: Descriptor, registry: Registry) -> None:
     """Raise UsageError if the descriptor names a requirement or feature that does not exist."""
     declared_ids = {entry["id"] for entry in judged.document.value.get("expectedFailures", ())}
-    expected(judged.document, [entry for entry in judged.expected_failures if entry.id in declared_ids], registry)
+    check_expected_failures(
+        judged.document, [entry for entry in judged.expected_failures if entry.id in declared_ids], registry
+    )
     for feature in sorted(judged.features - registry.features):
         raise UsageError(
             f"unknown feature {feature!r}",
@@ -23,7 +25,7 @@ def check(judged: Descriptor, registry: Registry) -> None:
         )
 
 
-def expected(document: Document, entries: Iterable[ExpectedFailure], registry: Registry) -> None:
+def check_expected_failures(document: Document, entries: Iterable[ExpectedFailure], registry: Registry) -> None:
     """Raise UsageError if an entry names a requirement that does not exist. `document` is the file with the expected
     failures."""
     numbers = {entry["id"]: number for number, entry in enumerate(document.value.get("expectedFailures", ()))}

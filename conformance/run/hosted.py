@@ -20,8 +20,8 @@ from conformance.errors import HarnessError, UsageError
 from conformance.implementation import parameters
 from conformance.report import model, terminal
 from conformance.run import preparation
-from conformance.run.launch import without_trace, write
-from conformance.run.preparation import Prepared
+from conformance.run.launch import remove_folder_on_error, write
+from conformance.run.preparation import PreparedRun
 from conformance.run.watch import Watch, sweep
 from conformance.suite import plugin
 from conformance.suite.outcomes import ledger
@@ -32,7 +32,7 @@ from conformance.suite.session.collected import Collected
 from conformance.suite.settings import RunSettings
 
 
-def begin(config: pytest.Config) -> None:
+def start_run(config: pytest.Config) -> None:
     """Turn a pytest session into a conformance run, according to the options of `pytest_plugin`. Raises
     pytest.UsageError if an option is invalid, or if the run cannot be prepared."""
     option = config.getoption
@@ -57,8 +57,8 @@ def begin(config: pytest.Config) -> None:
             scratch = tempfile.TemporaryDirectory()
             config.add_cleanup(scratch.cleanup)
             folder = Path(scratch.name)
-        prepared = preparation.prepare(settings, folder, usual_cluster=True)
-        with without_trace(prepared.settings):
+        prepared = preparation.prepare(settings, folder, is_default_cluster=True)
+        with remove_folder_on_error(prepared.settings):
             config.option.conformance_run = str(prepared.settings.save())
             if not option("collectonly"):
                 preparation.get_programs(prepared.settings)
@@ -66,21 +66,21 @@ def begin(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     config.pluginmanager.register(plugin)
     if not option("collectonly"):
-        config.pluginmanager.register(Hosted(prepared), "conformance-run")
+        config.pluginmanager.register(HostedRun(prepared), "conformance-run")
 
 
-class Hosted(Watch):
+class HostedRun(Watch):
     """The part of the run that happens in the controlling process."""
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: PreparedRun) -> None:
         self._prepared = prepared
-        self._tests: dict[str, str] = {}
-        self._last: set[str] = set()
+        self._group_by_test: dict[str, str] = {}
+        self._lone_groups: set[str] = set()
         self._run_ledger = RunLedger(prepared.settings.ledger)
         self._start_lock = threading.Lock()
         self._report: model.Report | None = None
         self._refusal = ""
-        super().__init__(prepared.settings, self._run_ledger, self._tests, self._last)
+        super().__init__(prepared.settings, self._run_ledger, self._group_by_test, self._lone_groups)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Start the run, if the tests run in this process."""
@@ -93,8 +93,8 @@ class Hosted(Watch):
         tests."""
         if not self._start_lock.acquire(blocking=False):
             return
-        self._tests.update(collection.groups)
-        self._last.update(collection.alone)
+        self._group_by_test.update(collection.groups)
+        self._lone_groups.update(collection.alone)
         self._refusal = collection.refused
         settings = self._settings
         self._run_ledger.write(
@@ -121,14 +121,14 @@ class Hosted(Watch):
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Clean up after killed workers, and write the report."""
         sweep(self._settings, self._run_ledger)
-        interrupted = self.interrupted or (exitstatus == pytest.ExitCode.INTERRUPTED and not self.enough)
+        interrupted = self.interrupted or (exitstatus == pytest.ExitCode.INTERRUPTED and not self.has_enough_failures)
         self._run_ledger.write(ledger.RunFinished(interrupted=interrupted, status=int(exitstatus)))
         self._run_ledger.close()
         if not self._start_lock.locked():
             return
         registry = requirement.load(Path(self._settings.registry))
         self._report = model.judge(registry, self._run_ledger.events(), datetime.now(UTC).date())
-        write(self._path, self._report)
+        write(self._report_path, self._report)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the verdict of the run and the path of its report."""
@@ -137,8 +137,8 @@ class Hosted(Watch):
             if self._refusal:
                 terminalreporter.write_line(f"ERROR: {self._refusal}")
             terminalreporter.write_line(terminal.verdict_line(self._report))
-            terminalreporter.write_line(f"report: {self._path}")
+            terminalreporter.write_line(f"report: {self._report_path}")
 
     @property
-    def _path(self) -> Path:
+    def _report_path(self) -> Path:
         return self._settings.folder / "report.yaml"

@@ -67,14 +67,14 @@ class LaunchPlan:
 def collect(settings: RunSettings) -> LaunchPlan:
     """Import the tests. Raises HarnessError if the tests or the registry are broken."""
     settings.save()
-    catcher = _Catcher()
-    with _quietly(settings.log):
-        status = pytest.main([*_arguments(settings, [settings.tests]), "--collect-only"], plugins=[catcher])
+    collection_plugin = _CollectionPlugin()
+    with _isolated_pytest(settings.log):
+        status = pytest.main([*_arguments(settings, [settings.tests]), "--collect-only"], plugins=[collection_plugin])
     if settings.pytest_options and status == pytest.ExitCode.USAGE_ERROR:
-        raise pytest_options.refused(settings.log)
-    if catcher.judge is None or status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise pytest_options.rejection_error(settings.log)
+    if collection_plugin.judge is None or status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         raise HarnessError("the conformance tests cannot be collected", where=str(settings.log), hint="see the log")
-    judge = catcher.judge
+    judge = collection_plugin.judge
     problems = requirement.problems(judge.registry, judge.collected)
     if problems:
         further_problems = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
@@ -83,7 +83,7 @@ def collect(settings: RunSettings) -> LaunchPlan:
 
 
 @contextlib.contextmanager
-def without_trace(settings: RunSettings) -> Iterator[None]:
+def remove_folder_on_error(settings: RunSettings) -> Iterator[None]:
     """Remove the folder of a run that ends with a UsageError before the run has started."""
     try:
         yield
@@ -137,18 +137,18 @@ def run(
     if plan.selected:
         watch = Watch(settings, run_ledger, plan.groups, plan.exclusive_groups)
 
-        def last() -> int:
+        def conclude() -> int:
             run_ledger.write(ledger.RunFinished(interrupted=False, status=pytest.ExitCode.INTERNAL_ERROR))
             return _conclude(settings, run_ledger, console, err)
 
         with (
-            _stoppable(err) as only_answer,
+            _handle_stop_signals(err) as ignore_signals,
             _progress(settings, run_ledger, plan, err, start_time),
-            _watchdog_of(settings, run_ledger, watch, last),
+            _watchdog_of(settings, run_ledger, watch, conclude),
         ):
             status = _pytest(settings, plan, watch)
-            only_answer()
-            was_ended = watch.enough or watch.stuck
+            ignore_signals()
+            was_ended = watch.has_enough_failures or watch.is_stuck
             interrupted = watch.interrupted or (status == pytest.ExitCode.INTERRUPTED and not was_ended)
             sweep(settings, run_ledger)
         run_ledger.write(ledger.RunFinished(interrupted=interrupted, status=status))
@@ -162,8 +162,8 @@ def _conclude(settings: RunSettings, run_ledger: RunLedger, console: Console, er
     """Close the ledger of a finished run, judge the run and report the result."""
     run_ledger.close()
     path = settings.folder / "report.yaml"
-    unwritten: HarnessError | None = None
-    with _undisturbed():
+    write_error: HarnessError | None = None
+    with _ignore_stop_signals():
         report = model.judge(
             requirement.load(Path(settings.registry)),
             run_ledger.events(),
@@ -172,7 +172,7 @@ def _conclude(settings: RunSettings, run_ledger: RunLedger, console: Console, er
         try:
             content = write(path, report)
         except HarnessError as error:
-            unwritten, content = error, document.document(report)
+            write_error, content = error, document.document(report)
     if settings.as_json:
         console.file.write(document.as_json(content))
         err.print(f"report: {path}", markup=False, highlight=False)
@@ -182,26 +182,26 @@ def _conclude(settings: RunSettings, run_ledger: RunLedger, console: Console, er
         if isinstance(event, ledger.ClusterKept):
             for line in _kept_cluster(event):
                 err.print(line, markup=False)
-    if unwritten is not None:
+    if write_error is not None:
         if report.exit is not Exit.NOT_CONFORMANT:
-            raise unwritten
-        err.print(f"grove-conformance: {unwritten}", markup=False, highlight=False)
+            raise write_error
+        err.print(f"grove-conformance: {write_error}", markup=False, highlight=False)
     return report.exit
 
 
 def _progress(
-    settings: RunSettings, run_ledger: RunLedger, plan: LaunchPlan, err: Console, begin: float
+    settings: RunSettings, run_ledger: RunLedger, plan: LaunchPlan, err: Console, start_time: float
 ) -> AbstractContextManager[object]:
     """Return the context manager that shows the progress of a run; nothing is shown while the user interacts with
     pytest."""
-    if pytest_options.interactive(settings.pytest_options):
+    if pytest_options.is_interactive(settings.pytest_options):
         return contextlib.nullcontext()
     costs = shards.prices(plan.groups.values(), shards.costs(), settings.repeat)
     return Progress(
         run_ledger,
         len(plan.selected),
         err,
-        begin,
+        start_time,
         known_limits=_limited_ids(settings),
         expected=frozenset(settings.expected),
         verbose=settings.verbose,
@@ -210,13 +210,13 @@ def _progress(
 
 
 def _watchdog_of(
-    settings: RunSettings, run_ledger: RunLedger, watch: Watch, last: Callable[[], int]
+    settings: RunSettings, run_ledger: RunLedger, watch: Watch, conclude: Callable[[], int]
 ) -> AbstractContextManager[object]:
     """Return the context manager that ends a run in which nothing happens any more; it does nothing while the user
     interacts with pytest."""
-    if pytest_options.interactive(settings.pytest_options):
+    if pytest_options.is_interactive(settings.pytest_options):
         return contextlib.nullcontext()
-    return Watchdog(settings, run_ledger, watch, last)
+    return Watchdog(settings, run_ledger, watch, conclude)
 
 
 def _kept_cluster(event: ledger.ClusterKept) -> list[str]:
@@ -233,7 +233,7 @@ def write(path: Path, report: model.Report) -> document.Document:
     Raises HarnessError if a file cannot be written."""
     document.validate(document.document(report))
     try:
-        _write_others(path, report)
+        _write_result_files(path, report)
     finally:
         sums = evidence.checksum_list(path.parent)
         document.save(path.with_name(evidence.FILE), sums)
@@ -241,7 +241,7 @@ def write(path: Path, report: model.Report) -> document.Document:
     return content
 
 
-def _write_others(path: Path, report: model.Report) -> None:
+def _write_result_files(path: Path, report: model.Report) -> None:
     document.save(path.with_name("junit.xml"), junit.render(report))
     allure.write(path.with_name("allure"), report)
     text = StringIO()
@@ -260,7 +260,7 @@ def _pytest(settings: RunSettings, plan: LaunchPlan, watch: Watch) -> int:
     if settings.workers:
         arguments += ["-n", str(settings.workers), "--dist", "loadscope", "--max-worker-restart", "4"]
     try:
-        with _quietly(None if pytest_options.interactive(settings.pytest_options) else settings.log):
+        with _isolated_pytest(None if pytest_options.is_interactive(settings.pytest_options) else settings.log):
             try:
                 return int(pytest.main(arguments, plugins=[watch]))
             except KeyboardInterrupt:  # raised outside pytest's own session
@@ -269,7 +269,7 @@ def _pytest(settings: RunSettings, plan: LaunchPlan, watch: Watch) -> int:
             except SystemExit as end:
                 return int(end.code) if isinstance(end.code, int) else int(pytest.ExitCode.INTERNAL_ERROR)
     except OSError as error:  # from the log: the last lines are written by pytest, or when the file is closed
-        watch.fault(f"{settings.log} cannot be written: {error.strerror}: make room, or make it writable")
+        watch.record_fault(f"{settings.log} cannot be written: {error.strerror}: make room, or make it writable")
         return int(pytest.ExitCode.INTERNAL_ERROR)
 
 
@@ -288,7 +288,7 @@ def _arguments(settings: RunSettings, paths: Sequence[str]) -> list[str]:
     ]
 
 
-class _Catcher:
+class _CollectionPlugin:
     """Keeps the judge plugin of a collection."""
 
     judge: plugin.Judge | None = None
@@ -300,14 +300,14 @@ class _Catcher:
 
 
 @contextlib.contextmanager
-def _quietly(log: Path | None) -> Iterator[None]:
+def _isolated_pytest(log: Path | None) -> Iterator[None]:
     """Run pytest in the same way for every user: with its output in `log`, if one is given, and without the user's
     plugins and options. This applies to workers as well."""
     environment = dict(os.environ)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.environ.pop("PYTEST_ADDOPTS", None)
     try:
-        with _written_to(log) if log is not None else contextlib.nullcontext():
+        with _redirect_output(log) if log is not None else contextlib.nullcontext():
             yield
     finally:
         for name in ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_ADDOPTS"):
@@ -317,7 +317,7 @@ def _quietly(log: Path | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _written_to(log: Path) -> Iterator[None]:
+def _redirect_output(log: Path) -> Iterator[None]:
     log.parent.mkdir(parents=True, exist_ok=True)
     with (
         log.open("a", encoding="utf-8") as file,
@@ -328,27 +328,27 @@ def _written_to(log: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _stoppable(err: Console) -> Iterator[Callable[[], None]]:
+def _handle_stop_signals(err: Console) -> Iterator[Callable[[], None]]:
     """Let SIGINT and SIGTERM stop the run once, and SIGHUP (the terminal was closed) unless it is ignored. During the
     cleanup, additional signals only print a message. After a call of the yielded function, every signal does."""
-    stopping = False
+    is_stopping = False
 
-    def only_answer() -> None:
-        nonlocal stopping
-        stopping = True
+    def ignore_signals() -> None:
+        nonlocal is_stopping
+        is_stopping = True
 
     def stop(number: int, frame: FrameType | None) -> None:
-        if stopping:
+        if is_stopping:
             err.print("stopping: clusters are being taken down", markup=False, highlight=False)
             return
-        only_answer()
+        ignore_signals()
         raise KeyboardInterrupt
 
     with _on_signals(stop):
-        yield only_answer
+        yield ignore_signals
 
 
-def _undisturbed() -> AbstractContextManager[None]:
+def _ignore_stop_signals() -> AbstractContextManager[None]:
     """Ignore signals, so that they cannot keep the report from being written: the run ends right afterwards anyway."""
     return _on_signals(lambda number, frame: None)
 
@@ -366,5 +366,5 @@ def _on_signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
     try:
         yield
     finally:
-        for number, former in former_handlers.items():
-            signal.signal(number, former)
+        for number, former_handler in former_handlers.items():
+            signal.signal(number, former_handler)

@@ -17,8 +17,8 @@ import msgspec
 
 from conformance import data
 from conformance.cluster import policies, progress
-from conformance.cluster.assets import resolve_all, served, versions
-from conformance.cluster.features import Requested, of_programs, resolve
+from conformance.cluster.assets import resolve_all, served_versions, versions
+from conformance.cluster.features import FeatureRequest, resolve, resolve_for_programs
 from conformance.implementation import deployment, expectations, installer, rights
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.run import declared, reproduction
@@ -28,12 +28,12 @@ from conformance.suite.registry.selection import Selection, scope
 from conformance.suite.session import existing, worker
 from conformance.suite.settings import RunSettings
 
-SUITE = ("suite", "scale", "history", "invariants", "grove", "testing", "tests")
+SUITE_FOLDERS = ("suite", "scale", "history", "invariants", "grove", "testing", "tests")
 """The folders of `conformance/` that determine what a verdict means. The suite's digest covers them."""
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedRun:
     """The completed settings, the judged implementation, the implementation that supplies the other roles, and the
     selection."""
 
@@ -46,7 +46,7 @@ class Prepared:
     def implementation(self) -> ledger.Implementation:
         """Return the judged implementation as recorded in the ledger."""
         judged, supplied = self.judged, self.supplied
-        absent = sorted(set(Role) - judged.roles)
+        missing_roles = sorted(set(Role) - judged.roles)
         return ledger.Implementation(
             name=judged.name,
             version=judged.version,
@@ -56,7 +56,7 @@ class Prepared:
             line=judged.line,
             release=judged.release,
             discovered=dict(judged.discovered),
-            supplied={str(role): f"{supplied.name} {supplied.version}" for role in absent} if supplied else {},
+            supplied={str(role): f"{supplied.name} {supplied.version}" for role in missing_roles} if supplied else {},
             expected_failures=tuple(
                 ledger.ExpectedFailure(e.id, e.reason, e.link or "", e.expires.isoformat() if e.expires else "")
                 for e in judged.expected_failures
@@ -69,15 +69,16 @@ def run_id() -> str:
     return time.strftime("r%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(2)
 
 
-def prepare(settings: RunSettings, report_dir: Path, *, usual_cluster: bool) -> Prepared:
-    """Load and check the implementation, and complete the settings. `usual_cluster` is set if the user has not chosen a
-    cluster; the selected profiles then determine it. Raises UsageError."""
+def prepare(settings: RunSettings, report_dir: Path, *, is_default_cluster: bool) -> PreparedRun:
+    """Load and check the implementation, and complete the settings. `is_default_cluster` is set if the user has not
+    chosen a cluster; in this case the selected profiles determine it. Raises UsageError if the implementation or a
+    setting is invalid."""
     registry = requirement.load()
     judged, supplied = worker.load_implementation(settings)
     if settings.baseline:
         baseline = expectations.read(Path(settings.baseline))
-        declared.expected(baseline.document, baseline.entries, registry)
-        judged = expectations.added(judged, baseline)
+        declared.check_expected_failures(baseline.document, baseline.entries, registry)
+        judged = expectations.with_baseline(judged, baseline)
     if settings.cluster == "own":
         deployment.require_containers(judged)
     for implementation in filter(None, (judged, judged.predecessor, supplied)):
@@ -88,7 +89,7 @@ def prepare(settings: RunSettings, report_dir: Path, *, usual_cluster: bool) -> 
     if settings.cluster == "own":
         deployment.require_crds(judged)
     roles, features = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
-    settings = changed(
+    settings = with_changes(
         settings,
         directory=str((report_dir / settings.run).absolute()),
         roles=roles,
@@ -96,10 +97,10 @@ def prepare(settings: RunSettings, report_dir: Path, *, usual_cluster: bool) -> 
         release=judged.release,
         expected=_unexpired_failures(judged, datetime.now(UTC).date()),
     )
-    if usual_cluster:
+    if is_default_cluster:
         settings = _with_default_cluster(settings, registry, selection(settings, registry))
-    settings = changed(settings, reproduce=reproduction.command(settings))
-    return Prepared(settings, judged, supplied, selection(settings, registry))
+    settings = with_changes(settings, reproduce=reproduction.command(settings))
+    return PreparedRun(settings, judged, supplied, selection(settings, registry))
 
 
 def selection(settings: RunSettings, registry: requirement.Registry) -> Selection:
@@ -123,24 +124,24 @@ def get_programs(settings: RunSettings) -> None:
     resolve(settings.cluster_features, minor)  # reports a misspelt preset before minutes of building
     with progress.terminal("programs") as report:
         assets = resolve_all(report, settings.kubernetes)
-    of_programs(settings.cluster_features, minor, assets.program)
+    resolve_for_programs(settings.cluster_features, minor, assets.program)
 
 
 def suite_digest() -> str:
     """Return `sha256:` and the digest of the files that determine what a verdict means, in the order of their paths."""
-    total = hashlib.sha256()
+    digest = hashlib.sha256()
     root = Path(__file__).resolve().parent.parent
-    folders = [*(root / name for name in SUITE), data.folder("fixtures") / "workloads"]
+    folders = [*(root / name for name in SUITE_FOLDERS), data.folder("fixtures") / "workloads"]
     for folder in folders:
         for path in sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".yaml", ".json")):
-            total.update(f"{folder.name}/{path.relative_to(folder).as_posix()}\0".encode())
-            total.update(hashlib.sha256(path.read_bytes()).digest())
-    return "sha256:" + total.hexdigest()
+            digest.update(f"{folder.name}/{path.relative_to(folder).as_posix()}\0".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return "sha256:" + digest.hexdigest()
 
 
 def environment(settings: RunSettings) -> dict[str, str]:
     """Return what the results of a run depend on besides the implementation and the suite."""
-    versions_used = served(settings.kubernetes)
+    versions_used = served_versions(settings.kubernetes)
     if settings.cluster == "existing":
         versions_used = existing.versions(Path(settings.kubeconfig))
     if settings.cluster_features:
@@ -155,7 +156,7 @@ def environment(settings: RunSettings) -> dict[str, str]:
     }
 
 
-def changed(settings: RunSettings, **changes: object) -> RunSettings:
+def with_changes(settings: RunSettings, **changes: object) -> RunSettings:
     """Return the settings with the given changes."""
     return msgspec.structs.replace(settings, **changes)
 
@@ -165,11 +166,11 @@ def _unexpired_failures(judged: Descriptor, today: date) -> dict[str, str]:
     return {e.id: e.reason for e in judged.expected_failures if e.expires is None or e.expires > today}
 
 
-def _with_default_cluster(settings: RunSettings, registry: requirement.Registry, chosen: Selection) -> RunSettings:
+def _with_default_cluster(settings: RunSettings, registry: requirement.Registry, selection: Selection) -> RunSettings:
     """Return the settings with the cluster that the selected profiles need, if the default cluster does not suffice."""
-    cluster_needs = [registry.clusters[profile] for profile in chosen.profiles if profile in registry.clusters]
+    cluster_needs = [registry.clusters[profile] for profile in selection.profiles if profile in registry.clusters]
     if not cluster_needs:
         return settings
     presets = tuple(sorted({name for cluster_need in cluster_needs for name in cluster_need.features}))
     kubernetes = versions(cluster_needs[0].kubernetes)["kubernetes"]
-    return changed(settings, kubernetes=kubernetes, cluster_features=Requested(presets=presets))
+    return with_changes(settings, kubernetes=kubernetes, cluster_features=FeatureRequest(presets=presets))

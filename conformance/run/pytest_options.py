@@ -21,7 +21,7 @@ COUNTERPARTS = {
 _INTERACTIVE = ("--pdb", "--trace", "-s", "--capture=no")
 
 
-def checked(options: tuple[str, ...]) -> tuple[str, ...]:
+def check(options: tuple[str, ...]) -> tuple[str, ...]:
     """Return the options. Raises UsageError for an argument before `--`, and for options that a run sets itself."""
     if options and not options[0].startswith("-"):
         hint = "options of pytest follow after --, for example: run -- -k gang"
@@ -34,12 +34,12 @@ def checked(options: tuple[str, ...]) -> tuple[str, ...]:
     return options
 
 
-def interactive(options: Sequence[str]) -> bool:
+def is_interactive(options: Sequence[str]) -> bool:
     """Return whether the user interacts with pytest, which then needs the terminal."""
     return any(option in _INTERACTIVE for option in options)
 
 
-def refused(log: Path) -> UsageError:
+def rejection_error(log: Path) -> UsageError:
     """Return the error for options that pytest has rejected, with pytest's own message from its log."""
     lines = log.read_text("utf-8", errors="replace").splitlines()
     message = next((line for line in reversed(lines) if "error: " in line.lower()), "pytest refuses them")

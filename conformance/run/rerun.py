@@ -10,7 +10,7 @@ import msgspec
 
 from conformance import bounded
 from conformance.errors import UsageError
-from conformance.suggestions import nearest
+from conformance.suggestions import find_nearest
 from conformance.suite.outcomes import ledger, ledger_file
 from conformance.suite.settings import RunSettings, decoded
 
@@ -24,15 +24,19 @@ def settings_of(run: str, report_dir: Path) -> RunSettings:
         (directory for directory in (Path(run), report_dir / run) if (directory / "run.json").is_file()), None
     )
     if folder is None:
-        near = nearest(run, [directory.parent.name for directory in report_dir.glob("*/run.json")])
-        hint = f'did you mean "{near}"?' if near else f"give the folder of a run, or the id of one in {report_dir}"
+        suggestion = find_nearest(run, [directory.parent.name for directory in report_dir.glob("*/run.json")])
+        hint = (
+            f'did you mean "{suggestion}"?'
+            if suggestion
+            else f"give the folder of a run, or the id of one in {report_dir}"
+        )
         raise UsageError(f"{run}: no such run", where=OPTION, hint=hint)
     path, hint = folder / "run.json", "give a run of this version of the suite"
     problem = f"{path} cannot be read"
-    settings = bounded.decoded(
-        decoded, bounded.content(path, bounded.LENGTH, str(path)), OPTION, problem=problem, hint=hint
+    settings = bounded.decode_line(
+        decoded, bounded.content(path, bounded.MAX_BYTES, str(path)), OPTION, problem=problem, hint=hint
     )
-    tests = unpassed(ledger_file.read(folder / "ledger"), frozenset(settings.expected))
+    tests = find_unpassed_tests(ledger_file.read(folder / "ledger"), frozenset(settings.expected))
     if not tests:
         raise UsageError(
             f"nothing is left to run: every test of {folder} has passed", where=OPTION, hint="leave it out"
@@ -40,16 +44,16 @@ def settings_of(run: str, report_dir: Path) -> RunSettings:
     return msgspec.structs.replace(settings, only=tests, shard="", part=(), pytest_options=())
 
 
-def unpassed(events: Iterable[ledger.AnyEvent], expected: frozenset[str]) -> tuple[str, ...]:
+def find_unpassed_tests(events: Iterable[ledger.AnyEvent], expected: frozenset[str]) -> tuple[str, ...]:
     """Return the planned tests that failed, were blocked by the implementation, or have no outcome. Tests that failed
     only as expected are not included. Pure function."""
-    planned: set[str] = set()
+    planned_tests: set[str] = set()
     failed_ids: dict[str, set[str]] = {}
     passed_tests: set[str] = set()
     for event in events:
         match event:
             case ledger.RunStarted():
-                planned |= {test.test for test in event.plan}
+                planned_tests |= {test.test for test in event.plan}
             case ledger.Check() if event.outcome == "failed":
                 failed_ids.setdefault(event.test, set()).add(event.id)
             case ledger.TestFinished():
@@ -59,4 +63,4 @@ def unpassed(events: Iterable[ledger.AnyEvent], expected: frozenset[str]) -> tup
                     passed_tests.add(event.test)
             case _:
                 pass
-    return tuple(sorted(planned - passed_tests))
+    return tuple(sorted(planned_tests - passed_tests))

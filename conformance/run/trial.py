@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from conformance.cluster import nodes
-from conformance.cluster.chosen_kubeconfig import Chosen
+from conformance.cluster.chosen_kubeconfig import ChosenKubeconfig
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.existing.marks import marked
+from conformance.cluster.existing.marks import with_run_label
 from conformance.cluster.progress import ProgressReporter
 from conformance.cluster.settings import ClusterSettings
 from conformance.grove import workloads
@@ -29,7 +29,7 @@ from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.additions import with_additions
 from conformance.implementation.descriptor import Descriptor
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
-from conformance.run.progress_of_set import ProgressLine, lines
+from conformance.run.progress_of_set import ProgressLine, progress_lines
 from conformance.suite.scenes.api import Api, Loop, NotServed, words
 from conformance.suite.session import existing, watched
 from conformance.suite.session.occupation import OccupationTerms, occupied
@@ -44,10 +44,10 @@ NODES = ("dgx-h100", 2)
 
 @dataclass(frozen=True)
 class SetProgress:
-    """The progress of a set. `last_words` is the end of the judged processes' logs, if something is missing."""
+    """The progress of a set. `log_tail` is the end of the judged processes' logs, if something is missing."""
 
     lines: list[ProgressLine]
-    last_words: str = ""
+    log_tail: str = ""
 
     @property
     def complete(self) -> bool:
@@ -56,7 +56,7 @@ class SetProgress:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _TrialEnvironment:
     """The environment in which a set is tried: a cluster, a namespace, and a node pool (empty for all nodes)."""
 
     facts: ClusterFacts
@@ -64,25 +64,25 @@ class _Place:
     pool: str = ""
 
 
-def attempt(
+def run_trial(
     judged: Descriptor,
     supplied: Descriptor | None,
-    within: float,
+    timeout: float,
     report: ProgressReporter,
     *,
     workload: str = WORKLOAD,
-    on: Chosen | None = None,
+    existing_cluster: ChosenKubeconfig | None = None,
 ) -> SetProgress:
-    """Start an implementation on a new cluster, or on the existing cluster `on`, create a set, and watch it until
-    everything is there or `within` seconds have passed. Only CRDs on an existing cluster are left behind. Raises
-    UsageError, HarnessError."""
+    """Start an implementation on a new cluster, or on `existing_cluster`, create a set, and watch it until all objects
+    exist or `timeout` seconds have passed. Only CRDs on an existing cluster are left behind. Raises UsageError if the
+    cluster cannot be used, or HarnessError if a component of the suite fails."""
     with ExitStack() as stack:
-        place = (
+        environment = (
             _new_cluster(judged, supplied, report, stack)
-            if on is None
-            else _existing(judged, supplied, on, report, stack)
+            if existing_cluster is None
+            else _existing_cluster(judged, supplied, existing_cluster, report, stack)
         )
-        driver = Driver(judged, place.facts, supplied)
+        driver = Driver(judged, environment.facts, supplied)
         stack.callback(driver.stop)
         report(judged.name, "installing what it needs")
         driver.install()
@@ -96,7 +96,7 @@ def attempt(
                 [ProgressLine("its processes start", with_kept_logs(str(error), driver.logs().values()))]
             )
         report(judged.name, f"creating the set {workload}")
-        return _watch(place, driver, workload, within, stack)
+        return _observe_set(environment, driver, workload, timeout, stack)
 
 
 def with_kept_logs(text: str, logs: Iterable[Path]) -> str:
@@ -111,69 +111,83 @@ def with_kept_logs(text: str, logs: Iterable[Path]) -> str:
     return text
 
 
-def _new_cluster(judged: Descriptor, supplied: Descriptor | None, report: ProgressReporter, stack: ExitStack) -> _Place:
-    settings = ClusterSettings(scheduler_name=scheduler_names.kube_scheduler(judged, supplied))
+def _new_cluster(
+    judged: Descriptor, supplied: Descriptor | None, report: ProgressReporter, stack: ExitStack
+) -> _TrialEnvironment:
+    settings = ClusterSettings(scheduler_name=scheduler_names.kube_scheduler_name(judged, supplied))
     cluster = Cluster.up(f"try-{secrets.token_hex(3)}", settings=settings, owner=True, report=report)
     stack.callback(cluster.down)
-    place = _Place(deployment.facts_of(cluster))
-    asyncio.run(_make_nodes(place))
-    return place
+    environment = _TrialEnvironment(deployment.facts_of(cluster))
+    asyncio.run(_create_nodes(environment))
+    return environment
 
 
-def _existing(
-    judged: Descriptor, supplied: Descriptor | None, on: Chosen, report: ProgressReporter, stack: ExitStack
-) -> _Place:
+def _existing_cluster(
+    judged: Descriptor,
+    supplied: Descriptor | None,
+    existing_cluster: ChosenKubeconfig,
+    report: ProgressReporter,
+    stack: ExitStack,
+) -> _TrialEnvironment:
     """Reserve an existing cluster. Objects that are created there have a label and are deleted at the end."""
     name = f"try-{secrets.token_hex(3)}"
-    existing.require_usable(on.path)
-    scheduler = judged.scheduler_name if scheduler_names.started(judged, supplied) else ""
+    existing.require_usable(existing_cluster.path)
+    scheduler = judged.scheduler_name if scheduler_names.suite_starts_scheduler(judged, supplied) else ""
     report(judged.name, "looking at the existing cluster")
-    stack.enter_context(occupied(on.path, OccupationTerms(name, on.options, scheduler), report))
+    stack.enter_context(
+        occupied(existing_cluster.path, OccupationTerms(name, existing_cluster.options, scheduler), report)
+    )
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grove-conformance-")))
-    place = _Place(existing.facts(on.path, folder, name, stack), name, name)
-    asyncio.run(_make_nodes(place))
-    return place
+    environment = _TrialEnvironment(existing.facts(existing_cluster.path, folder, name, stack), name, name)
+    asyncio.run(_create_nodes(environment))
+    return environment
 
 
-async def _make_nodes(place: _Place) -> None:
-    async with Client.from_kubeconfig(place.facts.kubeconfig, user_agent="grove-conformance") as client:
-        await nodes.provide(client, [marked(node, place.facts.run) for node in nodes.manifests(*NODES, place.pool)])
+async def _create_nodes(environment: _TrialEnvironment) -> None:
+    async with Client.from_kubeconfig(environment.facts.kubeconfig, user_agent="grove-conformance") as client:
+        await nodes.create_schedulable_nodes(
+            client, [with_run_label(node, environment.facts.run) for node in nodes.manifests(*NODES, environment.pool)]
+        )
 
 
-def _watch(place: _Place, driver: Driver, workload: str, within: float, stack: ExitStack) -> SetProgress:
+def _observe_set(
+    environment: _TrialEnvironment, driver: Driver, workload: str, timeout: float, stack: ExitStack
+) -> SetProgress:
     loop = Loop()
     stack.callback(loop.close)
-    kubeconfig = place.facts.kubeconfig
-    api = Api(loop, kubeconfig, "grove-conformance/try", run=place.facts.run)
+    kubeconfig = environment.facts.kubeconfig
+    api = Api(loop, kubeconfig, "grove-conformance/try", run=environment.facts.run)
     stack.callback(api.close)
     recorder = Recorder(kubeconfig, "grove-conformance/recorder", watched.resources(driver.descriptor, api))
     stack.callback(recorder.stop)
     recorder.start()
-    recorder.open(place.namespace)
+    recorder.open(environment.namespace)
     manifest = with_additions(driver.descriptor, dict(workloads.load(workload)))
-    manifest["metadata"] = {**manifest["metadata"], "namespace": place.namespace}
-    if place.pool:
-        nodes.bind_to(place.pool, manifest)
+    manifest["metadata"] = {**manifest["metadata"], "namespace": environment.namespace}
+    if environment.pool:
+        nodes.restrict_to_pool(environment.pool, manifest)
     acceptance = f"the PodCliqueSet {manifest['metadata']['name']} is accepted"
     try:
-        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}})
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": environment.namespace}})
         api.create(manifest)
     except (ApiError, NotServed) as error:
-        return SetProgress([ProgressLine(acceptance, words(error))], driver.last_words())
-    lines = _until_complete(History(recorder, place.namespace), driver, manifest, within)
-    incomplete = any(line.unmet for line in lines)
-    failures = [str(failure) for failure in driver.failures()] if incomplete else []
-    last_words = "; ".join(failures) or driver.last_words() if incomplete else ""
-    return SetProgress([ProgressLine(acceptance), *lines], last_words)
+        return SetProgress([ProgressLine(acceptance, words(error))], driver.last_log_lines())
+    lines = _wait_until_complete(History(recorder, environment.namespace), driver, manifest, timeout)
+    is_incomplete = any(line.unmet for line in lines)
+    failures = [str(failure) for failure in driver.failures()] if is_incomplete else []
+    log_tail = "; ".join(failures) or driver.last_log_lines() if is_incomplete else ""
+    return SetProgress([ProgressLine(acceptance), *lines], log_tail)
 
 
-def _until_complete(history: History, driver: Driver, manifest: Mapping[str, Any], within: float) -> list[ProgressLine]:
+def _wait_until_complete(
+    history: History, driver: Driver, manifest: Mapping[str, Any], timeout: float
+) -> list[ProgressLine]:
     objects, name = expected(manifest), str(manifest["metadata"]["name"])
     replicas = int(manifest["spec"].get("replicas", 1))
 
-    def complete(view: View) -> bool:
-        return not any(line.unmet for line in lines(view, name, replicas, objects))
+    def is_complete(view: View) -> bool:
+        return not any(line.unmet for line in progress_lines(view, name, replicas, objects))
 
     with contextlib.suppress(WaitTimeout):
-        history.wait("everything is there", complete, within, is_hopeless=driver.failures)
-    return lines(history.view(), name, replicas, objects)
+        history.wait("everything is there", is_complete, timeout, is_hopeless=driver.failures)
+    return progress_lines(history.view(), name, replicas, objects)

@@ -31,7 +31,7 @@ class Watch:
     def __init__(
         self, settings: RunSettings, run_ledger: RunLedger, groups: Mapping[str, str], exclusive_groups: Collection[str]
     ) -> None:
-        self.interrupted = self.enough = self.stuck = False
+        self.interrupted = self.has_enough_failures = self.is_stuck = False
         self._settings, self._run_ledger, self._groups, self._exclusive_groups = (
             settings,
             run_ledger,
@@ -67,11 +67,11 @@ class Watch:
 
         pytest-xdist ends a session in the same way when enough tests have failed; its workers have exited by then.
         """
-        show_lines_only(excinfo.tb)
+        cut_frames_without_line(excinfo.tb)
         if isinstance(excinfo.value, Interrupted) and str(excinfo.value).startswith("stopping after"):
-            self.enough = True
+            self.has_enough_failures = True
             return
-        self.interrupted = not self.stuck
+        self.interrupted = not self.is_stuck
         for pid in self.pids():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
@@ -88,16 +88,16 @@ class Watch:
     def pytest_internalerror(self, excrepr: object) -> None:
         """Record an internal error of pytest."""
         last_line = str(excrepr).strip().splitlines()[-1:]
-        self.fault("pytest ended with an internal error: " + "".join(last_line))
+        self.record_fault("pytest ended with an internal error: " + "".join(last_line))
 
-    def fault(self, error: str) -> None:
+    def record_fault(self, error: str) -> None:
         """Record a harness error of this process."""
         self._run_ledger.write(ledger.HarnessFault(worker="run", what=error, log=str(self._settings.log)))
 
     def pids(self) -> list[int]:
         """Return the process ids of the workers: the ids in the ledger that belong to children of this process."""
-        started = {e.pid for e in self._run_ledger.events() if isinstance(e, ledger.WorkerStarted)}
-        return [p.pid for p in psutil.Process().children() if p.pid in started]
+        started_pids = {e.pid for e in self._run_ledger.events() if isinstance(e, ledger.WorkerStarted)}
+        return [p.pid for p in psutil.Process().children() if p.pid in started_pids]
 
     def collected(self, collection: Collected) -> None:
         """Receive what a worker has collected."""
@@ -114,7 +114,7 @@ def sweep(settings: RunSettings, run_ledger: RunLedger, worker: str = "") -> Non
         run_ledger.write(ledger.HarnessFault(worker="run", what=problem, clearing=True))
 
 
-def show_lines_only(entry: TracebackType | None) -> None:
+def cut_frames_without_line(entry: TracebackType | None) -> None:
     """Cut a traceback before its first frame without a line number. A signal may arrive while Python executes code that
     has no line, such as the start of a `with`; pytest then fails because of the missing number instead of reporting
     where the run was interrupted."""

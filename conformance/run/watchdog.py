@@ -26,20 +26,20 @@ from conformance.suite.outcomes.ledger_file import RunLedger
 from conformance.suite.plugin import STACKS_SIGNAL
 from conformance.suite.settings import RunSettings
 
-LONGEST = 1800.0
+MAX_IDLE_SECONDS = 1800.0
 """Seconds without an event after which a run is ended. The longest wait of a scene lasts 120 s, or 600 s on a machine
 that is too slow; the longest scenes take about 80 s."""
-END_WITHIN = 300.0
+END_SECONDS = 300.0
 """Seconds that workers have to clean up and this process has to end before the next, harder step."""
 CHECK_INTERVAL = 1.0
 
 
 class Watchdog:
     """Ends the run of this process step by step: first an interrupt, then SIGKILL for all processes that it has
-    started, and finally `last`, which reports without pytest and returns the exit code of this process."""
+    started, and finally `conclude`, which reports without pytest and returns the exit code of this process."""
 
-    def __init__(self, settings: RunSettings, run_ledger: RunLedger, watch: Watch, last: Callable[[], int]) -> None:
-        self._settings, self._run_ledger, self._watch, self._last = settings, run_ledger, watch, last
+    def __init__(self, settings: RunSettings, run_ledger: RunLedger, watch: Watch, conclude: Callable[[], int]) -> None:
+        self._settings, self._run_ledger, self._watch, self._conclude = settings, run_ledger, watch, conclude
         self._ended, self._ending = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._guard, name="watchdog", daemon=True)
         self._main = threading.get_ident()
@@ -49,42 +49,44 @@ class Watchdog:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         with self._ending:
             self._ended.set()
 
     def _guard(self) -> None:
-        if not self._passes(LONGEST, lambda: len(self._run_ledger.events_after(0))):
+        if not self._is_idle_for(MAX_IDLE_SECONDS, lambda: len(self._run_ledger.events_after(0))):
             return
-        self._watch.stuck = True
-        limit = f"{pace.patience(LONGEST):.0f} s"
-        self._watch.fault(f"nothing has happened for {limit}: the run was ended; {self._settings.log} has the stacks")
+        self._watch.is_stuck = True
+        idle_time = f"{pace.patience(MAX_IDLE_SECONDS):.0f} s"
+        self._watch.record_fault(
+            f"nothing has happened for {idle_time}: the run was ended; {self._settings.log} has the stacks"
+        )
         self._write_stacks()
         signal.pthread_kill(self._main, signal.SIGINT)
-        for end in (self._kill, self._exit):
-            if not self._passes(END_WITHIN):
+        for end_step in (self._kill, self._exit):
+            if not self._is_idle_for(END_SECONDS):
                 return
             with self._ending:  # the main thread may go on after all
                 if not self._ended.is_set():
-                    end()
+                    end_step()
 
-    def _passes(self, seconds: float, moved: Callable[[], object] = lambda: None) -> bool:
-        """Return True once `moved` has not changed for `seconds`, and False if the run ends before that. Time in which
-        this process did not run does not count."""
-        quiet_seconds, last_value, checked_at = 0.0, moved(), time.monotonic()
+    def _is_idle_for(self, seconds: float, progress: Callable[[], object] = lambda: None) -> bool:
+        """Return True once `progress` has not changed for `seconds`, and False if the run ends before that. Time in
+        which this process did not run does not count."""
+        quiet_seconds, last_value, checked_at = 0.0, progress(), time.monotonic()
         while quiet_seconds < pace.patience(seconds):
             if self._ended.wait(min(CHECK_INTERVAL, seconds)):
                 return False
             current_time = time.monotonic()
             quiet_seconds, checked_at = quiet_seconds + min(current_time - checked_at, 2 * CHECK_INTERVAL), current_time
-            if (value := moved()) != last_value:
+            if (value := progress()) != last_value:
                 quiet_seconds, last_value = 0.0, value
         return True
 
     def _write_stacks(self) -> None:
         """Write the state of each process of the run to the run's log, and the stacks of the Python processes."""
-        with contextlib.suppress(OSError), regular.opened(self._settings.log, "ab") as file:
+        with contextlib.suppress(OSError), regular.open_file(self._settings.log, "ab") as file:
             for process in psutil.Process().children(recursive=True):
                 with contextlib.suppress(psutil.Error):
                     file.write(f"process {process.pid} ({process.name()}) is {process.status()}\n".encode())
@@ -105,7 +107,7 @@ class Watchdog:
 
     def _exit(self) -> None:
         sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # pytest has replaced them by its log
-        code = self._last()
+        code = self._conclude()
         for stream in filter(None, (sys.stdout, sys.stderr)):
             with contextlib.suppress(OSError):
                 stream.flush()

@@ -35,10 +35,10 @@ class Workers:
         self._asking_workers: set[str] = set()
         """Workers that have asked which programs are running and have had no reply yet."""
 
-    def add(self, name: str, channel: Any, given: dict[str, Any]) -> None:
-        """Listen to a new worker. `given` is the worker's input: its channel and the settings of the run are added to
-        it."""
-        given[plugin.CHANNEL], given[plugin.SETTINGS] = channel, self._settings
+    def add(self, name: str, channel: Any, worker_input: dict[str, Any]) -> None:
+        """Listen to a new worker. `worker_input` is the input of the worker: its channel and the settings of the run
+        are added to it."""
+        worker_input[plugin.CHANNEL], worker_input[plugin.SETTINGS] = channel, self._settings
         with self._lock:
             self._channels[name] = channel
         channel.setcallback(partial(self.take, name), endmarker=None)

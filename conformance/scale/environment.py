@@ -23,9 +23,9 @@ from kube.resource import NAMESPACES, Resource
 CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
 AGENT = "grove-conformance-scale"
 """The program name of a run's client."""
-LIVE = "go_gc_heap_live_bytes"
+LIVE_BYTES_METRIC = "go_gc_heap_live_bytes"
 """The API server's metric for the memory that its live objects use."""
-QUIET_SECONDS, QUIET_LIMIT = 0.5, 5.0
+QUIET_SECONDS, MAX_QUIET_WAIT_SECONDS = 0.5, 5.0
 """Seconds without a request after which a phase has no more requests, and the limit for waiting for such a pause."""
 
 
@@ -42,13 +42,13 @@ class StorageSize(NamedTuple):
     records: int
     recorded: int
 
-    def change_from(self, before: StorageSize) -> dict[str, float]:
+    def change_from(self, earlier: StorageSize) -> dict[str, float]:
         """Return the size of the database in MiB, and the growth of the other values."""
         return {
             "etcdMiB": _mib(self.etcd),
-            "auditLogMiB": _mib(self.audit - before.audit),
-            "records": self.records - before.records,
-            "recordedMiB": _mib(self.recorded - before.recorded),
+            "auditLogMiB": _mib(self.audit - earlier.audit),
+            "records": self.records - earlier.records,
+            "recordedMiB": _mib(self.recorded - earlier.recorded),
         }
 
 
@@ -80,25 +80,25 @@ class ScaleEnvironment:
         """Start measuring the processes of the run."""
         return ResourceMeter(self.pids, self.recorder.thread_id)
 
-    def store(self) -> StorageSize:
+    def storage_size(self) -> StorageSize:
         """Return the storage of the run so far."""
         database = self.cluster.workspace / etcd_data.DATABASE
         return StorageSize(
             database.stat().st_size, self.audit.mark(), self.recorder.last_seq(), self.recorder.received_bytes
         )
 
-    async def live(self) -> dict[str, float]:
+    async def live_memory(self) -> dict[str, float]:
         """Return the memory in use after the API server's last garbage collection; empty if it is unknown. The resident
         memory is several times as large, up to a limit that depends on the machine (`cluster/settings.py`)."""
         metrics = (await self.client.request("GET", "/metrics")).decode()
-        metric = next((line for line in metrics.splitlines() if line.startswith(f"{LIVE} ")), "")
+        metric = next((line for line in metrics.splitlines() if line.startswith(f"{LIVE_BYTES_METRIC} ")), "")
         return {"apiServerLiveMiB": _mib(float(metric.split()[1]))} if metric else {}
 
     def now(self) -> float:
         """Return the current time of the recorder's clock in seconds."""
         return self.recorder.now()
 
-    async def namespace(self, name: str) -> None:
+    async def create_namespace(self, name: str) -> None:
         """Create a namespace with the claim templates of the scenario, and wait for the service account without which
         no pod can be created. Raises HarnessError if there is none after 30 s."""
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
@@ -120,36 +120,42 @@ class ScaleEnvironment:
                 return
         raise HarnessError(f"namespace {name} has no default service account after 30 s")
 
-    async def follow(
-        self, tracker: Tracker, subject: str, done: Callable[[Tracker], bool], total: int, within: float
+    async def wait_for_pods(
+        self, tracker: Tracker, subject: str, condition: Callable[[Tracker], bool], total: int, timeout: float
     ) -> None:
-        """Return when `done` is true. Raises RunFailed after `within` seconds, or when a process of the implementation
-        ends."""
-        failures_seen: list[ProcessFailure] = []
+        """Return when `condition` is true. Raises RunFailed after `timeout` seconds, or when a process of the
+        implementation ends."""
+        failures: list[ProcessFailure] = []
 
-        def progress(now: Tracker) -> None:
-            failures_seen.extend(self.driver.failures())
-            now.drop_read()
-            self.report(subject, _counts(now, total))
+        def report_progress(current_tracker: Tracker) -> None:
+            failures.extend(self.driver.failures())
+            current_tracker.drop_read()
+            self.report(subject, _counts(current_tracker, total))
 
-        begin = self.now()
-        await asyncio.to_thread(tracker.until, lambda now: done(now) or bool(failures_seen), within, progress)
-        if not done(tracker):
+        start = self.now()
+        await asyncio.to_thread(
+            tracker.wait_until,
+            lambda current_tracker: condition(current_tracker) or bool(failures),
+            timeout,
+            report_progress,
+        )
+        if not condition(tracker):
             raise RunFailed(
-                f"{subject}: not over after {self.now() - begin:.0f} s: {_counts(tracker, total)}"
-                + "".join(f"; {failure}" for failure in failures_seen)
+                f"{subject}: not over after {self.now() - start:.0f} s: {_counts(tracker, total)}"
+                + "".join(f"; {failure}" for failure in failures)
             )
 
-    async def quiet(self) -> None:
+    async def wait_for_quiet(self) -> None:
         """Wait until no more requests are sent, so that all requests of a phase are counted in that phase."""
-        end, previous = self.now() + QUIET_LIMIT, -1
-        while self.now() < end and (size := self.audit.mark()) != previous:
-            previous = size
+        deadline, last_size = self.now() + MAX_QUIET_WAIT_SECONDS, -1
+        while self.now() < deadline and (size := self.audit.mark()) != last_size:
+            last_size = size
             await asyncio.sleep(QUIET_SECONDS)
 
 
-def _counts(now: Tracker, total: int) -> str:
+def _counts(tracker: Tracker, total: int) -> str:
     return (
-        f"{len(now.pods)} pods created, {now.bound} bound, {now.ready} ready, {now.deleted} gone; {total} wanted, "
-        f"{now.status.available_replicas} replicas available"
+        f"{len(tracker.pods)} pods created, {tracker.bound} bound, {tracker.ready} ready, {tracker.deleted} gone; "
+        f"{total} wanted, "
+        f"{tracker.status.available_replicas} replicas available"
     )

@@ -12,54 +12,56 @@ from conformance.grove.kinds import PODCLIQUES, PODGANGS, SCALING_GROUPS
 from conformance.scale.markers import Target
 from conformance.scale.tracker import ObservedClique, Tracker
 
-WITHIN = 60.0
+TIMEOUT_SECONDS = 60.0
 """Seconds that statuses have to become current (E2E-334)."""
 
 
-def objects(now: Tracker, expected: ExpectedObjects, target: Target, *, coherent: bool = False) -> list[str]:
+def object_errors(tracker: Tracker, expected: ExpectedObjects, target: Target, *, coherent: bool = False) -> list[str]:
     """Return a message for each kind whose number of objects differs from the expected number. The PodGangs of a
     `coherent` set are not checked, because they follow its PodGangMaps."""
     counts = {
-        "pods": (now.present - now.terminating, target.pods),
-        PODCLIQUES.plural: (_count(now, PODCLIQUES.plural), len(expected.cliques)),
-        SCALING_GROUPS.plural: (_count(now, SCALING_GROUPS.plural), len(expected.groups)),
+        "pods": (tracker.present - tracker.terminating, target.pods),
+        PODCLIQUES.plural: (_count_objects(tracker, PODCLIQUES.plural), len(expected.cliques)),
+        SCALING_GROUPS.plural: (_count_objects(tracker, SCALING_GROUPS.plural), len(expected.groups)),
     }
     if not coherent:
-        counts[PODGANGS.plural] = (_count(now, PODGANGS.plural), len(expected.gangs))
+        counts[PODGANGS.plural] = (_count_objects(tracker, PODGANGS.plural), len(expected.gangs))
     messages = [f"{actual} {name} instead of {count}" for name, (actual, count) in counts.items() if actual != count]
-    terminating_count = now.terminating + sum(present.terminating for present in now.objects.values())
+    terminating_count = tracker.terminating + sum(
+        existing_object.terminating for existing_object in tracker.objects.values()
+    )
     return [*messages, *([f"{terminating_count} objects are being deleted"] if terminating_count else [])]
 
 
-def statuses(now: Tracker, target: Target) -> Iterator[str]:
+def status_errors(tracker: Tracker, target: Target) -> Iterator[str]:
     """Yield a message for each status that is not current or has errors, starting with the PodCliqueSet's."""
-    yield from current(now, target)
-    yield from errors(now)
+    yield from outdated_statuses(tracker, target)
+    yield from last_errors(tracker)
 
 
-def current(now: Tracker, target: Target) -> Iterator[str]:
+def outdated_statuses(tracker: Tracker, target: Target) -> Iterator[str]:
     """Yield a message for each status that is not current, starting with the PodCliqueSet's."""
-    yield from _set(now, target)
-    stale_cliques = _cliques(now, lambda clique: not clique.current)
-    if stale_cliques:
-        yield f"the status of {len(stale_cliques)} podcliques is not current, the first is {min(stale_cliques)}"
+    yield from _set_errors(tracker, target)
+    outdated_cliques = _matching_cliques(tracker, lambda clique: not clique.is_current)
+    if outdated_cliques:
+        yield f"the status of {len(outdated_cliques)} podcliques is not current, the first is {min(outdated_cliques)}"
 
 
-def errors(now: Tracker) -> Iterator[str]:
+def last_errors(tracker: Tracker) -> Iterator[str]:
     """Yield a message for each kind of object whose status has lastErrors."""
-    if now.status.last_errors:
-        yield f"the set has {len(now.status.last_errors)} lastErrors"
-    failing_cliques = _cliques(now, lambda clique: clique.failing)
+    if tracker.status.last_errors:
+        yield f"the set has {len(tracker.status.last_errors)} lastErrors"
+    failing_cliques = _matching_cliques(tracker, lambda clique: clique.has_last_errors)
     if failing_cliques:
         yield f"{len(failing_cliques)} podcliques have lastErrors, the first is {min(failing_cliques)}"
 
 
-def _count(now: Tracker, resource: str) -> int:
-    return sum(kind == resource for kind, _ in now.objects)
+def _count_objects(tracker: Tracker, resource: str) -> int:
+    return sum(kind == resource for kind, _ in tracker.objects)
 
 
-def _set(now: Tracker, target: Target) -> Iterator[str]:
-    status = now.status
+def _set_errors(tracker: Tracker, target: Target) -> Iterator[str]:
+    status = tracker.status
     counts = {
         "replicas": status.replicas,
         "availableReplicas": status.available_replicas,
@@ -72,10 +74,10 @@ def _set(now: Tracker, target: Target) -> Iterator[str]:
         yield f"observedGeneration of the set is {status.observed_generation} instead of {target.generation}"
 
 
-def _cliques(now: Tracker, condition: Callable[[ObservedClique], bool]) -> list[str]:
+def _matching_cliques(tracker: Tracker, condition: Callable[[ObservedClique], bool]) -> list[str]:
     """Return the names of the PodCliques that fulfil a condition."""
     return [
         name
-        for (resource, name), present in now.objects.items()
-        if resource == PODCLIQUES.plural and condition(present.clique)
+        for (resource, name), existing_object in tracker.objects.items()
+        if resource == PODCLIQUES.plural and condition(existing_object.clique)
     ]

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from conformance.errors import UsageError
-from conformance.scale.compare.metrics import PRIMARY
+from conformance.scale.compare.metrics import PRIMARY_MARKER
 from conformance.scale.compare.validity import Limits, disturbances, summary
 from conformance.scale.results import Result
 
-STORED: Mapping[str, tuple[str, Callable[[Iterable[float]], float]]] = {
+STORAGE_QUANTITIES: Mapping[str, tuple[str, Callable[[Iterable[float]], float]]] = {
     "apiServerLiveMiB": ("memory in use in kube-apiserver", max),
     "etcdMiB": ("database of etcd", max),
     "auditLogMiB": ("audit log of the phases", sum),
@@ -48,24 +48,24 @@ class Quantity:
     def fit(self) -> Fit:
         """Return the kind of the fit. A line that is negative at zero pods would be meaningless, so a power is used
         instead."""
-        _, without = self._line()
-        return Fit.LINE if self.unit == "MiB" and without >= 0 else Fit.POWER
+        _, base_value = self._line()
+        return Fit.LINE if self.unit == "MiB" and base_value >= 0 else Fit.POWER
 
     @property
     def law(self) -> str:
         """Return the fit as readable text."""
         if self.fit is Fit.POWER:
             return f"pods^{exponent(self.values):.2f}"
-        per_pod, without = self._line()
-        return f"{without:.0f} MiB + {per_pod * 1024:.1f} KiB a pod"
+        per_pod, base_value = self._line()
+        return f"{base_value:.0f} MiB + {per_pod * 1024:.1f} KiB a pod"
 
-    def at(self, pods: int) -> float:
+    def predict(self, pods: int) -> float:
         """Return the value that the fit predicts for another number of pods."""
         if self.fit is Fit.LINE:
-            per_pod, without = self._line()
-            return without + per_pod * pods
-        largest = max(self.values)
-        return self.values[largest] * math.pow(pods / largest, exponent(self.values))
+            per_pod, base_value = self._line()
+            return base_value + per_pod * pods
+        largest_size = max(self.values)
+        return self.values[largest_size] * math.pow(pods / largest_size, exponent(self.values))
 
     def _line(self) -> tuple[float, float]:
         """Return the increase per pod, and the value without pods."""
@@ -94,11 +94,11 @@ def quantities(results: Iterable[Result]) -> list[Quantity]:
         pods: {key: statistics.median(run[key] for run in runs if key in run) for key in runs[0]}
         for pods, runs in sorted(sizes.items())
     }
-    largest = max(medians)
+    largest_size = max(medians)
     return [
-        Quantity(name, unit, {pods: measured[name, unit] for pods, measured in medians.items()})
-        for (name, unit), value in medians[largest].items()
-        if value >= LISTING_THRESHOLD[unit] and all(measured.get((name, unit), 0) > 0 for measured in medians.values())
+        Quantity(name, unit, {pods: values[name, unit] for pods, values in medians.items()})
+        for (name, unit), value in medians[largest_size].items()
+        if value >= LISTING_THRESHOLD[unit] and all(values.get((name, unit), 0) > 0 for values in medians.values())
     ]
 
 
@@ -108,8 +108,8 @@ def table(results: Sequence[Result], pods: int) -> str:
     sizes = list(listed_quantities[0].values) if listed_quantities else []
     header = ["", *(f"{size:,} pods" for size in sizes), "grows with", f"at {pods:,}"]
     rows = [
-        [quantity.name, *(_formatted(value, quantity.unit) for value in quantity.values.values()), quantity.law,
-         _formatted(quantity.at(pods), quantity.unit)]
+        [quantity.name, *(_format_value(value, quantity.unit) for value in quantity.values.values()), quantity.law,
+         _format_value(quantity.predict(pods), quantity.unit)]
         for quantity in listed_quantities
     ]  # fmt: skip
     lines = [" | ".join(row) for row in (header, ["---"] * len(header), *rows)]
@@ -125,8 +125,8 @@ def _measurements(result: Result) -> Iterator[tuple[tuple[str, str], float]]:
         yield (f"raw floor: {marker}", "s"), seconds
     for phase in phases:
         name = phase["name"]
-        if ready := phase["markers"].get(PRIMARY):
-            yield (f"{name}: {PRIMARY}", "s"), ready
+        if ready_seconds := phase["markers"].get(PRIMARY_MARKER):
+            yield (f"{name}: {PRIMARY_MARKER}", "s"), ready_seconds
         yield (f"{name}: until it is over", "s"), phase["seconds"]
         for process, cost in phase["processes"].items():
             yield (f"{name}: CPU of {process}", "s"), cost["cpuSeconds"]
@@ -135,7 +135,7 @@ def _measurements(result: Result) -> Iterator[tuple[tuple[str, str], float]]:
     for process in phases[0]["processes"]:
         peak = max(phase["processes"].get(process, {}).get("memoryMiB", 0) for phase in phases)
         yield (f"memory of {process}", "MiB"), peak
-    for key, (label, combine) in STORED.items():
+    for key, (label, combine) in STORAGE_QUANTITIES.items():
         if sizes_stored := [phase["storage"][key] for phase in phases if key in phase.get("storage", {})]:
             yield (label, "MiB"), combine(sizes_stored)
 
@@ -145,7 +145,7 @@ def _series_name(result: Result) -> str:
     return f"{result['implementation']['name']} by {result['binder']} on {machine['cpus']} × {machine['cpuModel']}"
 
 
-def _formatted(value: float, unit: str) -> str:
+def _format_value(value: float, unit: str) -> str:
     if unit == "MiB" and value >= 1024:
         return f"{value / 1024:,.1f} GiB"
     digits = 1 if value < 100 and unit else 0

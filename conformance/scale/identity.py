@@ -17,7 +17,7 @@ from conformance.data import PROJECT
 PYTHON = re.compile(r"python[\d.]*$")
 
 
-def of_process(argv: Sequence[str], python_path: str = "") -> dict[str, Any]:
+def process_identity(argv: Sequence[str], python_path: str = "") -> dict[str, Any]:
     """Return the identity of a process, derived from its command line: file name, digest, and the commit if the file is
     in a work tree.
 
@@ -34,7 +34,7 @@ def of_process(argv: Sequence[str], python_path: str = "") -> dict[str, Any]:
     return {"program": path.name, "digest": _digest(path), **commit_of(path)}
 
 
-def overall(programs: Mapping[str, Mapping[str, Any]], settings: Mapping[str, str]) -> str | None:
+def implementation_digest(programs: Mapping[str, Mapping[str, Any]], settings: Mapping[str, str]) -> str | None:
     """Return one digest for all programs of an implementation and its settings; None if a program is unknown.
 
     Settings that are paths are left out, because the programs' digests represent the contents of the files.
@@ -46,7 +46,7 @@ def overall(programs: Mapping[str, Mapping[str, Any]], settings: Mapping[str, st
     return _sha256([orjson.dumps([digests, values], option=orjson.OPT_SORT_KEYS)])
 
 
-def published(settings: Mapping[str, str]) -> dict[str, str]:
+def published_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings as they are stored in a result: paths are reduced to their last part, because results are
     published."""
     return {name: Path(value).name if _is_path(value) else value for name, value in settings.items()}
@@ -60,10 +60,10 @@ def commit_of(path: Path) -> dict[str, Any]:
     """Return `commit` and `modified` of the work tree that contains a file or folder; both are None if there is no work
     tree."""
     folder = path if path.is_dir() else path.parent
-    head = _git(folder, "rev-parse", "HEAD")
-    if head is None:
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
         return {"commit": None, "modified": None}
-    return {"commit": head, "modified": bool(_git(folder, "status", "--porcelain", "--untracked-files=no"))}
+    return {"commit": commit, "modified": bool(_git(folder, "status", "--porcelain", "--untracked-files=no"))}
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 
 
-def description() -> dict[str, Any]:
+def describe() -> dict[str, Any]:
     """Return the known properties that determine the speed of this machine."""
     return {
         "cpus": os.cpu_count() or 0,
@@ -24,7 +24,7 @@ def description() -> dict[str, Any]:
     }
 
 
-def load() -> list[float]:
+def load_averages() -> list[float]:
     """Return the load averages of the last 1, 5 and 15 minutes."""
     return [round(value, 2) for value in os.getloadavg()]
 
@@ -78,17 +78,19 @@ class ResourceMeter:
         process of the run used, the CPU seconds of the recorder, and the jump of the wall clock; and also the current
         load average."""
         cpu_of_components = sum(seconds - self._start_seconds[name] for name, seconds in self._cpu().items())
-        busy, stolen = _machine_cpu()
-        elapsed = time.monotonic() - self._monotonic
-        foreign = max(0.0, busy - self._busy_seconds - cpu_of_components) + stolen - self._stolen_seconds
+        busy_seconds, stolen_seconds = _machine_cpu()
+        elapsed_seconds = time.monotonic() - self._monotonic
+        foreign_seconds = (
+            max(0.0, busy_seconds - self._busy_seconds - cpu_of_components) + stolen_seconds - self._stolen_seconds
+        )
         return {
-            "seconds": round(elapsed, 3),
-            "busyCpuSeconds": round(busy - self._busy_seconds, 2),
-            "foreignCpuSeconds": round(foreign, 2),
-            "foreignShare": round(foreign / max(elapsed * (os.cpu_count() or 1), 0.001), 3),
+            "seconds": round(elapsed_seconds, 3),
+            "busyCpuSeconds": round(busy_seconds - self._busy_seconds, 2),
+            "foreignCpuSeconds": round(foreign_seconds, 2),
+            "foreignShare": round(foreign_seconds / max(elapsed_seconds * (os.cpu_count() or 1), 0.001), 3),
             "recorderCpuSeconds": round(_thread_cpu(self._recorder) - self._recorder_seconds, 2),
-            "loadAverage": load()[0],
-            "clockJumpSeconds": round(time.time() - self._wall_time - elapsed, 3),
+            "loadAverage": load_averages()[0],
+            "clockJumpSeconds": round(time.time() - self._wall_time - elapsed_seconds, 3),
         }
 
 

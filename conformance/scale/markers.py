@@ -29,7 +29,7 @@ class Target:
     """The number of pods for which there is room; None if there is room for all."""
 
     @property
-    def fitting(self) -> int:
+    def schedulable_pods(self) -> int:
         """Return the number of pods that can be bound."""
         return self.pods if self.room is None else self.room
 
@@ -38,10 +38,10 @@ class Target:
 class Marker:
     """One marker. `floor` is the time of the raw floor with which the marker is compared; None if there is none."""
 
-    about: str
+    description: str
     floor: str | None
     upstream: bool
-    reached: Callable[[Tracker, Target], bool]
+    is_reached: Callable[[Tracker, Target], bool]
 
 
 MARKERS: dict[str, Marker] = {
@@ -58,13 +58,13 @@ MARKERS: dict[str, Marker] = {
         "as many pods as wanted, or as there is room for, are bound",
         "pods-ready",
         False,
-        lambda now, target: now.bound >= target.fitting,
+        lambda now, target: now.bound >= target.schedulable_pods,
     ),
     "pods-ready": Marker(
         "as many pods as wanted, or as there is room for, are Ready",
         "pods-ready",
         True,
-        lambda now, target: now.ready >= target.fitting,
+        lambda now, target: now.ready >= target.schedulable_pods,
     ),
     "pcs-available": Marker(
         "availableReplicas is at least 1: the first replica, not all",
@@ -134,47 +134,47 @@ UNTIL_MARKERS = {
 def markers_of(phase: LoadPhase) -> tuple[str, ...]:
     """Return the names of the markers that a phase reports."""
     if phase.until == Until.SETTLED:
-        return SHRINKING_MARKERS if phase.replicas < phase.previous else GROWTH_MARKERS
+        return SHRINKING_MARKERS if phase.replicas < phase.previous_replicas else GROWTH_MARKERS
     return UNTIL_MARKERS[phase.until]
 
 
 def conditions(phase: LoadPhase, target: Target) -> Mapping[str, Callable[[Tracker], bool]]:
     """Map each marker of a phase with this target to its condition."""
 
-    def bound(marker: Marker) -> Callable[[Tracker], bool]:
-        return lambda now: marker.reached(now, target)
+    def condition_of(marker: Marker) -> Callable[[Tracker], bool]:
+        return lambda tracker: marker.is_reached(tracker, target)
 
-    return {name: bound(MARKERS[name]) for name in markers_of(phase)}
+    return {name: condition_of(MARKERS[name]) for name in markers_of(phase)}
 
 
-def is_over(phase: LoadPhase, now: Tracker, target: Target) -> bool:
+def is_over(phase: LoadPhase, tracker: Tracker, target: Target) -> bool:
     """Return whether a phase has reached its end."""
     match phase.until:
         case Until.SETTLED:
-            return _is_settled(now, target)
+            return _is_settled(tracker, target)
         case Until.UPDATED:
-            return _is_updated(now, target) and _is_settled(now, target)
+            return _is_updated(tracker, target) and _is_settled(tracker, target)
         case Until.OBSERVED:
-            return now.set_exists and now.status.observed_generation >= target.generation
+            return tracker.set_exists and tracker.status.observed_generation >= target.generation
         case Until.GONE:
-            return not now.remaining_objects
+            return not tracker.remaining_objects
 
 
-def _is_settled(now: Tracker, target: Target) -> bool:
+def _is_settled(tracker: Tracker, target: Target) -> bool:
     if target.room is not None:
-        return now.present == target.pods and now.ready >= target.room
+        return tracker.present == target.pods and tracker.ready >= target.room
     return (
-        now.set_exists
-        and now.present == now.ready == target.pods
-        and not now.terminating
-        and now.status.available_replicas == target.replicas
+        tracker.set_exists
+        and tracker.present == tracker.ready == target.pods
+        and not tracker.terminating
+        and tracker.status.available_replicas == target.replicas
     )
 
 
-def _is_updated(now: Tracker, target: Target) -> bool:
-    status = now.status
+def _is_updated(tracker: Tracker, target: Target) -> bool:
+    status = tracker.status
     return (
-        now.set_exists
+        tracker.set_exists
         and status.observed_generation >= target.generation
         and status.updated_replicas == target.replicas
         and status.update_ended

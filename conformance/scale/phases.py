@@ -13,7 +13,7 @@ from conformance.errors import UsageError
 
 TIME_LIMIT = 600.0
 """Seconds after which a phase that has not ended has failed."""
-DEFAULT: list[dict[str, Any]] = [{"name": "deploy", "create": {}}, {"name": "delete", "delete": {}}]
+DEFAULT_PHASES: list[dict[str, Any]] = [{"name": "deploy", "create": {}}, {"name": "delete", "delete": {}}]
 """The phases of a scenario that does not list any."""
 
 
@@ -54,7 +54,7 @@ class LoadPhase:
     action: Action
     until: Until
     replicas: int
-    previous: int
+    previous_replicas: int
     """The number of replicas before the phase."""
     patch: tuple[Mapping[str, Any], ...] = ()
     hold: float = 0.0
@@ -66,22 +66,22 @@ class LoadPhase:
 
     def operations(self, run: str) -> list[dict[str, Any]]:
         """Return the JSON Patch with the id of the run filled in."""
-        return [{key: _filled(value, run) for key, value in operation.items()} for operation in self.patch]
+        return [{key: _fill(value, run) for key, value in operation.items()} for operation in self.patch]
 
 
-def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[LoadPhase, ...]:
+def phases_of(document: Document, entries: Sequence[Mapping[str, Any]]) -> tuple[LoadPhase, ...]:
     """Return the phases of a scenario. Raises UsageError if their order makes no sense."""
     result: list[LoadPhase] = []
     exists, replicas = False, 0
-    for entry, place in _expanded(listed):
-        action = _action(document, entry, place)
+    for entry, entry_field in _expand(entries):
+        action = _action(document, entry, entry_field)
         if (action == Action.CREATE) == exists:
             raise UsageError(
                 f"the phase {entry['name']} {'creates a set that exists' if exists else 'comes before the creation'}",
-                where=document.location("phases", *place),
+                where=document.location("phases", *entry_field),
                 hint="begin with create, and end with delete",
             )
-        previous = replicas
+        previous_replicas = replicas
         match action:
             case Action.CREATE:
                 exists, replicas = True, document.value["replicas"]
@@ -97,12 +97,12 @@ def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[
                 action=action,
                 until=Until(entry.get("until", DEFAULT_UNTIL[action])),
                 replicas=replicas,
-                previous=previous,
+                previous_replicas=previous_replicas,
                 patch=tuple(entry.get("patch", ())),
                 hold=float(entry.get("hold", 0.0)),
                 unchanged=entry.get("unchanged", False),
                 within=float(entry.get("within", TIME_LIMIT)),
-                fits=_fits(document, entry, replicas, place),
+                fits=_fits(document, entry, replicas, entry_field),
                 upstream_names=entry.get("upstreamNames", {}),
             )
         )
@@ -114,41 +114,43 @@ def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[
     return tuple(result)
 
 
-def _fits(document: Document, entry: Mapping[str, Any], replicas: int, place: tuple[str | int, ...]) -> int | None:
+def _fits(
+    document: Document, entry: Mapping[str, Any], replicas: int, entry_field: tuple[str | int, ...]
+) -> int | None:
     fits: int | None = entry.get("fits")
     if fits is not None and fits > replicas:
-        location = document.location("phases", *place, "fits")
+        location = document.location("phases", *entry_field, "fits")
         raise UsageError(f"{fits} is more than the {replicas} replicas of the set", where=location, hint="give fewer")
     return fits
 
 
-def _action(document: Document, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> Action:
+def _action(document: Document, entry: Mapping[str, Any], entry_field: tuple[str | int, ...]) -> Action:
     actions = [action for action in Action if action in entry]
     if len(actions) > 1:
         raise UsageError(
             f"the phase {entry['name']} has {' and '.join(actions)}",
-            where=document.location("phases", *place),
+            where=document.location("phases", *entry_field),
             hint="give one action",
         )
     return actions[0] if actions else Action.NOTHING
 
 
-def _expanded(listed: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:
+def _expand(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:
     """Yield the phases with their places in the file. Repeated phases are expanded."""
-    for index, entry in enumerate(listed):
+    for index, entry in enumerate(entries):
         if "repeat" not in entry:
             yield entry, (index,)
             continue
         for cycle in range(1, entry["repeat"] + 1):
-            for inner, phase in enumerate(entry["phases"]):
-                yield {**phase, "name": f"{phase['name']}-c{cycle}"}, (index, "phases", inner)
+            for position, phase in enumerate(entry["phases"]):
+                yield {**phase, "name": f"{phase['name']}-c{cycle}"}, (index, "phases", position)
 
 
-def _filled(value: Any, run: str) -> Any:
+def _fill(value: Any, run: str) -> Any:
     if isinstance(value, str):
         return value.replace("${run}", run)
     if isinstance(value, Mapping):
-        return {key: _filled(item, run) for key, item in value.items()}
+        return {key: _fill(item, run) for key, item in value.items()}
     if isinstance(value, list):
-        return [_filled(item, run) for item in value]
+        return [_fill(item, run) for item in value]
     return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from conformance.scale import final_check
 from conformance.scale.environment import RunFailed, ScaleEnvironment
 from conformance.scale.markers import MARKERS, Target, conditions, is_over, markers_of
 from conformance.scale.phases import Action, LoadPhase, Until
-from conformance.scale.requests import counted, throttled
+from conformance.scale.requests import count_throttled, summarize
 from conformance.scale.scenario import LoadScenario
 from conformance.scale.tracker import PodTimes, Tracker, percentiles
 from kube.resource import PODS
@@ -40,27 +40,29 @@ class PhaseRunner:
         self._tracker = Tracker(env.recorder, NAMESPACE)
         self._generation = 0
 
-    async def all(self) -> None:
+    async def run_all(self) -> None:
         """Run all phases. Raises RunFailed at the first phase that does not reach its end."""
-        await self._env.namespace(NAMESPACE)
+        await self._env.create_namespace(NAMESPACE)
         for phase in self._scenario.phases:
-            await self._phase(phase)
+            await self._run_phase(phase)
 
-    async def _phase(self, phase: LoadPhase) -> None:
+    async def _run_phase(self, phase: LoadPhase) -> None:
         env, tracker = self._env, self._tracker
         tracker.read()
-        started_at, store, meter, start = datetime.now(UTC), env.store(), env.meter(), env.now()
-        existing_uids, deleted_before, unclear_before = set(tracker.pods), tracker.deleted, tracker.unclear
-        reason = ""
-        await self._act(phase)
+        started_at, storage_before, meter, start = datetime.now(UTC), env.storage_size(), env.meter(), env.now()
+        existing_uids, deleted_before, uncertain_before = set(tracker.pods), tracker.deleted, tracker.uncertain_records
+        failure_reason = ""
+        await self._apply(phase)
         target = self._target(phase, len(existing_uids), deleted_before)
         tracker.mark(conditions(phase, target), start)
         try:
-            await env.follow(tracker, phase.name, lambda now: _is_over(phase, now, target), target.pods, phase.within)
+            await env.wait_for_pods(
+                tracker, phase.name, lambda now: _is_over(phase, now, target), target.pods, phase.within
+            )
         except RunFailed as failure:
-            reason = str(failure)
+            failure_reason = str(failure)
         ended_at = env.now()
-        if phase.hold and not reason and not _has_changed_pods(phase, tracker, target):
+        if phase.hold and not failure_reason and not _has_changed_pods(phase, tracker, target):
             await asyncio.sleep(phase.hold)
         result: dict[str, Any] = {
             "name": phase.name,
@@ -72,23 +74,26 @@ class PhaseRunner:
             "processes": meter.read(),
             "machine": meter.machine(),
         }
-        await env.quiet()
+        await env.wait_for_quiet()
         tracker.read()
         result |= _observations(phase, tracker, start, [tracker.pods[uid] for uid in set(tracker.pods) - existing_uids])
-        result["storage"] = env.store().change_from(store) | await env.live()
-        requests = env.audit.requests(store.audit)
-        result |= counted(requests, self._scenario.pods)
-        result["throttled"], result["uncertainRecords"] = throttled(requests), tracker.unclear - unclear_before
-        errors = [] if reason else await self._final_errors(phase, target)
+        result["storage"] = env.storage_size().change_from(storage_before) | await env.live_memory()
+        requests = env.audit.requests(storage_before.audit)
+        result |= summarize(requests, self._scenario.pods)
+        result["throttled"], result["uncertainRecords"] = (
+            count_throttled(requests),
+            tracker.uncertain_records - uncertain_before,
+        )
+        errors = [] if failure_reason else await self._final_errors(phase, target)
         result["finalCheck"] = errors
         if phase.fits is not None:
-            result["replicas"] = whole(await env.client.list(PODS, NAMESPACE), self._scenario.pods_per_replica)
+            result["replicas"] = count_replicas(await env.client.list(PODS, NAMESPACE), self._scenario.pods_per_replica)
         self.results.append(result)
-        if reason or errors:
-            result["reason"] = reason or f"{phase.name}: {'; '.join(errors)}"
+        if failure_reason or errors:
+            result["reason"] = failure_reason or f"{phase.name}: {'; '.join(errors)}"
             raise RunFailed(result["reason"])
 
-    async def _act(self, phase: LoadPhase) -> None:
+    async def _apply(self, phase: LoadPhase) -> None:
         client, name = self._env.client, self._manifest["metadata"]["name"]
         match phase.action:
             case Action.CREATE:
@@ -116,29 +121,36 @@ class PhaseRunner:
         errors = [str(failure) for failure in self._env.driver.failures()]
         if phase.until == Until.GONE:
             return errors
-        errors += final_check.objects(tracker, scenario.expected(target.replicas), target, coherent=scenario.coherent)
+        errors += final_check.object_errors(
+            tracker, scenario.expected(target.replicas), target, coherent=scenario.is_coherent
+        )
         if _has_changed_pods(phase, tracker, target):
             created, deleted = len(tracker.pods) - target.pods_seen, tracker.deleted - target.pods_deleted
             errors.append(f"{created} pods were created and {deleted} deleted, none expected")
         if phase.fits is not None:  # waiting replicas are never available
             return errors
         if not errors:
-            current: Callable[[Tracker], bool] = lambda now: not any(final_check.statuses(now, target))  # noqa: E731
-            await asyncio.to_thread(tracker.until, current, final_check.WITHIN, lambda now: None)
-        return [*errors, *final_check.statuses(tracker, target)]
+
+            def has_current_statuses(current_tracker: Tracker) -> bool:
+                return not any(final_check.status_errors(current_tracker, target))
+
+            await asyncio.to_thread(
+                tracker.wait_until, has_current_statuses, final_check.TIMEOUT_SECONDS, lambda _: None
+            )
+        return [*errors, *final_check.status_errors(tracker, target)]
 
 
-def _is_over(phase: LoadPhase, now: Tracker, target: Target) -> bool:
+def _is_over(phase: LoadPhase, tracker: Tracker, target: Target) -> bool:
     """Return whether a phase is over, or can no longer succeed."""
-    return is_over(phase, now, target) or _has_changed_pods(phase, now, target)
+    return is_over(phase, tracker, target) or _has_changed_pods(phase, tracker, target)
 
 
-def _has_changed_pods(phase: LoadPhase, now: Tracker, target: Target) -> bool:
+def _has_changed_pods(phase: LoadPhase, tracker: Tracker, target: Target) -> bool:
     """Return whether pods were created or deleted in a phase that must not change any pods."""
-    return phase.unchanged and (len(now.pods), now.deleted) != (target.pods_seen, target.pods_deleted)
+    return phase.unchanged and (len(tracker.pods), tracker.deleted) != (target.pods_seen, target.pods_deleted)
 
 
-def whole(pods: Iterable[Mapping[str, Any]], size: int) -> dict[str, int]:
+def count_replicas(pods: Iterable[Mapping[str, Any]], size: int) -> dict[str, int]:
     """Count the replicas by their bound pods: all pods (`size` per replica), some, or none."""
     bound: Counter[str] = Counter()
     for pod in pods:
@@ -150,7 +162,7 @@ def whole(pods: Iterable[Mapping[str, Any]], size: int) -> dict[str, int]:
     }
 
 
-def times_floor(results: Iterable[dict[str, Any]], floor: dict[str, float]) -> None:
+def add_floor_ratios(results: Iterable[dict[str, Any]], floor: dict[str, float]) -> None:
     """Add to each phase its markers as multiples of the raw floor."""
     for result in results:
         result["timesFloor"] = {
@@ -160,9 +172,9 @@ def times_floor(results: Iterable[dict[str, Any]], floor: dict[str, float]) -> N
         }
 
 
-def _observations(phase: LoadPhase, now: Tracker, begin: float, created: list[PodTimes]) -> dict[str, Any]:
+def _observations(phase: LoadPhase, tracker: Tracker, start: float, created: list[PodTimes]) -> dict[str, Any]:
     return {
-        "markers": {name: _seconds_from(begin, now.times.get(name)) for name in markers_of(phase)},
+        "markers": {name: _seconds_from(start, tracker.times.get(name)) for name in markers_of(phase)},
         "podsCreated": len(created),
         "perPod": {f"created-to-{state}": _spread(created, state) for state in STATES},
     }
@@ -170,9 +182,9 @@ def _observations(phase: LoadPhase, now: Tracker, begin: float, created: list[Po
 
 def _spread(pods: list[PodTimes], state: str) -> dict[str, float]:
     reached_times = [(getattr(times, state), times.created) for times in pods]
-    return percentiles([at - created for at, created in reached_times if at is not None])
+    return percentiles([time - created for time, created in reached_times if time is not None])
 
 
-def _seconds_from(begin: float, moment: float | None) -> float | None:
+def _seconds_from(start: float, time: float | None) -> float | None:
     """Return the seconds since the request that started a phase. A record may have a time just before that request."""
-    return None if moment is None else round(max(0.0, moment - begin), 3)
+    return None if time is None else round(max(0.0, time - start), 3)

@@ -29,21 +29,21 @@ def dependencies(writes: Sequence[Write]) -> list[set[int]]:
     """Return for each write the earlier writes for which it has to wait."""
     last_writes: dict[tuple[str, str, str, str], int] = {}
     creators: dict[bytes, int] = {}
-    needs: list[set[int]] = []
+    earlier_by_write: list[set[int]] = []
     for index, write in enumerate(writes):
         earlier_writes = {last_writes[write.target]} if write.target in last_writes else set()
         earlier_writes |= {creators[uid] for uid in UID.findall(write.body) if uid in creators}
         if write.resource == "pods" and write.verb == "create":
             account = ("", "serviceaccounts", write.target[2], _account(write.body))
             earlier_writes |= {last_writes[account]} if account in last_writes else set()
-        needs.append(earlier_writes)
+        earlier_by_write.append(earlier_writes)
         last_writes[write.target] = index
         if write.uid:
             creators[write.uid.encode()] = index
-    return needs
+    return earlier_by_write
 
 
-def counted(writes: Sequence[Write]) -> Counter[tuple[str, str]]:
+def count_writes(writes: Sequence[Write]) -> Counter[tuple[str, str]]:
     """Count writes by verb and resource."""
     return Counter((write.verb, write.resource) for write in writes)
 
@@ -60,7 +60,7 @@ def content_type(write: Write) -> str:
     return MERGE_PATCH if "." in write.group and not write.group.endswith(".k8s.io") else STRATEGIC_PATCH
 
 
-def prepared(write: Write, uids: Mapping[bytes, bytes], version: str) -> bytes | None:
+def prepare_body(write: Write, uids: Mapping[bytes, bytes], version: str) -> bytes | None:
     """Return the body to send: recorded UIDs are replaced by the UIDs of the current objects, created objects get their
     recorded names, and no write requires a resource version that this cluster has never had. `version` is the object's
     last known resource version."""
@@ -92,40 +92,40 @@ class Replay:
         self._versions: dict[tuple[str, str, str, str], str] = {}
         self._in_flight = in_flight
 
-    async def all(self) -> None:
+    async def send_all(self) -> None:
         """Send all writes, each time the earliest write that need not wait. Raises HarnessError at the first write that
         is rejected."""
         waits = dependencies(self._writes)
         followers: list[list[int]] = [[] for _ in waits]
-        for index, needed in enumerate(waits):
-            for earlier in needed:
+        for index, earlier_writes in enumerate(waits):
+            for earlier in earlier_writes:
                 followers[earlier].append(index)
-        free: asyncio.PriorityQueue[int] = asyncio.PriorityQueue()
-        for index, needed in enumerate(waits):
-            if not needed:
-                free.put_nowait(index)
+        ready_writes: asyncio.PriorityQueue[int] = asyncio.PriorityQueue()
+        for index, earlier_writes in enumerate(waits):
+            if not earlier_writes:
+                ready_writes.put_nowait(index)
 
-        async def sender() -> None:
+        async def send_ready_writes() -> None:
             while True:
-                index = await free.get()
+                index = await ready_writes.get()
                 await self._send(self._writes[index])
-                for later in followers[index]:
-                    waits[later].discard(index)
-                    if not waits[later]:
-                        free.put_nowait(later)
-                free.task_done()
+                for follower in followers[index]:
+                    waits[follower].discard(index)
+                    if not waits[follower]:
+                        ready_writes.put_nowait(follower)
+                ready_writes.task_done()
 
         try:
             async with asyncio.TaskGroup() as group:
-                senders = [group.create_task(sender()) for _ in range(self._in_flight)]
-                await free.join()
+                senders = [group.create_task(send_ready_writes()) for _ in range(self._in_flight)]
+                await ready_writes.join()
                 for task in senders:
                     task.cancel()
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from errors
 
     async def _send(self, write: Write) -> None:
-        body = prepared(write, self._uids, self._versions.get(write.target, ""))
+        body = prepare_body(write, self._uids, self._versions.get(write.target, ""))
         try:
             response = await self._client.request(
                 METHODS[write.verb], write.uri, body=body, content_type=content_type(write)

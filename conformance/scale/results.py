@@ -29,22 +29,22 @@ def file_name(result: Result) -> str:
 def write(result: Result, path: Path) -> None:
     """Write a result file atomically, so that a reader never sees an incomplete file. Raises HarnessError if the disk
     is full."""
-    with disk.errors(location=str(path), hint="free some space"):
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
-        part.replace(path)
+    with disk.usage_errors(location=str(path), hint="free some space"):
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
+        temporary.replace(path)
 
 
 def read(path: Path) -> Result:
     """Read a result file. Raises UsageError, with a one-line message, for a file that is not a result."""
-    place = documents.display_path(path)
-    value = bounded.json(bounded.content(path, bounded.LOG, place), place, "give the result of a run")
+    location = documents.display_path(path)
+    value = bounded.json(bounded.content(path, bounded.MAX_LOG_BYTES, location), location, "give the result of a run")
     if not isinstance(value, dict) or value.get("kind") != KIND:
-        raise UsageError(f"is not a {KIND}", where=place, hint="give a file that `grove-conformance scale` wrote")
+        raise UsageError(f"is not a {KIND}", where=location, hint="give a file that `grove-conformance scale` wrote")
     if value.get("apiVersion") != API_VERSION:
         raise UsageError(
             f"has the apiVersion {value.get('apiVersion')}, whose markers mean something else",
-            where=place,
+            where=location,
             hint=f"measure again; this version reads {API_VERSION}",
         )
     documents.check(documents.Document(path, value, {}), SCHEMA)

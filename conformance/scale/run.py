@@ -15,9 +15,9 @@ import psutil
 
 from conformance.cluster import gpu_devices, nodes
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.features import NOTHING, Requested
+from conformance.cluster.features import NO_FEATURES, FeatureRequest
 from conformance.cluster.progress import ProgressReporter
-from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings, Reads
+from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings, LoggedReads
 from conformance.data import PROJECT
 from conformance.errors import HarnessError
 from conformance.history import recorder as recorders
@@ -28,21 +28,23 @@ from conformance.implementation.driver import Driver
 from conformance.implementation.values import ClusterFacts
 from conformance.scale import floor, identity, machine, results, write_floor
 from conformance.scale.environment import AGENT, RunFailed, ScaleEnvironment
-from conformance.scale.play import PhaseRunner, times_floor
+from conformance.scale.play import PhaseRunner, add_floor_ratios
 from conformance.scale.scenario import STAGES, LoadScenario
-from conformance.scale.tracker import FOLLOWED
+from conformance.scale.tracker import FOLLOWED_RESOURCES
 from conformance.scale.write_floor import RecordedWrites
 from kube.client import Client
 from kube.resource import PODS
 
-WATCHED = tuple(watched for watched in recorders.WATCHED if watched.resource.plural in {PODS.plural, *FOLLOWED})
+WATCHED_RESOURCES = tuple(
+    watched for watched in recorders.WATCHED if watched.resource.plural in {PODS.plural, *FOLLOWED_RESOURCES}
+)
 """The resources that the tracker follows. With events, nodes and secondary resources, twice as much would be
 recorded."""
-NODES_WITHIN = 300.0
+NODES_SECONDS = 300.0
 """Seconds in which all nodes, possibly a thousand, have to become schedulable."""
 
 
-Front = Callable[[Cluster], AbstractContextManager[ClusterFacts]]
+ProxyFactory = Callable[[Cluster], AbstractContextManager[ClusterFacts]]
 """Yields the facts of a cluster whose operator talks to a proxy instead of the API server."""
 
 
@@ -57,14 +59,18 @@ class ScalePlan:
     supplied: Descriptor | None
     scheduler: str
     kubernetes: str = ""
-    features: Requested = NOTHING
-    front: Front | None = None
+    features: FeatureRequest = NO_FEATURES
+    front: ProxyFactory | None = None
 
     @property
     def kube_scheduler(self) -> str:
         """Return the scheduler name of kube-scheduler. If no gang scheduler runs, it is the default name."""
-        gang = self.scheduler == "gang"
-        return scheduler_names.kube_scheduler(self.implementation, self.supplied) if gang else DEFAULT_SCHEDULER
+        uses_gang_scheduler = self.scheduler == "gang"
+        return (
+            scheduler_names.kube_scheduler_name(self.implementation, self.supplied)
+            if uses_gang_scheduler
+            else DEFAULT_SCHEDULER
+        )
 
     @property
     def pod_scheduler(self) -> str | None:
@@ -77,7 +83,7 @@ class ScalePlan:
         return "kube-scheduler" if self.scheduler == "kube" else "gang-scheduler"
 
 
-Keep = Callable[[dict[str, Any]], None]
+ResultHandler = Callable[[dict[str, Any]], None]
 """Receives the result document of a run, whether complete or not."""
 WARM_UP_DIVISOR = 2
 """The raw floor has this many times as many pods as the warm-up of the cluster."""
@@ -86,16 +92,21 @@ PROXIED = "proxied"
 T = TypeVar("T")
 
 
-def run(plan: ScalePlan, report: ProgressReporter, keep: Keep, written: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Run a plan on a new cluster and return the result document. The document is also passed to `keep`; if RunFailed
-    or HarnessError is raised, `keep` gets the incomplete document before that. `written` is the write floor, if it was
-    measured."""
-    before = machine.load()
+def run(
+    plan: ScalePlan,
+    report: ProgressReporter,
+    handle_result: ResultHandler,
+    write_floor_result: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Run a plan on a new cluster and return the result document. The document is also passed to `handle_result`; if
+    RunFailed or HarnessError is raised, `handle_result` gets the incomplete document before that. `write_floor_result`
+    is the write floor, if it was measured."""
+    load_before = machine.load_averages()
 
-    async def measured(env: ScaleEnvironment) -> dict[str, Any]:
-        return await _measured(_document(env, plan, before, written), env, plan, keep)
+    async def measure_phases(env: ScaleEnvironment) -> dict[str, Any]:
+        return await _complete_document(_document(env, plan, load_before, write_floor_result), env, plan, handle_result)
 
-    return _on_a_cluster(plan, report, ClusterSettings(reads=Reads.ALL), measured)
+    return _run_on_cluster(plan, report, ClusterSettings(reads=LoggedReads.ALL), measure_phases)
 
 
 def measure_write_floor(plan: ScalePlan, report: ProgressReporter) -> dict[str, Any]:
@@ -106,22 +117,22 @@ def measure_write_floor(plan: ScalePlan, report: ProgressReporter) -> dict[str, 
     requests.
     """
 
-    async def recorded(env: ScaleEnvironment) -> RecordedWrites:
+    async def record_writes(env: ScaleEnvironment) -> RecordedWrites:
         await _create_nodes(env, plan.scenario)
         return await write_floor.record(env, plan.scenario, plan.pod_scheduler)
 
-    async def replayed(env: ScaleEnvironment) -> dict[str, Any]:
+    async def replay_writes(env: ScaleEnvironment) -> dict[str, Any]:
         await _create_nodes(env, plan.scenario)
         await _warm_up(env, plan)
-        raw = await _floor(env, "floor-before", plan)
+        raw_floor = await _measure_floor(env, "floor-before", plan)
         pods = plan.scenario.replicas * plan.scenario.pods_per_replica
-        return {**await write_floor.measure(env, recording, pods), "rawFloor": raw["markers"]}
+        return {**await write_floor.measure(env, recording, pods), "rawFloor": raw_floor["markers"]}
 
-    recording = _on_a_cluster(plan, report, ClusterSettings(bodies=True), recorded)
-    return _on_a_cluster(plan, report, ClusterSettings(reads=Reads.ALL), replayed)
+    recording = _run_on_cluster(plan, report, ClusterSettings(bodies=True), record_writes)
+    return _run_on_cluster(plan, report, ClusterSettings(reads=LoggedReads.ALL), replay_writes)
 
 
-def _on_a_cluster(
+def _run_on_cluster(
     plan: ScalePlan,
     report: ProgressReporter,
     settings: ClusterSettings,
@@ -141,7 +152,7 @@ def _on_a_cluster(
             cluster.learn_new_kinds()
             # A gang scheduler that has no pods to bind would only use CPU.
             driver.start(*([Role.OPERATOR] if plan.scheduler == "kube" else []))
-            recorder = Recorder(facts.kubeconfig, "grove-conformance-recorder", WATCHED)
+            recorder = Recorder(facts.kubeconfig, "grove-conformance-recorder", WATCHED_RESOURCES)
             recorder.start()
             try:
                 return asyncio.run(_with_client(cluster, driver, recorder, report, work))
@@ -163,27 +174,29 @@ async def _with_client(
         return await work(ScaleEnvironment(run, cluster, driver, recorder, client, report))
 
 
-async def _measured(document: dict[str, Any], env: ScaleEnvironment, plan: ScalePlan, keep: Keep) -> dict[str, Any]:
+async def _complete_document(
+    document: dict[str, Any], env: ScaleEnvironment, plan: ScalePlan, handle_result: ResultHandler
+) -> dict[str, Any]:
     """Complete the document of a run."""
-    play = PhaseRunner(env, plan.scenario, plan.pod_scheduler)
-    document["phases"], floors = play.results, document["floors"]
+    runner = PhaseRunner(env, plan.scenario, plan.pod_scheduler)
+    document["phases"], floors = runner.results, document["floors"]
     try:
         await _create_nodes(env, plan.scenario)
         await _warm_up(env, plan)
-        floors["before"] = await _floor(env, "floor-before", plan)
-        await play.all()
-        floors["after"] = await _floor(env, "floor-after", plan)
+        floors["before"] = await _measure_floor(env, "floor-before", plan)
+        await runner.run_all()
+        floors["after"] = await _measure_floor(env, "floor-after", plan)
         document["complete"] = True
     except (RunFailed, HarnessError) as error:
         document["reason"] = str(error)
         raise
     finally:
-        _sum_up(document)
-        keep(document)
+        _add_floor_ratios(document)
+        handle_result(document)
     return document
 
 
-async def _floor(env: ScaleEnvironment, namespace: str, plan: ScalePlan) -> dict[str, Any]:
+async def _measure_floor(env: ScaleEnvironment, namespace: str, plan: ScalePlan) -> dict[str, Any]:
     pods = plan.scenario.plain_pods(namespace, plan.kube_scheduler)
     return await floor.measure(env, namespace, pods, plan.scenario.within)
 
@@ -199,11 +212,11 @@ async def _create_nodes(env: ScaleEnvironment, scenario: LoadScenario) -> None:
     env.claim_templates = scenario.claim_templates
     env.report("nodes", f"{scenario.node_count} × {scenario.node_profile}")
     desired = gpu_devices.offered(nodes.manifests(scenario.node_profile, scenario.node_count), scenario.gpus)
-    await nodes.provide(env.client, desired, timeout=NODES_WITHIN)
+    await nodes.create_schedulable_nodes(env.client, desired, timeout=NODES_SECONDS)
 
 
 def _document(
-    env: ScaleEnvironment, plan: ScalePlan, load: list[float], written: dict[str, Any] | None
+    env: ScaleEnvironment, plan: ScalePlan, load: list[float], write_floor_result: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Return the result of a run that has not started yet."""
     scenario = plan.scenario
@@ -224,13 +237,13 @@ def _document(
         "binder": plan.binder,
         "implementation": _implementation(plan, env.driver),
         "environment": {
-            **machine.description(),
+            **machine.describe(),
             "versions": env.cluster.versions,
             **({"features": env.cluster.record.features} if env.cluster.record.features else {}),
             "suite": identity.commit_of(PROJECT),
             "loadBefore": load,
         },
-        "floors": {"before": None, "after": None, "write": written, "mean": {}},
+        "floors": {"before": None, "after": None, "write": write_floor_result, "mean": {}},
         "phases": [],
     }
 
@@ -241,18 +254,18 @@ def _implementation(plan: ScalePlan, driver: Driver) -> dict[str, Any]:
     for role in sorted(descriptor.roles):
         for name, pid in driver.pids(role).items():
             process = psutil.Process(pid)
-            programs[name] = identity.of_process(process.cmdline(), process.environ().get("PYTHONPATH", ""))
+            programs[name] = identity.process_identity(process.cmdline(), process.environ().get("PYTHONPATH", ""))
     return {
         "name": descriptor.name,
         "version": descriptor.version,
         "descriptor": descriptor.digest,
-        "settings": identity.published(settings),
+        "settings": identity.published_settings(settings),
         "programs": programs,
-        "identity": identity.overall(programs, settings),
+        "identity": identity.implementation_digest(programs, settings),
     }
 
 
-def _sum_up(document: dict[str, Any]) -> None:
+def _add_floor_ratios(document: dict[str, Any]) -> None:
     """Add the mean of the raw floors, and the times as multiples of the floors."""
     raw_floors = [
         raw_floor for raw_floor in (document["floors"]["before"], document["floors"]["after"]) if raw_floor is not None
@@ -263,11 +276,11 @@ def _sum_up(document: dict[str, Any]) -> None:
             for name in raw_floors[0]["markers"]
         }
         document["floors"]["mean"] = means
-        times_floor(document["phases"], means)
-    if (written := document["floors"]["write"]) and document["phases"]:
+        add_floor_ratios(document["phases"], means)
+    if (write_floor_result := document["floors"]["write"]) and document["phases"]:
         first_phase = document["phases"][0]
         first_phase["timesWriteFloor"] = {
             name: round(first_phase["markers"][name] / seconds, 3)
-            for name, seconds in written["markers"].items()
+            for name, seconds in write_floor_result["markers"].items()
             if first_phase["markers"].get(name)
         }

@@ -17,7 +17,7 @@ from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove.expected import ExpectedObjects, expected
 from conformance.grove.restricted import restricted
-from conformance.scale.phases import DEFAULT, LoadPhase, phases_of
+from conformance.scale.phases import DEFAULT_PHASES, LoadPhase, phases_of
 
 STAGES = "fast"
 """The KWOK stages of scale runs."""
@@ -47,14 +47,14 @@ class LoadScenario:
         return self.expected(1).pods
 
     @property
-    def peak(self) -> int:
+    def peak_replicas(self) -> int:
         """Return the largest number of replicas that the set has in a phase."""
         return max(self.replicas, *(phase.replicas or 0 for phase in self.phases))
 
     @property
     def pods(self) -> int:
         """Return the number of pods that the set has at its peak."""
-        return self.peak * self.pods_per_replica
+        return self.peak_replicas * self.pods_per_replica
 
     @property
     def within(self) -> float:
@@ -77,7 +77,7 @@ class LoadScenario:
         there is room, to be scheduled by kube-scheduler with this scheduler name."""
         result = []
         fits = [phase.fits for phase in self.phases if phase.fits is not None]
-        for clique in self.expected(min([self.peak, *fits])).cliques.values():
+        for clique in self.expected(min([self.peak_replicas, *fits])).cliques.values():
             for index in range(clique.template.replicas):
                 spec = {**clique.template.pod_spec, "schedulerName": scheduler_name}
                 metadata = {"name": f"{clique.name}-{index}", "namespace": namespace}
@@ -90,7 +90,7 @@ class LoadScenario:
         return expected({**self.manifest, "spec": spec})
 
     @property
-    def coherent(self) -> bool:
+    def is_coherent(self) -> bool:
         """Return whether PodGangMaps, instead of the template, define the PodGangs (COH-001)."""
         strategy: Mapping[str, Any] = self.manifest["spec"].get("updateStrategy") or {}
         return strategy.get("type") == "Coherent"
@@ -104,9 +104,9 @@ def names() -> list[str]:
 def load(name_or_path: str) -> LoadScenario:
     """Return the scenario in `fixtures/scale/<name>.yaml`, or in a user's file. Raises UsageError if there is none, or
     if it is invalid."""
-    given = Path(name_or_path)
-    if given.suffix in (".yaml", ".yml"):
-        return read(given)
+    path_argument = Path(name_or_path)
+    if path_argument.suffix in (".yaml", ".yml"):
+        return read(path_argument)
     path = folder("fixtures") / "scale" / f"{name_or_path}.yaml"
     if not path.is_file():
         raise UsageError(f'unknown scale scenario "{name_or_path}"', hint=documents.suggestion(name_or_path, names()))
@@ -122,17 +122,17 @@ def read(path: Path) -> LoadScenario:
     except UsageError as error:
         raise UsageError(error.what, where=document.location("nodes", "profile"), hint=error.hint) from error
     manifest = _manifest(document)
-    phases = phases_of(document, data.get("phases", DEFAULT))
-    decisive = {
+    phases = phases_of(document, data.get("phases", DEFAULT_PHASES))
+    digest_input = {
         "replicas": data["replicas"],
         "manifest": manifest,
-        "phases": data.get("phases", DEFAULT),
+        "phases": data.get("phases", DEFAULT_PHASES),
         "nodes": {"count": data["nodes"]["count"], "profile": vars(profile) | {"description": "", "name": ""}},
         "stages": stages.load(STAGES),
     }
     if "claimTemplates" in data or "gpus" in data["nodes"]:
-        decisive["devices"] = [data["nodes"].get("gpus"), data.get("claimTemplates")]
-    canonical = orjson.dumps(decisive, option=orjson.OPT_SORT_KEYS)
+        digest_input["devices"] = [data["nodes"].get("gpus"), data.get("claimTemplates")]
+    canonical = orjson.dumps(digest_input, option=orjson.OPT_SORT_KEYS)
     return LoadScenario(
         name=data["name"],
         description=data["description"],
@@ -159,14 +159,14 @@ def _manifest(document: documents.Document) -> Mapping[str, Any]:
     # A run reads only these fields. The API server checks the rest.
     try:
         cliques = manifest["spec"]["template"]["cliques"]
-        valid = bool(cliques and manifest["metadata"]["name"]) and all(
+        is_valid = bool(cliques and manifest["metadata"]["name"]) and all(
             c["name"] and c["spec"]["podSpec"] for c in cliques
         )
         for clique in cliques:
             clique["spec"]["podSpec"] = restricted(clique["spec"]["podSpec"])
     except (KeyError, TypeError, AttributeError):
-        valid = False
-    if not valid:
+        is_valid = False
+    if not is_valid:
         raise UsageError(
             "is not a PodCliqueSet with cliques",
             where=location,

@@ -73,8 +73,8 @@ def _processes(result: Result, console: Console) -> None:
         costs = [floor["creation"]["processes"], *(phase["processes"] for phase in phases)]
         seconds = (f"{cost.get(name, {}).get('cpuSeconds', 0):.1f}" for cost in costs)
         table.add_row(name, *seconds, f"{max(cost.get(name, {}).get('memoryMiB', 0) for cost in costs):.0f}")
-    shares = [floor["creation"]["machine"], *(phase["machine"] for phase in phases)]
-    recording = (f"{share.get('recorderCpuSeconds', 0):.1f}" for share in shares)
-    table.add_row("of suite: the recorder", *recording, "")
-    table.add_row("share of the CPU used by others", *(f"{share['foreignShare']:.0%}" for share in shares), "")
+    machines = [floor["creation"]["machine"], *(phase["machine"] for phase in phases)]
+    recorder_seconds = (f"{machine.get('recorderCpuSeconds', 0):.1f}" for machine in machines)
+    table.add_row("of suite: the recorder", *recorder_seconds, "")
+    table.add_row("share of the CPU used by others", *(f"{machine['foreignShare']:.0%}" for machine in machines), "")
     console.print(table)

@@ -17,7 +17,7 @@ from conformance.history.log import Log
 from conformance.history.record import DELETED, Record
 from kube.resource import PODS, SERVICES
 
-FOLLOWED = frozenset(resource.plural for resource in (*GROVE, PODGANGMAPS, SERVICES))
+FOLLOWED_RESOURCES = frozenset(resource.plural for resource in (*GROVE, PODGANGMAPS, SERVICES))
 """The Grove objects and Services whose deletion is part of the deletion of the set."""
 
 
@@ -100,12 +100,12 @@ class ObservedClique(msgspec.Struct):
     status: _CliqueStatus | None = None
 
     @property
-    def failing(self) -> bool:
+    def has_last_errors(self) -> bool:
         """Return whether the status has lastErrors."""
         return self.status is not None and bool(self.status.last_errors)
 
     @property
-    def current(self) -> bool:
+    def is_current(self) -> bool:
         """Return whether the status is up to date: it is for the current generation, and all replicas are Ready and
         updated."""
         status, desired = self.status or _CliqueStatus(), self.spec.replicas
@@ -113,8 +113,12 @@ class ObservedClique(msgspec.Struct):
         return observed and status.ready_replicas == desired == status.updated_replicas
 
 
-_pod, _set, _any = msgspec.json.Decoder(_Pod), msgspec.json.Decoder(_Set), msgspec.json.Decoder(_Any)
-_clique = msgspec.json.Decoder(ObservedClique)
+_POD_DECODER, _SET_DECODER, _ANY_DECODER = (
+    msgspec.json.Decoder(_Pod),
+    msgspec.json.Decoder(_Set),
+    msgspec.json.Decoder(_Any),
+)
+_CLIQUE_DECODER = msgspec.json.Decoder(ObservedClique)
 
 
 @dataclass
@@ -143,7 +147,7 @@ class ExistingObject:
     def clique(self) -> ObservedClique:
         """Return the object as a PodClique. It is decoded on demand, because a completely decoded object would need
         thirty times the memory."""
-        return _clique.decode(self.record.raw)
+        return _CLIQUE_DECODER.decode(self.record.raw)
 
 
 @dataclass
@@ -163,7 +167,7 @@ class Tracker:
     terminating: int = 0
     deleted: int = 0
     """The number of pods that have been deleted since the start."""
-    unclear: int = 0
+    uncertain_records: int = 0
     """The number of records that came from a list after the start. Such records show that the watch was interrupted, so
     times are not exact."""
     times: dict[str, float] = field(default_factory=dict)
@@ -181,23 +185,25 @@ class Tracker:
         """Return the number of pods and Grove objects that still exist."""
         return self.present + len(self.objects)
 
-    def mark(self, conditions: Mapping[str, Callable[[Tracker], bool]], begin: float) -> None:
-        """Forget the times of the last phase, and record when each of these conditions is first true, from `begin`
+    def mark(self, conditions: Mapping[str, Callable[[Tracker], bool]], start: float) -> None:
+        """Forget the times of the last phase, and record when each of these conditions is first true, from `start`
         on."""
         self.times, self._pending = {}, dict(conditions)
-        self._check(begin)
+        self._check(start)
 
-    def until(self, done: Callable[[Tracker], bool], timeout: float, progress: Callable[[Tracker], None]) -> bool:
-        """Process records until `done` returns True; return False after `timeout` seconds. `progress` is called once a
-        second."""
-        deadline, reported = self.log.now() + timeout, self.log.now()
-        while not done(self):
+    def wait_until(
+        self, condition: Callable[[Tracker], bool], timeout: float, progress: Callable[[Tracker], None]
+    ) -> bool:
+        """Process records until `condition` returns True; return False after `timeout` seconds. `progress` is called
+        once a second."""
+        deadline, reported_at = self.log.now() + timeout, self.log.now()
+        while not condition(self):
             remaining = deadline - self.log.now()
             if remaining <= 0:
                 return False
             self.read(min(remaining, 1.0))
-            if self.log.now() - reported >= 1.0:
-                reported = self.log.now()
+            if self.log.now() - reported_at >= 1.0:
+                reported_at = self.log.now()
                 progress(self)
         return True
 
@@ -206,8 +212,8 @@ class Tracker:
         for record in self.log.records_after(self.namespace, self._seq, timeout):
             self._seq = record.seq
             if record.namespace == self.namespace:
-                self.unclear += record.listed
-                self._take(record)
+                self.uncertain_records += record.listed
+                self._process(record)
                 self._check(record.at)
 
     def drop_read(self) -> None:
@@ -215,18 +221,18 @@ class Tracker:
         GiB."""
         self.log.condense(self.namespace, self._seq)
 
-    def _check(self, at: float) -> None:
+    def _check(self, time: float) -> None:
         for name in [name for name, holds in self._pending.items() if holds(self)]:
-            self.times[name] = at
+            self.times[name] = time
             del self._pending[name]
 
-    def _take(self, record: Record) -> None:
+    def _process(self, record: Record) -> None:
         if record.resource == PODS.plural:
-            self._take_pod(record)
-        elif record.resource in FOLLOWED:
-            self._take_object(record)
+            self._process_pod(record)
+        elif record.resource in FOLLOWED_RESOURCES:
+            self._process_object(record)
 
-    def _take_pod(self, record: Record) -> None:
+    def _process_pod(self, record: Record) -> None:
         times = self.pods.get(record.uid)
         if times is None:
             times = self.pods[record.uid] = PodTimes(record.at)
@@ -239,7 +245,7 @@ class Tracker:
             self.ready -= times.is_ready
             self.terminating -= times.is_terminating
             return
-        pod = _pod.decode(record.raw)
+        pod = _POD_DECODER.decode(record.raw)
         if times.ungated is None and not pod.spec.scheduling_gates:
             times.ungated = record.at
         if times.bound is None and pod.spec.node_name:
@@ -249,12 +255,12 @@ class Tracker:
             times.running = record.at
         if times.ready is None and pod.ready:
             times.ready = record.at
-        terminating = pod.metadata.deletion_timestamp is not None
+        is_terminating = pod.metadata.deletion_timestamp is not None
         self.ready += pod.ready - times.is_ready
-        self.terminating += terminating - times.is_terminating
-        times.is_ready, times.is_terminating = pod.ready, terminating
+        self.terminating += is_terminating - times.is_terminating
+        times.is_ready, times.is_terminating = pod.ready, is_terminating
 
-    def _take_object(self, record: Record) -> None:
+    def _process_object(self, record: Record) -> None:
         key = (record.resource, record.name)
         is_set = record.resource == PODCLIQUESETS.plural
         if record.kind == DELETED:
@@ -262,17 +268,19 @@ class Tracker:
             self.set_exists = self.set_exists and not is_set
             return
         if is_set:
-            self.set_exists, self.status = True, _set.decode(record.raw).status
-        self.objects[key] = ExistingObject(_any.decode(record.raw).metadata.deletion_timestamp is not None, record)
+            self.set_exists, self.status = True, _SET_DECODER.decode(record.raw).status
+        self.objects[key] = ExistingObject(
+            _ANY_DECODER.decode(record.raw).metadata.deletion_timestamp is not None, record
+        )
 
 
 def percentiles(seconds: list[float]) -> dict[str, float]:
     """Return the median, the 90th and 99th percentiles and the maximum (nearest rank); empty if there are no values."""
     if not seconds:
         return {}
-    ordered = sorted(seconds)
+    sorted_seconds = sorted(seconds)
 
     def rank(share: float) -> float:
-        return round(ordered[min(len(ordered) - 1, max(0, -int(-share * len(ordered)) - 1))], 3)
+        return round(sorted_seconds[min(len(sorted_seconds) - 1, max(0, -int(-share * len(sorted_seconds)) - 1))], 3)
 
-    return {"p50": rank(0.5), "p90": rank(0.9), "p99": rank(0.99), "max": round(ordered[-1], 3)}
+    return {"p50": rank(0.5), "p90": rank(0.9), "p99": rank(0.99), "max": round(sorted_seconds[-1], 3)}

@@ -50,25 +50,25 @@ class Section(NamedTuple):
 def series(results: Iterable[Result], metric: str) -> dict[str, dict[str, list[TrendPoint]]]:
     """Map each scenario to its series, and each series to its points in order of time. Incomplete results have no
     point."""
-    by_scenario: dict[str, dict[str, list[TrendPoint]]] = {}
+    series_by_scenario: dict[str, dict[str, list[TrendPoint]]] = {}
     for result in sorted(results, key=lambda entry: entry["startedAt"]):
         value = metrics.times(result).get(metric)
         if value is not None and result["complete"]:
             name = f"{result['scenario']['name']}, {result['binder']}"
-            by_scenario.setdefault(name, {}).setdefault(_series_name(result), []).append(
+            series_by_scenario.setdefault(name, {}).setdefault(_series_name(result), []).append(
                 TrendPoint(result["startedAt"], value)
             )
-    return by_scenario
+    return series_by_scenario
 
 
-def published(runs: Iterable[PublishedRun], metric: str) -> dict[str, dict[str, list[TrendPoint]]]:
+def published_series(runs: Iterable[PublishedRun], metric: str) -> dict[str, dict[str, list[TrendPoint]]]:
     """Map each test in upstream's history to its series, and the series to its points."""
-    by_test: dict[str, dict[str, list[TrendPoint]]] = {}
+    series_by_test: dict[str, dict[str, list[TrendPoint]]] = {}
     for run in sorted(runs, key=lambda entry: entry.at):
         if metric in run.seconds:
-            points = by_test.setdefault(f"{run.test}, published by Grove", {}).setdefault("Grove", [])
+            points = series_by_test.setdefault(f"{run.test}, published by Grove", {}).setdefault("Grove", [])
             points.append(TrendPoint(run.at, run.seconds[metric]))
-    return by_test
+    return series_by_test
 
 
 def growth(results: Iterable[Result], metric: str) -> dict[str, Growth]:
@@ -79,23 +79,24 @@ def growth(results: Iterable[Result], metric: str) -> dict[str, Growth]:
         if value is not None and result["complete"]:
             sizes = values.setdefault(f"{_series_name(result)}, {result['binder']}", {})
             sizes.setdefault(result["scenario"]["pods"], []).append(value)
-    by_series = {}
+    growth_by_series = {}
     for name, sizes in values.items():
         medians = {pods: statistics.median(seconds) for pods, seconds in sorted(sizes.items())}
         if len(medians) > 1:
-            by_series[name] = Growth(medians, growths.exponent(medians))
-    return by_series
+            growth_by_series[name] = Growth(medians, growths.exponent(medians))
+    return growth_by_series
 
 
 def page(results: Sequence[Result], runs: Sequence[PublishedRun], metric: str) -> str:
     """Return the page. Raises UsageError if matplotlib is not installed."""
-    all_series = {**series(results, metric), **published(runs, metric)}.items()
+    all_series = {**series(results, metric), **published_series(runs, metric)}.items()
     sections = [_section(name, lines, metric) for name, lines in all_series]
-    if grown := growth(results, metric):
-        grows = [
-            f"{name}: {metric} grows with pods to the power of {curve.exponent:z.2f}" for name, curve in grown.items()
+    if growth_by_series := growth(results, metric):
+        growth_lines = [
+            f"{name}: {metric} grows with pods to the power of {curve.exponent:z.2f}"
+            for name, curve in growth_by_series.items()
         ]
-        sections.insert(0, Section("Growth", _growth(grown, metric), grows))
+        sections.insert(0, Section("Growth", _growth(growth_by_series, metric), growth_lines))
     return render(TEMPLATE, {"metric": metric, "sections": sections})
 
 
@@ -129,18 +130,18 @@ def _trend(lines: Mapping[str, Sequence[TrendPoint]], metric: str) -> Markup:
     return Markup(drawing.element(chart))  # noqa: S704 - matplotlib escapes texts in its SVG
 
 
-def _growth(grown: Mapping[str, Growth], metric: str) -> Markup:
+def _growth(growth_by_series: Mapping[str, Growth], metric: str) -> Markup:
     chart, axes = drawing.figure(3.5)
-    for index, (name, curve) in enumerate(grown.items()):
+    for index, (name, curve) in enumerate(growth_by_series.items()):
         color, shape = COLORS[index % len(COLORS)], SHAPES[index % len(SHAPES)]
         label = f"{name} (exponent {curve.exponent:.2f})"
         axes.plot(list(curve.sizes), list(curve.sizes.values()), f"-{shape}", color=color, markersize=5, label=label)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    sizes = sorted({pods for curve in grown.values() for pods in curve.sizes})
+    sizes = sorted({pods for curve in growth_by_series.values() for pods in curve.sizes})
     axes.set_xticks(sizes, [f"{pods:,}" for pods in sizes])
-    values = sorted(value for curve in grown.values() for value in curve.sizes.values())
-    ticks = values if len(grown) == 1 else [values[0], values[-1]]
+    values = sorted(value for curve in growth_by_series.values() for value in curve.sizes.values())
+    ticks = values if len(growth_by_series) == 1 else [values[0], values[-1]]
     axes.set_yticks(ticks, [_digits(value) for value in ticks])
     axes.minorticks_off()
     _finish(axes, "pods", metric)

@@ -18,11 +18,11 @@ def result_file(result: Result, namespace: str) -> dict[str, Any]:
     """Return a result in the form of upstream's `scale-test-results.json`, which upstream's dashboard reads. It
     contains only the markers that upstream has, under the names that the scenario gives them."""
     phases = [_phase(phase, result) for phase in result["phases"]]
-    test_start = _time(result["phases"][0]["startedAt"]) if phases else None
+    test_start = _parse_time(result["phases"][0]["startedAt"]) if phases else None
     for phase, phase_result in zip(phases, result["phases"], strict=True):
         assert test_start is not None
-        started = (_time(phase_result["startedAt"]) - test_start).total_seconds()
-        phase["durationFromTestStartSeconds"] = started + _length(phase_result)
+        started = (_parse_time(phase_result["startedAt"]) - test_start).total_seconds()
+        phase["durationFromTestStartSeconds"] = started + _phase_seconds(phase_result)
     return {
         "testName": result["scenario"]["name"],
         "runID": result["run"],
@@ -34,7 +34,7 @@ def result_file(result: Result, namespace: str) -> dict[str, Any]:
 
 
 def _phase(phase: Result, result: Result) -> dict[str, Any]:
-    started = _time(phase["startedAt"])
+    started = _parse_time(phase["startedAt"])
     names = result["scenario"]["upstreamNames"].get(phase["name"], {})
     milestones = sorted(
         (seconds, names.get(marker, marker))
@@ -42,16 +42,16 @@ def _phase(phase: Result, result: Result) -> dict[str, Any]:
         if seconds is not None and MARKERS[marker].upstream
     )
     if phase["holdSeconds"]:
-        milestones.append((_length(phase), "steady-state-window"))
+        milestones.append((_phase_seconds(phase), "steady-state-window"))
     return {
         "name": phase["name"],
-        "startTime": _text(started),
-        "endTime": _text(started + timedelta(seconds=_length(phase))),
+        "startTime": _format_time(started),
+        "endTime": _format_time(started + timedelta(seconds=_phase_seconds(phase))),
         "durationFromTestStartSeconds": 0.0,
         "milestones": [
             {
                 "name": name,
-                "timestamp": _text(started + timedelta(seconds=seconds)),
+                "timestamp": _format_time(started + timedelta(seconds=seconds)),
                 "durationFromPhaseStartSeconds": seconds,
             }
             for seconds, name in milestones
@@ -59,15 +59,15 @@ def _phase(phase: Result, result: Result) -> dict[str, Any]:
     }
 
 
-def _length(phase: Result) -> float:
+def _phase_seconds(phase: Result) -> float:
     return float(phase["seconds"] + phase["holdSeconds"])
 
 
-def _time(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def _text(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
@@ -85,17 +85,17 @@ class PublishedRun:
 
 def history(path: Path) -> Iterator[PublishedRun]:
     """Yield the runs in upstream's `index/runs.ndjson`. Raises UsageError for a line that is not a run."""
-    place, hint = documents.display_path(path), "give index/runs.ndjson of their branch"
-    for number, line in enumerate(bounded.content(path, bounded.LOG, place).splitlines(), start=1):
+    file_name, hint = documents.display_path(path), "give index/runs.ndjson of their branch"
+    for number, line in enumerate(bounded.content(path, bounded.MAX_LOG_BYTES, file_name).splitlines(), start=1):
         if line.strip():
-            location = f"{place}:{number}"
+            location = f"{file_name}:{number}"
             try:
-                yield _published(bounded.json(line, location, hint))
-            except bounded.INVALID as error:
+                yield _parse_run(bounded.json(line, location, hint))
+            except bounded.CONSTRUCTOR_ERRORS as error:
                 raise UsageError(f"is not a run of upstream's history: {error!r}", where=location, hint=hint) from error
 
 
-def _published(line: dict[str, Any]) -> PublishedRun:
+def _parse_run(line: dict[str, Any]) -> PublishedRun:
     return PublishedRun(
         test=line["testName"],
         run=line["runID"],

@@ -449,13 +449,16 @@ class Judge:
 
     def _register_stack_dumps(self) -> None:
         with contextlib.suppress(OSError):
-            self._log = regular.opened(self.run.log, "ab")  # stays open for the signal
+            self._log = regular.open_file(self.run.log, "ab")  # stays open for the signal
             faulthandler.register(STACKS_SIGNAL, self._log, all_threads=True)
 
     def _redirect_standard_error(self) -> None:
         """Redirect a worker's standard error to a file, for its last messages (such as a broken pipe to a controller
         that is gone)."""
-        with contextlib.suppress(OSError), regular.opened(self.run.folder / f"worker-{self.worker}.log", "ab") as file:
+        with (
+            contextlib.suppress(OSError),
+            regular.open_file(self.run.folder / f"worker-{self.worker}.log", "ab") as file,
+        ):
             os.dup2(file.fileno(), 2)
 
 
@@ -481,7 +484,7 @@ def _outcome(
             return "blocked", f"{violation}, and then: {error}", "implementation"
         case HarnessError():
             return "harness-error", str(error), ""
-        case OSError() if error.errno in disk.USERS:
+        case OSError() if error.errno in disk.USER_ERRORS:
             return "harness-error", f"{error.filename or 'a file'} cannot be written: {error.strerror}: make room", ""
         case _:
             return "harness-error", f"{type(error).__name__}: {str(error).partition(chr(10))[0]}", ""

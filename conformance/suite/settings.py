@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from conformance.cluster.features import NOTHING, Requested
+from conformance.cluster.features import NO_FEATURES, FeatureRequest
 from conformance.cluster.state import Owner
 from conformance.suite.registry import requirement
 from conformance.suite.registry.declarations import TESTS
@@ -78,7 +78,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The process that the run has started alongside the KWOK of an existing cluster with our Stages."""
     kubernetes: str = ""
     """The Kubernetes version of the run's own clusters; empty for an existing cluster."""
-    cluster_features: Requested = NOTHING
+    cluster_features: FeatureRequest = NO_FEATURES
     """The features of clusters in addition to the defaults; for an existing cluster, the features that must be
     proved."""
     policies: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StateRoot
     state = StateRoot()
     assert state.root == root
     yield state
-    processes.end(lambda environment: environment.get(processes.STATE_ROOT) == str(root))
+    processes.end_marked(lambda environment: environment.get(processes.STATE_ROOT) == str(root))
     for name in state.names():
         Ports().release(state.directory(name))
 

@@ -37,7 +37,7 @@ NULL_SCHEDULING_GATES = {"spec": {"schedulingGates": None}}
     ],
 )
 def test_needed_abilities_are_read_from_an_object(obj: object, expected_abilities: set[Ability]) -> None:
-    assert abilities.needed(obj) == expected_abilities
+    assert abilities.required_abilities(obj) == expected_abilities
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def find_missing_abilities(cluster: Cluster, timeout: float) -> dict[Ability, st
     async def ask() -> tuple[dict[Ability, str], list[Any]]:
         async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test") as client:
             try:
-                result = await abilities.missing(client, timeout)
+                result = await abilities.find_missing_abilities(client, timeout)
             finally:
                 leftovers = [*await client.list(NODES), *await client.list(PODS)]
             return result, leftovers

@@ -15,7 +15,7 @@ import pytest
 from conformance.cluster import assets, pins, processes
 from conformance.cluster.assets import RECEIPT, Assets, ProgramCache, programs, resolve_all
 from conformance.cluster.pins import Program
-from conformance.cluster.progress import ProgressReporter, silent
+from conformance.cluster.progress import ProgressReporter, report_nothing
 from conformance.cluster.sites import Sites
 from conformance.cluster.transfer import ChecksumMismatch
 from conformance.errors import HarnessError, UsageError
@@ -80,16 +80,16 @@ def test_a_killed_build_leaves_no_visible_program_and_is_cleaned_up(tmp_path: Pa
 
     def builders() -> list[psutil.Process]:
         marker = str(cache / "scratch" / "kubernetes")
-        return [process for process, _ in processes.marked(lambda env: env.get(processes.BUILD) == marker)]
+        return [process for process, _ in processes.find_marked(lambda env: env.get(processes.BUILD) == marker)]
 
     orphaned_builder = wait_for(builders)[0]
     worker.send_signal(signal.SIGKILL)
     worker.wait(timeout=10)
     assert not program_cache(cache).path(kubectl()).exists()
-    path = program_cache(cache).resolve(kubectl(), silent)
+    path = program_cache(cache).resolve(kubectl(), report_nothing)
     assert path.read_text() == "#!/bin/sh\n"
     assert (
-        not processes.alive(orphaned_builder.pid, orphaned_builder.create_time())
+        not processes.is_alive(orphaned_builder.pid, orphaned_builder.create_time())
         if psutil.pid_exists(orphaned_builder.pid)
         else True
     )
@@ -98,10 +98,10 @@ def test_a_killed_build_leaves_no_visible_program_and_is_cleaned_up(tmp_path: Pa
 
 
 def test_leftovers_are_removed_even_if_the_program_is_cached(tmp_path: Path) -> None:
-    program_cache(tmp_path).resolve(kubectl(), silent)
+    program_cache(tmp_path).resolve(kubectl(), report_nothing)
     leftover = tmp_path / "scratch" / "kubernetes" / "left-over"
     leftover.mkdir()
-    program_cache(tmp_path).resolve(kubectl(), silent)
+    program_cache(tmp_path).resolve(kubectl(), report_nothing)
     assert not leftover.exists()
 
 
@@ -111,21 +111,21 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
         raise HarnessError("the compiler says no")
 
     with pytest.raises(HarnessError, match="says no"):
-        ProgramCache(tmp_path, sites=Sites(), build=fail_after_writing).resolve(kubectl(), silent)
+        ProgramCache(tmp_path, sites=Sites(), build=fail_after_writing).resolve(kubectl(), report_nothing)
     assert not program_cache(tmp_path).path(kubectl()).parent.exists()
     assert not list((tmp_path / "scratch" / "kubernetes").iterdir())
 
 
 def test_the_receipt_names_source_and_checksum_and_a_damaged_program_is_rebuilt(tmp_path: Path) -> None:
-    path = program_cache(tmp_path).resolve(kubectl(), silent)
+    path = program_cache(tmp_path).resolve(kubectl(), report_nothing)
     receipt = json.loads(path.with_name(RECEIPT).read_text())
     assert receipt["source"] == "a quick build" and len(receipt["sha256"]) == 64
     path.write_text("damaged, by whatever it was")
-    assert program_cache(tmp_path).resolve(kubectl(), silent).read_text() == "#!/bin/sh\n"
+    assert program_cache(tmp_path).resolve(kubectl(), report_nothing).read_text() == "#!/bin/sh\n"
 
 
 def test_the_replacement_of_a_program_by_one_of_the_same_size_is_detected(tmp_path: Path) -> None:
-    path = program_cache(tmp_path).resolve(kubectl(), silent)
+    path = program_cache(tmp_path).resolve(kubectl(), report_nothing)
     replacement = path.with_name("other")
     replacement.write_text("#!/bin/zh\n")
     replacement.chmod(0o755)
@@ -138,22 +138,22 @@ def test_the_replacement_of_a_program_by_one_of_the_same_size_is_detected(tmp_pa
 
 
 def test_a_program_is_read_again_only_if_its_file_was_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assets, "SETTLED", 0)
-    path = program_cache(tmp_path).resolve(kubectl(), silent)
+    monkeypatch.setattr(assets, "SETTLED_NANOSECONDS", 0)
+    path = program_cache(tmp_path).resolve(kubectl(), report_nothing)
     reads: list[object] = []
     file_digest = hashlib.file_digest
     monkeypatch.setattr(hashlib, "file_digest", lambda *arguments: reads.append(arguments) or file_digest(*arguments))
     for _ in range(3):
-        program_cache(tmp_path).resolve(kubectl(), silent)
+        program_cache(tmp_path).resolve(kubectl(), report_nothing)
     assert len(reads) == 1
     stat_before = path.stat()
     path.write_text("#!/bin/zh\n")
     os.utime(path, ns=(stat_before.st_atime_ns, stat_before.st_mtime_ns))
-    assert program_cache(tmp_path).resolve(kubectl(), silent).read_text() == "#!/bin/sh\n"
+    assert program_cache(tmp_path).resolve(kubectl(), report_nothing).read_text() == "#!/bin/sh\n"
     path.touch()
-    program_cache(tmp_path).resolve(kubectl(), silent)
+    program_cache(tmp_path).resolve(kubectl(), report_nothing)
     path.with_name("kubectl.digest.json").write_text("{")
-    assert program_cache(tmp_path).resolve(kubectl(), silent).read_text() == "#!/bin/sh\n"
+    assert program_cache(tmp_path).resolve(kubectl(), report_nothing).read_text() == "#!/bin/sh\n"
 
 
 def test_a_download_is_used_only_while_its_digest_is_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def test_a_download_is_used_only_while_its_digest_is_pinned(tmp_path: Path, monk
         use_site(site.url, monkeypatch)
         site.files = {f"/{kubectl().file}": b"#!/bin/sh\n# downloaded\n"}
         pinned_kubectl = replace(kubectl(), digest=sha256(b"#!/bin/sh\n# downloaded\n"))
-        path = program_cache(tmp_path).resolve(pinned_kubectl, silent)
+        path = program_cache(tmp_path).resolve(pinned_kubectl, report_nothing)
     assert json.loads(path.with_name(RECEIPT).read_text())["pinned"] == pinned_kubectl.digest
     assert program_cache(tmp_path).receipt(pinned_kubectl) is not None
     assert program_cache(tmp_path).receipt(replace(pinned_kubectl, digest="sha256:" + "2" * 64)) is None
@@ -178,7 +178,7 @@ def test_a_wrong_checksum_is_an_error_and_nothing_is_built_instead(
         use_site(site.url, monkeypatch)
         site.files = {f"/{kubectl().file}": b"something else"}
         with pytest.raises(ChecksumMismatch):
-            ProgramCache(tmp_path, sites=Sites(), build=fail_build).resolve(kubectl(), silent)
+            ProgramCache(tmp_path, sites=Sites(), build=fail_build).resolve(kubectl(), report_nothing)
     assert not program_cache(tmp_path).path(kubectl()).exists()
     assert not list((tmp_path / "scratch" / "kubernetes").iterdir())
 
@@ -194,9 +194,9 @@ def test_programs_of_one_archive_are_downloaded_once(tmp_path: Path, monkeypatch
             for program in programs()
             if program.name in ("kubectl", "kube-scheduler", "kube-apiserver")
         )
-        monkeypatch.setattr("conformance.cluster.assets._every", lambda: packed_programs)
+        monkeypatch.setattr("conformance.cluster.assets._all_programs", lambda: packed_programs)
         monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_SCHEDULER", "/bin/true")
-        paths = [program_cache(tmp_path).resolve(program, silent) for program in packed_programs]
+        paths = [program_cache(tmp_path).resolve(program, report_nothing) for program in packed_programs]
         assert site.requests.count("/server.tar.gz") == 1
     assert [path.read_bytes() for path in paths if path != Path("/bin/true")] == [b"3", b"1"]
     assert not program_cache(tmp_path).path(packed_programs[1]).exists() and packed_programs[1].name == "kube-scheduler"
@@ -207,7 +207,9 @@ def test_a_program_without_a_pinned_digest_is_built_without_asking_a_site(tmp_pa
         def probe(self, urls: object) -> None:
             raise AssertionError("a site was asked")
 
-    built = ProgramCache(tmp_path, sites=NoSites(), build=build_quickly).resolve(replace(kubectl(), digest=""), silent)
+    built = ProgramCache(tmp_path, sites=NoSites(), build=build_quickly).resolve(
+        replace(kubectl(), digest=""), report_nothing
+    )
     assert built.read_text() == "#!/bin/sh\n"
 
 
@@ -216,7 +218,7 @@ def test_a_path_given_by_the_user_takes_precedence(tmp_path: Path, monkeypatch: 
     given_kubectl.write_text("#!/bin/sh\n")
     given_kubectl.chmod(0o755)
     monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBECTL", str(given_kubectl))
-    assert program_cache(tmp_path).resolve(kubectl(), silent) == given_kubectl
+    assert program_cache(tmp_path).resolve(kubectl(), report_nothing) == given_kubectl
 
 
 @pytest.mark.parametrize("mode", [None, 0o644])
@@ -229,13 +231,13 @@ def test_a_given_path_that_cannot_be_executed_is_a_usage_error(
         given_kubectl.chmod(mode)
     monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBECTL", str(given_kubectl))
     with pytest.raises(UsageError, match="GROVE_CONFORMANCE_ASSET_KUBECTL"):
-        program_cache(tmp_path).resolve(kubectl(), silent)
+        program_cache(tmp_path).resolve(kubectl(), report_nothing)
 
 
 def test_a_cache_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UsageError, match="XDG_CACHE_HOME") as caught:
-        program_cache(tmp_path / "file").resolve(kubectl(), silent)
+        program_cache(tmp_path / "file").resolve(kubectl(), report_nothing)
     assert "\n" not in str(caught.value)
 
 
@@ -273,12 +275,12 @@ def test_a_program_given_by_the_user_reports_its_version(tmp_path: Path, monkeyp
     given_apiserver = tmp_path / "kube-apiserver"
     given_apiserver.write_text("#!/bin/sh\necho Kubernetes v1.36.9-mine\n")
     given_apiserver.chmod(0o755)
-    assert assets.served()["kubernetes"] == assets.versions()["kubernetes"]
+    assert assets.served_versions()["kubernetes"] == assets.versions()["kubernetes"]
     monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_APISERVER", str(given_apiserver))
-    assert assets.served()["kubernetes"] == "1.36.9-mine"
+    assert assets.served_versions()["kubernetes"] == "1.36.9-mine"
     given_apiserver.write_text("#!/bin/sh\necho etcd 3\n")
     with pytest.raises(UsageError, match=r"ASSET_KUBE_APISERVER: .* does not name a version of Kubernetes: 'etcd 3'"):
-        assets.served()
+        assets.served_versions()
 
 
 def test_an_api_server_of_another_minor_version_is_refused() -> None:

@@ -61,8 +61,8 @@ def test_refused_writes_are_counted_in_their_namespace(tmp_path: Path) -> None:
             event() + event(code=403) * 2 + event("patch", code=422) + event(code=409) + event_in_other_namespace
         )
     assert audit.refused("default", mark) == {"create pods": 2, "patch pods": 1}
-    assert audit.refusals("default", "pods", mark) == {403, 409, 422}
-    assert audit.refusals("default", "podcliques", mark) == set()
+    assert audit.refusal_codes("default", "pods", mark) == {403, 409, 422}
+    assert audit.refusal_codes("default", "podcliques", mark) == set()
 
 
 def test_a_request_without_object_or_response_is_also_counted(tmp_path: Path) -> None:
@@ -175,14 +175,16 @@ def test_only_a_regular_file_is_an_audit_log(tmp_path: Path, kind: str) -> None:
 
 
 def test_the_length_of_a_line_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing, "LONGEST", 200_000)
+    monkeypatch.setattr(growing, "MAX_LINE_BYTES", 200_000)
     log = tmp_path / "audit.log"
     log.write_bytes(b"x" * 500_000)
     with pytest.raises(HarnessError, match="has a line of more than"):
         AuditLog(log).count()
 
 
-@pytest.mark.parametrize("size", [growing.PIECE - 1, growing.PIECE, growing.PIECE + 1, 3 * growing.PIECE])
+@pytest.mark.parametrize(
+    "size", [growing.PIECE_BYTES - 1, growing.PIECE_BYTES, growing.PIECE_BYTES + 1, 3 * growing.PIECE_BYTES]
+)
 def test_lines_are_read_completely_wherever_pieces_end(tmp_path: Path, size: int) -> None:
     log = tmp_path / "audit.log"
     line = event()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.cluster.chosen_kubeconfig import chosen
+from conformance.cluster.chosen_kubeconfig import choose
 from conformance.cluster.state import StateRoot
 from conformance.errors import UsageError
 from kube import config
@@ -44,25 +44,25 @@ def test_an_option_takes_precedence_over_the_environment(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "other", "other")))
     path = write_kubeconfig(tmp_path / "mine", "mine")
-    with chosen(path, "") as selected_kubeconfig:
+    with choose(path, "") as selected_kubeconfig:
         assert (selected_kubeconfig.path, selected_kubeconfig.options) == (path, ("--kubeconfig", str(path)))
-    with chosen(None, "") as selected_kubeconfig:
+    with choose(None, "") as selected_kubeconfig:
         assert server(selected_kubeconfig.path) == "http://other.example"
         assert selected_kubeconfig.options == ("--kubeconfig", str(tmp_path / "other/config"))
 
 
 def test_the_usual_file_is_the_last_resort(tmp_path: Path, state: StateRoot) -> None:
     with pytest.raises(UsageError, match=r"home/.kube/config: no such file — give --kubeconfig FILE, or set"):
-        chosen(None, "").__enter__()
+        choose(None, "").__enter__()
     (tmp_path / "home").mkdir()
     write_kubeconfig(tmp_path / "home/.kube", "usual")
-    with chosen(None, "") as selected_kubeconfig:
+    with choose(None, "") as selected_kubeconfig:
         assert server(selected_kubeconfig.path) == "http://usual.example"
 
 
 def test_another_context_is_current_in_a_temporary_copy(tmp_path: Path, state: StateRoot) -> None:
     path = write_kubeconfig(tmp_path / "mine", "a", "b")
-    with chosen(path, "b") as selected_kubeconfig:
+    with choose(path, "b") as selected_kubeconfig:
         assert selected_kubeconfig.path != path and server(selected_kubeconfig.path) == "http://b.example"
         assert selected_kubeconfig.options == ("--kubeconfig", str(path), "--context", "b")
         assert stat.S_IMODE(selected_kubeconfig.path.stat().st_mode) == 0o600
@@ -80,7 +80,7 @@ def test_the_next_command_removes_the_copy_of_a_killed_command(tmp_path: Path, s
         f".{os.getpid()}_1.0_abc.def",
     ):  # the pid of this process with another start time
         (folder / name).write_text("secret")
-    with chosen(path, "b") as first_selection, chosen(path, "b") as second_selection:
+    with choose(path, "b") as first_selection, choose(path, "b") as second_selection:
         assert set(folder.iterdir()) == {first_selection.path, second_selection.path}
 
 
@@ -90,9 +90,9 @@ def test_several_files_are_merged_and_the_first_takes_precedence(
     first_path, second_path = write_kubeconfig(tmp_path / "1", "a"), write_kubeconfig(tmp_path / "2", "b", "a")
     second_path.write_text(second_path.read_text().replace("http://a.example", "http://wrong.example"))
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'none'}:{first_path}:{second_path}")
-    with chosen(None, "") as selected_kubeconfig:
+    with choose(None, "") as selected_kubeconfig:
         assert server(selected_kubeconfig.path) == "http://a.example"
-    with chosen(None, "b") as selected_kubeconfig:
+    with choose(None, "b") as selected_kubeconfig:
         assert server(selected_kubeconfig.path) == "http://b.example"
         assert selected_kubeconfig.options == ("--context", "b")
 
@@ -103,7 +103,7 @@ def test_relative_paths_in_a_copy_refer_to_the_same_files(tmp_path: Path, state:
     document["clusters"][1]["cluster"]["certificate-authority"] = "pki/ca.crt"
     document["users"][1]["user"] = {"client-key": "/abs/key", "exec": {"command": "./plugin", "apiVersion": "v1"}}
     path.write_text(yaml.safe_dump(document))
-    with chosen(path, "b") as selected_kubeconfig:
+    with choose(path, "b") as selected_kubeconfig:
         copied_kubeconfig = yaml.safe_load(selected_kubeconfig.path.read_text())
     assert copied_kubeconfig["clusters"][0]["cluster"]["certificate-authority"] == str(tmp_path / "mine/pki/ca.crt")
     user = copied_kubeconfig["users"][0]["user"]
@@ -122,12 +122,12 @@ def test_an_unusable_context_is_reported_in_one_line(
 ) -> None:
     path = write_kubeconfig(tmp_path / "mine", "a", "b")
     path.write_text(path.read_text().replace("user: b", "user: gone"))
-    with pytest.raises(UsageError) as caught, chosen(path, context):
+    with pytest.raises(UsageError) as caught, choose(path, context):
         pass
     assert str(caught.value).endswith(expected_ending)
 
 
 def test_an_invalid_kubeconfig_is_reported_in_one_line(tmp_path: Path, state: StateRoot) -> None:
     (tmp_path / "wrong").write_text("a: [")
-    with pytest.raises(UsageError, match=r"^wrong:2: is not YAML"), chosen(tmp_path / "wrong", ""):
+    with pytest.raises(UsageError, match=r"^wrong:2: is not YAML"), choose(tmp_path / "wrong", ""):
         pass

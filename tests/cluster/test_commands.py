@@ -33,7 +33,7 @@ def run_in_process(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command like `grove_conformance`, but in this process, to avoid importing the program again."""
     stdout, stderr = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
-        exit_code = cli.run_whatever_is_read(lambda: cli.app(list(arguments), standalone_mode=False))
+        exit_code = cli.run_despite_output_errors(lambda: cli.app(list(arguments), standalone_mode=False))
     return subprocess.CompletedProcess(arguments, exit_code, stdout.getvalue(), stderr.getvalue())
 
 

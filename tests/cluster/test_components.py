@@ -86,9 +86,9 @@ def test_a_reused_pid_does_not_identify_the_same_process(
     components: Components, etcd: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert components.process("etcd") is not None
-    start_time = processes.identity(etcd.pid)
+    start_time = processes.find_start_time(etcd.pid)
     assert start_time is not None
-    monkeypatch.setattr(processes, "identity", lambda pid: start_time + 1)
+    monkeypatch.setattr(processes, "find_start_time", lambda pid: start_time + 1)
     monkeypatch.setattr(psutil.Process, "environ", lambda process: {})
     assert components.process("etcd") is None
 

@@ -49,7 +49,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def marked_processes(uid: str) -> list[psutil.Process]:
-    return [process for process, _ in processes.marked(lambda env: env.get(processes.CLUSTER) == uid)]
+    return [process for process, _ in processes.find_marked(lambda env: env.get(processes.CLUSTER) == uid)]
 
 
 def client(cluster: Cluster) -> Client:
@@ -111,7 +111,7 @@ def test_everything_listens_on_loopback_only(cluster: Cluster) -> None:
         if connection.status == psutil.CONN_LISTEN
     ]
     assert {address.ip for address in addresses} == {"127.0.0.1"}
-    ports_without_listener = (Port.ETCD_PEER, Port.METRICS, Port.FREE)
+    ports_without_listener = (Port.ETCD_PEER, Port.METRICS, Port.FIRST_DRIVER_PORT)
     assert {address.port for address in addresses} == {
         cluster.ports[port] for port in Port if port not in ports_without_listener
     }
@@ -370,7 +370,7 @@ def test_the_failure_of_a_control_plane_is_explained_and_leaves_nothing(
         Cluster.up("broken")
     assert not list(state.clusters.iterdir())
     assert not [
-        process for process, _ in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(state.root))
+        process for process, _ in processes.find_marked(lambda env: env.get(processes.STATE_ROOT) == str(state.root))
     ]
     assert not [folder for folder in Ports().claims().values() if folder.is_relative_to(state.root)]
 

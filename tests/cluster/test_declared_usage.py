@@ -32,7 +32,7 @@ def pod(annotations: dict[str, str] | None = None, *requests: dict[str, str]) ->
 def test_a_container_uses_its_declared_usage_or_half_of_its_requests(
     document: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
-    metrics = usage.of_pod(document, NOW)
+    metrics = usage.pod_metrics(document, NOW)
     assert [(c["usage"]["cpu"], c["usage"]["memory"]) for c in metrics["containers"]] == expected
     assert metrics["timestamp"] == NOW and metrics["window"] == "1s"
 
@@ -40,11 +40,11 @@ def test_a_container_uses_its_declared_usage_or_half_of_its_requests(
 def test_the_usage_of_a_node_is_the_usage_of_its_pods() -> None:
     pods = [pod(None, {"cpu": "2"}, {"cpu": "1"}), pod({"kwok.x-k8s.io/usage-cpu": "1500u"})]
     node = {"metadata": {"name": "node"}}
-    assert usage.of_node(node, pods, NOW)["usage"] == {"cpu": "1501500000n", "memory": str(3 << 20)}
-    assert usage.of_node(node, [], NOW)["usage"] == {"cpu": "0n", "memory": "0"}
+    assert usage.node_metrics(node, pods, NOW)["usage"] == {"cpu": "1501500000n", "memory": str(3 << 20)}
+    assert usage.node_metrics(node, [], NOW)["usage"] == {"cpu": "0n", "memory": "0"}
 
 
 def test_pods_that_do_not_run_or_are_on_a_failed_node_have_no_metrics() -> None:
-    assert usage.measured(pod())
-    assert not usage.measured(pod() | {"status": {"phase": "Succeeded"}})
-    assert not usage.measured(pod() | {"status": {"phase": "Running", "conditions": [{"type": LOST}]}})
+    assert usage.has_metrics(pod())
+    assert not usage.has_metrics(pod() | {"status": {"phase": "Succeeded"}})
+    assert not usage.has_metrics(pod() | {"status": {"phase": "Running", "conditions": [{"type": LOST}]}})

@@ -15,7 +15,7 @@ import pytest
 from conformance.cluster import pins, progress, transfer
 from conformance.cluster.download import fetch
 from conformance.cluster.pins import Program
-from conformance.cluster.progress import silent
+from conformance.cluster.progress import report_nothing
 from conformance.cluster.sites import Sites, Unavailable
 from conformance.cluster.transfer import ChecksumMismatch
 from tests.cluster.release_sites import ReleaseSite, archive, serve_release_site, sha256, use_site
@@ -47,7 +47,7 @@ def pinned_program(name: str, content: bytes = BINARY) -> Program:
 
 
 def download(program: Program, folder: Path, sites: Sites | None = None) -> None:
-    fetch([program], folder, sites or Sites(), silent)
+    fetch([program], folder, sites or Sites(), report_nothing)
 
 
 def test_a_pinned_program_is_downloaded_and_verified(site: ReleaseSite, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_on_linux_every_program_has_an_official_release(platform: str) -> None:
 def test_a_download_is_retried_after_transient_errors(
     site: ReleaseSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "PAUSE", 0.01)
+    monkeypatch.setattr(transfer, "PAUSE_SECONDS", 0.01)
     site.files = {url_path("kubectl"): BINARY}
     site.faults = ["503", "cut"]
     download(pinned_program("kubectl"), tmp_path)
@@ -99,7 +99,7 @@ def test_a_download_is_retried_after_transient_errors(
 def test_a_download_that_keeps_failing_is_abandoned(
     site: ReleaseSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "PAUSE", 0.01)
+    monkeypatch.setattr(transfer, "PAUSE_SECONDS", 0.01)
     site.files = {url_path("kubectl"): BINARY}
     site.faults = ["cut"] * 9
     sites = Sites()
@@ -131,7 +131,7 @@ def test_several_programs_are_extracted_from_one_download(site: ReleaseSite, tmp
         replace(pinned_program("kubectl", packed_archive), name=name, file="server.tar.gz", member=f"bin/{name}")
         for name in "ab"
     ]
-    fetch(pinned_programs, tmp_path, Sites(), silent)
+    fetch(pinned_programs, tmp_path, Sites(), report_nothing)
     assert (tmp_path / "a").read_bytes() + b"b" == (tmp_path / "b").read_bytes() == BINARY + b"b"
     assert site.requests == ["/server.tar.gz"]
 
@@ -234,7 +234,7 @@ def test_a_wrong_checksum_is_reported_with_both_checksums_and_the_file(site: Rel
 def test_a_long_download_reports_its_progress(
     site: ReleaseSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "MESSAGE_INTERVAL_SECONDS", 0.0)
     content = b"x" * 3_500_000
     site.files = {url_path("kubectl"): content}
     steps: list[str] = []

@@ -63,7 +63,7 @@ def test_an_interrupted_replacement_is_completed_or_has_no_effect(
         kill_at(step, patch)
         with pytest.raises(Killed):
             etcd_data.replace(workspace / "etcd")
-    etcd_data.finish(workspace / "etcd")
+    etcd_data.finish_replacement(workspace / "etcd")
     assert etcd_content(workspace) == ("now" if step < 2 else "then")
     assert [path.name for path in workspace.iterdir()] == ["etcd"]
 

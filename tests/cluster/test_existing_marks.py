@@ -14,7 +14,7 @@ import pytest
 from conformance.cluster import pace
 from conformance.cluster.existing import helm_releases, leftovers, other_scheduler
 from conformance.cluster.existing.leftovers import Leftover
-from conformance.cluster.existing.marks import HELM, RUN, marked, marked_if_own
+from conformance.cluster.existing.marks import HELM_ANNOTATION, RUN_LABEL, with_run_label, with_run_label_if_new
 from conformance.errors import HarnessError
 from kube.client import Client
 from kube.resource import NAMESPACES, NODES
@@ -23,17 +23,18 @@ QUEUE = {"kind": "Queue", "metadata": {"name": "q", "labels": {"app": "x"}}}
 
 
 def test_the_label_is_added_to_existing_labels() -> None:
-    assert marked(QUEUE, "r1")["metadata"]["labels"] == {"app": "x", RUN: "r1"}
+    assert with_run_label(QUEUE, "r1")["metadata"]["labels"] == {"app": "x", RUN_LABEL: "r1"}
     assert QUEUE["metadata"]["labels"] == {"app": "x"}, "the manifest itself is as it was"  # type: ignore[index]
-    assert marked(QUEUE, "") == QUEUE
+    assert with_run_label(QUEUE, "") == QUEUE
 
 
 @pytest.mark.parametrize(
-    ("stored_object", "label"), [(None, "r1"), (QUEUE, None), (marked(QUEUE, "r1"), "r1"), (marked(QUEUE, "r0"), None)]
+    ("stored_object", "label"),
+    [(None, "r1"), (QUEUE, None), (with_run_label(QUEUE, "r1"), "r1"), (with_run_label(QUEUE, "r0"), None)],
 )
 def test_only_objects_that_the_run_has_created_are_labeled(stored_object: Any, label: str | None) -> None:
-    document = marked_if_own(QUEUE, None if stored_object is None else orjson.dumps(stored_object), "r1")
-    assert document["metadata"]["labels"].get(RUN) == label
+    document = with_run_label_if_new(QUEUE, None if stored_object is None else orjson.dumps(stored_object), "r1")
+    assert document["metadata"]["labels"].get(RUN_LABEL) == label
 
 
 def test_leftover_objects_are_reported_in_one_line() -> None:
@@ -42,7 +43,7 @@ def test_leftover_objects_are_reported_in_one_line() -> None:
         Leftover(NODES, None, "n1", "r1"),
         Leftover(NAMESPACES, None, "a", "r0"),
     ]
-    assert leftovers.described(left_objects) == "1 namespaces, 2 nodes, of the run r0, r1"
+    assert leftovers.describe(left_objects) == "1 namespaces, 2 nodes, of the run r0, r1"
 
 
 class SlowClient:
@@ -63,7 +64,7 @@ def test_an_overloaded_machine_has_more_time_to_remove_leftovers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, factor: float
 ) -> None:
     monkeypatch.setattr(pace, "factor", lambda: factor)
-    monkeypatch.setattr(leftovers, "WITHIN", 0.5)
+    monkeypatch.setattr(leftovers, "TIMEOUT_SECONDS", 0.5)
     expectation = (
         nullcontext() if factor > 1 else pytest.raises(HarnessError, match="1 objects are still there after 1 s")
     )
@@ -73,8 +74,8 @@ def test_an_overloaded_machine_has_more_time_to_remove_leftovers(
 
 def test_a_helm_release_has_a_note() -> None:
     note = helm_releases.note("my-system", "my-operator", "r1")
-    assert note["metadata"]["annotations"] == {HELM: "my-system/my-operator"}
-    assert note["metadata"]["labels"] == {RUN: "r1"}
+    assert note["metadata"]["annotations"] == {HELM_ANNOTATION: "my-system/my-operator"}
+    assert note["metadata"]["labels"] == {RUN_LABEL: "r1"}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_a_helm_release_has_a_note() -> None:
     ],
 )
 def test_a_scheduler_is_recognized_by_its_changes_to_a_pod(pod: Any, verb: str) -> None:
-    assert other_scheduler.verdict(pod) == verb
+    assert other_scheduler.scheduler_action(pod) == verb
 
 
 @pytest.mark.parametrize(

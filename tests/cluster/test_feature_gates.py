@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.cluster import features
-from conformance.cluster.features import COMPONENTS, Features, Requested
+from conformance.cluster.features import COMPONENTS, FeatureRequest, Features
 from conformance.errors import UsageError
 
 GATES = {
@@ -19,20 +19,20 @@ GATES = {
 
 
 def resolve(*gates: str, presets: tuple[str, ...] = (), apis: tuple[str, ...] = (), minor: str = "1.37") -> Features:
-    return features.resolve(Requested(presets, gates, apis), minor, GATES.__getitem__)
+    return features.resolve(FeatureRequest(presets, gates, apis), minor, GATES.__getitem__)
 
 
 def test_no_flags_are_set_unless_requested() -> None:
-    assert resolve().flags() == {} and not Requested()
+    assert resolve().flags() == {} and not FeatureRequest()
 
 
 def test_the_workload_api_is_flat_in_one_version_and_a_tree_in_the_next() -> None:
     flat_features, tree_features = (resolve(presets=("workload-api",), minor=minor) for minor in ("1.36", "1.37"))
     assert flat_features.flags()["kube-apiserver"]["runtime-config"] == "scheduling.k8s.io/v1alpha2=true"
-    assert flat_features.on("GangScheduling") and not flat_features.on("CompositePodGroup")
+    assert flat_features.is_on("GangScheduling") and not flat_features.is_on("CompositePodGroup")
     runtime_config = "scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
     assert tree_features.flags()["kube-apiserver"]["runtime-config"] == runtime_config
-    assert not tree_features.on("GangScheduling")  # WL37-E06: a component of 1.37 exits if it is given this gate
+    assert not tree_features.is_on("GangScheduling")  # WL37-E06: a component of 1.37 exits if it is given this gate
     for component in ("kube-apiserver", "kube-scheduler"):
         assert tree_features.gates[component].keys() == {
             "GenericWorkload",
@@ -51,7 +51,7 @@ def test_a_gate_without_a_component_is_set_for_all_components_that_know_it() -> 
 def test_a_component_may_be_named_and_later_values_take_precedence() -> None:
     result = resolve("kube-scheduler:CompositePodGroup=false,GenericWorkload=true", presets=("workload-api",))
     assert result.gates["kube-scheduler"]["CompositePodGroup"] is False
-    assert result.gates["kube-apiserver"]["CompositePodGroup"] is True and result.on("CompositePodGroup")
+    assert result.gates["kube-apiserver"]["CompositePodGroup"] is True and result.is_on("CompositePodGroup")
     result = resolve(presets=("workload-api",), apis=("scheduling.k8s.io/v1alpha3=false",))
     assert result.runtime_config == {"scheduling.k8s.io/v1beta1": True, "scheduling.k8s.io/v1alpha3": False}
 
@@ -64,30 +64,33 @@ def test_a_gate_that_no_help_lists_is_set_for_a_named_component() -> None:
     ("requested_features", "message"),
     [
         (
-            Requested(("workload-apis",)),
+            FeatureRequest(("workload-apis",)),
             "--features: unknown features 'workload-apis' — did you mean \"workload-api\"?",
         ),
         (
-            Requested(gates=("GenericWorkload",)),
+            FeatureRequest(gates=("GenericWorkload",)),
             "--feature-gates: 'GenericWorkload' is not a switch — give NAME=true, ",
         ),
-        (Requested(gates=("A=1",)), "--feature-gates: 'A=1' is not a switch — give NAME=true, or COMPONENT:NAME=true"),
         (
-            Requested(gates=("kube-schedule:A=true",)),
+            FeatureRequest(gates=("A=1",)),
+            "--feature-gates: 'A=1' is not a switch — give NAME=true, or COMPONENT:NAME=true",
+        ),
+        (
+            FeatureRequest(gates=("kube-schedule:A=true",)),
             "unknown component 'kube-schedule' — did you mean \"kube-scheduler",
         ),
         (
-            Requested(gates=("CompositPodGroup=true",)),
+            FeatureRequest(gates=("CompositPodGroup=true",)),
             'lists the feature gate CompositPodGroup — did you mean "Composite',
         ),
         (
-            Requested(runtime_config=("v1beta1",)),
+            FeatureRequest(runtime_config=("v1beta1",)),
             "--runtime-config: 'v1beta1' is not a switch — give GROUP/VERSION=true",
         ),
-        (Requested(runtime_config=("kube-scheduler:a/v1=true",)), "only kube-apiserver has it — give a/v1=true"),
+        (FeatureRequest(runtime_config=("kube-scheduler:a/v1=true",)), "only kube-apiserver has it — give a/v1=true"),
     ],
 )
-def test_an_invalid_option_is_reported_in_one_line(requested_features: Requested, message: str) -> None:
+def test_an_invalid_option_is_reported_in_one_line(requested_features: FeatureRequest, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         features.resolve(requested_features, "1.37", GATES.__getitem__)
     assert message in str(caught.value) and "\n" not in str(caught.value)
@@ -131,7 +134,7 @@ def test_known_gates_are_read_from_a_programs_help(tmp_path: Path) -> None:
 
 
 def test_requested_features_can_be_converted_to_options() -> None:
-    requested_features = Requested(("workload-api",), ("kube-scheduler:A=true",), ("a/v1=true",))
+    requested_features = FeatureRequest(("workload-api",), ("kube-scheduler:A=true",), ("a/v1=true",))
     options = [
         "--features",
         "workload-api",

@@ -34,21 +34,21 @@ def count_labels(manifests: list[nodes.Manifest], key: str) -> Counter[str]:
     ],
 )
 def test_requests_may_name_nodes_racks_blocks_and_fleets(text: str, count: int) -> None:
-    manifests = fleets.requested(text)
+    manifests = fleets.requested_nodes(text)
     assert len(manifests) == count and len({node["metadata"]["name"] for node in manifests}) == count
 
 
 @pytest.mark.parametrize("text", ["tiny:0", "tiny:two", "tinny:3", "tiny:2rocks", "mixed:3", "cpu:1rack", "", ":3"])
 def test_invalid_requests_are_refused_in_one_line(text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        fleets.requested(text)
+        fleets.requested_nodes(text)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["tiny:99999999", "tiny:10001", "gb200-nvl72:9999racks", "tiny:" + "9" * 5000])
 def test_more_nodes_than_a_cluster_can_have_are_refused_at_once(text: str) -> None:
     with pytest.raises(UsageError, match="asks for more than 10,000 nodes"):
-        fleets.requested(text)
+        fleets.requested_nodes(text)
 
 
 PROFILE = """
@@ -65,13 +65,13 @@ racksPerBlock: 1
 def test_a_file_of_the_user_can_be_a_profile(tmp_path: Path) -> None:
     file = tmp_path / "npu.yaml"
     file.write_text(PROFILE)
-    first_node, *_ = manifests = fleets.requested(f"{file}:2racks", pool="p")
+    first_node, *_ = manifests = fleets.requested_nodes(f"{file}:2racks", pool="p")
     assert [node["metadata"]["name"] for node in manifests] == [f"p-npu-{index}" for index in range(4)]
     assert first_node["metadata"]["labels"]["example.com/zone"] == "a" and len(count_labels(manifests, nodes.RACK)) == 2
     assert first_node["status"]["capacity"]["example.com/npu"] == "2"
     assert first_node["status"]["allocatable"]["ephemeral-storage"] == "10Gi"
     assert [taint["key"] for taint in first_node["spec"]["taints"]] == ["example.com/npu", nodes.POOL]
-    assert len(fleets.requested(str(file))) == 1
+    assert len(fleets.requested_nodes(str(file))) == 1
 
 
 @pytest.mark.parametrize(
@@ -80,11 +80,11 @@ def test_a_file_of_the_user_can_be_a_profile(tmp_path: Path) -> None:
 def test_an_invalid_profile_file_is_refused_in_one_line(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "My_Nodes.yaml").write_text(PROFILE)
     with pytest.raises(UsageError, match=message):
-        fleets.requested(f"{tmp_path / name}:2")
+        fleets.requested_nodes(f"{tmp_path / name}:2")
 
 
 def test_each_rack_of_gb200_is_an_nvlink_domain_of_72_gpus() -> None:
-    manifests = fleets.requested("gb200-nvl72:2racks")
+    manifests = fleets.requested_nodes("gb200-nvl72:2racks")
     assert count_gpus(manifests) == 144 and set(count_labels(manifests, CLIQUE).values()) == {18}
     assert (
         count_labels(manifests, CLIQUE).keys() != count_labels(manifests, nodes.RACK).keys()
@@ -94,8 +94,8 @@ def test_each_rack_of_gb200_is_an_nvlink_domain_of_72_gpus() -> None:
 
 
 def test_the_mixed_fleet_has_the_figures_of_the_fleet_model() -> None:
-    manifests = fleets.requested("mixed", pool="p")
-    assert count_gpus(manifests) == 152 and manifests == fleets.requested("mixed", pool="p")
+    manifests = fleets.requested_nodes("mixed", pool="p")
+    assert count_gpus(manifests) == 152 and manifests == fleets.requested_nodes("mixed", pool="p")
     assert count_labels(manifests, nodes.BLOCK) == {"p-mixed-block-0": 8, "p-mixed-block-1": 20, "": 4}
     assert sorted(count_labels(manifests, nodes.RACK).values()) == [2, 4, 4, 4, 18]  # 4 nodes have no rack
     assert len(count_labels(manifests, nodes.ZONE)) == 1
@@ -106,14 +106,14 @@ def test_the_mixed_fleet_has_the_figures_of_the_fleet_model() -> None:
 
 
 def test_label_keys_are_parameters() -> None:
-    keys = fleets.keys(["rack=example.com/nvlink-domain", "block=example.com/nvl-block"])
+    keys = fleets.label_keys(["rack=example.com/nvlink-domain", "block=example.com/nvl-block"])
     assert keys == Keys(block="example.com/nvl-block", rack="example.com/nvlink-domain")
-    (node,) = fleets.requested("dgx-h100", keys=keys)
+    (node,) = fleets.requested_nodes("dgx-h100", keys=keys)
     assert nodes.RACK not in node["metadata"]["labels"]
     assert node["metadata"]["labels"]["example.com/nvlink-domain"] == "dgx-h100-rack-0"
     for invalid_key in ("row=x", "rack", "rack="):
         with pytest.raises(UsageError, match="zone, block, rack"):
-            fleets.keys([invalid_key])
+            fleets.label_keys([invalid_key])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from conformance.cluster import controlplane
 from conformance.cluster.assets import Assets
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.state import SPACE, StateRoot
+from conformance.cluster.state import CLUSTER_BYTES, StateRoot
 from conformance.errors import HarnessError, UsageError
 
 
@@ -18,7 +18,7 @@ from conformance.errors import HarnessError, UsageError
 def disk_space(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A list with the number of free bytes that the disk reports, which tests change. The cluster's programs do not
     exist."""
-    free_bytes = [SPACE]
+    free_bytes = [CLUSTER_BYTES]
     missing_program = Path("/nonexistent")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1 << 40, 0, free_bytes[0]))
     monkeypatch.setattr(controlplane, "resolve_all", lambda *_: Assets(*[missing_program] * 7))
@@ -26,7 +26,7 @@ def disk_space(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_full_disk_is_noticed_before_the_start(state: StateRoot, disk_space: list[int]) -> None:
-    disk_space[0] = SPACE - 1
+    disk_space[0] = CLUSTER_BYTES - 1
     with pytest.raises(UsageError, match=r"state folder .*: no space: 255 MiB are free, 256 MiB are needed"):
         Cluster.up("full", state=state)
     assert not state.names()

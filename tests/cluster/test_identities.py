@@ -151,4 +151,4 @@ def test_the_id_of_a_certificate_is_the_one_that_the_api_server_uses(tmp_path: P
     der = b"of a certificate"
     pem = f"-----BEGIN CERTIFICATE-----\n{base64.b64encode(der).decode()}\n-----END CERTIFICATE-----\n"
     (tmp_path / "a.crt").write_text(pem)
-    assert identities.of_certificate(tmp_path / "a.crt") == f"X509SHA256={hashlib.sha256(der).hexdigest()}"
+    assert identities.certificate_id(tmp_path / "a.crt") == f"X509SHA256={hashlib.sha256(der).hexdigest()}"

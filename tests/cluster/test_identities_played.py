@@ -46,7 +46,7 @@ def actors(cluster: Cluster, mark: int = 0) -> set[str]:
 
 
 def test_components_are_recognized_by_tokens_that_the_log_contains(cluster: Cluster) -> None:
-    send(kubeconfigs.suite(cluster), "POST", NAMESPACES.path(), {"metadata": {"name": "first"}})
+    send(kubeconfigs.suite_kubeconfig(cluster), "POST", NAMESPACES.path(), {"metadata": {"name": "first"}})
     wait_for(lambda: any("root-ca-cert-publisher" in actor for actor in actors(cluster)))
     names = actors(cluster)
     assert {"kwok-admin", "system:apiserver", "grove-conformance"} < names
@@ -73,13 +73,13 @@ def test_a_client_with_a_controllers_token_is_not_that_controller(
 
 def create_administrator(cluster: Cluster) -> Path:
     """Bind the user `operator` to cluster-admin, and return its kubeconfig."""
-    path = kubeconfigs.role(cluster, "operator")
+    path = kubeconfigs.role_kubeconfig(cluster, "operator")
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "operator"}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
     binding = {"metadata": {"name": "operator"}, "subjects": [subject], "roleRef": role}
     with suppress(ApiError):  # the binding exists
         bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-        send(kubeconfigs.suite(cluster), "POST", bindings, binding)
+        send(kubeconfigs.suite_kubeconfig(cluster), "POST", bindings, binding)
     return path
 
 
@@ -116,7 +116,7 @@ async def _aggregate(cluster: Cluster, port: int) -> None:
     api = {"group": "hostile.example", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100}
     target = {"insecureSkipTLSVerify": True, "service": {**service_name, "port": port}}
     metadata = {"name": "v1.hostile.example"}
-    async with Client.from_kubeconfig(kubeconfigs.suite(cluster), user_agent="cluster-test/1") as client:
+    async with Client.from_kubeconfig(kubeconfigs.suite_kubeconfig(cluster), user_agent="cluster-test/1") as client:
         await client.create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": service_name, "spec": spec})
         body = {"apiVersion": API_SERVICES.api_version, "kind": "APIService", "metadata": metadata}
         await client.create(API_SERVICES, {**body, "spec": {**api, **target}})

@@ -66,18 +66,18 @@ def container(*args: str) -> Container:
     ],
 )
 def test_both_options_are_parsed_in_every_spelling(args: list[str], expected: dict[str, int]) -> None:
-    assert init_wait.parents(container(*args)) == expected
+    assert init_wait.parent_counts(container(*args)) == expected
 
 
 @pytest.mark.parametrize("args", [[], ["run"], ["-p", "/data"], ["-process", "x"], ["--podclique=a:1"]])
 def test_other_init_containers_are_not_taken_for_waiting_ones(args: list[str]) -> None:
-    assert init_wait.parents(container(*args)) is None
+    assert init_wait.parent_counts(container(*args)) is None
 
 
 @pytest.mark.parametrize("args", [["-p", "8080:80"], ["-p", "tcp:http"], ["--podcliques=a:1"]])
 def test_a_native_sidecar_never_waits(args: list[str]) -> None:
     sidecar = {"name": "proxy", "image": "i", "args": args, "restartPolicy": "Always"}
-    assert init_wait.parents(Container(args=args, restart_policy="Always")) is None
+    assert init_wait.parent_counts(Container(args=args, restart_policy="Always")) is None
     waiting_pod = pod("c-1", "--podcliques=a:1", containers=[sidecar])
     assert patched_states(waiting_pod, set())[0] == ["running", "running"]
     assert patched_states(waiting_pod, {"grove-initc"})[1] == "True"
@@ -86,17 +86,17 @@ def test_a_native_sidecar_never_waits(args: list[str]) -> None:
 @pytest.mark.parametrize("value", ["x", "x:0", "x:y", ":1", "x:-1", "x:1:2", "x:1.5", "x:"])
 def test_values_that_the_program_refuses_are_malformed(value: str) -> None:
     with pytest.raises(MalformedError):
-        init_wait.parents(container(f"--podcliques={value}"))
+        init_wait.parent_counts(container(f"--podcliques={value}"))
 
 
 def test_an_option_without_its_value_is_malformed() -> None:
     with pytest.raises(MalformedError):
-        init_wait.parents(container("--podcliques=a:1", "-p"))
+        init_wait.parent_counts(container("--podcliques=a:1", "-p"))
 
 
 def patched_states(waiting_pod: SimulatedPod, finished_containers: set[str]) -> tuple[list[str], str]:
     """Return the states of the init containers and the status of Initialized that the patch sets."""
-    change = init_wait.patch(waiting_pod, finished_containers, NOW) or {}
+    change = init_wait.status_patch(waiting_pod, finished_containers, NOW) or {}
     states = [
         f"{next(iter(s['state']))} {next(iter(s['state'].values())).get('reason', '')}".strip()
         for s in change.get("initContainerStatuses", [])
@@ -132,8 +132,8 @@ def test_a_patch_keeps_the_start_time_and_is_not_repeated() -> None:
         "restartCount": 0,
     }
     waiting_pod = pod("c-1", "--podcliques=a:1", statuses=[running_status])
-    assert init_wait.patch(waiting_pod, set(), NOW) is None
-    change = init_wait.patch(waiting_pod, {"grove-initc"}, NOW)
+    assert init_wait.status_patch(waiting_pod, set(), NOW) is None
+    change = init_wait.status_patch(waiting_pod, {"grove-initc"}, NOW)
     assert change is not None
     [status] = change["initContainerStatuses"]
     assert status["state"]["terminated"] == {
@@ -147,18 +147,18 @@ def test_a_patch_keeps_the_start_time_and_is_not_repeated() -> None:
 
 def test_malformed_arguments_crash_a_container_and_are_reported_once() -> None:
     waiting_pod = pod("c-1", "--podcliques=x:0")
-    change = init_wait.patch(waiting_pod, set(), NOW)
+    change = init_wait.status_patch(waiting_pod, set(), NOW)
     assert change is not None and set(change) == {"initContainerStatuses"}
     [status] = change["initContainerStatuses"]
     assert status["state"]["waiting"]["reason"] == "CrashLoopBackOff" and status["restartCount"] == 1
     assert status["lastState"]["terminated"]["exitCode"] == 1
     restarted_pod = pod("c-1", "--podcliques=x:0", statuses=change["initContainerStatuses"])
-    assert init_wait.patch(restarted_pod, set(), NOW) is None
+    assert init_wait.status_patch(restarted_pod, set(), NOW) is None
     assert init_wait.finished_waits(waiting_pod, lambda clique: 9) == set()
 
 
 def test_malformed_arguments_fail_a_pod_that_never_restarts() -> None:
-    change = init_wait.patch(pod("c-1", "--podcliques=x:0", restartPolicy="Never"), set(), NOW)
+    change = init_wait.status_patch(pod("c-1", "--podcliques=x:0", restartPolicy="Never"), set(), NOW)
     assert change is not None and change["phase"] == "Failed"
     assert change["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 1
 
@@ -178,15 +178,15 @@ class PodWatch:
     def update(self, *args: Any, **arguments: Any) -> None:
         pod_after = pod(*args, **arguments)
         pod_before = self.pods.get(pod_after.metadata.name)
-        self.simulation.see("ADDED" if pod_before is None else "MODIFIED", pod_before, pod_after)
+        self.simulation.on_pod("ADDED" if pod_before is None else "MODIFIED", pod_before, pod_after)
         self.pods[pod_after.metadata.name] = pod_after
 
     def delete(self, name: str) -> None:
         deleted_pod = self.pods.pop(name)
-        self.simulation.see("DELETED", deleted_pod, deleted_pod)
+        self.simulation.on_pod("DELETED", deleted_pod, deleted_pod)
 
     def is_released(self, name: str) -> bool:
-        return "grove-initc" in self.simulation.done(self.pods[name])
+        return "grove-initc" in self.simulation.finished_waits(self.pods[name])
 
 
 @pytest.fixture
@@ -237,8 +237,8 @@ def test_a_clique_is_identified_by_its_label_and_not_by_a_name_prefix(watch: Pod
 
 def test_a_held_pod_does_not_wait(watch: PodWatch) -> None:
     held_pod = pod_document("c-1", "--podcliques=p-0-a:1")
-    held_pod["metadata"]["annotations"] = {init_wait.HOLD: "yes"}
-    assert not msgspec.convert(held_pod, SimulatedPod).waits
+    held_pod["metadata"]["annotations"] = {init_wait.HOLD_ANNOTATION: "yes"}
+    assert not msgspec.convert(held_pod, SimulatedPod).is_waiting
 
 
 def test_deleted_pods_are_forgotten(watch: PodWatch) -> None:
@@ -246,4 +246,4 @@ def test_deleted_pods_are_forgotten(watch: PodWatch) -> None:
     watch.update("a-1", clique="p-0-a", ready=True)
     watch.delete("c-1")
     watch.delete("a-1")
-    assert not watch.simulation._ready and not watch.simulation._waiting and not watch.simulation._passed
+    assert not watch.simulation._ready and not watch.simulation._waiting and not watch.simulation._finished_by_uid

@@ -65,8 +65,8 @@ def hook(*rules: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_the_rules_determine_the_reported_effect(build: Any, group: str, resource: str, expected_effect: str) -> None:
-    assert mutating.effect(build(rule(*PODCLIQUESETS), rule(group, resource))) == expected_effect
-    assert mutating.effect(build(rule(group, resource, "DELETE", "CONNECT"))) == ""
+    assert mutating.forbidden_effect(build(rule(*PODCLIQUESETS), rule(group, resource))) == expected_effect
+    assert mutating.forbidden_effect(build(rule(group, resource, "DELETE", "CONNECT"))) == ""
 
 
 @pytest.mark.parametrize("path", POLICIES)
@@ -74,7 +74,7 @@ def test_policies_and_webhooks_of_honest_implementations_have_no_effect(path: st
     documents = [
         document for document in yaml.safe_load_all((PROJECT / path).read_text()) if isinstance(document, dict)
     ]
-    assert documents and [mutating.effect(document) for document in documents] == [""] * len(documents)
+    assert documents and [mutating.forbidden_effect(document) for document in documents] == [""] * len(documents)
 
 
 def crd(group: str, strategy: str) -> dict[str, Any]:
@@ -83,8 +83,12 @@ def crd(group: str, strategy: str) -> dict[str, Any]:
 
 
 def test_a_conversion_webhook_for_groves_kinds_is_reported() -> None:
-    assert mutating.effect(crd("grove.io", "None")) == mutating.effect(crd("other.example", "Webhook")) == ""
-    assert mutating.effect(crd("grove.io", "Webhook")) == "converts podcliques.grove.io by a webhook"
+    assert (
+        mutating.forbidden_effect(crd("grove.io", "None"))
+        == mutating.forbidden_effect(crd("other.example", "Webhook"))
+        == ""
+    )
+    assert mutating.forbidden_effect(crd("grove.io", "Webhook")) == "converts podcliques.grove.io by a webhook"
 
 
 @pytest.mark.parametrize(
@@ -92,14 +96,15 @@ def test_a_conversion_webhook_for_groves_kinds_is_reported() -> None:
 )
 def test_an_aggregated_server_for_groves_or_core_kinds_is_reported(group: str, is_reported: bool) -> None:
     service = {"kind": "APIService", "spec": {"group": group, "version": "v1", "service": {"name": "x"}}}
-    assert bool(mutating.effect(service)) is is_reported
-    assert mutating.effect({"kind": "APIService", "spec": {"group": group, "version": "v1"}}) == ""
+    assert bool(mutating.forbidden_effect(service)) is is_reported
+    assert mutating.forbidden_effect({"kind": "APIService", "spec": {"group": group, "version": "v1"}}) == ""
 
 
 @pytest.mark.parametrize("malformed_object", [{}, {"spec": 1}, {"spec": {"matchConstraints": {"resourceRules": [1]}}}])
 def test_malformed_objects_have_no_effect(malformed_object: dict[str, Any]) -> None:
     assert [
-        mutating.effect({"kind": kind, **malformed_object}) for kind in ("MutatingAdmissionPolicy", "APIService", "")
+        mutating.forbidden_effect({"kind": kind, **malformed_object})
+        for kind in ("MutatingAdmissionPolicy", "APIService", "")
     ] == [
         "",
         "",

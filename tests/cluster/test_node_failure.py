@@ -81,4 +81,4 @@ def test_pods_of_a_lost_node_are_marked_and_not_ready(
 def test_the_wait_of_an_init_container_on_a_lost_node_is_not_simulated(
     conditions: dict[str, str], is_simulated: bool
 ) -> None:
-    assert pod(Initialized="False", **conditions).waits == is_simulated
+    assert pod(Initialized="False", **conditions).is_waiting == is_simulated

@@ -13,7 +13,16 @@ import pytest
 
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.health import Health
-from conformance.cluster.outages import DEAD, STOPPED, SUITE, UNNOTICED, MonitoredComponent, Outage, Watcher, watch
+from conformance.cluster.outages import (
+    DEAD,
+    STOPPED,
+    SUITE,
+    UNNOTICED_SECONDS,
+    MonitoredComponent,
+    Outage,
+    Watcher,
+    watch,
+)
 from conformance.cluster.ports import Port
 from conformance.cluster.state import ClusterRecord, Owner, StateRoot
 from tests.cluster.waiting import wait_for
@@ -47,8 +56,8 @@ def run_watcher(*components: MonitoredComponent, silence: float = 0.3) -> Iterat
 
 
 def manual_watcher(process: Callable[[], str], clock: Clock) -> Watcher:
-    """Return a watcher of one process that checks the process only when its method `look` is called."""
-    return Watcher([MonitoredComponent("kwok", process)], clock=clock, wall=clock.wall)
+    """Return a watcher of one process that checks the process only when its method `check` is called."""
+    return Watcher([MonitoredComponent("kwok", process)], clock=clock, wall_clock=clock.wall)
 
 
 def descriptions(outages: list[Outage]) -> list[str]:
@@ -59,13 +68,13 @@ def test_a_stopped_process_is_an_outage_from_the_last_good_check_to_the_next() -
     clock, state = Clock(), [""]
     watcher = manual_watcher(lambda: state[0], clock)
     clock.now = 101
-    watcher.look()
+    watcher.check()
     assert watcher.overlapping(0) == []
     clock.now, state[0] = 102, STOPPED
-    watcher.look()
+    watcher.check()
     assert watcher.overlapping(101.5) == [Outage("kwok", STOPPED, 101)]
     clock.now, state[0] = 105, ""
-    watcher.look()
+    watcher.check()
     assert watcher.overlapping(101.5) == watcher.overlapping(105) == [Outage("kwok", STOPPED, 101, 105)]
     assert descriptions(watcher.overlapping(0)) == ["kwok is stopped (SIGSTOP), for 4 s"]
     assert watcher.overlapping(105.1) == []
@@ -87,10 +96,10 @@ def test_a_failed_check_is_an_outage_and_checks_continue(part: str) -> None:
 def test_the_outage_of_a_dead_process_is_final() -> None:
     clock, state = Clock(), [STOPPED]
     watcher = manual_watcher(lambda: state[0], clock)
-    watcher.look()
+    watcher.check()
     assert not watcher.overlapping(0)[0].final
     state[0] = DEAD
-    watcher.look()
+    watcher.check()
     assert watcher.overlapping(0)[0].final
     assert descriptions(watcher.overlapping(0)) == ["kwok does not run"]
     assert watcher.wait_until_over(60) == watcher.overlapping(0)  # returns at once
@@ -99,10 +108,12 @@ def test_the_outage_of_a_dead_process_is_final() -> None:
 def test_the_suspension_of_the_suite_is_a_separate_outage() -> None:
     clock = Clock()
     watcher = manual_watcher(lambda: "", clock)
-    clock.now += UNNOTICED
+    clock.now += UNNOTICED_SECONDS
     assert watcher.settled(0) == []
     clock.now += 60
-    assert watcher.settled(clock.now - 1) == [Outage(SUITE, "did not run itself", 100 + UNNOTICED, 160 + UNNOTICED)]
+    assert watcher.settled(clock.now - 1) == [
+        Outage(SUITE, "did not run itself", 100 + UNNOTICED_SECONDS, 160 + UNNOTICED_SECONDS)
+    ]
 
 
 def test_the_suspension_of_the_suite_during_a_check_is_an_outage() -> None:
@@ -113,20 +124,20 @@ def test_the_suspension_of_the_suite_during_a_check_is_an_outage() -> None:
         return ""
 
     watcher = manual_watcher(check, clock)
-    watcher.look()
+    watcher.check()
     assert watcher.overlapping(0) == []
-    watcher.look()  # the suite is stopped during this check
+    watcher.check()  # the suite is stopped during this check
     pauses.append(0)
-    watcher.look()
+    watcher.check()
     assert watcher.overlapping(0) == [Outage(SUITE, "did not run itself", 100, 160)]
 
 
 def test_a_slow_machine_has_a_longer_limit_for_delays() -> None:
     clock = Clock()
-    watcher = Watcher([MonitoredComponent("kwok", lambda: "")], time_scale=2, clock=clock, wall=clock.wall)
-    clock.now += 2 * UNNOTICED
+    watcher = Watcher([MonitoredComponent("kwok", lambda: "")], time_scale=2, clock=clock, wall_clock=clock.wall)
+    clock.now += 2 * UNNOTICED_SECONDS
     assert watcher.settled(0) == []
-    clock.now += 2 * UNNOTICED + 1
+    clock.now += 2 * UNNOTICED_SECONDS + 1
     assert len(watcher.settled(0)) == 1
 
 
@@ -176,7 +187,7 @@ def test_a_component_that_is_being_restarted_does_not_end_the_checks(state: Stat
     pids.mkdir(parents=True)
     (pids / "etcd.pid").symlink_to(pids / "was-here-when-it-was-listed")
     watcher = watch(cluster)
-    watcher.look()
+    watcher.check()
     assert "etcd does not run" in descriptions(watcher.overlapping(0))
 
 
@@ -195,10 +206,10 @@ def test_health_closes_the_connections_that_it_has_kept() -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         health = Health({Port.KWOK: server.server_port}, Path())
-        assert health.ask(Port.KWOK) == health.ask(Port.KWOK) == ""
+        assert health.find_problem(Port.KWOK) == health.find_problem(Port.KWOK) == ""
         [connection] = health._connections.values()
         health.close()
         assert connection.sock is None and not health._connections
-        assert health.ask(Port.KWOK) == ""
+        assert health.find_problem(Port.KWOK) == ""
         health.close()
         server.shutdown()

@@ -14,7 +14,7 @@ from tenacity import Future, RetryError
 
 from conformance.cluster import owner_watch, processes
 from conformance.cluster.ports import Ports
-from conformance.cluster.state import RECORD, ClusterRecord, Owner, StateRoot
+from conformance.cluster.state import RECORD_FILE, ClusterRecord, Owner, StateRoot
 from conformance.errors import UsageError
 from tests.cluster.test_prune import KWOK_FOLDER, START_SOURCE, assert_nothing_is_left, path_exists, processes_of_root
 from tests.cluster.waiting import Spawn, wait_for
@@ -97,8 +97,8 @@ def test_a_cluster_that_is_handed_over_while_its_owner_ends_is_not_abandoned(
         state.update(record, owner=Owner.this_process())
         return False
 
-    monkeypatch.setattr(Owner, "alive", hand_over_and_end)
-    assert state.abandoned("one") == ""
+    monkeypatch.setattr(Owner, "is_alive", hand_over_and_end)
+    assert state.abandonment_reason("one") == ""
 
 
 @pytest.mark.cluster
@@ -128,7 +128,7 @@ def test_a_cluster_ends_with_the_process_that_was_named_as_its_owner(state: Stat
     command = [sys.executable, "-m", "conformance.cli", "cluster", "up", "lent", "--owner"]
     with subprocess.Popen(["sleep", "1000"]) as owner:
         subprocess.run([*command, str(owner.pid)], check=True, capture_output=True)
-        assert (state.directory("lent") / RECORD).exists()
+        assert (state.directory("lent") / RECORD_FILE).exists()
         owner.kill()
     wait_for(lambda: not state.directory("lent").exists() and not processes_of_root(state.root))
     assert_nothing_is_left(state)

@@ -19,7 +19,7 @@ import yaml
 from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_delay, wait_fixed
 
 from conformance.cluster import kubeconfigs, nodes
-from conformance.cluster.addons.volumes import CLAIMS, CLASSES, VOLUMES
+from conformance.cluster.addons.volumes import CLAIMS, STORAGE_CLASSES, VOLUMES
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.kubelet_sim.process import COMPONENT
 from conformance.cluster.ports import Port
@@ -37,7 +37,7 @@ RESOURCES = {
     "Job": Resource("batch", "v1", "jobs", "Job"),
     "StatefulSet": Resource("apps", "v1", "statefulsets", "StatefulSet"),
     "PersistentVolumeClaim": CLAIMS,
-    "StorageClass": CLASSES,
+    "StorageClass": STORAGE_CLASSES,
     "Deployment": Resource("apps", "v1", "deployments", "Deployment"),
     "HorizontalPodAutoscaler": Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),
     "DaemonSet": Resource("apps", "v1", "daemonsets", "DaemonSet"),
@@ -168,7 +168,7 @@ def test_only_the_api_server_can_read_metrics(cluster: Cluster) -> None:
     url = f"https://127.0.0.1:{cluster.ports[Port.METRICS]}"
 
     async def request_directly() -> int:
-        connection = config.load(kubeconfigs.role(cluster, "someone"))
+        connection = config.load(kubeconfigs.role_kubeconfig(cluster, "someone"))
         async with Client(dataclasses.replace(connection, server=url), user_agent="plain-workloads-test/1") as client:
             return (await client.exchange("GET", "/apis/metrics.k8s.io/v1beta1/nodes")).status
 

@@ -19,7 +19,7 @@ STAGES_FILE = folder("kwok-profiles") / "stages" / "fast" / "behaviors.yaml"
 
 
 def test_the_annotations_of_a_behavior_have_their_full_names() -> None:
-    annotations = pod_behaviors.annotated("crash-loop", restart_after="2s", restarts=3)
+    annotations = pod_behaviors.behavior_annotations("crash-loop", restart_after="2s", restarts=3)
     assert annotations == {BEHAVIOR: "crash-loop", PREFIX + "restart-after": "2s", PREFIX + "restarts": "3"}
 
 
@@ -52,7 +52,9 @@ def test_a_malformed_manifest_is_left_to_the_api_server(spec: object) -> None:
 
 def test_valid_and_foreign_annotations_are_not_mistakes() -> None:
     foreign_annotations = {"example.org/behavior": "long", PREFIX + "hold-deletion": ""}
-    assert not list(pod_behaviors.mistakes(foreign_annotations | pod_behaviors.annotated("exit", exit_code=3)))
+    assert not list(
+        pod_behaviors.mistakes(foreign_annotations | pod_behaviors.behavior_annotations("exit", exit_code=3))
+    )
     assert not list(pod_behaviors.mistakes({PREFIX + "ready-after": "3s"}))
 
 
@@ -162,13 +164,13 @@ def test_pods_of_jobs_without_a_behavior_exit() -> None:
     loaded_stages = [stage for stage in stages.load("fast") if is_unnamed(stage) or is_of_job(stage)]
     without_behavior = f'select(.metadata.annotations["{BEHAVIOR}"] == null) | '
     for stage in loaded_stages:
-        selector = f"select({stages.OF_A_JOB})" if is_of_job(stage) else f"select({stages.OF_A_JOB} | not) | "
+        selector = f"select({stages.IS_JOB_POD})" if is_of_job(stage) else f"select({stages.IS_JOB_POD} | not) | "
         assert first_key(stage).startswith(without_behavior + selector)
     (exit_stage,) = (
         yaml.safe_dump(stage) for stage in loaded_stages if stage["metadata"]["name"] == "pod-exits-exit-job"
     )
     assert pod_behaviors.load().jobs["exit-after"] == "1s" and '"1s"' in exit_stage.replace("\\", "")
-    parameters = pod_behaviors.load().of_jobs("slow")
+    parameters = pod_behaviors.load().job_parameters("slow")
     assert parameters is not None and (parameters["ready-after"], parameters["exit-after"]) == ("60s", "1s")
 
 
@@ -187,7 +189,7 @@ def test_pods_without_a_behavior_have_every_stage_of_the_clusters_behavior(behav
     }
     first_keys = {first_key(stage) for stage in loaded_stages if is_unnamed(stage)}
     has_job_stages = behavior in ("realistic", "slow")
-    unless_job = f"select({stages.OF_A_JOB} | not) | " if has_job_stages else ""
+    unless_job = f"select({stages.IS_JOB_POD} | not) | " if has_job_stages else ""
     assert first_keys == {f'select(.metadata.annotations["{BEHAVIOR}"] == null) | {unless_job}"every"'}
     assert {stage["metadata"]["name"] for stage in loaded_stages if is_of_job(stage)} == (
         JOB_STAGES if has_job_stages else set()

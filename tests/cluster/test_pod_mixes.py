@@ -61,4 +61,4 @@ def test_jq_draws_the_same_values() -> None:
     }
     for failure in REALISTIC.failures:
         for uid in uids():
-            assert evaluate_by_jq(failure.drawn, uid) is (REALISTIC.failure(uid) == failure), uid
+            assert evaluate_by_jq(failure.jq_condition, uid) is (REALISTIC.failure(uid) == failure), uid

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.cluster import policies
-from conformance.cluster.settings import NAMESPACE_OBJECTS, ClusterSettings, extra_files
+from conformance.cluster.settings import NAMESPACE_OBJECTS_FILE, ClusterSettings, extra_files
 from conformance.errors import UsageError
 from conformance.implementation import loading, rights
 
@@ -34,7 +34,7 @@ def test_names_and_files_of_several_options_are_merged_into_one_list(
 ) -> None:
     (tmp_path / "mine.yaml").write_text(POLICY)
     monkeypatch.chdir(tmp_path)
-    chosen_policies = policies.chosen(["restricted,quota", "mine.yaml", "quota"])
+    chosen_policies = policies.select(["restricted,quota", "mine.yaml", "quota"])
     assert chosen_policies == ("restricted", "quota", str(tmp_path / "mine.yaml"))
 
 
@@ -49,13 +49,13 @@ def test_objects_without_a_namespace_go_to_every_namespace_and_configuration_to_
     (tmp_path / "mine.yaml").write_text(POLICY)
     loaded_policies = policies.load(["restricted", "quota", "sidecar", "rbac", str(tmp_path)])
     files = extra_files(ClusterSettings(policies=loaded_policies))
-    kinds = [manifest["kind"] for manifest in files[NAMESPACE_OBJECTS]["objects"]]
+    kinds = [manifest["kind"] for manifest in files[NAMESPACE_OBJECTS_FILE]["objects"]]
     hooks = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"]
     assert kinds == ["ResourceQuota", *hooks, "ConfigMap", "ValidatingWebhookConfiguration"]
     [plugin] = files["admission.yaml"]["plugins"]
     assert plugin["configuration"]["defaults"]["enforce"] == "restricted"
-    assert loaded_policies.hooks == {"sidecar", "pods.house.example"}
-    assert {NAMESPACE_OBJECTS, "admission.yaml"}.isdisjoint(extra_files(ClusterSettings()))
+    assert loaded_policies.hook_names == {"sidecar", "pods.house.example"}
+    assert {NAMESPACE_OBJECTS_FILE, "admission.yaml"}.isdisjoint(extra_files(ClusterSettings()))
 
 
 INVALID_FILES = {
@@ -72,7 +72,7 @@ def test_an_invalid_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "mine.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError) as caught:
-        policies.load(policies.chosen(["mine.yaml"]))
+        policies.load(policies.select(["mine.yaml"]))
     assert str(caught.value).startswith(message) and len(str(caught.value).splitlines()) == 1
 
 
@@ -91,7 +91,7 @@ def test_an_unknown_name_or_file_is_reported_with_a_suggestion(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").touch()
     with pytest.raises(UsageError) as caught:
-        policies.chosen([f"restricted,{option_value}"])
+        policies.select([f"restricted,{option_value}"])
     assert str(caught.value).startswith(message)
 
 

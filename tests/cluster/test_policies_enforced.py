@@ -30,7 +30,7 @@ ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "d
 def selected_policies(tmp_path_factory: pytest.TempPathFactory) -> Policies:
     folder = tmp_path_factory.mktemp("policies")
     (folder / "house.yaml").write_text(HOUSE_RULES)
-    return policies.load(policies.chosen(["restricted,quota,limits,sidecar", str(folder)]))
+    return policies.load(policies.select(["restricted,quota,limits,sidecar", str(folder)]))
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, selected_policies: Policie
         "policies", settings=settings, state=StateRoot(tmp_path_factory.mktemp("state") / "root")
     )
     try:
-        deployment.enforce(running_cluster, selected_policies, lambda *_: None)
+        deployment.install_policies(running_cluster, selected_policies, lambda *_: None)
         yield running_cluster
     finally:
         running_cluster.down()
@@ -51,7 +51,7 @@ def create_pod(api: Api, selected_policies: Policies) -> Callable[..., Any]:
     """A function that creates a pod with a spec, in a new namespace with the objects of all policies."""
     metadata = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "team-"}})["metadata"]
     name = metadata["name"]
-    policy_objects.wait(api, name, [*selected_policies.without_namespace, ACCOUNT])
+    policy_objects.wait(api, name, [*selected_policies.objects_without_namespace, ACCOUNT])
 
     def create_in_namespace(spec: dict[str, Any]) -> Any:
         metadata = {"name": "pod", "namespace": name}
@@ -94,5 +94,5 @@ def test_an_object_that_the_api_server_refuses_is_reported_with_its_file(cluster
         "{apiVersion: v1, kind: LimitRange, metadata: {name: mine}, spec: {limits: [{type: Nothing}]}}"
     )
     with pytest.raises(HarnessError, match=r"mine\.yaml: the API server rejected LimitRange mine: ") as caught:
-        deployment.enforce(cluster, policies.load([str(policy_file)]), lambda *_: None)
+        deployment.install_policies(cluster, policies.load([str(policy_file)]), lambda *_: None)
     assert len(str(caught.value).splitlines()) == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cluster.ports import BLOCK, FREE_PORTS, DriverPorts, Port, Ports
+from conformance.cluster.ports import BLOCK_SIZE, DRIVER_PORT_COUNT, DriverPorts, Port, Ports
 
 
 def test_more_blocks_are_claimed_when_they_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,13 +15,13 @@ def test_more_blocks_are_claimed_when_they_are_needed(tmp_path: Path, monkeypatc
     cluster.mkdir()
     first_block = Ports().claim(cluster)
     ports = DriverPorts(cluster)
-    assert [ports.port(first_block, index) for index in (0, FREE_PORTS - 1)] == [
-        first_block + Port.FREE,
-        first_block + BLOCK - 1,
+    assert [ports.port(first_block, index) for index in (0, DRIVER_PORT_COUNT - 1)] == [
+        first_block + Port.FIRST_DRIVER_PORT,
+        first_block + BLOCK_SIZE - 1,
     ]
     assert list(Ports().claims()) == [first_block]
-    driver_ports = [ports.port(first_block, index) for index in range(FREE_PORTS + BLOCK + 1)]
+    driver_ports = [ports.port(first_block, index) for index in range(DRIVER_PORT_COUNT + BLOCK_SIZE + 1)]
     assert len(set(driver_ports)) == len(driver_ports)
-    assert driver_ports == [ports.port(first_block, index) for index in range(FREE_PORTS + BLOCK + 1)]
+    assert driver_ports == [ports.port(first_block, index) for index in range(DRIVER_PORT_COUNT + BLOCK_SIZE + 1)]
     assert len(Ports().claims()) == 3 and set(Ports().claims().values()) == {cluster}
     assert len(Ports().release(cluster)) == 3

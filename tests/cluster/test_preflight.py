@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from conformance.cluster import features, preflight
-from conformance.cluster.features import Features, Requested
+from conformance.cluster.features import FeatureRequest, Features
 from conformance.cluster.preflight import ExpectedFeatures
 from conformance.errors import UsageError
 from kube.client import Client
@@ -24,7 +24,7 @@ V1BETA1, V1ALPHA3 = frozenset({"v1beta1"}), frozenset({"v1alpha3"})
 
 def check(cluster: SimulatedCluster, expected: ExpectedFeatures = TREE, **options: Any) -> None:
     client = cast(Client, cluster)
-    asyncio.run(preflight.check(client, expected, scheduler="default-scheduler", within=0.1, **options))
+    asyncio.run(preflight.check(client, expected, scheduler="default-scheduler", timeout=0.1, **options))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_scheduler_that_ignores_a_plain_pod_is_reported_with_its_last_error() 
     with pytest.raises(
         UsageError, match=r"kube-scheduler: says nothing of a plain pod within 0.1 s: .* failed to list"
     ):
-        check(SimulatedCluster(GENERIC_ONLY, V1BETA1, ALL_GATES), FLAT_FEATURES, last=last_error)
+        check(SimulatedCluster(GENERIC_ONLY, V1BETA1, ALL_GATES), FLAT_FEATURES, last_error=last_error)
 
 
 def test_a_scheduler_may_notice_its_api_late() -> None:
@@ -170,7 +170,7 @@ def test_a_cluster_without_features_of_the_workload_api_is_not_checked() -> None
 
 def test_the_features_of_one_component_are_expected_of_all() -> None:
     def expected(minor: str, **requested: tuple[str, ...]) -> ExpectedFeatures:
-        return ExpectedFeatures.of(features.resolve(Requested(**requested), minor), minor)
+        return ExpectedFeatures.of(features.resolve(FeatureRequest(**requested), minor), minor)
 
     assert expected("1.37", presets=("workload-api",)) == TREE
     assert expected("1.36", presets=("workload-api",)) == ExpectedFeatures("v1alpha2", topology=True, preemption=True)

@@ -18,7 +18,7 @@ from conformance.cluster import owner_watch, processes
 from conformance.cluster.controlplane import Cluster, find
 from conformance.cluster.ports import Ports
 from conformance.cluster.prune import prune
-from conformance.cluster.state import RECORD, ClusterRecord, Owner, StateRoot, known_roots, user_state
+from conformance.cluster.state import RECORD_FILE, ClusterRecord, Owner, StateRoot, known_roots, user_state
 from tests.cluster.test_commands import grove_conformance
 from tests.cluster.waiting import Spawn, wait_for
 
@@ -35,7 +35,9 @@ KWOK_FOLDER = "kwok/clusters/victim"
 
 def processes_of_root(root: Path) -> list[str]:
     """Return the names of the living processes with the marker of a state root."""
-    return [process.name() for process, _ in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(root))]
+    return [
+        process.name() for process, _ in processes.find_marked(lambda env: env.get(processes.STATE_ROOT) == str(root))
+    ]
 
 
 def assert_nothing_is_left(state: StateRoot) -> None:
@@ -78,7 +80,7 @@ def test_prune_of_all_checkouts_removes_dead_clusters_and_keeps_unreadable_ones(
     )
     for root in (other_root, temporary_root):
         Ports().claim(add_dead_cluster(root, "dead", phase="ready"))
-    (add_dead_cluster(newer_root, "unread") / RECORD).write_text('{"of": "another version"}')
+    (add_dead_cluster(newer_root, "unread") / RECORD_FILE).write_text('{"of": "another version"}')
     add_dead_cluster(newer_root, "dead", phase="ready")
     # Another run releases its ports after this process has listed the claims and before it reads them.
     released_port = user_state() / "ports" / "29999"
@@ -96,7 +98,7 @@ def test_prune_of_all_checkouts_removes_dead_clusters_and_keeps_unreadable_ones(
 
 @pytest.mark.parametrize("text", ["", "{", '{"name": "bad"}'])
 def test_a_cluster_without_a_readable_record_is_removed(state: StateRoot, text: str) -> None:
-    (add_dead_cluster(state, "bad") / RECORD).write_text(text)
+    (add_dead_cluster(state, "bad") / RECORD_FILE).write_text(text)
     assert list(prune().clusters) == ["bad"]
     assert_nothing_is_left(state)
 
@@ -114,7 +116,7 @@ def test_a_cluster_that_its_living_owner_starts_is_kept(state: StateRoot) -> Non
     state.add(ClusterRecord(name="mine", uid="mine", creator=this_process, owner=this_process))
     prune_result = prune()
     assert not prune_result.clusters and state.names() == ["mine"]
-    assert prune_result.alive == {"mine": this_process.pid}
+    assert prune_result.owner_pids == {"mine": this_process.pid}
 
 
 def test_only_processes_of_this_root_without_a_living_cluster_are_ended(state: StateRoot, tmp_path: Path) -> None:
@@ -143,7 +145,7 @@ def test_only_processes_of_this_root_without_a_living_cluster_are_ended(state: S
 def kill_with_owner_watch(victim: subprocess.Popen[str], state: StateRoot) -> None:
     """Send SIGKILL to a run, and to the watch that would take down the run's cluster."""
     victim.send_signal(signal.SIGSTOP)
-    for process, environment in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(state.root)):
+    for process, environment in processes.find_marked(lambda env: env.get(processes.STATE_ROOT) == str(state.root)):
         with contextlib.suppress(psutil.NoSuchProcess):  # the process that starts the components ends by itself
             if environment[processes.CLUSTER] == uid_of_victim(state) and owner_watch.__name__ in process.cmdline():
                 process.kill()
@@ -165,7 +167,7 @@ def test_a_descendant_that_emptied_its_environment_is_ended(state: StateRoot) ->
         wait_for(lambda: child.name() == "sleep")
         assert f"sleep ({child.pid})" in prune().processes
         assert orphan.wait(timeout=10) == -signal.SIGKILL
-    wait_for(lambda: processes.identity(child.pid) is None)
+    wait_for(lambda: processes.find_start_time(child.pid) is None)
 
 
 def path_exists(path: str) -> Callable[[Path], bool]:
@@ -176,7 +178,7 @@ def path_exists(path: str) -> Callable[[Path], bool]:
 @pytest.mark.parametrize(
     "is_reached",
     [
-        pytest.param(path_exists(RECORD), id="the record is written"),
+        pytest.param(path_exists(RECORD_FILE), id="the record is written"),
         pytest.param(path_exists("kwokctl.log"), id="kwokctl starts", marks=pytest.mark.thorough),
         pytest.param(path_exists(f"{KWOK_FOLDER}/pki/ca.key"), id="the certificates are made"),
         pytest.param(path_exists(f"{KWOK_FOLDER}/pids/etcd.pid"), id="etcd is forked", marks=pytest.mark.thorough),

@@ -143,19 +143,19 @@ def test_a_snapshot_contains_exactly_the_writes_before_one_moment(cluster: Clust
     try:
         wait_for(lambda: len(written_names) > 50)
         count_before = len(written_names)
-        with cluster.busy():
+        with cluster.hold_lock():
             snapshots.take(cluster, "busy")
         count_after = len(written_names)
         wait_for(lambda: len(written_names) > count_after + 50)
     finally:
         stop_requested.set()
         writer.join()
-    with cluster.busy():
+    with cluster.hold_lock():
         snapshots.restore(cluster, "busy")
     names = [name for name in stored_objects(cluster) if name.startswith("write-")]
     assert sorted(names) == sorted(f"write-{number}" for number in range(len(names)))
     assert count_before <= len(names) <= count_after + 1
-    assert [snapshot.name for snapshot in snapshots.listed(cluster)][-1] == "busy"
+    assert [snapshot.name for snapshot in snapshots.list_snapshots(cluster)][-1] == "busy"
     assert run_in_process("cluster", "snapshots", "kept", "--remove", "busy").stdout == "removed snapshot busy\n"
     assert "busy" not in run_in_process("cluster", "snapshots", "kept").stdout
 
@@ -184,10 +184,10 @@ def test_mistakes_about_snapshots_are_reported_in_one_line(state: StateRoot) -> 
 def test_a_stopped_cluster_is_not_started_for_a_snapshot(state: StateRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = add_cluster(state)
     monkeypatch.setattr(Cluster, "_own_assets", lambda *_: None)
-    monkeypatch.setattr(Cluster, "_start_dead", lambda *_: pytest.fail("it was started"))
+    monkeypatch.setattr(Cluster, "_start_dead_components", lambda *_: pytest.fail("it was started"))
     with pytest.raises(UsageError, match=r"no component 'etcd' runs — start .*: grove-conformance cluster start idle"):
         snapshots.take(cluster, "first")
-    assert snapshots.listed(cluster) == []
+    assert snapshots.list_snapshots(cluster) == []
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def write_data(cluster: Cluster, content: str) -> None:
 def restored_data(cluster: Cluster) -> dict[str, str]:
     """Restore each snapshot in turn, and return the restored data by snapshot name."""
     content = {}
-    for snapshot in snapshots.listed(cluster):
+    for snapshot in snapshots.list_snapshots(cluster):
         snapshots.restore(cluster, snapshot.name)
         content[snapshot.name] = (cluster.workspace / "etcd/member/db").read_text()
     return content
@@ -228,7 +228,7 @@ def test_an_interrupted_replacement_leaves_one_complete_snapshot(
         kill_at(step, patch)
         with pytest.raises(Killed) if step != STEPS[-1] else nullcontext():
             snapshots.take(idle_cluster, "first", replace=True)
-    assert [snapshot.name for snapshot in snapshots.listed(idle_cluster)] == ["first"]
+    assert [snapshot.name for snapshot in snapshots.list_snapshots(idle_cluster)] == ["first"]
     assert restored_data(idle_cluster) == {"first": "old" if step < 5 else "new"}
     assert [path.name for path in (idle_cluster.directory / "snapshots").iterdir()] == ["first"], (
         "the next command cleans up"
@@ -258,6 +258,6 @@ def test_an_interrupted_removal_leaves_a_complete_snapshot_or_none(
 
 def test_prune_keeps_a_cluster_whose_components_are_stopped_temporarily(state: StateRoot) -> None:
     cluster = add_cluster(state)
-    with cluster.busy():
+    with cluster.hold_lock():
         assert not prune(state).clusters
     assert list(prune(state).clusters) == ["idle"]

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conformance.cluster.ports import BLOCK, END, FIRST, Port, Ports, is_free
-from conformance.cluster.state import RECORD, ClusterRecord, Owner, StateRoot, known_roots, state_root
+from conformance.cluster.ports import BLOCK_SIZE, END_PORT, FIRST_PORT, Port, Ports, is_free
+from conformance.cluster.state import RECORD_FILE, ClusterRecord, Owner, StateRoot, known_roots, state_root
 from conformance.errors import UsageError
 from tests.cluster.waiting import Spawn
 
@@ -37,7 +37,7 @@ def test_a_record_survives_writing_and_reading(state: StateRoot) -> None:
     state.add(record())
     updated_record = state.update(record(), phase="ready", ports=20016, versions={"etcd": "3"})
     assert state.read("one") == updated_record
-    assert updated_record.owner is not None and updated_record.owner.alive()
+    assert updated_record.owner is not None and updated_record.owner.is_alive()
 
 
 def test_only_the_user_can_read_the_state(state: StateRoot) -> None:
@@ -69,7 +69,7 @@ def test_a_path_is_not_a_name(state: StateRoot, name: str) -> None:
 )
 def test_an_unreadable_record_is_ignored(state: StateRoot, text: str) -> None:
     folder = state.add(record())
-    (folder / RECORD).write_text(text)
+    (folder / RECORD_FILE).write_text(text)
     assert state.read("one") is None and state.names() == ["one"]
 
 
@@ -104,20 +104,20 @@ def test_a_removed_cluster_leaves_nothing_and_can_be_removed_again(state: StateR
 
 
 def test_an_owner_with_another_start_time_is_dead() -> None:
-    assert not Owner(os.getpid(), 1.0).alive()
+    assert not Owner(os.getpid(), 1.0).is_alive()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere psutil alone knows when a process began")
 def test_a_process_counts_as_alive_after_the_clock_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     this_process, boot_time = Owner.this_process(), psutil.boot_time()
     monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot_time + 60)
-    assert this_process.alive()
+    assert this_process.is_alive()
 
 
 def test_an_owner_in_a_record_of_an_earlier_version_is_recognized() -> None:
     start_time = psutil.Process().create_time()
-    assert Owner(os.getpid(), start_time).alive()
-    assert not Owner(os.getpid(), start_time - 1).alive()
+    assert Owner(os.getpid(), start_time).is_alive()
+    assert not Owner(os.getpid(), start_time - 1).is_alive()
 
 
 def test_two_checkouts_have_two_roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -132,8 +132,10 @@ def test_two_checkouts_have_two_roots(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_claimed_blocks_are_below_the_ports_of_outgoing_connections(tmp_path: Path) -> None:
     ports = Ports(tmp_path / "ports")
     first_block, second_block = ports.claim(tmp_path), ports.claim(tmp_path)
-    assert FIRST <= first_block < second_block <= END - BLOCK and second_block - first_block >= BLOCK
-    assert Port.FREE + 9 == BLOCK
+    assert (
+        FIRST_PORT <= first_block < second_block <= END_PORT - BLOCK_SIZE and second_block - first_block >= BLOCK_SIZE
+    )
+    assert Port.FIRST_DRIVER_PORT + 9 == BLOCK_SIZE
 
 
 def test_a_block_with_a_port_in_use_is_skipped(tmp_path: Path) -> None:

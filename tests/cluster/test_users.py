@@ -62,18 +62,18 @@ def subject(cluster_facts: Any, path: Path) -> dict[str, str]:
 
 
 def test_each_user_has_its_own_kubeconfig(cluster_facts: Any) -> None:
-    kubeconfigs.write(cluster_facts)
+    kubeconfigs.write_administrator_kubeconfig(cluster_facts)
     assert subject(cluster_facts, cluster_facts.kubeconfig) == {
         "commonName": "kubernetes-admin",
         "organizationName": "system:masters",
     }
-    assert subject(cluster_facts, kubeconfigs.suite(cluster_facts)) == {
+    assert subject(cluster_facts, kubeconfigs.suite_kubeconfig(cluster_facts)) == {
         "commonName": "grove-conformance",
         "organizationName": "system:masters",
     }
-    assert subject(cluster_facts, kubeconfigs.role(cluster_facts, "operator")) == {"commonName": "operator"}
-    first_content = kubeconfigs.role(cluster_facts, "operator").read_bytes()
-    assert kubeconfigs.role(cluster_facts, "operator").read_bytes() == first_content
+    assert subject(cluster_facts, kubeconfigs.role_kubeconfig(cluster_facts, "operator")) == {"commonName": "operator"}
+    first_content = kubeconfigs.role_kubeconfig(cluster_facts, "operator").read_bytes()
+    assert kubeconfigs.role_kubeconfig(cluster_facts, "operator").read_bytes() == first_content
 
 
 def test_components_are_distinguished_from_other_users() -> None:

@@ -8,7 +8,13 @@ import msgspec
 import pytest
 
 from conformance.cluster.addons import volumes
-from conformance.cluster.addons.volumes import ASKED, PROVISIONER, SELECTED, Volume, VolumeClaim
+from conformance.cluster.addons.volumes import (
+    PROVISIONER,
+    PROVISIONER_ANNOTATION,
+    SELECTED_NODE_ANNOTATION,
+    Volume,
+    VolumeClaim,
+)
 from conformance.cluster.nodes import HOSTNAME, ZONE
 
 LABELS = {ZONE: "zone-b", HOSTNAME: "node-1"}
@@ -16,7 +22,12 @@ DELAYED_CLASS, IMMEDIATE_CLASS = volumes.storage_classes()
 
 
 def claim(annotations: dict[str, str] | None = None, **spec: Any) -> VolumeClaim:
-    metadata = {"name": "data", "namespace": "default", "uid": "u", "annotations": annotations or {ASKED: PROVISIONER}}
+    metadata = {
+        "name": "data",
+        "namespace": "default",
+        "uid": "u",
+        "annotations": annotations or {PROVISIONER_ANNOTATION: PROVISIONER},
+    }
     resources = {"requests": {"storage": "3Gi"}}
     return msgspec.convert(
         {"metadata": metadata, "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources, **spec}}, VolumeClaim
@@ -46,16 +57,22 @@ def allowed_topologies(*terms: dict[str, list[str]]) -> list[dict[str, Any]]:
     ],
 )
 def test_the_class_of_a_volume_determines_its_nodes(storage_class: dict[str, Any], domain: dict[str, str]) -> None:
-    spec = volumes.volume(claim(), storage_class, LABELS if volumes.delayed(storage_class) else {})["spec"]
+    spec = volumes.volume(claim(), storage_class, LABELS if volumes.waits_for_consumer(storage_class) else {})["spec"]
     terms = spec.get("nodeAffinity", {}).get("required", {}).get("nodeSelectorTerms", [{"matchExpressions": []}])
     assert {e["key"]: e["values"][0] for e in terms[0]["matchExpressions"]} == domain
     assert spec["capacity"] == {"storage": "3Gi"} and spec["claimRef"]["uid"] == "u"
 
 
 def test_claims_of_other_drivers_or_with_a_volume_are_ignored() -> None:
-    assert claim().asks and claim({ASKED: PROVISIONER, SELECTED: "n"}).selected_node == "n"
-    assert not claim({ASKED: "example.com/disks"}).asks and not claim({SELECTED: "n"}).asks
-    assert not claim(volumeName="pvc-u").asks
+    assert (
+        claim().needs_volume
+        and claim({PROVISIONER_ANNOTATION: PROVISIONER, SELECTED_NODE_ANNOTATION: "n"}).selected_node == "n"
+    )
+    assert (
+        not claim({PROVISIONER_ANNOTATION: "example.com/disks"}).needs_volume
+        and not claim({SELECTED_NODE_ANNOTATION: "n"}).needs_volume
+    )
+    assert not claim(volumeName="pvc-u").needs_volume
 
 
 @pytest.mark.parametrize(
@@ -71,4 +88,4 @@ def test_released_volumes_of_the_driver_are_deleted_unless_they_are_retained(
     change: dict[str, Any], is_unused: bool
 ) -> None:
     created_volume = volumes.volume(claim(), DELAYED_CLASS, LABELS)
-    assert msgspec.convert({**created_volume, "status": {"phase": "Released"}} | change, Volume).unused is is_unused
+    assert msgspec.convert({**created_volume, "status": {"phase": "Released"}} | change, Volume).is_unused is is_unused

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.features import Requested
+from conformance.cluster.features import FeatureRequest
 from conformance.cluster.settings import ClusterSettings
 from conformance.cluster.state import StateRoot
 from conformance.errors import UsageError
@@ -21,7 +21,7 @@ from conformance.suite.session import existing
 from kube.client import Client
 
 pytestmark = [pytest.mark.cluster]
-WORKLOAD_API = Requested(("workload-api",))
+WORKLOAD_API = FeatureRequest(("workload-api",))
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def state(tmp_path: Path) -> Iterator[StateRoot]:
 def start_cluster(
     state: StateRoot, version: str, *gates: str, apis: tuple[str, ...] = (), preflight: bool = True
 ) -> Cluster:
-    requested_features = Requested(("workload-api",), gates, apis)
+    requested_features = FeatureRequest(("workload-api",), gates, apis)
     settings = ClusterSettings(audit=False, kubernetes=version, features=requested_features, preflight=preflight)
     return Cluster.up("gated", settings=settings, state=state)
 

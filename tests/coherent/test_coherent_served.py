@@ -84,7 +84,7 @@ def test_incomplete_crds_are_reported() -> None:
 def test_an_implementation_is_judged_by_the_features_that_its_crds_serve() -> None:
     reference = loading.load("reference")
     assert "coherent" not in reference.features
-    result = discovery.completed(reference)
+    result = discovery.complete(reference)
     assert result.features == reference.features | {"coherent"}
     assert result.discovered["podgangmaps.grove.io"] == "served, entries by epoch"
     assert result.line == "maps"
@@ -92,13 +92,13 @@ def test_an_implementation_is_judged_by_the_features_that_its_crds_serve() -> No
 
 def test_an_implementation_without_podgangmaps_has_the_line_names() -> None:
     operator = loading.load("reference-names")
-    result = discovery.completed(operator)
+    result = discovery.complete(operator)
     assert (result.line, result.discovered["podgangmaps.grove.io"]) == ("names", "not served")
 
 
 def test_a_scheduler_has_the_release_line_of_the_supplied_operator() -> None:
     scheduler = loading.load("kube-scheduler")
-    assert discovery.completed(scheduler) == scheduler
+    assert discovery.complete(scheduler) == scheduler
     judged_implementation, supplied_operator = load_implementation(
         RunSettings(run="r", directory="", implementation="kube-scheduler")
     )
@@ -109,7 +109,7 @@ def test_a_scheduler_has_the_release_line_of_the_supplied_operator() -> None:
 def test_the_reference_without_the_podgangmaps_that_its_crds_serve_is_refused() -> None:
     """The contract `names` is only for the start of an upgrade; reference-names is judged by the line `names`."""
     with pytest.raises(UsageError, match=r"^--set contract: contract is names, but the CRDs serve PodGangMaps"):
-        discovery.completed(loading.load("reference", {"contract": "names"}))
+        discovery.complete(loading.load("reference", {"contract": "names"}))
 
 
 def test_a_contract_that_the_crds_contradict_is_refused(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_contract_that_the_crds_contradict_is_refused(tmp_path: Path) -> None:
     text = text.replace("contract: ${set.contract}", "contract: names")
     path.write_text(text.replace("${here}/../crds", str(data.PROJECT / "fixtures" / "crds")), "utf-8")
     with pytest.raises(UsageError, match="contract is names, but the CRDs serve PodGangMaps with entries by epoch"):
-        discovery.completed(loading.load(str(path)))
+        discovery.complete(loading.load(str(path)))
 
 
 def test_the_generated_crds_of_the_reference_have_epochs() -> None:

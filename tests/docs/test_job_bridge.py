@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tenacity import AsyncRetrying, retry_if_result, stop_after_delay, wait_fixed
 
-from conformance.cluster.fleets import requested
+from conformance.cluster.fleets import requested_nodes
 from conformance.cluster.nodes import KEYS, create_nodes
 from conformance.data import PROJECT
 from kube.client import Client
@@ -107,7 +107,7 @@ async def test_jobs_are_placed_completely_or_not_at_all(kubeconfig: str) -> None
         assert await count_bound_pods("plain") == 3 and await count_bound_pods("large") == 0
 
         # With a third node, the gang fits. Its PodGang is deleted with the Job.
-        third_node = [node for node in requested("tiny:3", "", KEYS) if node["metadata"]["name"] == "tiny-2"]
+        third_node = [node for node in requested_nodes("tiny:3", "", KEYS) if node["metadata"]["name"] == "tiny-2"]
         await create_nodes(client, third_node)
         await wait_until(lambda: is_complete("large"))
         assert await count_bound_pods("large") == 3

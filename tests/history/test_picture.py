@@ -160,7 +160,7 @@ def test_what_was_asked_for_is_marked(story):
     story.owned("podcliquesets", "serve", None, replicas=3)
     story.delete("nodes", "n1")
     story.delete("podcliquesets", "serve")
-    changes = [mark.words for mark in bars.scene(story.history, pool=POOL).changes]
+    changes = [mark.words for mark in bars.read_timeline(story.history, pool=POOL).changes]
     assert changes == [
         "1 node added",
         "set serve is created",
@@ -178,11 +178,11 @@ def test_bars_of_deleted_pods_have_an_end(story):
     story.pod("serve-0-prefill-3", gang="serve-0", clique="serve-0-prefill", node="n3", terminating=True)
     story.delete("pods", "serve-0-prefill-3")
     story.pod("serve-0-decode-0", gang="serve-0", clique="serve-0-decode", after=1)
-    scene = bars.scene(story.history)
+    scene = bars.read_timeline(story.history)
     [gang] = scene.gangs
     [lane] = [pod for clique in gang.cliques for pod in clique.pods if pod.name == "serve-0-prefill-3"]
     assert [bar.state for bar in lane.bars] == ["gated", "waiting", "bound", "ready", "terminating"]
-    assert scene.begin <= lane.bars[0].begin < lane.bars[-1].end < scene.end and lane.note == "gone"
+    assert scene.start <= lane.bars[0].start < lane.bars[-1].end < scene.end and lane.note == "gone"
     _, words = draw(story.history)
     assert "9 of 9 bound, minimum 1" in words
 

@@ -254,7 +254,7 @@ def test_a_recording_lasts_until_ctrl_c_by_default(tmp_path: Path, monkeypatch: 
         return []
 
     monkeypatch.setattr(scheduler, "Recorder", Recorder)
-    monkeypatch.setattr(scheduler, "_maps", maps)
+    monkeypatch.setattr(scheduler, "_watched_maps", maps)
     monkeypatch.setattr(scheduler.time, "sleep", interrupted)
     command = ["scheduler", "record", str(tmp_path / "h.jsonl"), "--kubeconfig", str(tmp_path / "config")]
     invocation = CliRunner().invoke(app, command, standalone_mode=False)

@@ -33,7 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         patch.setenv("GROVE_CONFORMANCE_STATE", str(root))
         state = StateRoot()
         yield Cluster.up("recorder", settings=ClusterSettings(audit=False), owner=True, report=lambda *_: None)
-        processes.end(lambda environment: environment.get(processes.STATE_ROOT) == str(root))
+        processes.end_marked(lambda environment: environment.get(processes.STATE_ROOT) == str(root))
         for name in state.names():
             Ports().release(state.directory(name))
 

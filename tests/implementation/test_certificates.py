@@ -43,7 +43,7 @@ def test_a_client_that_trusts_the_bundle_accepts_the_server(tmp_path: Path, host
 def test_the_key_is_redacted_as_a_secret(tmp_path: Path) -> None:
     key = (Certificates(tmp_path / "certificates").ensure() / "tls.key").read_bytes()
     der = base64.b64decode(b"".join(key.splitlines()[1:-1]))
-    assert credentials.text(f"key {der.hex()}!") == "key REDACTED!"
+    assert credentials.redact(f"key {der.hex()}!") == "key REDACTED!"
 
 
 @pytest.mark.timeout(20)

@@ -63,19 +63,19 @@ def test_a_deployment_is_started_stopped_killed_and_removed_through_the_api(
     with driver_of(cluster) as driver:
         driver.install()
         driver.start(Role.OPERATOR)
-        assert driver.controls(Role.OPERATOR) and driver.alive(Role.OPERATOR)
+        assert driver.controls(Role.OPERATOR) and driver.is_alive(Role.OPERATOR)
         (first_process,) = kubelet.processes.values()
         assert "reference_impl" in " ".join(map(str, first_process.args))
 
         driver.stop(Role.OPERATOR)
-        assert not driver.alive(Role.OPERATOR) and first_process.returncode == 0, "the platform ends it by SIGTERM"
+        assert not driver.is_alive(Role.OPERATOR) and first_process.returncode == 0, "the platform ends it by SIGTERM"
         assert kubelet.processes == {}
         driver.start(Role.OPERATOR)
         (second_process,) = kubelet.processes.values()
         driver.kill(Role.OPERATOR)
         wait_until(lambda: second_process.returncode == -9)
         driver.restart(Role.OPERATOR)
-        assert driver.alive(Role.OPERATOR) and driver.failures() == ()
+        assert driver.is_alive(Role.OPERATOR) and driver.failures() == ()
 
         (third_process,) = kubelet.processes.values()
         third_process.kill()
@@ -103,10 +103,10 @@ def test_another_version_replaces_the_deployment_and_is_replaced_again(
         driver.install()
         driver.start(Role.OPERATOR)
         earlier_version = loading.load(str(DESCRIPTORS / "manifests.yaml"), {"version": "0"})
-        driver.operators.become(earlier_version)
-        assert image().endswith(":0") and driver.alive(Role.OPERATOR)
-        driver.operators.become(driver.descriptor)
-        assert image().endswith(":1") and driver.alive(Role.OPERATOR)
+        driver.operators.replace_operator(earlier_version)
+        assert image().endswith(":0") and driver.is_alive(Role.OPERATOR)
+        driver.operators.replace_operator(driver.descriptor)
+        assert image().endswith(":1") and driver.is_alive(Role.OPERATOR)
 
 
 def test_objects_that_existed_before_remain(cluster: Cluster, api: Api, kubelet: FakeKubelet) -> None:
@@ -147,11 +147,11 @@ def test_a_chart_is_installed_upgraded_and_uninstalled(cluster: Cluster, api: Ap
     with driver_of(cluster, "helm") as driver:
         driver.install()
         driver.start(Role.OPERATOR)
-        assert driver.alive(Role.OPERATOR) and image().endswith(":1")
-        driver.operators.become(loading.load(str(DESCRIPTORS / "helm.yaml"), {"version": "0"}))
-        assert driver.alive(Role.OPERATOR) and image().endswith(":0")
+        assert driver.is_alive(Role.OPERATOR) and image().endswith(":1")
+        driver.operators.replace_operator(loading.load(str(DESCRIPTORS / "helm.yaml"), {"version": "0"}))
+        assert driver.is_alive(Role.OPERATOR) and image().endswith(":0")
         driver.restart(Role.OPERATOR)
-        assert driver.alive(Role.OPERATOR)
+        assert driver.is_alive(Role.OPERATOR)
     with pytest.raises(ApiError, match="not found"):
         api.get("deployments", *OPERATOR_KEY)
 
@@ -168,7 +168,10 @@ def test_a_deployed_implementation_is_judged_like_one_that_runs_as_processes(
 ) -> None:
     """CORE-001 inspects objects; the scene of SCALE-003 kills the operator."""
     command = [sys.executable, "-m", "conformance", "run", "--cluster=existing", "--workers=1"]
-    options = [f"--implementation={DESCRIPTORS / 'manifests.yaml'}", f"--kubeconfig={kubeconfigs.suite(cluster)}"]
+    options = [
+        f"--implementation={DESCRIPTORS / 'manifests.yaml'}",
+        f"--kubeconfig={kubeconfigs.suite_kubeconfig(cluster)}",
+    ]
     selection = ["--id=CORE-001", "--id=SCALE-003", f"--report-dir={tmp_path / 'reports'}"]
     result = subprocess.run([*command, *options, *selection], capture_output=True, text=True, env=os.environ)
     assert result.returncode == 0, result.stdout + result.stderr

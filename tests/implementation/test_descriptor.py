@@ -83,8 +83,8 @@ def test_a_valid_descriptor_is_loaded(load, tmp_path: Path) -> None:
     assert descriptor.manifests("crds") == [tmp_path / "crds/a.yaml", tmp_path / "crds/b.yaml"]
     (expected,) = descriptor.expected_failures
     assert (expected.id, expected.expires) == ("CORE-001", datetime.date(2027, 1, 31))
-    assert not expected.expired(datetime.date(2027, 1, 30))
-    assert expected.expired(datetime.date(2027, 1, 31))
+    assert not expected.has_expired(datetime.date(2027, 1, 30))
+    assert expected.has_expired(datetime.date(2027, 1, 31))
 
 
 UPGRADES_FIELD = """\
@@ -439,7 +439,7 @@ def test_a_parameter_that_the_reference_does_not_have_is_reported(load) -> None:
 def test_a_pattern_that_matches_too_many_folders_is_refused(
     load, monkeypatch: pytest.MonkeyPatch, pattern: str
 ) -> None:
-    monkeypatch.setattr(globs, "LIMIT", 3)
+    monkeypatch.setattr(globs, "MAX_FILES", 3)
     line = error_message(load, VALID_DESCRIPTOR.replace("crds: [crds]", f'crds: ["{pattern}"]'))
     assert line.startswith(
         "mine.yaml:12: install.crds[0]: cannot be looked through: there are more than 3 files below /"

@@ -203,8 +203,8 @@ def test_a_missing_role_is_supplied_under_the_implementations_scheduler_name(
     )
     driver.start()
     assert received_values(driver, Role.GANG_SCHEDULER)["argv"][1] == "mine-scheduler"
-    assert driver.player(Role.OPERATOR).name == "mine"
-    assert driver.player(Role.GANG_SCHEDULER).name == "reference"
+    assert driver.descriptor_of(Role.OPERATOR).name == "mine"
+    assert driver.descriptor_of(Role.GANG_SCHEDULER).name == "reference"
 
 
 def test_a_role_without_an_implementation_is_an_error(create_descriptor: CreateDescriptor, facts: ClusterFacts) -> None:
@@ -221,13 +221,13 @@ def test_stop_kill_and_restart_are_not_failures(create_descriptor: CreateDescrip
     assert received_values(driver, Role.OPERATOR)["argv"][2] == "21000"
     assert driver.log(Role.OPERATOR).read_text().count('"argv"') == 2
     driver.kill(Role.OPERATOR)
-    assert not driver.alive(Role.OPERATOR)
-    assert driver.alive(Role.GANG_SCHEDULER)
+    assert not driver.is_alive(Role.OPERATOR)
+    assert driver.is_alive(Role.GANG_SCHEDULER)
     driver.start()
-    assert driver.alive(Role.OPERATOR)
+    assert driver.is_alive(Role.OPERATOR)
     driver.stop()
-    assert not driver.alive(Role.OPERATOR)
-    assert not driver.alive(Role.GANG_SCHEDULER)
+    assert not driver.is_alive(Role.OPERATOR)
+    assert not driver.is_alive(Role.GANG_SCHEDULER)
     assert driver.failures() == ()
 
 
@@ -238,11 +238,11 @@ def test_an_unrequested_end_remains_a_failure_after_a_new_start(
     driver.start()
     pid = _pid(driver, Role.OPERATOR)
     os.kill(pid, signal.SIGKILL)
-    driver._players[Role.OPERATOR].processes[0].group.wait()
-    assert not driver.alive(Role.OPERATOR)
+    driver._runners[Role.OPERATOR].processes[0].group.wait()
+    assert not driver.is_alive(Role.OPERATOR)
     driver.start(Role.OPERATOR)
     (failure,) = driver.failures()
-    assert (failure.role, failure.implementation, failure.ended.code) == (Role.OPERATOR, "mine", -signal.SIGKILL)
+    assert (failure.role, failure.implementation, failure.end.code) == (Role.OPERATOR, "mine", -signal.SIGKILL)
     assert str(failure).startswith("mine: the operator was ended by SIGKILL; its log ends with: ")
 
 
@@ -261,7 +261,7 @@ def test_a_role_that_does_not_start_stops_the_other_role(
     assert line.startswith(f"mine: the {role} exited with code 3 before it was ready; its log ends with: ")
     assert "cannot go on" in line
     assert "\n" not in line
-    assert not driver.alive(Role(other_role))
+    assert not driver.is_alive(Role(other_role))
 
 
 def test_nothing_is_started_for_a_running_implementation(tmp_path: Path, create_driver, facts: ClusterFacts) -> None:
@@ -273,7 +273,7 @@ def test_nothing_is_started_for_a_running_implementation(tmp_path: Path, create_
     driver = create_driver(loading.load(str(tmp_path / "there.yaml")))
     driver.install()  # there is no API server, so the driver must not contact one
     driver.start()
-    assert not driver.alive(Role.OPERATOR)
+    assert not driver.is_alive(Role.OPERATOR)
     assert _pid(driver, Role.OPERATOR) is None
     driver.restart(Role.OPERATOR)
     assert driver.failures() == ()
@@ -289,7 +289,7 @@ def test_a_second_operator_has_its_own_folder_ports_and_log(
     driver.start()
     folder, only_pid = facts.directory / "implementation", _pid(driver, Role.OPERATOR)
     assert (folder / "operator/c.yaml").read_text() == "elect: false in default, port: 21000"
-    driver.operators.elect("test")
+    driver.operators.enable_leader_election("test")
     first_pid = _pid(driver, Role.OPERATOR)
     assert first_pid not in (only_pid, None)
     assert (folder / "operator/c.yaml").read_text() == "elect: true in test, port: 21000"
@@ -307,7 +307,7 @@ def test_a_second_operator_has_its_own_folder_ports_and_log(
     assert _pid(driver, Role.OPERATOR) == second_pid
 
     driver.operators.reset()
-    assert not driver.alive(Role.OPERATOR) and not psutil.pid_exists(second_pid)
+    assert not driver.is_alive(Role.OPERATOR) and not psutil.pid_exists(second_pid)
     driver.start()
     assert (folder / "operator/c.yaml").read_text() == "elect: false in default, port: 21000"
     assert driver.failures() == ()
@@ -326,15 +326,15 @@ def test_an_earlier_version_replaces_the_operator_until_the_test_ends(
         lines = driver.log(Role.OPERATOR).read_text().splitlines()
         return [json.loads(line)["argv"] for line in lines if line.startswith("{")]
 
-    driver.operators.become(earlier_version)
+    driver.operators.replace_operator(earlier_version)
     new_arguments, old_arguments = started_arguments()
     assert old_arguments == [*new_arguments, "--mutant", "old"]
     assert _pid(driver, Role.GANG_SCHEDULER) == scheduler_pid
-    driver.operators.become(descriptor)
+    driver.operators.replace_operator(descriptor)
     assert started_arguments()[-1] == new_arguments
-    driver.operators.become(earlier_version)
+    driver.operators.replace_operator(earlier_version)
     driver.operators.reset()
-    assert not driver.alive(Role.OPERATOR)
+    assert not driver.is_alive(Role.OPERATOR)
     driver.start()
     assert started_arguments()[-1] == new_arguments
     assert driver.failures() == ()
@@ -343,30 +343,30 @@ def test_an_earlier_version_replaces_the_operator_until_the_test_ends(
 def test_the_objects_of_another_implementation_can_be_taken_over(
     create_descriptor: CreateDescriptor, create_driver
 ) -> None:
-    implementation = succession.after(
+    implementation = succession.take_over(
         create_descriptor("mine", "operator", "gang-scheduler"), create_descriptor("theirs", "operator")
     )
     [upgrade] = implementation.upgrades
     assert (upgrade.about, "upgrade" in implementation.features) == ("theirs 1", True)
     driver = create_driver(implementation)
     driver.start()
-    driver.operators.become(implementation.earlier(upgrade))
+    driver.operators.replace_operator(implementation.earlier(upgrade))
     assert received_values(driver, Role.OPERATOR)["argv"][1] == "mine-scheduler"
-    assert driver.player(Role.OPERATOR).name == "theirs"
+    assert driver.descriptor_of(Role.OPERATOR).name == "theirs"
     driver.operators.reset()
-    assert driver.player(Role.OPERATOR).name == "mine"
+    assert driver.descriptor_of(Role.OPERATOR).name == "mine"
     assert driver.failures() == ()
 
 
 def test_an_implementation_without_an_operator_cannot_be_taken_over(create_descriptor: CreateDescriptor) -> None:
     with pytest.raises(UsageError, match="theirs starts no operator"):
-        succession.after(create_descriptor("mine", "operator"), create_descriptor("theirs", "gang-scheduler"))
+        succession.take_over(create_descriptor("mine", "operator"), create_descriptor("theirs", "gang-scheduler"))
 
 
 def test_a_second_operator_that_ends_by_itself_is_a_failure(create_descriptor: CreateDescriptor, create_driver) -> None:
     driver = create_driver(create_descriptor("mine", "operator", "gang-scheduler", replace=LEADER_ELECTION))
     driver.start()
-    driver.operators.elect("test")
+    driver.operators.enable_leader_election("test")
     driver.operators.add_second()
     [second_process] = driver.operators.second.processes
     os.kill(second_process.group.pid, signal.SIGKILL)
@@ -377,11 +377,11 @@ def test_a_second_operator_that_ends_by_itself_is_a_failure(create_descriptor: C
 def test_all_processes_stop_with_the_driver(create_descriptor: CreateDescriptor, create_driver) -> None:
     driver = create_driver(create_descriptor("mine", "operator", "gang-scheduler", replace=LEADER_ELECTION))
     driver.start()
-    driver.operators.elect("test")
+    driver.operators.enable_leader_election("test")
     driver.operators.add_second()
     second_group = driver.operators.second.processes[0].group
     driver.stop()
-    assert second_group.ended is not None and not driver.alive(Role.OPERATOR)
+    assert second_group.end is not None and not driver.is_alive(Role.OPERATOR)
 
 
 def test_an_unreachable_api_server_is_reported_in_one_line(

@@ -20,8 +20,8 @@ def test_a_crd_that_is_not_established_in_time_is_explained(
     slow."""
     conditions = [{"type": "NamesAccepted", "status": accepted, "message": "" if accepted == "True" else "in use"}]
     crd = {"metadata": {"name": "gadgets.example.com"}, "status": {"conditions": conditions}}
-    crd_watch = installation._Established(["gadgets.example.com"])
-    crd_watch.on_event("MODIFIED", installation._crds.decode(msgspec.json.encode(crd)))
-    failure = crd_watch.not_established(31)
+    crd_watch = installation._EstablishmentWatch(["gadgets.example.com"])
+    crd_watch.on_event("MODIFIED", installation._CRD_DECODER.decode(msgspec.json.encode(crd)))
+    failure = crd_watch.establishment_error(31)
     assert type(failure) is error
     assert f"CRDs are not established after 31 s: gadgets.example.com: {reason}" in str(failure)

@@ -65,6 +65,6 @@ def test_every_field_is_in_the_table_of_fields() -> None:
 
 def test_every_placeholder_is_in_the_table_of_placeholders() -> None:
     documented_names = set(re.findall(r"^\| `\$\{([^}]*)\}`", guide_section("Placeholders"), re.M))
-    assert documented_names == placeholders.PLAIN | {*placeholders.OF_PODS} | {
+    assert documented_names == placeholders.SIMPLE_NAMES | {*placeholders.POD_LABELS} | {
         f"{family}.NAME" for family in placeholders.FAMILIES
     }

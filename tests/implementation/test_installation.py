@@ -87,7 +87,7 @@ def test_a_crd_that_never_establishes_is_reported_with_the_reason(run_request, m
         "spec": GADGET_CRD["spec"] | {"names": {"plural": "podz", "singular": "gadget", "kind": "Gadget"}},
     }
     run_request(lambda client: installation.install_crds(client, [GADGET_CRD]))
-    monkeypatch.setattr(installation, "WITHIN", 1.0)
+    monkeypatch.setattr(installation, "TIMEOUT_SECONDS", 1.0)
     with pytest.raises(HarnessError, match=r"not established after \d+ s: podz\.example\.com: .*in use"):
         run_request(lambda client: installation.install_crds(client, [conflicting_crd]))
 
@@ -150,7 +150,7 @@ def test_the_installed_webhooks_belong_to_the_running_operator(cluster: Cluster,
         (tmp_path / f"{name}.yaml").write_text(OPERATOR_DESCRIPTOR.format(name=name))
         (tmp_path / f"{name}-hooks.yaml").write_text(HOOKS_MANIFEST.format(name=name))
     own_operator, former_operator = (loading.load(str(tmp_path / f"{name}.yaml")) for name in ("mine", "theirs"))
-    implementation = succession.after(own_operator, former_operator)
+    implementation = succession.take_over(own_operator, former_operator)
     facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.marker(), cluster.port)
     resource = installation.WEBHOOKS["ValidatingWebhookConfiguration"]
 
@@ -160,11 +160,11 @@ def test_the_installed_webhooks_belong_to_the_running_operator(cluster: Cluster,
     with Driver(implementation, facts, loading.load("reference")) as driver:
         driver.install()
         assert hooks() == {"mine"}
-        driver.operators.become(implementation.earlier(implementation.upgrades[0]))
+        driver.operators.replace_operator(implementation.earlier(implementation.upgrades[0]))
         assert hooks() == {"theirs"}
-        driver.operators.become(implementation)
+        driver.operators.replace_operator(implementation)
         assert hooks() == {"mine"}
-        driver.operators.become(implementation.earlier(implementation.upgrades[0]))
+        driver.operators.replace_operator(implementation.earlier(implementation.upgrades[0]))
         driver.operators.reset()
         assert hooks() == {"mine"}
     run_request(lambda client: installation.install_webhooks(client, [], {("ValidatingWebhookConfiguration", "mine")}))
@@ -232,9 +232,9 @@ def test_each_role_is_a_user_with_the_permissions_in_the_descriptor(
 
         return asyncio.run(main())
 
-    assert facts.of_role is not None
-    assert access_of(facts.of_role(Role.OPERATOR)) == ("operator", False)
-    assert access_of(facts.of_role(Role.GANG_SCHEDULER)) == ("gang-scheduler", True)
+    assert facts.role_kubeconfig is not None
+    assert access_of(facts.role_kubeconfig(Role.OPERATOR)) == ("operator", False)
+    assert access_of(facts.role_kubeconfig(Role.GANG_SCHEDULER)) == ("gang-scheduler", True)
     assert access_of(facts.kubeconfig) == ("grove-conformance", True)
     assert access_of(cluster.kubeconfig) == ("kubernetes-admin", True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.implementation import output
-from conformance.implementation.output import Endless, Output
+from conformance.implementation.output import Output, SlowPattern
 
 
 @pytest.fixture
@@ -26,25 +26,25 @@ def append(log: Path, text: str) -> None:
 
 def test_only_new_output_is_read(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process_output = Output(log)
-    assert not process_output.has("ready")
+    assert not process_output.has_line("ready")
     append(log, "one\n" * 1000)
-    assert not process_output.has("ready")
-    position = process_output._read
+    assert not process_output.has_line("ready")
+    position = process_output._read_offset
     assert position == log.stat().st_size
     append(log, "now rea")
-    assert not process_output.has("ready")
+    assert not process_output.has_line("ready")
     append(log, "dy\nmore")
-    assert process_output.has("ready")
-    assert process_output.has("ready")  # and also at the next check
-    assert process_output._read >= position
+    assert process_output.has_line("ready")
+    assert process_output.has_line("ready")  # and also at the next check
+    assert process_output._read_offset >= position
 
 
 def test_a_large_output_is_read_in_pieces(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "PIECE", 10)
+    monkeypatch.setattr(output, "PIECE_BYTES", 10)
     process_output = Output(log)
     append(log, "x" * 35 + "\nshort\nready\n")
-    assert process_output.has("^ready$")
-    assert not process_output.has("never")
+    assert process_output.has_line("^ready$")
+    assert not process_output.has_line("never")
 
 
 def test_the_last_lines_are_those_of_this_process(log: Path) -> None:
@@ -52,26 +52,26 @@ def test_the_last_lines_are_those_of_this_process(log: Path) -> None:
     assert process_output.last_lines(3) == []
     append(log, "one\n\ntwo\n")
     assert process_output.last_lines(3) == ["one", "two"]
-    append(log, "three\n" * output.LAST)
+    append(log, "three\n" * output.TAIL_BYTES)
     assert process_output.last_lines(2) == ["three", "three"]
 
 
 def test_a_file_that_grows_too_large_is_cut_and_still_read(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MAX_BYTES", 1 << 20)
-    monkeypatch.setattr(output, "KEPT", 1000)
+    monkeypatch.setattr(output, "KEPT_BYTES", 1000)
     process_output = Output(log)
     with log.open("ab") as process:  # opened in the same mode as by the process
         process.write(b"words\n" * 200_000)
         process.flush()
-        assert not process_output.has("ready")
-        process_output.bound()
+        assert not process_output.has_line("ready")
+        process_output.limit_size()
         assert log.stat().st_size < 2000
         assert log.read_text().startswith("(more than 1 MiB of output")
         process.write(b"ready\n")
         process.flush()
-        assert process_output.has("ready")
+        assert process_output.has_line("ready")
         assert process_output.last_lines(2) == ["words", "ready"]
-        process_output.bound()
+        process_output.limit_size()
         assert log.read_text().endswith("words\nready\n")
 
 
@@ -124,23 +124,23 @@ def test_a_panic_of_a_go_program_names_its_innermost_frame(log: Path, is_repeate
 
 def test_output_without_a_newline_is_cut_by_bytes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MAX_BYTES", 10_000)
-    monkeypatch.setattr(output, "KEPT", 1000)
+    monkeypatch.setattr(output, "KEPT_BYTES", 1000)
     process_output = Output(log)
     append(log, "x" * 20_000 + "the end")
-    process_output.bound()
+    process_output.limit_size()
     assert log.read_text().endswith("x" * 993 + "the end")
     assert len(process_output.last_lines(1)[0]) >= 1000
 
 
 def test_output_of_an_earlier_process_is_not_found_after_a_cut(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MAX_BYTES", 1000)
-    monkeypatch.setattr(output, "KEPT", 900)
+    monkeypatch.setattr(output, "KEPT_BYTES", 900)
     append(log, "ready\n" * 140)
     process_output = Output(log)
     append(log, "starting\n" * 20)
-    process_output.bound()
+    process_output.limit_size()
     assert "ready" in log.read_text()
-    assert not process_output.has("ready")
+    assert not process_output.has_line("ready")
     assert process_output.last_lines(30) == ["starting"] * 20
 
 
@@ -161,34 +161,34 @@ PREAD = os.pread
 
 @pytest.mark.timeout(20)
 def test_reading_a_growing_file_ends(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "PIECE", 1 << 12)
+    monkeypatch.setattr(output, "PIECE_BYTES", 1 << 12)
     process_output = Output(log)
     append(log, "x\n" * (1 << 13))
     monkeypatch.setattr(os, "pread", GrowingFile(log))
-    assert not process_output.has("ready")
+    assert not process_output.has_line("ready")
 
 
 def test_a_long_file_is_searched_in_several_checks(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "PIECE", 10)
-    monkeypatch.setattr(output, "LOOK", 0.0)
+    monkeypatch.setattr(output, "PIECE_BYTES", 10)
+    monkeypatch.setattr(output, "SEARCH_SECONDS", 0.0)
     process_output = Output(log)
     append(log, "x\n" * 20 + "ready\n")
     checks = 0
-    while not process_output.has("ready"):
-        monkeypatch.setattr(output, "LOOK", 0.0001)
+    while not process_output.has_line("ready"):
+        monkeypatch.setattr(output, "SEARCH_SECONDS", 0.0001)
         checks += 1
     assert checks
 
 
 def test_a_flood_of_output_takes_little_memory(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MAX_BYTES", 1 << 16)
-    monkeypatch.setattr(output, "KEPT", 1 << 14)
+    monkeypatch.setattr(output, "KEPT_BYTES", 1 << 14)
     process_output = Output(log)
     with log.open("ab") as file:
         file.truncate(1 << 30)  # sparse: a gigabyte without a newline
     tracemalloc.start()
     try:
-        process_output.bound()
+        process_output.limit_size()
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -201,12 +201,12 @@ def test_a_flood_of_output_takes_little_memory(log: Path, monkeypatch: pytest.Mo
 def test_the_search_with_an_exponential_regular_expression_ends(
     log: Path, pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output, "PATIENCE", 0.05)
+    monkeypatch.setattr(output, "MATCH_SECONDS", 0.05)
     process_output = Output(log)
     append(log, "a" * 60 + "!\n")
     try:
-        assert not process_output.has(pattern)
-    except Endless as error:
+        assert not process_output.has_line(pattern)
+    except SlowPattern as error:
         assert "ready.log" in str(error)
 
 
@@ -223,7 +223,7 @@ def test_a_file_that_replaces_the_log_is_not_read(log: Path) -> None:
     append(log, "starting\n")
     log.unlink()
     os.mkfifo(log)
-    assert not process_output.has("ready")
+    assert not process_output.has_line("ready")
     assert process_output.last_lines(3) == ["starting"]
 
 

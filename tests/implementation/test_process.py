@@ -131,14 +131,14 @@ def has_ended(process: psutil.Process) -> bool:
 def test_a_process_is_ready_once_a_log_line_matches(start_process: StartProcess) -> None:
     group = start_process("import signal; print('warming'); print('serving on 1', flush=True); signal.pause()")
     group.wait_ready(None, r"serving on \d", 10)
-    assert group.ended is None
+    assert group.end is None
 
 
 def test_a_process_is_ready_once_a_page_responds_with_200(start_process: StartProcess) -> None:
     port = free_port()
     group = start_process(SERVER_SOURCE, str(port))
     group.wait_ready(f"http://127.0.0.1:{port}/readyz?full=1", None, 10)
-    assert group.ended is None
+    assert group.end is None
 
 
 @pytest.mark.timeout(20)
@@ -158,7 +158,7 @@ def test_a_page_that_responds_byte_by_byte_has_not_answered(piece: bytes) -> Non
         thread = threading.Thread(target=drip)
         thread.start()
         try:
-            assert not process.answers(f"http://127.0.0.1:{server.getsockname()[1]}/", 0.3)
+            assert not process.responds(f"http://127.0.0.1:{server.getsockname()[1]}/", 0.3)
         finally:
             stop.set()
             thread.join()
@@ -178,14 +178,14 @@ def test_a_page_that_ends_within_its_first_line_has_not_answered(response_head: 
 
         thread = threading.Thread(target=reply)
         thread.start()
-        assert process.answers(f"http://127.0.0.1:{server.getsockname()[1]}/", 5) is is_answered
+        assert process.responds(f"http://127.0.0.1:{server.getsockname()[1]}/", 5) is is_answered
         thread.join()
 
 
 def test_a_line_that_the_pattern_never_finishes_matching_ends_the_wait(
     start_process: StartProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output, "PATIENCE", 0.05)
+    monkeypatch.setattr(output, "MATCH_SECONDS", 0.05)
     group = start_process("import signal; print('a' * 60, '!', flush=True); signal.pause()")
     with pytest.raises(NotReady, match=r"is not found to be ready: the regular expression .* ready\.log"):
         group.wait_ready(None, "^(a|aa)+$", 60)
@@ -230,7 +230,7 @@ def test_a_process_that_ignores_sigterm_is_killed_after_its_grace_period(start_p
     start_time = time.monotonic()
     assert group.stop(0.3).code == -signal.SIGKILL
     assert 0.3 <= time.monotonic() - start_time < 5
-    assert str(group.ended) == "was ended by SIGKILL"
+    assert str(group.end) == "was ended by SIGKILL"
 
 
 def test_a_suspended_process_is_killed_at_once(start_process: StartProcess) -> None:
@@ -264,7 +264,7 @@ while True:
 def test_a_process_that_suspends_its_supervisor_repeatedly_is_killed(
     start_process: StartProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "OBEYED_WITHIN", 0.5)
+    monkeypatch.setattr(process, "OBEY_SECONDS", 0.5)
     group = start_process(STOPPER_SOURCE)
     child = child_of(group)
     assert group.kill().code == -signal.SIGKILL
@@ -274,12 +274,12 @@ def test_a_process_that_suspends_its_supervisor_repeatedly_is_killed(
 def test_a_process_that_does_not_end_is_a_harness_error(
     start_process: StartProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "KILLED_WITHIN", 0.3)
-    monkeypatch.setattr(process, "OBEYED_WITHIN", 0.3)
+    monkeypatch.setattr(process, "KILL_SECONDS", 0.3)
+    monkeypatch.setattr(process, "OBEY_SECONDS", 0.3)
     monkeypatch.setattr(ProcessGroup, "_kill_unsupervised", lambda self: None)
     group = start_process(DEAF_SOURCE)
     group.wait_ready(None, "deaf", 10)
-    monkeypatch.setattr(ProcessGroup, "_order", lambda self, letter: None)
+    monkeypatch.setattr(ProcessGroup, "_send_command", lambda self, letter: None)
     with pytest.raises(HarnessError, match=r"does not end within 0\.3 s of SIGKILL"):
         group.kill()
     monkeypatch.undo()
@@ -372,7 +372,7 @@ def test_logs_are_appended(start_process: StartProcess) -> None:
         group = start_process(f"print('{word}')")
         assert group.wait().code == 0
     assert group.log.read_text().split() == ["one", "two"]
-    assert "its log ends with: two (" in group.tail()
+    assert "its log ends with: two (" in group.log_tail()
 
 
 def test_ending_a_process_that_has_ended_is_not_an_error(start_process: StartProcess) -> None:

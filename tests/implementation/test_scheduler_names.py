@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.implementation import loading
-from conformance.implementation.scheduler_names import SECOND_NAME, kube_scheduler
+from conformance.implementation.scheduler_names import SECOND_NAME, kube_scheduler_name
 
 DEFAULT = "default-scheduler"
 
@@ -27,7 +27,7 @@ def test_kube_scheduler_keeps_its_name_unless_another_scheduler_has_it(
     implementation_name: str, name: str, expected: str
 ) -> None:
     implementation = replace(loading.load(implementation_name), scheduler_name=name)
-    assert kube_scheduler(implementation, loading.load("reference")) == expected
+    assert kube_scheduler_name(implementation, loading.load("reference")) == expected
 
 
 def test_the_go_operator_is_judged_with_topology_and_multi_node_nvlink(tmp_path: Path) -> None:
@@ -35,4 +35,4 @@ def test_the_go_operator_is_judged_with_topology_and_multi_node_nvlink(tmp_path:
     implementation = loading.load("grove-operator", {"binary": "/bin/true", "crds": str(tmp_path)})
     assert implementation.features == {"mnnvl", "topology"}
     assert "computedomains.yaml" in [path.name for path in implementation.manifests("crds")]
-    assert kube_scheduler(implementation, loading.load("reference")) == SECOND_NAME
+    assert kube_scheduler_name(implementation, loading.load("reference")) == SECOND_NAME

@@ -101,8 +101,8 @@ def test_the_end_of_one_process_is_a_failure_of_the_role_and_a_restart_restarts_
     pids = driver.pids(Role.GANG_SCHEDULER)
     assert list(pids) == [FIRST_NAME, SECOND_NAME]
     os.kill(pids[FIRST_NAME], signal.SIGKILL)
-    driver._players[Role.GANG_SCHEDULER].processes[0].group.wait()
-    assert not driver.alive(Role.GANG_SCHEDULER) and driver.alive(Role.OPERATOR)
+    driver._runners[Role.GANG_SCHEDULER].processes[0].group.wait()
+    assert not driver.is_alive(Role.GANG_SCHEDULER) and driver.is_alive(Role.OPERATOR)
     [failure] = driver.failures()
     assert (failure.role, failure.process) == (Role.GANG_SCHEDULER, "first")
     assert str(failure).startswith("mine: the process first of the gang-scheduler was ended by SIGKILL; its log ends")
@@ -113,7 +113,7 @@ def test_the_end_of_one_process_is_a_failure_of_the_role_and_a_restart_restarts_
     assert not set(pids.values()) & set(driver.pids(Role.GANG_SCHEDULER).values())
     assert [len(received_values(driver, name)) for name in (FIRST_NAME, SECOND_NAME)] == [3, 2]
     driver.kill(Role.GANG_SCHEDULER)
-    assert driver.pids(Role.GANG_SCHEDULER) == {} and driver.alive(Role.OPERATOR)
+    assert driver.pids(Role.GANG_SCHEDULER) == {} and driver.is_alive(Role.OPERATOR)
     assert len(driver.failures()) == 1
 
 
@@ -140,7 +140,7 @@ def test_a_process_that_ends_while_another_starts_ends_the_wait(create_driver: A
 def test_the_last_words_are_those_of_all_processes(create_driver: Any) -> None:
     driver = create_driver(first_mode="x")
     driver.start()
-    [operator, first_process, second_process] = driver.last_words().split("; ")
+    [operator, first_process, second_process] = driver.last_log_lines().split("; ")
     assert operator.startswith("the operator runs, and its log ends with: {")
     assert first_process.startswith("the process first of the gang-scheduler runs, and its log ends with: {")
     assert second_process.endswith("| ready")

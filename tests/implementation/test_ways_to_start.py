@@ -195,7 +195,7 @@ def test_a_chart_that_cannot_be_installed_is_reported_with_helms_reason(
 
 def test_a_deployment_of_another_client_is_not_the_judged_version(facts: ClusterFacts) -> None:
     driver = Driver(load(MANIFESTS_DESCRIPTOR), facts)
-    assert not driver.alive(Role.OPERATOR), "so a start deploys it, without a look at what runs under its name"
+    assert not driver.is_alive(Role.OPERATOR), "so a start deploys it, without a look at what runs under its name"
 
 
 # -- commands of the user --------------------------------------------------------------------------------------------
@@ -221,12 +221,12 @@ def test_a_role_with_commands_is_controlled_and_others_are_not(driver: Driver, t
     driver.start()
     assert called_commands(tool) == [], "it runs already"
     driver.stop(Role.OPERATOR)
-    assert not driver.alive(Role.OPERATOR)
+    assert not driver.is_alive(Role.OPERATOR)
     driver.stop(Role.OPERATOR)
     driver.start()
     driver.kill(Role.OPERATOR)
     driver.restart(Role.OPERATOR)
-    assert driver.alive(Role.OPERATOR)
+    assert driver.is_alive(Role.OPERATOR)
     assert called_commands(tool) == ["stop", "start 1", "kill", "start 1"]
     assert tool.calls[0]["env"]["KUBECONFIG"] == str(driver.cluster.kubeconfig)
     log = driver.logs()["operator"]
@@ -240,8 +240,8 @@ def test_a_stopped_operator_is_started_again_at_the_end(tool: RecordingTool, fac
 
 
 def test_an_earlier_version_is_started_by_the_same_command(driver: Driver, tool: RecordingTool) -> None:
-    driver.operators.become(load(COMMANDS_DESCRIPTOR, tag="0"))
-    driver.operators.become(driver.descriptor)
+    driver.operators.replace_operator(load(COMMANDS_DESCRIPTOR, tag="0"))
+    driver.operators.replace_operator(driver.descriptor)
     assert called_commands(tool) == ["stop", "start 0", "stop", "start 1"]
 
 

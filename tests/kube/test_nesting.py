@@ -20,7 +20,7 @@ from conformance.grove.kinds import SECRETS
 from conformance.history import redaction
 from conformance.history.log import Log
 from conformance.history.recorder import Watched, _Feed
-from conformance.nemesis.corruption import corrupted
+from conformance.nemesis.corruption import corrupt
 from conformance.nemesis.proxy import events
 from kube import nesting
 from kube.objects import ObjectMeta, envelope
@@ -79,8 +79,8 @@ def test_the_log_has_one_line_for_each_source(caplog: pytest.LogCaptureFixture) 
 
 
 def test_proxies_read_deep_writes() -> None:
-    assert events.read(event_of(deep("a", 1_200)), "application/json").name == "a"
-    assert b'"labels":{}' in corrupted(deep("a", 300))
+    assert events.decode_event(event_of(deep("a", 1_200)), "application/json").name == "a"
+    assert b'"labels":{}' in corrupt(deep("a", 300))
 
 
 def test_audit_logs_with_bodies_are_read(tmp_path: Path) -> None:

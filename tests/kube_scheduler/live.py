@@ -16,9 +16,9 @@ from string import Template
 import orjson
 
 from conformance.cluster.assets import resolve_all
-from conformance.cluster.components import last_words
+from conformance.cluster.components import log_tail
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.features import Requested
+from conformance.cluster.features import FeatureRequest
 from conformance.cluster.settings import ClusterSettings
 from kube.client import Client
 from kube.resource import NAMESPACES, PODS, Resource
@@ -98,7 +98,7 @@ class Scheduler:
         try:
             pods = await asyncio.wait_for(self._watched.decided(manifests), LIMIT_SECONDS)
         except TimeoutError as error:
-            raise AssertionError(f"kube-scheduler has not tried all pods: {last_words(self._log)}") from error
+            raise AssertionError(f"kube-scheduler has not tried all pods: {log_tail(self._log)}") from error
         for pod in pods:
             if pod.scheduled.reason != "Unschedulable" or pod.status.nominated_node_name:
                 raise AssertionError(f"{pod.metadata.name} was not refused by filters: {pod.status}")
@@ -139,7 +139,9 @@ class Scheduler:
 @asynccontextmanager
 async def scheduler(kubernetes: str = "") -> AsyncIterator[Scheduler]:
     """Start a control plane with kube-scheduler. Both stop when the block ends."""
-    settings = ClusterSettings(scheduler=False, audit=False, kubernetes=kubernetes, features=Requested(gates=(GATES,)))
+    settings = ClusterSettings(
+        scheduler=False, audit=False, kubernetes=kubernetes, features=FeatureRequest(gates=(GATES,))
+    )
     cluster = await asyncio.to_thread(Cluster.up, f"filters-{os.getpid()}", settings=settings)
     try:
         for component in set(cluster.monitor.pids()) - {"etcd", "kube-apiserver"}:

@@ -15,8 +15,8 @@ from conformance.grove.scheduling import manifests
 from conformance.lab.gaps import forms, instances, mappings, picture, results
 from conformance.lab.gaps.forms import FORMS
 from conformance.lab.gaps.instances import Gap, GapInstance, NodeGroup, ServiceComponent
-from conformance.lab.gaps.playing import Failed, GapOutcome, Mapped
-from conformance.lab.gaps.sets import SetPlay
+from conformance.lab.gaps.playing import FormFailure, GapOutcome, MappingOutcome
+from conformance.lab.gaps.sets import SetInstanceRun
 from conformance.testing.workload_groups import Leaf, Tree
 
 FORM_BY_NAME = {form.name: form for form in FORMS}
@@ -68,7 +68,7 @@ def test_gangs_have_the_required_replicas_in_the_base() -> None:
 
 
 def test_counts_are_by_component() -> None:
-    assert forms.counts(SERVICE, [4, 0, 2]) == {"prefill": [4, 0], "decode": [2]}
+    assert forms.bound_counts(SERVICE, [4, 0, 2]) == {"prefill": [4, 0], "decode": [2]}
 
 
 @pytest.mark.parametrize(
@@ -83,15 +83,17 @@ def test_counts_are_by_component() -> None:
 def test_a_service_is_bound_completely_partly_or_not(
     bound_counts: dict[str, list[int]], expected_standing: str
 ) -> None:
-    assert SERVICE.standing(bound_counts) == expected_standing
-    assert SERVICE.right(bound_counts) == (expected_standing == "minimum")
+    assert SERVICE.bound_part(bound_counts) == expected_standing
+    assert SERVICE.matches_expectation(bound_counts) == (expected_standing == "minimum")
 
 
 def test_a_lost_pod_must_be_bound_again() -> None:
     instance_with_loss = GapInstance(
         "lost", ("WL37-G13",), (), (ServiceComponent("p", 2, 2), ServiceComponent("d", 1)), "d again", lost=("p", "d")
     )
-    assert instance_with_loss.right({"p": [1], "d": [1]}) and not instance_with_loss.right({"p": [2], "d": [0]})
+    assert instance_with_loss.matches_expectation({"p": [1], "d": [1]}) and not instance_with_loss.matches_expectation(
+        {"p": [2], "d": [0]}
+    )
 
 
 @pytest.mark.parametrize(
@@ -173,10 +175,10 @@ def test_the_gaps_of_inference_are_readable_and_each_form_has_its_column() -> No
     gaps = instances.load()
     assert [gap.name for gap in gaps][:2] == ["complete-replicas", "one-of-each"]
     for gap in gaps:
-        assert set(gap.said_by) <= {form.api for form in FORMS}
+        assert set(gap.expressed_by) <= {form.api for form in FORMS}
         for instance in gap.instances:
             assert [leaf for root in forms.roots(FORM_BY_NAME["trees"], instance) for leaf in root.leaves] == [
-                leaf for _, leaves in forms.named(instance) for leaf in leaves
+                leaf for _, leaves in forms.leaves_by_component(instance) for leaf in leaves
             ]
 
 
@@ -200,8 +202,8 @@ def test_a_duplicate_name_is_reported(tmp_path: Path) -> None:
 )
 def test_a_mapping_binds_the_floor_or_not(bound_counts: dict[str, int], expected_word: str, is_right: bool) -> None:
     assert mappings.describe(bound_counts) == expected_word
-    assert mappings.right(9, expected_word) is is_right
-    assert mappings.right(5, expected_word) is (expected_word == "0")
+    assert mappings.is_right_outcome(9, expected_word) is is_right
+    assert mappings.is_right_outcome(5, expected_word) is (expected_word == "0")
 
 
 @pytest.mark.parametrize(
@@ -212,7 +214,7 @@ def test_a_mapping_binds_the_floor_or_not(bound_counts: dict[str, int], expected
 )  # fmt: skip
 def test_outcomes_that_depend_on_luck_are_not_compared(form: str, row: str, gpus: int, is_luck: bool) -> None:
     mapping = next(candidate for candidate in mappings.MAPPINGS if candidate.row == row)
-    assert mappings.luck(FORM_BY_NAME[form], mapping, gpus) is is_luck
+    assert mappings.depends_on_luck(FORM_BY_NAME[form], mapping, gpus) is is_luck
 
 
 def test_the_mapping_of_the_proposal_has_a_tree_for_each_gang() -> None:
@@ -226,7 +228,7 @@ def test_the_page_has_a_row_for_each_mapping_that_was_run() -> None:
     document, gap = sample_document("", "")
     [mapping] = [candidate for candidate in mappings.MAPPINGS if candidate.row == "WL37-M06"]
     for nodes, outcome in ((5, "0"), (6, "0"), (12, "all")):
-        results.add(document, Mapped(FORM_BY_NAME["trees"], mapping, nodes, 1, outcome))
+        results.add(document, MappingOutcome(FORM_BY_NAME["trees"], mapping, nodes, 1, outcome))
     page = results.markdown(document, [gap], "grove-conformance lab gaps", "x.svg")
     row = next(line for line in page.splitlines() if line.startswith("| WL37-M06 "))
     cells = ["0", "0 ✗", *["not run"] * 5, "all"]  # M06 is defined for every number of nodes
@@ -236,7 +238,7 @@ def test_the_page_has_a_row_for_each_mapping_that_was_run() -> None:
 def test_cells_say_if_nothing_was_run() -> None:
     document, gap = sample_document("")
     document["complete"] = False
-    results.add(document, Failed(FORM_BY_NAME["trees"], "the scheduler ended"))
+    results.add(document, FormFailure(FORM_BY_NAME["trees"], "the scheduler ended"))
     assert results.cell(document, gap, FORM_BY_NAME["trees"]) == "closed (1 of 2 runs)"
     page = results.markdown(document, [gap], "grove-conformance lab gaps", "x.svg")
     assert "**The run did not end**" in page
@@ -249,7 +251,7 @@ def test_cells_say_if_nothing_was_run() -> None:
 
 def test_a_set_has_a_clique_for_single_pods_and_a_scaling_group_for_replicas() -> None:
     created_objects: list[dict[str, Any]] = []
-    set_play = SetPlay(environment_recording(created_objects), FORM_BY_NAME["operator"], SERVICE)
+    set_play = SetInstanceRun(environment_recording(created_objects), FORM_BY_NAME["operator"], SERVICE)
     set_play.create()
     binding, pcs = created_objects
     assert [level["domain"] for level in binding["spec"]["levels"]] == ["block", "rack"]

@@ -42,7 +42,7 @@ def test_an_interrupted_run_writes_its_results(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_form_that_cannot_be_run_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     def failed_outcomes() -> Iterator[Any]:
-        yield playing.Failed(sample_outcome().form, "the scheduler ended")
+        yield playing.FormFailure(sample_outcome().form, "the scheduler ended")
 
     assert run_gaps(monkeypatch, tmp_path, failed_outcomes()) is Exit.NOT_CONFORMANT
     assert "not played: kube-scheduler, plain pods: the scheduler ended" in capsys.readouterr().err

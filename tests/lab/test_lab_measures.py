@@ -38,7 +38,7 @@ def test_an_update_without_failures_keeps_the_minimum_of_each_component() -> Non
     expected_lowest = {
         component.key.name: component.replicas - component.unavailable for component in ALL_COMPONENTS.components
     }
-    assert result.lowest == expected_lowest
+    assert result.lowest_available == expected_lowest
     assert result.points[0].available == {
         component.key.name: component.replicas for component in ALL_COMPONENTS.components
     }
@@ -48,9 +48,9 @@ def test_only_units_of_one_version_are_counted() -> None:
     """F5/2 P4/1 D3/1 form two units at rest. The first sub-step leaves three F of the old version, which form only one
     unit."""
     result = measure_trace()
-    assert result.points[0].whole == result.points[-1].whole == 2
-    assert result.lowest_whole == 1
-    assert 1 < result.mean_whole < 2
+    assert result.points[0].whole_units == result.points[-1].whole_units == 2
+    assert result.lowest_whole_units == 1
+    assert 1 < result.mean_whole_units < 2
 
 
 def test_deleted_ready_pods_of_new_gangs_count_as_evicted() -> None:
@@ -95,5 +95,5 @@ def test_means_are_weighted_by_time() -> None:
         AvailabilityPoint(3.0, {"F": 2}, 1),
     ]
     result = UpdateMeasurement(duration=4.0, points=points)
-    assert result.mean_whole == pytest.approx((2 * 1 + 0 * 2 + 1 * 1) / 4)
-    assert result.lowest == {"F": 1}
+    assert result.mean_whole_units == pytest.approx((2 * 1 + 0 * 2 + 1 * 1) / 4)
+    assert result.lowest_available == {"F": 1}

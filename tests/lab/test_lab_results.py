@@ -21,7 +21,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def document(runs: int = 2) -> dict[str, Any]:
     result = results.document({"kubernetes": "1.0"})
-    for trial in lab.planned((), (), (), runs):
+    for trial in lab.plan_trials((), (), (), runs):
         size = {name: size for name, (size, _) in trial.workload.sizes.items()}
         reduced_size = {name: count - 1 for name, count in size.items()}
         points = [
@@ -37,20 +37,20 @@ def document(runs: int = 2) -> dict[str, Any]:
 
 
 def test_every_combination_is_planned() -> None:
-    assert len(lab.planned((), (), (), 3)) == 3 * len(LAYOUTS) * len(WORKLOADS) * len(COURSES)
-    assert {trial.workload.name for trial in lab.planned((), ["wide"], (), 1)} == {"wide"}
+    assert len(lab.plan_trials((), (), (), 3)) == 3 * len(LAYOUTS) * len(WORKLOADS) * len(COURSES)
+    assert {trial.workload.name for trial in lab.plan_trials((), ["wide"], (), 1)} == {"wide"}
 
 
 def test_unknown_names_are_rejected() -> None:
     with pytest.raises(UsageError, match="--layout: unknown value 'PerStp' — did you mean"):
-        lab.planned(["PerStp"], (), (), 1)
+        lab.plan_trials(["PerStp"], (), (), 1)
 
 
 def test_an_interrupted_experiment_is_continued(tmp_path: Path) -> None:
     files = lab.Files(tmp_path, document(1))
-    files.keep(document(1))
+    files.save(document(1))
     stored_document = results.load(files.document)
-    remaining_trials = [trial for trial in lab.planned((), (), (), 2) if not results.has(stored_document, trial)]
+    remaining_trials = [trial for trial in lab.plan_trials((), (), (), 2) if not results.has(stored_document, trial)]
     assert {trial.run for trial in remaining_trials} == {2}
     assert len(remaining_trials) == len(stored_document["trials"])
 

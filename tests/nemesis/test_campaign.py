@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from conformance.cluster.progress import silent
+from conformance.cluster.progress import report_nothing
 from conformance.history.log import Log
 from conformance.history.query import History
 from conformance.nemesis import campaign, catalog, scenario
@@ -91,14 +91,14 @@ def run_campaign(
 ) -> tuple[ScenarioResults, dict[str, PlanTrial]]:
     for name in ("learn", "learn_more", "play"):
         monkeypatch.setattr(campaign, name, getattr(implementation, name))
-    monkeypatch.setattr(campaign, "unmet", lambda judged, scenario: "")
+    monkeypatch.setattr(campaign, "missing_requirement", lambda judged, scenario: "")
     testbed: Any = FakeTestbed()
     testbed.descriptor = None
     fault_campaign = Campaign(
-        [cast("FaultTestbed", testbed)], Journal(path / "tried.jsonl"), silent, lambda outcome: None
+        [cast("FaultTestbed", testbed)], Journal(path / "tried.jsonl"), report_nothing, lambda outcome: None
     )
-    fault_campaign.run([scenario.load("create")], catalog.chosen(["conflict"]), 60)
-    [results] = fault_campaign.done
+    fault_campaign.run([scenario.load("create")], catalog.select(["conflict"]), 60)
+    [results] = fault_campaign.results
     return results, {trial.plan.point.name: trial for trial in results.tried}
 
 
@@ -124,12 +124,12 @@ def test_a_scenario_that_does_not_always_come_to_rest_yields_no_finding(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     results, trials = run_campaign(monkeypatch, tmp_path, FlakyImplementation([], comes_to_rest=False))
-    assert results.unstable(trials["a"]) and "may not come to rest" in trials["a"].lines[0]
+    assert results.is_unstable(trials["a"]) and "may not come to rest" in trials["a"].lines[0]
 
 
 def test_an_end_that_differs_each_time_is_not_a_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     results, trials = run_campaign(monkeypatch, tmp_path, ChangingImplementation([]))
-    assert not results.findings() and all(results.unstable(attempt) for attempt in trials.values())
+    assert not results.findings() and all(results.is_unstable(attempt) for attempt in trials.values())
 
 
 def test_a_difference_before_the_fault_is_not_due_to_the_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -144,10 +144,12 @@ def test_an_unstable_violation_of_one_plan_is_not_a_finding_of_another() -> None
     with_finding = msgspec.structs.replace(trial_by_chance, lines=(VIOLATION_BY_CHANCE, VIOLATION_BY_FAULT))
     results = ScenarioResults(scenario.load("create"), tried=[unstable_trial, trial_by_chance, with_finding])
     assert (
-        ScenarioResults(scenario.load("create"), tried=[trial_by_chance], unprovoked={VIOLATION_BY_CHANCE}).findings()
+        ScenarioResults(
+            scenario.load("create"), tried=[trial_by_chance], unprovoked_lines={VIOLATION_BY_CHANCE}
+        ).findings()
         == []
     )
     trials_by_end = [msgspec.structs.replace(attempt, way=False) for attempt in (unstable_trial, trial_by_chance)]
     assert ScenarioResults(scenario.load("create"), tried=trials_by_end).findings() == [trials_by_end[1]]
-    assert results.by_chance() == {VIOLATION_BY_CHANCE} and results.findings() == [with_finding]
-    assert [results.unstable(attempt) for attempt in results.tried] == [True, True, False]
+    assert results.chance_lines() == {VIOLATION_BY_CHANCE} and results.findings() == [with_finding]
+    assert [results.is_unstable(attempt) for attempt in results.tried] == [True, True, False]

@@ -17,7 +17,7 @@ from conformance.nemesis.sides import ObjectChange, side_by_side
 
 POINT = FaultPoint("create", "write", "create", "pods", "", "s-a-*", 2)
 PLAN = FaultPlan("create", "killed-after", POINT)
-DESCRIPTION = results.About(
+DESCRIPTION = results.RunInfo(
     "mine", "1", "operator", {"binary": "x"}, "1.36.3", "2026-01-01T00:00:00+00:00", "nemesis run"
 )
 

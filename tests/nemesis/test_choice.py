@@ -39,14 +39,14 @@ def test_a_fault_applies_only_to_points_of_its_kind() -> None:
 
 def test_a_point_is_recognized_in_another_namespace_by_its_number() -> None:
     counter = PointCounter("create", "n1")
-    first_point, second_point = (counter.of_write(Call("create", "pods", "n1"), "s-a-*") for _ in range(2))
+    first_point, second_point = (counter.write_point(Call("create", "pods", "n1"), "s-a-*") for _ in range(2))
     assert (first_point.occurrence, second_point.occurrence) == (1, 2)
-    assert PointCounter("create", "n2").of_write(Call("create", "pods", "n2"), "s-a-*") == first_point
+    assert PointCounter("create", "n2").write_point(Call("create", "pods", "n2"), "s-a-*") == first_point
 
 
 def test_every_fault_has_a_name_a_text_and_a_kind_of_point() -> None:
     faults = {fault.name: fault for fault in all_faults()}
     assert {"killed-before", "killed-after", "lost-answer", "conflict", "late"} <= set(faults)
-    assert {fault.at for fault in faults.values()} == {"write", "event"} and all(
+    assert {fault.point_kind for fault in faults.values()} == {"write", "event"} and all(
         fault.text for fault in faults.values()
     )

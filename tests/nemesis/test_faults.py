@@ -37,7 +37,7 @@ class FakeRole:
         self.log.append("started")
 
     @contextmanager
-    def suspended(self) -> Iterator[None]:
+    def suspend(self) -> Iterator[None]:
         self.log.append("stopped")
         yield
         self.log.append("continued")
@@ -80,13 +80,13 @@ class FaultTrial:
 
 
 def request(method: str, path: str, query: str = "", body: str = "") -> ProxyRequest:
-    call = calls.read(method, path, {key: value[0] for key, value in parse_qs(query).items()})
+    call = calls.parse_call(method, path, {key: value[0] for key, value in parse_qs(query).items()})
     return ProxyRequest(call, method, path, query, {}, body.encode())
 
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SLOW", "LATE_ANSWER", "STALE", "HELD", "PAUSED"):
+    for name in ("SLOW_SECONDS", "LATE_SECONDS", "STALE_SECONDS", "HELD_SECONDS", "PAUSED_SECONDS"):
         monkeypatch.setattr(faults, name, 0.05)
 
 
@@ -107,7 +107,7 @@ def test_a_fault_affects_one_write(fault: str, response: str, log: list[str]) ->
     async def run_test() -> None:
         trial = FaultTrial(fault)
         assert (await trial.write(), trial.log) == (response, log)
-        assert trial.injector.struck and await trial.write() == "201"
+        assert trial.injector.has_struck and await trial.write() == "201"
 
     asyncio.run(run_test())
 
@@ -122,13 +122,13 @@ def test_a_fault_is_over_once_the_role_has_been_restarted() -> None:
             await start_permitted.wait()
 
         trial.injector.role.start = start  # type: ignore[method-assign]
-        busy_states = [trial.injector.busy]
+        busy_states = [trial.injector.is_busy]
         write_task = asyncio.create_task(trial.write())
         await start_requested.wait()
-        busy_states.append(trial.injector.busy)
+        busy_states.append(trial.injector.is_busy)
         start_permitted.set()
         assert await write_task == "nothing"
-        assert [*busy_states, trial.injector.busy] == [False, True, False]  # no step ends while the role is down
+        assert [*busy_states, trial.injector.is_busy] == [False, True, False]  # no step ends while the role is down
 
     asyncio.run(run_test())
 
@@ -142,8 +142,8 @@ def test_a_write_is_held_until_another_write_is_done(fault: str, monkeypatch: py
         assert await trial.write("b") == "201" and await held_write == "201"
         assert [line for line in trial.log if "done" in line] == ["another done", "done"]
 
-    monkeypatch.setattr(faults, "HELD", 60)
-    monkeypatch.setattr(faults, "PAUSED", 60)
+    monkeypatch.setattr(faults, "HELD_SECONDS", 60)
+    monkeypatch.setattr(faults, "PAUSED_SECONDS", 60)
     asyncio.run(run_test())
 
 

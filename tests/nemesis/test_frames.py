@@ -44,14 +44,14 @@ METADATA = (
 
 @pytest.mark.parametrize(("content_type", "frame"), [(JSON, POD), (PROTOBUF, message("ADDED", METADATA))])
 def test_the_object_of_an_event_is_read(content_type: str, frame: bytes) -> None:
-    event = events.read(frame, content_type)
+    event = events.decode_event(frame, content_type)
     assert (event.type, event.name, event.namespace, event.resource_version) == ("ADDED", "p", "n", "7")
     assert event.raw == frame
 
 
 @pytest.mark.parametrize("content_type", [JSON, PROTOBUF])
 def test_an_unreadable_event_has_no_name(content_type: str) -> None:
-    assert events.read(b"\xff\xff\xff\xff\xff", content_type).name == ""
+    assert events.decode_event(b"\xff\xff\xff\xff\xff", content_type).name == ""
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.sampled_from([JSON, PROTOBUF]))
@@ -59,12 +59,12 @@ def test_events_are_complete_for_any_split_of_the_stream(sizes: list[int], conte
     frame = POD if content_type == JSON else message("MODIFIED", METADATA)
     body, cutter = frame * 3, frames.cutter(content_type)
     cut_events = [event for piece in split_body(body, sizes) for event in cutter.feed(piece)]
-    assert cut_events == [frame] * 3 and cutter.rest() == b""
+    assert cut_events == [frame] * 3 and cutter.remainder() == b""
 
 
 def test_bytes_after_the_last_complete_event_are_kept() -> None:
     cutter = frames.cutter(JSON)
-    assert cutter.feed(POD + b'{"type"') == [POD] and cutter.rest() == b'{"type"'
+    assert cutter.feed(POD + b'{"type"') == [POD] and cutter.remainder() == b'{"type"'
 
 
 def split_body(body: bytes, sizes: list[int]) -> Iterator[bytes]:

@@ -8,13 +8,13 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from conformance.cluster.progress import silent
+from conformance.cluster.progress import report_nothing
 from conformance.errors import UsageError
 from conformance.implementation import deployment
 from conformance.implementation.descriptor import Role
 from conformance.nemesis import campaign, catalog, scenario
 from conformance.nemesis import play as playing
-from conformance.nemesis.bed import FaultTestbed, bed
+from conformance.nemesis.bed import FaultTestbed, open_testbed
 from conformance.nemesis.play import FaultVerdict, learn, play
 from conformance.nemesis.points import FaultPlan, FaultPoint
 
@@ -30,7 +30,7 @@ def find_point(points: list[FaultPoint], text: str) -> FaultPoint:
 @pytest.mark.thorough
 def test_the_reference_reaches_the_same_state_as_without_the_fault(tmp_path: Path) -> None:
     implementation, supplier = deployment.load("reference", {})
-    with bed(implementation, supplier, Role.OPERATOR, silent) as testbed:
+    with open_testbed(implementation, supplier, Role.OPERATOR, report_nothing) as testbed:
         faultless_runs = learn(testbed, CREATE)
         points = list(faultless_runs.points)
         assert {point.kind for point in points} == {"write", "event"} and faultless_runs.rests["create"].taken_down == 0
@@ -48,14 +48,14 @@ def test_the_reference_reaches_the_same_state_as_without_the_fault(tmp_path: Pat
 
 
 def _assert_a_campaign_continues(testbed: FaultTestbed, path: Path) -> None:
-    faults = catalog.chosen(["lost-answer"])
+    faults = catalog.select(["lost-answer"])
     counts = []
     for _ in range(2):
         fault_campaign = campaign.Campaign(
-            [testbed], campaign.Journal(path), silent, lambda outcome: None, at="create services"
+            [testbed], campaign.Journal(path), report_nothing, lambda outcome: None, point_text="create services"
         )
         fault_campaign.run([CREATE], faults, 60)
-        counts.append([(results.plans, len(results.tried)) for results in fault_campaign.done])
+        counts.append([(results.plans, len(results.tried)) for results in fault_campaign.results])
     assert counts == [[(1, 1)]] * 2 and len(path.read_bytes().splitlines()) == 1
 
 
@@ -72,9 +72,9 @@ def _assert_the_proxy_refuses_other_clients(testbed: FaultTestbed) -> None:
 
 
 def test_an_operator_that_repeats_lost_creations_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(playing, "PATIENCE", 5.0)
+    monkeypatch.setattr(playing, "FINAL_REST_SECONDS", 5.0)
     implementation, supplier = deployment.load("reference", {"mutant": "lost-creations-repeated"})
-    with bed(implementation, supplier, Role.OPERATOR, silent) as testbed:
+    with open_testbed(implementation, supplier, Role.OPERATOR, report_nothing) as testbed:
         faultless_runs = learn(testbed, CREATE)
         point = find_point(list(faultless_runs.points), "create pods")
         outcome = play(testbed, CREATE, faultless_runs, FaultPlan("create", "lost-answer", point))
@@ -97,6 +97,6 @@ processes: {{operator: {idle_process}, gang-scheduler: {idle_process}}}
     implementation, supplier = deployment.load(str(descriptor), {})
     with (
         pytest.raises(UsageError, match=r"sent nothing through the proxy.*HTTP/1\.1"),
-        bed(implementation, supplier, Role.OPERATOR, silent),
+        open_testbed(implementation, supplier, Role.OPERATOR, report_nothing),
     ):
         pass

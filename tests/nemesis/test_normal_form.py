@@ -76,17 +76,17 @@ def test_a_changed_value_is_a_line_of_the_diff() -> None:
 def test_differences_between_faultless_runs_are_masked() -> None:
     first_form = normal_form_of(view(pod("s-a-bcdfg", "n", "0", random=1)), "n")
     second_form = normal_form_of(view(pod("s-a-bcdfg", "n", "0", random=2)), "n")
-    masked_fields = normal_form.varying([first_form, second_form])
+    masked_fields = normal_form.varying_paths([first_form, second_form])
     assert masked_fields == {"pods:random"}
-    assert normal_form.without(first_form, masked_fields) == normal_form.without(second_form, masked_fields)
+    assert normal_form.without_paths(first_form, masked_fields) == normal_form.without_paths(second_form, masked_fields)
 
 
 def test_parts_of_names_that_users_have_chosen_are_kept() -> None:
-    assert names.stable("s-0-frontend") == "s-0-frontend"
-    assert names.stable("s-0-a-bcdfg") == names.stable("s-0-a-597bae26") == "s-0-a-*"
-    assert names.stable("grove.io:pcs:kept") == "grove.io:pcs:kept"
-    assert names.stable("bind-s-0-a-bcdfg-request") == "bind-s-0-a-*-request"
-    assert names.stable("pg-s-0-e886089a-f420-471a-a28f-7017af65b6f9") == "pg-s-0-*"
+    assert names.stable_name("s-0-frontend") == "s-0-frontend"
+    assert names.stable_name("s-0-a-bcdfg") == names.stable_name("s-0-a-597bae26") == "s-0-a-*"
+    assert names.stable_name("grove.io:pcs:kept") == "grove.io:pcs:kept"
+    assert names.stable_name("bind-s-0-a-bcdfg-request") == "bind-s-0-a-*-request"
+    assert names.stable_name("pg-s-0-e886089a-f420-471a-a28f-7017af65b6f9") == "pg-s-0-*"
 
 
 def test_masked_fields_do_not_affect_the_order() -> None:
@@ -94,10 +94,10 @@ def test_masked_fields_do_not_affect_the_order() -> None:
         conditions = [{"observed": first, "type": "Ready"}, {"observed": second, "type": "Scheduled"}]
         return normal_form.normal_form(view(pod("s-a-x1", "n", "0", status={"conditions": conditions})), "n")
 
-    masked_fields = normal_form.varying([normal_form_of(1, 2), normal_form_of(2, 1)]) | {
+    masked_fields = normal_form.varying_paths([normal_form_of(1, 2), normal_form_of(2, 1)]) | {
         "pods:status.conditions.observed"
     }
-    assert normal_form.without(normal_form_of(1, 2), masked_fields) == normal_form.without(
+    assert normal_form.without_paths(normal_form_of(1, 2), masked_fields) == normal_form.without_paths(
         normal_form_of(2, 1), masked_fields
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.history.view import View
-from conformance.nemesis.rest import started, waiting
+from conformance.nemesis.rest import are_bound_pods_ready, waiting_objects
 
 
 class PodState(View):
@@ -30,7 +30,7 @@ def pod(name: str, *, is_ready: bool = False, **spec: Any) -> dict[str, Any]:
 def test_each_pod_that_is_not_ready_is_reported_with_its_reason() -> None:
     deleted_pod = pod("d", nodeName="n", is_ready=True)
     deleted_pod["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/a"]}
-    lines = waiting(
+    lines = waiting_objects(
         PodState(pod("g", schedulingGates=[{"name": "gate"}]), pod("u"), pod("b", nodeName="n"), deleted_pod)
     )
     assert lines == [
@@ -42,8 +42,8 @@ def test_each_pod_that_is_not_ready_is_reported_with_its_reason() -> None:
 
 
 def test_pods_without_a_node_and_held_pods_are_ignored() -> None:
-    assert started(PodState(pod("u"), pod("b", nodeName="n", is_ready=True)))
-    assert not started(PodState(pod("b", nodeName="n")))
+    assert are_bound_pods_ready(PodState(pod("u"), pod("b", nodeName="n", is_ready=True)))
+    assert not are_bound_pods_ready(PodState(pod("b", nodeName="n")))
     held_pod = pod("h", nodeName="n")
     held_pod["metadata"]["annotations"] = {"conformance.grove.io/hold-status": "yes"}
-    assert started(PodState(held_pod))
+    assert are_bound_pods_ready(PodState(held_pod))

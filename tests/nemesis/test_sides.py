@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import UsageError
-from conformance.nemesis.corruption import corrupted
-from conformance.nemesis.duration import seconds
+from conformance.nemesis.corruption import corrupt
+from conformance.nemesis.duration import parse_seconds
 from conformance.nemesis.sides import ObjectChange, side_by_side
 
 
@@ -32,16 +32,16 @@ def test_equal_runs_have_no_deviation() -> None:
 
 
 def test_a_duration_is_a_number_with_a_unit() -> None:
-    assert (seconds("90s", "--budget"), seconds("1h30m", "--budget")) == (90, 5400)
+    assert (parse_seconds("90s", "--budget"), parse_seconds("1h30m", "--budget")) == (90, 5400)
 
 
 @pytest.mark.parametrize("text", ["", "30", "m30", "30 m", "-1s"])
 def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="for example"):
-        seconds(text, "--budget")
+        parse_seconds(text, "--budget")
 
 
 def test_a_corrupted_write_lacks_one_field() -> None:
-    assert corrupted(b'{"metadata":{"labels":{"a":"1","b":"2"}}}') == b'{"metadata":{"labels":{"a":"1"}}}'
-    assert corrupted(b'{"status":{"ready":true,"replicas":2}}') == b'{"status":{"ready":true}}'
-    assert corrupted(b"k8s\x00") == b"k8s\x00"
+    assert corrupt(b'{"metadata":{"labels":{"a":"1","b":"2"}}}') == b'{"metadata":{"labels":{"a":"1"}}}'
+    assert corrupt(b'{"status":{"ready":true,"replicas":2}}') == b'{"status":{"ready":true}}'
+    assert corrupt(b"k8s\x00") == b"k8s\x00"

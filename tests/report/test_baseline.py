@@ -140,7 +140,7 @@ def test_a_mistake_in_a_baseline_is_one_line(
     if not words:
         implementation = loading.load("reference")
         assert (
-            expectations.added(implementation, expectations.read(Path("ci.yaml"))).expected_failures[-1].expires
+            expectations.with_baseline(implementation, expectations.read(Path("ci.yaml"))).expected_failures[-1].expires
             == LATER
         )
         return

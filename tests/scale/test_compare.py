@@ -46,7 +46,7 @@ def sample_rounds(count: int, effect: float = 1.0, writes: float = 1.0) -> list[
         head = result(
             ready=(20 + random_source.random()) * effect, writes=round((5000 - number) * writes), identity=OTHER_DIGEST
         )
-        judged_rounds.append(rounds.judged(number, base, head, DEFAULT_LIMITS))
+        judged_rounds.append(rounds.judge_round(number, base, head, DEFAULT_LIMITS))
     return judged_rounds
 
 
@@ -95,7 +95,7 @@ def test_an_invalid_run_is_explained_and_not_used(disturb: Callable[[Result], No
     judged_rounds = sample_rounds(7)
     disturbed_result = copy.deepcopy(judged_rounds[2].base)
     disturb(disturbed_result)
-    judged_rounds[2] = rounds.judged(3, disturbed_result, judged_rounds[2].head, DEFAULT_LIMITS)
+    judged_rounds[2] = rounds.judge_round(3, disturbed_result, judged_rounds[2].head, DEFAULT_LIMITS)
     document = compare_rounds(judged_rounds)
     [unused_round] = document["rounds"]["unused"]
     assert (
@@ -120,14 +120,14 @@ def test_a_head_that_fails_its_final_check_fails_the_comparison() -> None:
     judged_rounds = sample_rounds(1)
     head = copy.deepcopy(judged_rounds[0].head)
     head["phases"][0]["finalCheck"] = ["19 pods instead of 20"]
-    document = compare_rounds([rounds.judged(1, judged_rounds[0].base, head, DEFAULT_LIMITS)])
+    document = compare_rounds([rounds.judge_round(1, judged_rounds[0].base, head, DEFAULT_LIMITS)])
     assert document["verdict"] == "invalid" and comparison.exit_code(document) == Exit.NOT_CONFORMANT
 
 
 def test_disturbed_rounds_alone_are_not_an_answer() -> None:
     base = result()
     base["phases"][0]["machine"]["foreignShare"] = 0.9
-    document = compare_rounds([rounds.judged(1, base, result(), DEFAULT_LIMITS)])
+    document = compare_rounds([rounds.judge_round(1, base, result(), DEFAULT_LIMITS)])
     assert (document["verdict"], document["why"]) == ("invalid", "no round is valid")
     assert comparison.exit_code(document) == Exit.NO_ANSWER
 
@@ -137,7 +137,7 @@ def test_counts_are_an_answer_even_if_times_are_disturbed() -> None:
     for round_ in sample_rounds(3):
         base = copy.deepcopy(round_.base)
         base["phases"][0]["machine"]["foreignShare"] = 0.9
-        judged_rounds.append(rounds.judged(round_.number, base, round_.head, DEFAULT_LIMITS))
+        judged_rounds.append(rounds.judge_round(round_.number, base, round_.head, DEFAULT_LIMITS))
     assert compare_rounds(judged_rounds)["verdict"] == "invalid"
     assert comparison.exit_code(compare_rounds(judged_rounds)) == Exit.CONFORMANT
     assert comparison.exit_code(compare_rounds(judged_rounds, threshold=0.1)) == Exit.NO_ANSWER, "times were asked for"
@@ -187,17 +187,20 @@ def test_runs_that_differ_are_not_compared_without_force(change: Callable[[Resul
 
 
 def test_each_side_starts_equally_often() -> None:
-    round_orders = rounds.order(6, seed=3)
-    assert round_orders == rounds.order(6, seed=3) and len({tuple(rounds.order(6, seed)) for seed in range(20)}) > 1
+    round_orders = rounds.side_order(6, seed=3)
+    assert (
+        round_orders == rounds.side_order(6, seed=3)
+        and len({tuple(rounds.side_order(6, seed)) for seed in range(20)}) > 1
+    )
     for first_order, second_order in zip(round_orders[::2], round_orders[1::2], strict=True):
         assert {first_order[0], second_order[0]} == {Side.BASE, Side.HEAD}
 
 
 def test_runs_that_do_not_alternate_are_detected() -> None:
     timed_results = [{**result(), "startedAt": f"2026-01-01T00:0{minute}:00+00:00"} for minute in range(4)]
-    assert rounds.interleaved(
+    assert rounds.are_interleaved(
         [timed_results[0], timed_results[3]], [timed_results[1], timed_results[2]]
-    ) and not rounds.interleaved(timed_results[:2], timed_results[2:])
+    ) and not rounds.are_interleaved(timed_results[:2], timed_results[2:])
 
 
 COMPARISON_PLAN = ComparisonPlan(
@@ -237,7 +240,7 @@ class FakeRunner:
 
 def run_session(folder: Path, runner: FakeRunner) -> tuple[list[rounds.Round], list[str]]:
     lines: list[str] = []
-    session.remember(COMPARISON_PLAN, folder)
+    session.save_plan(COMPARISON_PLAN, folder)
     judged_rounds = Session(
         COMPARISON_PLAN, folder, runner, DEFAULT_LIMITS, lambda subject, step: lines.append(f"{subject}: {step}")
     ).play()
@@ -272,7 +275,7 @@ def test_a_comparison_that_ended_early_can_continue_with_counts_only(tmp_path: P
     runner = FakeRunner(disturbed_runs=run_names("warm-up-01", *(f"round-{number:02}" for number in range(1, 6))))
     run_session(tmp_path, runner)
     plan = replace(COMPARISON_PLAN, rounds=3)
-    session.remember(plan, tmp_path)
+    session.save_plan(plan, tmp_path)
     judged_rounds = Session(plan, tmp_path, runner, DEFAULT_LIMITS, lambda *_: None, counts_only=True).play()
     assert [round_.number for round_ in judged_rounds] == [1, 2, 3]
     assert len(runner.runs) == 8, "the warm-up and the first round are not played again"
@@ -292,7 +295,7 @@ def test_a_temporary_disturbance_does_not_end_the_comparison(tmp_path: Path) -> 
 
 def test_a_busy_machine_does_not_disturb_counts(tmp_path: Path) -> None:
     runner = FakeRunner(disturbed_runs=run_names("warm-up-01", *(f"round-{number:02}" for number in range(1, 6))))
-    session.remember(COMPARISON_PLAN, tmp_path)
+    session.save_plan(COMPARISON_PLAN, tmp_path)
     judged_rounds = Session(COMPARISON_PLAN, tmp_path, runner, DEFAULT_LIMITS, lambda *_: None, counts_only=True).play()
     assert [round_.number for round_ in judged_rounds] == [1, 2, 3]
 
@@ -311,8 +314,8 @@ def test_a_side_with_many_results_has_a_short_name(tmp_path: Path) -> None:
     environment = [str(tmp_path / f"run-{number:02}.json") for number in range(18)]
     for path in environment:
         results.write(result(), Path(path))
-    assert sides.stored(environment).name == "18 results (run-00.json, …)"
-    assert sides.stored([str(tmp_path)]).name == str(tmp_path)
+    assert sides.load_stored(environment).name == "18 results (run-00.json, …)"
+    assert sides.load_stored([str(tmp_path)]).name == str(tmp_path)
 
 
 def test_a_kill_loses_no_finished_round(tmp_path: Path) -> None:
@@ -347,23 +350,23 @@ def test_a_side_that_fails_in_the_first_pair_ends_the_comparison(side: str, tmp_
 
 
 def test_a_folder_of_another_comparison_is_not_continued(tmp_path: Path) -> None:
-    session.remember(COMPARISON_PLAN, tmp_path)
-    session.remember(COMPARISON_PLAN, tmp_path)
+    session.save_plan(COMPARISON_PLAN, tmp_path)
+    session.save_plan(COMPARISON_PLAN, tmp_path)
     changed_plan = ComparisonPlan(**{**vars(COMPARISON_PLAN), "scenario": "scale-1000"})
     with pytest.raises(UsageError, match="another scenario"):
-        session.remember(changed_plan, tmp_path)
+        session.save_plan(changed_plan, tmp_path)
     (tmp_path / "plan.json").write_text("{")
     with pytest.raises(UsageError, match="is not JSON"):
-        session.remember(COMPARISON_PLAN, tmp_path)
+        session.save_plan(COMPARISON_PLAN, tmp_path)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
     with pytest.raises(UsageError, match="is not empty"):
-        session.remember(COMPARISON_PLAN, tmp_path / "other")
+        session.save_plan(COMPARISON_PLAN, tmp_path / "other")
 
 
 def test_more_rounds_may_be_requested_for_the_same_folder(tmp_path: Path) -> None:
-    session.remember(COMPARISON_PLAN, tmp_path)
-    session.remember(ComparisonPlan(**{**vars(COMPARISON_PLAN), "rounds": 8}), tmp_path)
+    session.save_plan(COMPARISON_PLAN, tmp_path)
+    session.save_plan(ComparisonPlan(**{**vars(COMPARISON_PLAN), "rounds": 8}), tmp_path)
 
 
 def test_a_run_without_a_result_ends_the_comparison_with_its_last_line(
@@ -414,12 +417,12 @@ def test_stored_sides_are_files_or_folders(tmp_path: Path) -> None:
     for number in (2, 1):
         document = {**result(), "startedAt": f"2026-01-01T00:0{number}:00+00:00"}
         results.write(document, tmp_path / f"{number}.json")
-    side = sides.stored([str(tmp_path)])
+    side = sides.load_stored([str(tmp_path)])
     assert [document["startedAt"][15] for document in side.results] == ["1", "2"]
     assert sides.is_stored(str(tmp_path)) and sides.is_stored("x.json") and not sides.is_stored("reference")
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="has no result"):
-        sides.stored([str(tmp_path / "empty")])
+        sides.load_stored([str(tmp_path / "empty")])
 
 
 def test_the_tables_start_with_the_verdict_and_end_with_the_command() -> None:
@@ -456,7 +459,7 @@ def test_the_page_needs_no_network_and_escapes_names() -> None:
 def test_a_comparison_without_usable_rounds_has_a_page() -> None:
     base = result()
     base["phases"][0]["machine"]["foreignShare"] = 0.9
-    document = compare_rounds([rounds.judged(1, base, result(), DEFAULT_LIMITS)])
+    document = compare_rounds([rounds.judge_round(1, base, result(), DEFAULT_LIMITS)])
     text = page.page(document, "x")
     assert "invalid: no usable time of deploy/pods-ready" in text and "no round is valid" in text
     assert "<svg" not in text and "Ratios of the rounds" not in text
@@ -466,7 +469,7 @@ def test_a_comparison_without_usable_rounds_has_a_page() -> None:
 def test_a_comparison_without_measurements_has_no_table() -> None:
     base = result()
     base["complete"], base["reason"] = False, "1 pod is missing"
-    document = compare_rounds([rounds.judged(1, base, result(), DEFAULT_LIMITS)])
+    document = compare_rounds([rounds.judge_round(1, base, result(), DEFAULT_LIMITS)])
     assert list(tables.rows(document)) == []
     text = page.page(document, "x")
     assert "<table" not in text and "1 pod is missing" in text

@@ -35,13 +35,13 @@ def quantity_of(name: str, *documents: dict[str, Any]) -> Quantity:
 def test_times_grow_by_a_power_and_memory_grows_linearly() -> None:
     runs = [result_at_size(pods) for pods in POD_COUNTS]
     ready_time = quantity_of("deploy: pods-ready", *runs)
-    assert (ready_time.fit, ready_time.law, ready_time.at(100_000)) == (
+    assert (ready_time.fit, ready_time.law, ready_time.predict(100_000)) == (
         Fit.POWER,
         "pods^1.20",
         pytest.approx(100_000**1.2 / 100),
     )
     memory = quantity_of("memory of operator", *runs)
-    assert (memory.law, memory.at(100_000)) == ("100 MiB + 10.0 KiB a pod", pytest.approx(100 + 1_000_000 / 1024))
+    assert (memory.law, memory.predict(100_000)) == ("100 MiB + 10.0 KiB a pod", pytest.approx(100 + 1_000_000 / 1024))
     assert quantity_of("deploy: CPU of operator", *runs).law == "pods^1.00"
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from conformance import cli
-from conformance.cluster.progress import silent
+from conformance.cluster.progress import report_nothing
 from conformance.errors import UsageError
-from conformance.scale.compare.refs import Repository, settings_in
+from conformance.scale.compare.refs import Repository, fill_settings
 
 COUNTING_BUILD = "echo built >> ../count; cp source program"
 
@@ -37,11 +37,11 @@ def repo(tmp_path: Path) -> Path:
 def test_each_commit_is_built_once_in_its_own_work_tree(tmp_path: Path, repo: Path) -> None:
     repository = Repository(repo, tmp_path / "builds", COUNTING_BUILD)
     for ref, text in (("main", "one"), ("change", "two"), ("HEAD", "two"), ("main", "one")):
-        tree = repository.built(repository.commit(ref), silent)
+        tree = repository.build_commit(repository.commit(ref), report_nothing)
         assert (tree / "program").read_text() == text
     assert (tmp_path / "builds" / "count").read_text().split() == ["built", "built"]
     other_repository = Repository(repo, tmp_path / "builds", "true")
-    other_repository.built(other_repository.commit("main"), silent)
+    other_repository.build_commit(other_repository.commit("main"), report_nothing)
     assert len(list((tmp_path / "builds").glob("*.built"))) == 3
     status = subprocess.run(["git", "-C", str(repo), "status", "--porcelain"], capture_output=True, check=True)
     assert status.stdout == b""
@@ -50,17 +50,17 @@ def test_each_commit_is_built_once_in_its_own_work_tree(tmp_path: Path, repo: Pa
 def test_a_work_tree_that_was_not_completed_is_replaced(tmp_path: Path, repo: Path) -> None:
     repository = Repository(repo, tmp_path / "builds", "")
     commit = repository.commit("main")
-    tree = repository.built(commit, silent)
+    tree = repository.build_commit(commit, report_nothing)
     (tmp_path / "builds" / f"{commit}.complete").unlink()
     (tree / "source").unlink()
-    assert (repository.built(commit, silent) / "source").read_text() == "one"
+    assert (repository.build_commit(commit, report_nothing) / "source").read_text() == "one"
 
 
 def test_a_failed_build_is_reported_with_its_last_line_and_retried(tmp_path: Path, repo: Path) -> None:
     repository = Repository(repo, tmp_path / "builds", "echo no compiler; exit 3")
     for _ in range(2):
         with pytest.raises(UsageError, match=r"exit code 3: no compiler — see .*\.log"):
-            repository.built(repository.commit("main"), silent)
+            repository.build_commit(repository.commit("main"), report_nothing)
 
 
 def test_unknown_refs_and_folders_are_reported(tmp_path: Path, repo: Path) -> None:
@@ -74,7 +74,7 @@ def test_unknown_refs_and_folders_are_reported(tmp_path: Path, repo: Path) -> No
 
 def test_parameters_may_refer_to_the_work_tree() -> None:
     settings = {"binary": "${worktree}/bin/op", "qps": "5"}
-    assert settings_in(settings, Path("/trees/c")) == {"binary": "/trees/c/bin/op", "qps": "5"}
+    assert fill_settings(settings, Path("/trees/c")) == {"binary": "/trees/c/bin/op", "qps": "5"}
 
 
 @pytest.mark.parametrize(

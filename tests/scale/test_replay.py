@@ -15,7 +15,7 @@ from conformance.cluster.mutating import resources
 from conformance.cluster.settings import audit_policy
 from conformance.errors import HarnessError
 from conformance.scale import replay, write_floor
-from conformance.scale.replay import Replay, content_type, dependencies, prepared
+from conformance.scale.replay import Replay, content_type, dependencies, prepare_body
 from kube.client import APPLY_PATCH, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from kube.errors import ApiError
 
@@ -65,7 +65,7 @@ def test_content_types_are_inferred(entry: Write, expected: str) -> None:
 
 
 def replayed_body(write: Write, version: str = "") -> Any:
-    content = prepared(write, {CLIQUE_UID.encode(): NEW_UID.encode()}, version)
+    content = prepare_body(write, {CLIQUE_UID.encode(): NEW_UID.encode()}, version)
     return None if content is None else orjson.loads(content)
 
 
@@ -103,7 +103,7 @@ class FakeClient:
 
 async def test_all_writes_are_sent_once_and_owners_first() -> None:
     client: Any = FakeClient()
-    await Replay(client, WRITES, {SET_UID: NEW_UID}, 32).all()
+    await Replay(client, WRITES, {SET_UID: NEW_UID}, 32).send_all()
     assert sorted(method for method, _, _ in client.requests) == ["PATCH", "PATCH", "POST", "POST", "POST", "POST"]
     pod = next(document for _, _, document in client.requests if document and "serviceAccountName" in str(document))
     assert pod["metadata"] == {"name": "p", "ownerReferences": [{"uid": NEW_UID}]}
@@ -113,18 +113,18 @@ async def test_writes_without_dependencies_keep_the_recorded_order() -> None:
     client: Any = FakeClient()
     status_write = write("patch", "podcliques/status", "c", {"status": {}}, group="grove.io", uri="/status")
     later_write = write("create", "podgangs", "g", owned_by(SET_UID), group="scheduler.grove.io", uri="/late")
-    await Replay(client, [*WRITES[:4], status_write, later_write], {SET_UID: NEW_UID}, 1).all()
+    await Replay(client, [*WRITES[:4], status_write, later_write], {SET_UID: NEW_UID}, 1).send_all()
     assert [path for _, path, _ in client.requests] == ["/there"] * 4 + ["/status", "/late"]
 
 
 async def test_a_refusal_ends_the_replay() -> None:
     client: Any = FakeClient(refused_method="PATCH")
     with pytest.raises(HarnessError, match="could not repeat patch"):
-        await Replay(client, WRITES, {SET_UID: NEW_UID}, 32).all()
+        await Replay(client, WRITES, {SET_UID: NEW_UID}, 32).send_all()
 
 
 def test_writes_that_differ_from_the_recorded_ones_are_an_error() -> None:
-    recorded_counts = replay.counted(WRITES)
+    recorded_counts = replay.count_writes(WRITES)
     write_floor._compare(recorded_counts, recorded_counts.copy())
     requests = recorded_counts.copy()
     requests["patch", "pods"] += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from conformance.cluster.audit import AuditKey
-from conformance.scale.requests import counted, throttled
+from conformance.scale.requests import count_throttled, summarize
 
 USER_BY_PROGRAM = {
     "kube-controller-manager": "kwok-admin",
@@ -32,7 +32,7 @@ def test_writes_that_happen_also_without_an_operator_do_not_count() -> None:
             key("grove-conformance-scale", "create", "podcliquesets", user="grove-conformance"): 1,
         }
     )
-    writes = counted(requests, 10)["writes"]
+    writes = summarize(requests, 10)["writes"]
     assert (writes["total"], writes["perPod"], writes["refused"], writes["conflicts"]) == (16, 1.6, 3, 2)
     rows = writes["rows"]
     assert isinstance(rows, list) and len(rows) == 6
@@ -48,7 +48,7 @@ def test_writes_that_happen_also_without_an_operator_do_not_count() -> None:
 def test_an_operator_is_counted_with_any_user_agent() -> None:
     names = ("kwok-controller", "kube-scheduler", "grove-conformance-scale")
     requests = Counter({key(name, user="operator"): 1 for name in names})
-    writes = counted(requests, 1)["writes"]
+    writes = summarize(requests, 1)["writes"]
     assert writes["total"] == 3
 
 
@@ -63,10 +63,10 @@ def test_reads_are_counted_separately_from_writes() -> None:
             key("grove-conformance-recorder", "list", code=200, user="grove-conformance"): 30,
         }
     )
-    result = counted(requests, 10)
+    result = summarize(requests, 10)
     assert (result["writes"]["total"], result["reads"]["total"], result["reads"]["refused"]) == (5, 10, 1)
     assert isinstance(result["reads"]["rows"], list) and len(result["reads"]["rows"]) == 4
 
 
 def test_throttled_requests_of_all_clients_count() -> None:
-    assert throttled(Counter({key("grove-conformance-scale", code=429): 2, key("x", "get", code=429): 1})) == 3
+    assert count_throttled(Counter({key("grove-conformance-scale", code=429): 2, key("x", "get", code=429): 1})) == 3

@@ -22,7 +22,7 @@ from conformance.history.log import Log
 from conformance.history.record import ADDED
 from conformance.scale import final_check, identity, machine, results, scenario, tables
 from conformance.scale.markers import Target
-from conformance.scale.play import times_floor
+from conformance.scale.play import add_floor_ratios
 from conformance.scale.tracker import Tracker
 from tests.scale.sample_results import result
 
@@ -70,62 +70,65 @@ def test_an_incomplete_result_is_valid_and_shown(tmp_path: Path) -> None:
 
 def test_deletion_is_compared_with_the_deletion_of_the_raw_floor() -> None:
     phases: list[dict[str, Any]] = [{"markers": {"pods-ready": 20.0, "all-deleted": 9.0, "pcs-deleted": 1.0}}]
-    times_floor(phases, {"pods-created": 4.0, "pods-ready": 8.0, "pods-deleted": 3.0})
+    add_floor_ratios(phases, {"pods-created": 4.0, "pods-ready": 8.0, "pods-deleted": 3.0})
     assert phases[0]["timesFloor"] == {"pods-ready": 2.5, "all-deleted": 3.0}
 
 
 def test_a_python_module_is_identified_by_its_sources_and_commit() -> None:
-    program = identity.of_process([sys.executable, "-m", "reference_impl", "operator"])
+    program = identity.process_identity([sys.executable, "-m", "reference_impl", "operator"])
     assert program["program"] == "reference_impl" and program["digest"].startswith("sha256:")
-    assert program["digest"] != identity.of_process([sys.executable, "-m", "conformance"])["digest"]
+    assert program["digest"] != identity.process_identity([sys.executable, "-m", "conformance"])["digest"]
 
 
 def test_a_python_module_of_another_work_tree_is_identified_by_that_work_tree(tmp_path: Path) -> None:
     (tmp_path / "reference_impl").mkdir()
     (tmp_path / "reference_impl" / "__main__.py").write_text("pass")
     command = [sys.executable, "-m", "reference_impl"]
-    program = identity.of_process(command, str(tmp_path))
-    assert program["commit"] is None and program["digest"] not in (None, identity.of_process(command)["digest"])
+    program = identity.process_identity(command, str(tmp_path))
+    assert program["commit"] is None and program["digest"] not in (None, identity.process_identity(command)["digest"])
 
 
 def test_a_binary_is_identified_by_its_bytes_and_the_commit_of_its_work_tree(tmp_path: Path) -> None:
     binary = tmp_path / "operator"
     binary.write_bytes(b"one")
-    without_repository = identity.of_process([str(binary), "--kubeconfig=x"])
+    without_repository = identity.process_identity([str(binary), "--kubeconfig=x"])
     assert (without_repository["commit"], without_repository["modified"]) == (None, None)
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "add", "operator"], check=True)
     subprocess.run([*git, "commit", "-qm", "one"], check=True)
-    committed_program = identity.of_process([str(binary)])
+    committed_program = identity.process_identity([str(binary)])
     assert (
         committed_program["digest"] == without_repository["digest"]
         and len(committed_program["commit"]) == 40
         and not committed_program["modified"]
     )
     binary.write_bytes(b"two")
-    modified_program = identity.of_process([str(binary)])
+    modified_program = identity.process_identity([str(binary)])
     assert modified_program["digest"] != without_repository["digest"] and modified_program["modified"]
 
 
 def test_the_identity_of_an_implementation_has_its_settings_but_no_paths(tmp_path: Path) -> None:
     programs = {"operator": {"digest": "sha256:1"}}
-    plain_identity = identity.overall(programs, {})
+    plain_identity = identity.implementation_digest(programs, {})
     assert (
         plain_identity
-        == identity.overall(programs, {"binary": str(tmp_path)})
-        != identity.overall(programs, {"qps": "5"})
+        == identity.implementation_digest(programs, {"binary": str(tmp_path)})
+        != identity.implementation_digest(programs, {"qps": "5"})
     )
-    assert identity.overall({}, {}) is None and identity.overall({"operator": {"digest": None}}, {}) is None
+    assert (
+        identity.implementation_digest({}, {}) is None
+        and identity.implementation_digest({"operator": {"digest": None}}, {}) is None
+    )
 
 
 def test_a_result_contains_no_paths_of_the_machine(tmp_path: Path) -> None:
     settings = {"binary": str(tmp_path), "actions": "allocate, preempt", "path": "/healthz"}
-    assert identity.published(settings) == {**settings, "binary": tmp_path.name}
+    assert identity.published_settings(settings) == {**settings, "binary": tmp_path.name}
 
 
 def test_the_machine_is_described_and_its_load_is_attributed() -> None:
-    description = machine.description()
+    description = machine.describe()
     assert description["cpus"] > 0 and description["memoryMiB"] > 0
     meter = machine.ResourceMeter({}, threading.get_native_id())
     deadline = time.thread_time() + 0.1
@@ -169,8 +172,8 @@ class ScenarioObjects:
     def find_problems(self) -> list[str]:
         tracker = Tracker(self.log, "space")
         tracker.read()
-        objects = final_check.objects(tracker, self.scenario.expected(self.target.replicas), self.target)
-        return [*objects, *final_check.statuses(tracker, self.target)]
+        objects = final_check.object_errors(tracker, self.scenario.expected(self.target.replicas), self.target)
+        return [*objects, *final_check.status_errors(tracker, self.target)]
 
 
 def test_the_final_check_accepts_the_expected_objects() -> None:

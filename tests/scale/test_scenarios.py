@@ -76,7 +76,7 @@ def test_phases_follow_the_replicas_of_the_set(tmp_path: Path) -> None:
         " until: observed, hold: 3, unchanged: true}, {name: wait, until: settled}]",
     )
     loaded_scenario = scenario.read(path)
-    assert [(phase.name, phase.replicas, phase.previous) for phase in loaded_scenario.phases] == [
+    assert [(phase.name, phase.replicas, phase.previous_replicas) for phase in loaded_scenario.phases] == [
         ("deploy", 10, 0),
         ("up", 15, 10),
         ("down-c1", 5, 15),
@@ -84,7 +84,7 @@ def test_phases_follow_the_replicas_of_the_set(tmp_path: Path) -> None:
         ("touch", 5, 5),
         ("wait", 5, 5),
     ]
-    assert (loaded_scenario.peak, loaded_scenario.pods) == (15, 30) and len(
+    assert (loaded_scenario.peak_replicas, loaded_scenario.pods) == (15, 30) and len(
         loaded_scenario.plain_pods("there", "x")
     ) == 30
     touch_phase = loaded_scenario.phases[4]

@@ -11,8 +11,8 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.scale.compare import statistics
-from conformance.scale.compare.statistics import band, estimate, fewest_pairs
-from conformance.scale.compare.verdicts import CountVerdict, Timed, TimeVerdict, counted, timed
+from conformance.scale.compare.statistics import band, estimate, min_pairs
+from conformance.scale.compare.verdicts import CountVerdict, TimeJudgement, TimeVerdict, judge_count, judge_time
 
 NOISE_DEVIATION = 0.06
 """Standard deviation of the logarithm of a run's time, as on a laptop."""
@@ -21,7 +21,7 @@ NOISE_DEVIATION = 0.06
 @pytest.fixture
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reduce the resamples of the bootstrap for tests with many comparisons. Verdicts do not depend on them."""
-    monkeypatch.setattr(statistics, "RESAMPLES", 99)
+    monkeypatch.setattr(statistics, "RESAMPLE_COUNT", 99)
 
 
 def random_times(random_source: random.Random, rounds: int, effect: float) -> tuple[list[float], list[float]]:
@@ -35,9 +35,9 @@ def random_times(random_source: random.Random, rounds: int, effect: float) -> tu
     return base, head
 
 
-def time_verdicts(rounds: int, effect: float, comparisons: int) -> list[Timed]:
+def time_verdicts(rounds: int, effect: float, comparisons: int) -> list[TimeJudgement]:
     random_source = random.Random(7)
-    return [timed(*random_times(random_source, rounds, effect), 0.05, seed=1) for _ in range(comparisons)]
+    return [judge_time(*random_times(random_source, rounds, effect), 0.05, seed=1) for _ in range(comparisons)]
 
 
 @pytest.mark.usefixtures("few_resamples")
@@ -60,7 +60,7 @@ def test_the_smallest_visible_effect_is_detected_in_four_of_five_comparisons() -
     ratio_deviation = math.sqrt(2) * NOISE_DEVIATION
     assert null_estimate.smallest is not None
     assert null_estimate.smallest == pytest.approx(2.85 * ratio_deviation / math.sqrt(200), rel=0.25)
-    visible_effect = math.expm1(statistics._factor(8, 0.05) * ratio_deviation / math.sqrt(8))
+    visible_effect = math.expm1(statistics._detection_factor(8, 0.05) * ratio_deviation / math.sqrt(8))
     outcomes = [comparison.verdict for comparison in time_verdicts(8, visible_effect, 60)]
     assert 0.65 <= outcomes.count(TimeVerdict.SLOWER) / 60 <= 0.95
 
@@ -74,7 +74,7 @@ def test_the_estimated_number_of_rounds_suffices() -> None:
 
 def test_faster_and_slower_are_symmetric() -> None:
     base, head = random_times(random.Random(1), 8, 0.3)
-    slower_comparison, faster_comparison = timed(base, head, 0.05, seed=1), timed(head, base, 0.05, seed=1)
+    slower_comparison, faster_comparison = judge_time(base, head, 0.05, seed=1), judge_time(head, base, 0.05, seed=1)
     assert (slower_comparison.verdict, faster_comparison.verdict) == (TimeVerdict.SLOWER, TimeVerdict.FASTER)
     assert slower_comparison.estimate and faster_comparison.estimate
     assert (
@@ -85,15 +85,15 @@ def test_faster_and_slower_are_symmetric() -> None:
 
 
 def test_the_exact_test_needs_six_pairs() -> None:
-    assert (fewest_pairs(), fewest_pairs(0.1)) == (6, 5)
+    assert (min_pairs(), min_pairs(0.1)) == (6, 5)
     base, head = [20.0, 20.1, 19.9, 20.2, 20.0], [30.0, 30.2, 29.8, 30.1, 30.3]
-    comparison = timed(base, head, 0.05, seed=1)
+    comparison = judge_time(base, head, 0.05, seed=1)
     assert (
         comparison.verdict == TimeVerdict.INCONCLUSIVE
         and "5 rounds are too few" in comparison.reason
         and "about 6 rounds" in comparison.reason
     )
-    comparison_of_six = timed([*base, 20.0], [*head, 30.0], 0.05, seed=1)
+    comparison_of_six = judge_time([*base, 20.0], [*head, 30.0], 0.05, seed=1)
     assert (
         comparison_of_six.verdict == TimeVerdict.SLOWER
         and comparison_of_six.estimate
@@ -103,9 +103,9 @@ def test_the_exact_test_needs_six_pairs() -> None:
 
 def test_the_verdict_no_difference_says_which_effect_would_have_been_detected() -> None:
     base = [20.0, 20.1, 19.9, 20.2, 20.0, 19.8, 20.1, 20.0]
-    comparison = timed(base, [20.1, 20.0, 20.0, 20.1, 19.9, 20.0, 20.0, 20.1], 0.05, seed=1)
+    comparison = judge_time(base, [20.1, 20.0, 20.0, 20.1, 19.9, 20.0, 20.0, 20.1], 0.05, seed=1)
     assert comparison.verdict == TimeVerdict.NO_DIFFERENCE and "would have been seen" in comparison.reason
-    small_difference = timed(base, [value * 1.02 for value in base], 0.05, seed=1)
+    small_difference = judge_time(base, [value * 1.02 for value in base], 0.05, seed=1)
     assert (
         small_difference.verdict == TimeVerdict.NO_DIFFERENCE
         and "below the minimum effect of 5%" in small_difference.reason
@@ -113,15 +113,15 @@ def test_the_verdict_no_difference_says_which_effect_would_have_been_detected() 
 
 
 def test_noisy_times_are_inconclusive_and_the_needed_rounds_are_reported() -> None:
-    comparison = timed([20, 30, 20, 30, 20, 30], [30, 20, 31, 19, 29, 21], 0.05, seed=1)
+    comparison = judge_time([20, 30, 20, 30, 20, 30], [30, 20, 31, 19, 29, 21], 0.05, seed=1)
     assert comparison.verdict == TimeVerdict.INCONCLUSIVE and "takes about" in comparison.reason
     assert comparison.estimate and comparison.estimate.needed > 100
 
 
 def test_equal_pairs_are_no_difference_and_a_comparison_without_pairs_is_invalid() -> None:
-    assert timed([20.0] * 6, [20.0] * 6, 0.05, seed=1).verdict == TimeVerdict.NO_DIFFERENCE
-    assert timed([], [], 0.05, seed=1).verdict == TimeVerdict.INVALID
-    assert timed([20.0], [21.0], 0.05, seed=1).verdict == TimeVerdict.INCONCLUSIVE
+    assert judge_time([20.0] * 6, [20.0] * 6, 0.05, seed=1).verdict == TimeVerdict.NO_DIFFERENCE
+    assert judge_time([], [], 0.05, seed=1).verdict == TimeVerdict.INVALID
+    assert judge_time([20.0], [21.0], 0.05, seed=1).verdict == TimeVerdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
@@ -138,19 +138,19 @@ def test_equal_pairs_are_no_difference_and_a_comparison_without_pairs_is_invalid
     ],
 )
 def test_counts_are_compared_with_their_own_noise(base: list[float], head: list[float], verdict: CountVerdict) -> None:
-    assert counted(base, head, 0.02).verdict == verdict
+    assert judge_count(base, head, 0.02).verdict == verdict
 
 
 def test_counts_of_equal_sides_never_differ() -> None:
     random_source = random.Random(11)
     for _ in range(300):
         base, head = ([5.05 + random_source.gauss(0, 0.02) for _ in range(3)] for _ in range(2))
-        assert counted(base, head, 0.02).verdict == CountVerdict.SAME
+        assert judge_count(base, head, 0.02).verdict == CountVerdict.SAME
 
 
 def test_a_band_compares_medians() -> None:
     result = band([4.0, 5.0, 6.0], [10.0, 11.0, 12.0])
-    assert (result.ratio, result.noise, result.separate) == (2.2, 0.4, True)
+    assert (result.ratio, result.noise, result.is_separate) == (2.2, 0.4, True)
 
 
 def test_a_missing_scipy_is_reported_with_the_extra_that_contains_it(monkeypatch: pytest.MonkeyPatch) -> None:

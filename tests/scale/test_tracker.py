@@ -13,7 +13,7 @@ from conformance.history.log import Log
 from conformance.history.record import ADDED, DELETED, MODIFIED
 from conformance.scale.markers import MARKERS, Target, conditions, is_over, markers_of
 from conformance.scale.phases import Action, LoadPhase, Until
-from conformance.scale.play import whole
+from conformance.scale.play import count_replicas
 from conformance.scale.tracker import Tracker, percentiles
 
 NAMESPACE = "space"
@@ -118,7 +118,7 @@ def test_other_namespaces_do_not_count(feed: Feed) -> None:
 def test_records_of_a_list_are_counted_because_their_times_are_not_exact(feed: Feed) -> None:
     feed.add(1, ADDED, "pods", "a")
     feed.add(2, ADDED, "pods", "b", listed=True)
-    assert feed.read().unclear == 1
+    assert feed.read().uncertain_records == 1
 
 
 def test_if_not_all_pods_fit_the_phase_ends_with_those_that_fit(feed: Feed) -> None:
@@ -137,7 +137,7 @@ def test_replicas_are_counted_as_whole_torn_or_waiting() -> None:
         return {"metadata": {"labels": {labels.SET_INDEX: index}}, "spec": spec}
 
     pods = [pod("0", nodeName="n"), pod("0", nodeName="m"), pod("1", nodeName="n"), pod("1"), pod("2"), pod("2")]
-    assert whole(pods, 2) == {"whole": 1, "torn": 1, "waiting": 1}
+    assert count_replicas(pods, 2) == {"whole": 1, "torn": 1, "waiting": 1}
 
 
 def test_upstreams_markers_have_upstreams_definitions(feed: Feed) -> None:
@@ -224,13 +224,13 @@ def test_following_a_shared_log_drops_nothing(feed: Feed, monkeypatch: pytest.Mo
     monkeypatch.setattr(logs, "MIN_DROPPED", 1)
     for time in range(9):
         feed.add(time, MODIFIED, "pods", "a")
-    feed.tracker.until(lambda tracker: tracker.present == 1, 1, lambda tracker: None)
+    feed.tracker.wait_until(lambda tracker: tracker.present == 1, 1, lambda tracker: None)
     feed.read()
     assert len(feed.log.records_after(NAMESPACE, 0)) == 9
 
 
 def test_waiting_ends_at_the_time_limit(feed: Feed) -> None:
-    assert not feed.tracker.until(lambda tracker: False, 0.01, lambda tracker: None)
+    assert not feed.tracker.wait_until(lambda tracker: False, 0.01, lambda tracker: None)
 
 
 def test_percentiles_are_nearest_ranks() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.evidence.values import brief
+from conformance.evidence.values import one_line
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=40),
@@ -19,29 +19,29 @@ POD = {"name": "a-0", "spec": {"containers": [{"name": f"c{n}", "image": "regist
 
 
 def test_a_short_value_is_whole() -> None:
-    assert json.loads(brief(POD, 1000)) == POD
+    assert json.loads(one_line(POD, 1000)) == POD
 
 
 def test_the_deepest_parts_are_left_out_first() -> None:
-    assert brief(POD, 80) == '{"name":"a-0","spec":{"containers":[{…},{…},{…},{…},{…},{…},{…},{…},… 1 more]}}'
-    assert brief(POD, 40) == '{"name":"a-0","spec":{"containers":[…]}}'
-    assert brief(POD, 10) == "{…}"
-    assert brief({}, 10) == "{}"
+    assert one_line(POD, 80) == '{"name":"a-0","spec":{"containers":[{…},{…},{…},{…},{…},{…},{…},{…},… 1 more]}}'
+    assert one_line(POD, 40) == '{"name":"a-0","spec":{"containers":[…]}}'
+    assert one_line(POD, 10) == "{…}"
+    assert one_line({}, 10) == "{}"
 
 
 def test_a_long_string_in_a_value_is_cut() -> None:
-    assert brief({"message": "x " * 250}, 60) == '{"message":"' + "x " * 19 + 'x…"}'
+    assert one_line({"message": "x " * 250}, 60) == '{"message":"' + "x " * 19 + 'x…"}'
 
 
 def test_long_names_keep_their_ends_in_which_they_differ() -> None:
     names = [f"inference-0-workers-{replica}-{clique}" for replica in (0, 1) for clique in ("decode", "prefill")]
     shortened = ["inference…s-0-decode", "inference…-0-prefill", "inference…s-1-decode", "inference…-1-prefill"]
-    assert json.loads(brief(names, 100)) == shortened
+    assert json.loads(one_line(names, 100)) == shortened
 
 
 @given(JSON.filter(lambda value: not isinstance(value, str)), st.integers(20, 300))
 def test_what_stays_is_balanced(value: object, limit: int) -> None:
-    text = brief(value, limit)
+    text = one_line(value, limit)
     assert len(text) <= limit
     bare = "".join(character for character in _without_strings(text) if character in "[]{}")
     while bare != (shorter := bare.replace("[]", "").replace("{}", "")):
@@ -64,4 +64,4 @@ def _without_strings(text: str) -> str:
 
 @pytest.mark.parametrize("text", ["word " * 100])
 def test_text_is_cut_at_its_end(text: str) -> None:
-    assert brief(text, 20) == "word word word word…"
+    assert one_line(text, 20) == "word word word word…"

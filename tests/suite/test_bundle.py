@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from conformance.evidence import bundle
-from conformance.evidence.values import brief
+from conformance.evidence.values import one_line
 from conformance.suite.outcomes.ledger import Check
 from tests import irregular
 from tests.history.story import Story
@@ -60,7 +60,7 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
             "operator": (tmp_path / "absent.log", 0),
         },
         reproduce=["# Runs this test again:", COMMAND],
-        whole=getattr(request, "param", True),
+        include_large_files=getattr(request, "param", True),
     )
     return tmp_path / "one"
 
@@ -101,18 +101,18 @@ def test_beyond_the_limit_only_what_is_small_is_kept(folder: Path) -> None:
     names = {path.relative_to(folder).parts[0] for path in folder.rglob("*")}
     assert names >= {bundle.PICTURE, "timeline.txt", "checks.yaml", "reproduce.txt", "manifests", "events.txt"}
     assert not names & {bundle.HISTORY, "objects.yaml", "logs"}
-    assert bundle.LEFT_OUT in (folder / bundle.INDEX).read_text()
+    assert bundle.LEFT_OUT_NOTE in (folder / bundle.INDEX).read_text()
 
 
 def test_many_objects_are_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle, "MOST_TEXT", 100)
+    monkeypatch.setattr(bundle, "MAX_TEXT_BYTES", 100)
     story = Story()
     story.pod("a1", gang="s-0", clique="s-0-a")
     bundle.write(tmp_path / "b", test=TEST, checks=[], history=story.history, acts=[], logs={}, reproduce=[])
     objects = yaml.safe_load(gzip.decompress((tmp_path / "b" / "objects.yaml.gz").read_bytes()))
     assert objects["metadata"]["name"] == "a1" and not (tmp_path / "b" / "objects.yaml").exists()
     index = (tmp_path / "b" / bundle.INDEX).read_text()
-    assert "| [objects.yaml.gz](objects.yaml.gz) | all objects" in index and bundle.LEFT_OUT not in index
+    assert "| [objects.yaml.gz](objects.yaml.gz) | all objects" in index and bundle.LEFT_OUT_NOTE not in index
 
 
 def test_nothing_of_a_long_log_is_lost(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_nothing_of_a_long_log_is_lost(tmp_path: Path) -> None:
     lines = [f"line {number}\n" for number in range(300_000)]
     log.write_text("before\n" + "".join(lines))
     bundle.copy_log(log, len("before\n"), copy)
-    assert copy.stat().st_size == bundle.MOST_LOG and copy.read_text().endswith(lines[-1])
+    assert copy.stat().st_size == bundle.MAX_LOG_BYTES and copy.read_text().endswith(lines[-1])
     assert gzip.decompress(copy.with_name("it.log.gz").read_bytes()).decode() == "".join(lines)
     bundle.copy_log(log, log.stat().st_size - 20, short_log := tmp_path / "short.log")
     assert short_log.read_text() == log.read_text()[-20:] and not short_log.with_name("short.log.gz").exists()
@@ -144,10 +144,10 @@ def test_what_took_the_place_of_a_log_is_not_read(tmp_path: Path, kind: str) -> 
 
 def test_a_failure_that_quotes_a_log_is_cut_before_its_end() -> None:
     text = "mine: the operator exited with code 2; its log ends with: " + "usage | " * 100 + "the reason"
-    shortened = brief(text, 120)
+    shortened = one_line(text, 120)
     assert len(shortened) == 120 and shortened.startswith("mine: the operator exited with code 2; its log ends with: …")
     assert shortened.endswith("usage | the reason")
-    assert brief("x" * 200, 120) == "x" * 119 + "…"
+    assert one_line("x" * 200, 120) == "x" * 119 + "…"
 
 
 @pytest.mark.timeout(20)

@@ -69,7 +69,7 @@ def play(
         history=story.history,
         api=Api(),
         driver=driver
-        or SimpleNamespace(descriptor=JUDGED, failures=tuple, failures_at_start=0, logs=dict, last_words=str),
+        or SimpleNamespace(descriptor=JUDGED, failures=tuple, failures_at_start=0, logs=dict, last_log_lines=str),
         kubeconfig=Path("kubeconfig"),
         require_healthy=require_healthy,
         wait_budget=WaitBudget(),
@@ -123,7 +123,7 @@ def test_the_first_wait_for_nothing_names_the_last_words(story: Story) -> None:
         failures=tuple,
         failures_at_start=0,
         logs=dict,
-        last_words=lambda: "its log ends with: no queue",
+        last_log_lines=lambda: "its log ends with: no queue",
     )
     case = play(story, driver=driver)
     with pytest.raises(CheckFailed):
@@ -346,7 +346,9 @@ def test_an_operator_that_died_before_it_was_killed_is_dead_by_itself(story: Sto
 def test_a_process_that_ends_before_the_first_step_is_dead_in_the_test(story: Story) -> None:
     """The death is noticed at the start of the scene, after the process has been started for the test."""
     deaths = ["mine: the operator exited with code 2"]
-    driver = SimpleNamespace(descriptor=JUDGED, failures=lambda: deaths, failures_at_start=0, logs=dict, last_words=str)
+    driver = SimpleNamespace(
+        descriptor=JUDGED, failures=lambda: deaths, failures_at_start=0, logs=dict, last_log_lines=str
+    )
     assert play(story, driver=driver).roles.exited_processes() == deaths[0]
 
 
@@ -356,7 +358,7 @@ def test_nothing_is_awaited_of_a_process_that_has_died(story: Story, died: list[
     case = play(
         story,
         driver=SimpleNamespace(
-            descriptor=JUDGED, failures=lambda: deaths, failures_at_start=0, logs=dict, last_words=str
+            descriptor=JUDGED, failures=lambda: deaths, failures_at_start=0, logs=dict, last_log_lines=str
         ),
     )
     deaths += died

@@ -57,7 +57,7 @@ def test_a_cluster_without_kwok_is_refused_before_the_first_test(
 def reader(bare_cluster: Cluster, api: Api, tmp_path: Path) -> Path:
     """The kubeconfig of a user who may only read."""
     path = tmp_path / "reader"
-    path.write_bytes(kubeconfigs.role(bare_cluster, "operator").read_bytes())
+    path.write_bytes(kubeconfigs.role_kubeconfig(bare_cluster, "operator").read_bytes())
     path.chmod(0o600)
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 import pytest
 
 from conformance.cluster import abilities, nodes
-from conformance.cluster.chosen_kubeconfig import Chosen
+from conformance.cluster.chosen_kubeconfig import ChosenKubeconfig
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.existing import claim, kwok_stages, leftovers
 from conformance.cluster.existing.kwok_stages import STAGES
-from conformance.cluster.existing.marks import marked
+from conformance.cluster.existing.marks import with_run_label
 from conformance.errors import UsageError
 from conformance.implementation import loading
 from conformance.run import trial
@@ -81,8 +81,8 @@ def test_a_kwok_with_our_stages_plays_everything_and_gets_its_own_back(foreign: 
         assert session.unplayed == {}
         assert session.lines == ["replaces the 3 Stages of its KWOK by ours; puts these back at the end"]
         assert "pod-starts" in specs(foreign)
-        assert session.simulator is not None and session.simulator.alive()
-    assert not session.simulator.alive()
+        assert session.simulator is not None and session.simulator.is_alive()
+    assert not session.simulator.is_alive()
     assert specs(foreign) == before
     assert remains(foreign) == []
 
@@ -131,9 +131,9 @@ def test_a_run_that_is_killed_while_it_replaces_stages_loses_none(
 def test_what_a_killed_run_has_left_is_named_and_removed(foreign: Cluster) -> None:
     async def leave(client: Client) -> None:
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "left-behind"}}
-        await client.create(NAMESPACES, marked(space, "r6"))
+        await client.create(NAMESPACES, with_run_label(space, "r6"))
         (node,) = nodes.manifests("single", 1, "left")
-        await client.create(NODES, marked(node, "r6"))
+        await client.create(NODES, with_run_label(node, "r6"))
         metadata = {"name": "held", "namespace": "left-behind", "finalizers": ["grove.io/finalizer"]}
         await client.create(kwok_stages.CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
         for node_name in ("left-single-0", "gone"):
@@ -154,12 +154,12 @@ def test_what_a_killed_run_has_left_is_named_and_removed(foreign: Cluster) -> No
 
 def test_two_runs_do_not_share_a_cluster(foreign: Cluster) -> None:
     with (
-        claim.claimed(foreign.kubeconfig, "r8"),
+        claim.claim_cluster(foreign.kubeconfig, "r8"),
         pytest.raises(UsageError, match=r"^lease kube-system/grove-conformance: the run r8 on \S+ uses this cluster"),
-        claim.claimed(foreign.kubeconfig, "r9"),
+        claim.claim_cluster(foreign.kubeconfig, "r9"),
     ):
         pytest.fail("both would start an operator")
-    with claim.claimed(foreign.kubeconfig, "r9"):
+    with claim.claim_cluster(foreign.kubeconfig, "r9"):
         pass
     assert remains(foreign) == []
 
@@ -228,8 +228,8 @@ def test_a_kwok_that_reads_its_stages_from_a_file_is_refused(tmp_path: Path) -> 
 
 
 def test_an_implementation_is_tried_on_a_cluster_of_others_and_leaves_nothing(foreign: Cluster) -> None:
-    on = Chosen(foreign.kubeconfig, OPTIONS)
-    outcome = trial.attempt(loading.load("reference"), None, 60, lambda subject, step: None, on=on)
+    on = ChosenKubeconfig(foreign.kubeconfig, OPTIONS)
+    outcome = trial.run_trial(loading.load("reference"), None, 60, lambda subject, step: None, existing_cluster=on)
     assert outcome.complete, outcome
     assert remains(foreign) == []
 

@@ -9,7 +9,7 @@ from typing import Any
 from conformance.grove.expected import expected
 from conformance.grove.workloads import load
 from conformance.run import trial
-from conformance.run.progress_of_set import ProgressLine, lines
+from conformance.run.progress_of_set import ProgressLine, progress_lines
 from tests.history.story import Story
 
 POD: dict[str, Any] = {
@@ -21,7 +21,7 @@ POD: dict[str, Any] = {
 
 def compared(story: Story, *, of: str = "frontend") -> list[ProgressLine]:
     desired = expected(dict(load(of)))
-    return lines(story.history.view(), "frontend", 1, desired)
+    return progress_lines(story.history.view(), "frontend", 1, desired)
 
 
 def complete() -> Story:

@@ -20,7 +20,7 @@ PROFILES = {"core", "gang", "startup", "scaling", "termination"}
 def plan(tmp_path: Path, **settings: object) -> launch.LaunchPlan:
     """Return the plan of a quick run with these settings."""
     base = RunSettings(run="r", directory=str(tmp_path), implementation="reference", only=tuple(quick.TESTS))
-    return launch.collect(preparation.changed(base, **settings))
+    return launch.collect(preparation.with_changes(base, **settings))
 
 
 @pytest.mark.parametrize("features", [(), ("coherent", "topology")])

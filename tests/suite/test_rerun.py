@@ -56,7 +56,9 @@ def failed_check(test: str, id: str = "CORE-001") -> ledger.Check:
     ],
 )
 def test_what_did_not_pass_is_run_again_unless_that_was_expected(events: list[ledger.AnyEvent], repeated: bool) -> None:
-    assert rerun.unpassed([run_started("t"), *events], frozenset({"CORE-002"})) == (("t",) if repeated else ())
+    assert rerun.find_unpassed_tests([run_started("t"), *events], frozenset({"CORE-002"})) == (
+        ("t",) if repeated else ()
+    )
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.settings import ClusterSettings, Reads
+from conformance.cluster.settings import ClusterSettings, LoggedReads
 from conformance.errors import HarnessError, UsageError
 from conformance.suite.scenes.api import Api
 from conformance.suite.session import admitted
@@ -34,7 +34,7 @@ ENOUGH_PODS, TOO_FEW_PODS = "500", "3"
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
-        strict = Cluster.up("strict", settings=ClusterSettings(reads=Reads.IMPLEMENTATIONS), owner=True)
+        strict = Cluster.up("strict", settings=ClusterSettings(reads=LoggedReads.IMPLEMENTATIONS), owner=True)
         try:
             yield strict
         finally:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from conformance import cli
-from conformance.cluster.features import Requested
+from conformance.cluster.features import FeatureRequest
 from conformance.commands import run as commands
 from conformance.run import launch, preparation, reproduction
 from conformance.suite.registry import requirement
@@ -195,16 +195,16 @@ def test_the_command_that_reproduces_asks_for_what_the_run_was_asked_for() -> No
 
 
 def test_the_command_that_reproduces_names_another_version_and_features() -> None:
-    features = Requested(("workload-api",), ("kube-scheduler:A=true",))
+    features = FeatureRequest(("workload-api",), ("kube-scheduler:A=true",))
     settings = RunSettings(run="r", directory="", implementation="mine", kubernetes="1.37.2", cluster_features=features)
     command = reproduction.command(settings)
     assert "--features workload-api --feature-gates kube-scheduler:A=true --kubernetes 1.37.2 " in command
-    settings = msgspec.structs.replace(settings, kubernetes="1.36.3", cluster_features=Requested())
+    settings = msgspec.structs.replace(settings, kubernetes="1.36.3", cluster_features=FeatureRequest())
     assert "--kubernetes" not in reproduction.command(settings), "it is the default version"
 
 
 def test_settings_with_features_reach_the_workers(tmp_path: Path) -> None:
-    features = Requested(("workload-api",), ("A=true",), ("a/v1=true",))
+    features = FeatureRequest(("workload-api",), ("A=true",), ("a/v1=true",))
     settings = RunSettings(run="r", directory=str(tmp_path), implementation="x", cluster_features=features)
     assert decoded(settings.save().read_bytes()) == settings
 
@@ -215,11 +215,13 @@ def test_the_report_names_version_and_features() -> None:
         directory="",
         implementation="x",
         kubernetes="1.37.2",
-        cluster_features=Requested(("workload-api",)),
+        cluster_features=FeatureRequest(("workload-api",)),
     )
     environment = preparation.environment(settings)
     assert environment["kubernetes"] == "1.37.2" and environment["features"] == "--features workload-api"
-    assert "features" not in preparation.environment(msgspec.structs.replace(settings, cluster_features=Requested()))
+    assert "features" not in preparation.environment(
+        msgspec.structs.replace(settings, cluster_features=FeatureRequest())
+    )
 
 
 def test_the_command_that_reproduces_can_be_called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -241,7 +243,7 @@ def test_a_named_test_is_judged_by_what_it_declares_of_the_selection() -> None:
     settings = RunSettings(run="r1", directory="", implementation="x", only=("t",))
     for profiles, ids in ((["core"], ("CORE-001",)), ([], ("CORE-001", "GANG-001"))):
         chosen = scope(registry, profiles, (), settings.roles, ())
-        assert commands._of_tests(settings, plan, chosen) == ids
+        assert commands._judged_ids(settings, plan, chosen) == ids
 
 
 DESCRIPTOR = """\
@@ -308,4 +310,4 @@ def test_there_are_three_workers_for_two_cores_as_far_as_the_memory_reaches(
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: cores)
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(total=gigabytes * 2**30))
-    assert commands._how_many(None, tests) == expected
+    assert commands._worker_count(None, tests) == expected

@@ -30,7 +30,7 @@ def not_ignored() -> Iterator[None]:
 @pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_a_run_is_stopped_once(number: signal.Signals) -> None:
     err = StringIO()
-    with launch._stoppable(Console(file=err)):
+    with launch._handle_stop_signals(Console(file=err)):
         with pytest.raises(KeyboardInterrupt):
             send(number)
         send(number)
@@ -40,10 +40,10 @@ def test_a_run_is_stopped_once(number: signal.Signals) -> None:
 @pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_what_comes_after_the_last_test_stops_neither_clearing_up_nor_the_report(number: signal.Signals) -> None:
     before = signal.getsignal(number)
-    with launch._stoppable(Console(file=StringIO())) as only_answer:
+    with launch._handle_stop_signals(Console(file=StringIO())) as only_answer:
         only_answer()
         send(number)
-    with launch._undisturbed():
+    with launch._ignore_stop_signals():
         send(number)
     assert signal.getsignal(number) is before
 
@@ -57,5 +57,5 @@ def test_a_signal_between_lines_is_shown_like_another() -> None:
         between_lines()
     with pytest.raises(TypeError):
         pytest.ExceptionInfo.from_exception(caught.value).getrepr()
-    watch.show_lines_only(caught.tb)
+    watch.cut_frames_without_line(caught.tb)
     assert "KeyboardInterrupt" in str(caught.getrepr())

@@ -11,7 +11,7 @@ import pytest
 
 from conformance.cluster import users
 from conformance.cluster.audit import AuditedRequest, AuditLog, AuditTail
-from conformance.cluster.settings import Reads, audit_policy
+from conformance.cluster.settings import LoggedReads, audit_policy
 from conformance.history.query import Unmet
 from conformance.report.causes import nearest_miss
 from conformance.suite.outcomes.checks import CheckFailed
@@ -316,7 +316,7 @@ def test_a_log_is_read_on_by_whole_lines(tmp_path: Path) -> None:
     assert begun_within_a_line.poll() == [AuditedRequest("whole", 200, "list", "a", 5.5)]
 
 
-def is_logged(reads: Reads, user: str, *groups: str) -> bool:
+def is_logged(reads: LoggedReads, user: str, *groups: str) -> bool:
     """Return whether a list of pods by a user is logged; the first matching rule decides."""
     for rule in audit_policy(reads)["rules"]:
         matches = "nonResourceURLs" not in rule and "resources" not in rule and "list" in rule.get("verbs", ("list",))
@@ -328,7 +328,7 @@ def is_logged(reads: Reads, user: str, *groups: str) -> bool:
 
 @pytest.mark.parametrize("user", ["operator", "gang-scheduler", "system:serviceaccount:grove:operator"])
 def test_reads_of_implementations_are_logged_where_they_are_wanted(user: str) -> None:
-    assert [is_logged(reads, user, "system:authenticated") for reads in Reads] == [False, True, True]
+    assert [is_logged(reads, user, "system:authenticated") for reads in LoggedReads] == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -336,5 +336,5 @@ def test_reads_of_implementations_are_logged_where_they_are_wanted(user: str) ->
 )
 def test_reads_that_count_for_nobody_are_logged_only_with_all_reads(user: str) -> None:
     groups = ["system:serviceaccounts:kube-system"] if "kube-system" in user else ["system:masters"]
-    assert [is_logged(reads, user, *groups) for reads in Reads] == [False, False, True]
+    assert [is_logged(reads, user, *groups) for reads in LoggedReads] == [False, False, True]
     assert user == users.SUITE or users.is_component(user)

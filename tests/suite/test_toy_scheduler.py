@@ -117,7 +117,7 @@ def test_processes_start_in_order_and_restart_together(drive: Any) -> None:
     os.kill(before[PROCESSES[1]], signal.SIGKILL)
     [binder] = [process for process in driver._players[Role.GANG_SCHEDULER].processes if process.name == PROCESSES[1]]
     binder.group.wait()
-    assert not driver.alive(Role.GANG_SCHEDULER)
+    assert not driver.is_alive(Role.GANG_SCHEDULER)
     [failure] = map(str, driver.failures())
     assert failure.startswith(
         "toy-scheduler: the process bind of the gang-scheduler was ended by SIGKILL; its log ends"

@@ -65,21 +65,21 @@ def test_workers_wait_longer_for_the_cluster_itself_with_a_larger_time_scale(fak
 
 async def test_crds_may_be_served_later_with_a_larger_time_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "factor", lambda: 1.0)
-    monkeypatch.setattr(pace, "_stretched", 5.0)
-    monkeypatch.setattr(installation, "WITHIN", 0.4)
+    monkeypatch.setattr(pace, "_time_scale", 5.0)
+    monkeypatch.setattr(installation, "TIMEOUT_SECONDS", 0.4)
     start = time.monotonic()
 
     async def served() -> bool:
         return time.monotonic() > start + 1
 
-    await installation.until(served, "the API server does not serve a CRD")
+    await installation.wait_until(served, "the API server does not serve a CRD")
 
 
 def test_limits_grow_with_the_time_scale_and_time_in_which_nothing_runs_does_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pace, "factor", lambda: 1.0)
-    monkeypatch.setattr(pace, "_stretched", 1.0)
+    monkeypatch.setattr(pace, "_time_scale", 1.0)
     now = [0.0, 1000.0, 1001.0, 1002.0, 1003.0, 1004.0, 1005.0]
     for scale, looks in ((1.0, 3), (0.5, 3), (2.0, 5)):
         pace.stretch(scale)
@@ -88,5 +88,5 @@ def test_limits_grow_with_the_time_scale_and_time_in_which_nothing_runs_does_not
         dog: Any = object.__new__(watchdog.Watchdog)
         waited: list[float] = []
         dog._ended = SimpleNamespace(wait=lambda seconds, waited=waited: waited.append(seconds))
-        assert dog._passes(3.5 if looks == 3 else 3.0)
+        assert dog._is_idle_for(3.5 if looks == 3 else 3.0)
         assert len(waited) == looks, scale

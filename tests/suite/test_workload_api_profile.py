@@ -11,8 +11,8 @@ import yaml
 
 from conformance.cluster import kubeconfigs
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.features import Requested
-from conformance.cluster.settings import ClusterSettings, Reads
+from conformance.cluster.features import FeatureRequest
+from conformance.cluster.settings import ClusterSettings, LoggedReads
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600), pytest.mark.thorough]  # 1.37 is built on first use
 
@@ -54,12 +54,12 @@ def ids_of(numbers: list[int]) -> list[str]:
 
 def judge(ids: list[str], name: str, gates_off: tuple[str, ...], folder: Path) -> tuple[int, dict[str, str], str]:
     """Judge kube-scheduler by these requirements; return the exit code, the outcomes, and the output of the command."""
-    features = Requested(presets=("workload-api",), gates=gates_off)
-    settings = ClusterSettings(kubernetes="1.37", features=features, preflight=False, reads=Reads.IMPLEMENTATIONS)
+    features = FeatureRequest(presets=("workload-api",), gates=gates_off)
+    settings = ClusterSettings(kubernetes="1.37", features=features, preflight=False, reads=LoggedReads.IMPLEMENTATIONS)
     cluster = Cluster.up(name, settings=settings)
     try:
         command = [sys.executable, "-m", "conformance", "run", "--implementation=kube-scheduler"]
-        command += ["--cluster=existing", f"--kubeconfig={kubeconfigs.suite(cluster)}", "--time-scale=0.25"]
+        command += ["--cluster=existing", f"--kubeconfig={kubeconfigs.suite_kubeconfig(cluster)}", "--time-scale=0.25"]
         command += [*(f"--id={id}" for id in ids), f"--report-dir={folder}"]
         result = subprocess.run(command, capture_output=True, text=True)
     finally:

@@ -21,7 +21,7 @@ from tenacity import AsyncRetrying, RetryError, retry_if_result, wait_fixed
 from conformance.cluster import pace
 from conformance.cluster.addons import usage
 from conformance.cluster.kubelet_sim import status
-from conformance.cluster.nodes import schedulable
+from conformance.cluster.nodes import is_schedulable
 from conformance.errors import HarnessError
 from kube.client import Client
 from kube.errors import ApiError
@@ -63,10 +63,10 @@ async def wait_until_served(client: Client) -> None:
     HarnessError after a minute, or later on an overloaded machine."""
     if await client.get_or_none(API_SERVICES, None, _API_SERVICE) is None:
         return
-    change = {"metadata": {"annotations": {_CHECKED_AT: status.now()}}}  # makes it check now, not after 30 s
-    await client.patch(API_SERVICES, None, _API_SERVICE, change)
+    patch = {"metadata": {"annotations": {_CHECKED_AT: status.now()}}}  # makes it check now, not after 30 s
+    await client.patch(API_SERVICES, None, _API_SERVICE, patch)
 
-    async def missing() -> bool:
+    async def is_unserved() -> bool:
         # The condition Available may refer to a process that has died since.
         try:
             await client.request("GET", f"{_API}/nodes")
@@ -77,13 +77,13 @@ async def wait_until_served(client: Client) -> None:
         return False
 
     try:
-        await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=pace.stop_after(60))(missing)
+        await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=pace.stop_after(60))(is_unserved)
     except RetryError:
         raise HarnessError(f"the API server does not serve {GROUP} after 60 s") from None
 
 
 @asynccontextmanager
-async def serving(client: Client, port: int, pki: Path, user: str) -> AsyncIterator[None]:
+async def serve(client: Client, port: int, pki: Path, user: str) -> AsyncIterator[None]:
     """Serve metrics on 127.0.0.1 with the certificate in `pki`. Only clients with a certificate of `user` are
     accepted."""
     app = web.Application(middlewares=[_only_user(user)])
@@ -128,16 +128,18 @@ class _Server:
     async def pods(self, request: web.Request) -> web.Response:
         now = status.now()
         pods = await self._list(PODS, request)
-        return _objects_response(request, "PodMetrics", [usage.of_pod(pod, now) for pod in pods if usage.measured(pod)])
+        return _objects_response(
+            request, "PodMetrics", [usage.pod_metrics(pod, now) for pod in pods if usage.has_metrics(pod)]
+        )
 
     async def nodes(self, request: web.Request) -> web.Response:
         now = status.now()
         pods_by_node: dict[str, list[Document]] = defaultdict(list)
         for pod in await self._client.list(PODS):
-            if usage.measured(pod):
+            if usage.has_metrics(pod):
                 pods_by_node[pod["spec"]["nodeName"]].append(pod)
-        nodes = [node for node in await self._list(NODES, request) if schedulable(node)]
-        metrics = [usage.of_node(node, pods_by_node[node["metadata"]["name"]], now) for node in nodes]
+        nodes = [node for node in await self._list(NODES, request) if is_schedulable(node)]
+        metrics = [usage.node_metrics(node, pods_by_node[node["metadata"]["name"]], now) for node in nodes]
         return _objects_response(request, "NodeMetrics", metrics)
 
     async def _list(self, resource: Resource, request: web.Request) -> list[Document]:
@@ -158,7 +160,7 @@ def _only_user(user: str) -> Any:
         certificate = request.get_extra_info("peercert") or {}
         names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
         if names != [user]:
-            return _failure(403, "Forbidden", f"only {user} may connect")
+            return _failure_response(403, "Forbidden", f"only {user} may connect")
         response: web.StreamResponse = await handler(request)
         return response
 
@@ -169,13 +171,17 @@ def _objects_response(request: web.Request, kind: str, items: Iterable[Document]
     """Return a list response, or a single object if the request names one."""
     typed_items = [{"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", **item} for item in items]
     if name := request.match_info.get("name"):
-        return _json_response(typed_items[0]) if typed_items else _failure(404, "NotFound", f"{kind} {name} not found")
+        return (
+            _json_response(typed_items[0])
+            if typed_items
+            else _failure_response(404, "NotFound", f"{kind} {name} not found")
+        )
     return _json_response(
         {"kind": f"{kind}List", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": typed_items}
     )
 
 
-def _failure(code: int, reason: str, message: str) -> web.Response:
+def _failure_response(code: int, reason: str, message: str) -> web.Response:
     document = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message}
     return _json_response({**document, "code": code}, code)
 

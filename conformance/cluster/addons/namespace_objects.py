@@ -18,7 +18,7 @@ from kube.resource import NAMESPACES, Resource
 from kube.workqueue import WorkQueue, work
 
 _WRITERS = 4
-_OF_KUBERNETES = "kube-"
+_SYSTEM_PREFIX = "kube-"
 """The prefix of the names of namespaces in which nothing is created."""
 
 
@@ -35,7 +35,7 @@ class NamespaceObjects:
     def __init__(self, client: Client, manifests: Sequence[Mapping[str, Any]]) -> None:
         """`manifests` are the objects to create. Objects of cluster-scoped kinds are ignored."""
         self._client, self._manifests = client, manifests
-        self._kinds: dict[tuple[str, str], Resource] = {}
+        self._resources_by_kind: dict[tuple[str, str], Resource] = {}
         self._namespaces = Informer(client, NAMESPACES, typed_decoder(Namespace))
         self._new_namespaces: WorkQueue[Key] = WorkQueue()
         self._namespaces.add_handler(self._on_namespace)
@@ -44,13 +44,13 @@ class NamespaceObjects:
         """Create objects until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._namespaces.run())
-            group.create_task(work(self._new_namespaces, self._fill, _WRITERS))
+            group.create_task(work(self._new_namespaces, self._create_objects, _WRITERS))
 
-    def _on_namespace(self, kind: str, old: Namespace | None, namespace: Namespace) -> None:
-        if kind == "ADDED" and not namespace.metadata.name.startswith(_OF_KUBERNETES):
+    def _on_namespace(self, event_type: str, old: Namespace | None, namespace: Namespace) -> None:
+        if event_type == "ADDED" and not namespace.metadata.name.startswith(_SYSTEM_PREFIX):
             self._new_namespaces.add(namespace.metadata.key)
 
-    async def _fill(self, key: Key) -> float | None:
+    async def _create_objects(self, key: Key) -> float | None:
         for manifest in self._manifests:
             namespace = self._namespaces.get(*key)
             if namespace is None or namespace.metadata.deletion_timestamp is not None:
@@ -69,8 +69,8 @@ class NamespaceObjects:
         """Return the resource of an object. Raises LookupError if the API server does not serve the resource, or not
         yet."""
         kind = (manifest["apiVersion"], manifest["kind"])
-        if kind not in self._kinds:
-            self._kinds = await discovery.resources_by_kind(self._client)
-        if kind not in self._kinds:
+        if kind not in self._resources_by_kind:
+            self._resources_by_kind = await discovery.resources_by_kind(self._client)
+        if kind not in self._resources_by_kind:
             raise LookupError(f"the API server serves no {kind[1]} of {kind[0]}")
-        return self._kinds[kind]
+        return self._resources_by_kind[kind]

@@ -11,7 +11,14 @@ import asyncio
 import orjson
 
 from conformance.cluster.addons import volumes
-from conformance.cluster.addons.volumes import CLAIMS, CLASSES, SELECTED, VOLUMES, Volume, VolumeClaim
+from conformance.cluster.addons.volumes import (
+    CLAIMS,
+    SELECTED_NODE_ANNOTATION,
+    STORAGE_CLASSES,
+    VOLUMES,
+    Volume,
+    VolumeClaim,
+)
 from kube.client import Client
 from kube.errors import ApiError
 from kube.informer import Informer, typed_decoder
@@ -42,29 +49,29 @@ class Provisioner:
             group.create_task(work(self._claim_queue, self._provision, _WRITERS))
             group.create_task(work(self._volume_queue, self._delete, _WRITERS))
 
-    def _on_claim(self, kind: str, old: VolumeClaim | None, claim: VolumeClaim) -> None:
-        if kind != "DELETED" and claim.asks:
+    def _on_claim(self, event_type: str, old: VolumeClaim | None, claim: VolumeClaim) -> None:
+        if event_type != "DELETED" and claim.needs_volume:
             self._claim_queue.add(claim.metadata.key)
 
-    def _on_volume(self, kind: str, old: Volume | None, volume: Volume) -> None:
-        if kind != "DELETED" and volume.unused:
+    def _on_volume(self, event_type: str, old: Volume | None, volume: Volume) -> None:
+        if event_type != "DELETED" and volume.is_unused:
             self._volume_queue.add(volume.metadata.key)
 
     async def _provision(self, key: Key) -> float | None:
         claim = self._claims.get(*key)
-        if claim is None or not claim.asks:
+        if claim is None or not claim.needs_volume:
             return None
-        stored = await self._client.get_or_none(CLASSES, None, claim.spec.get("storageClassName") or "-")
+        stored = await self._client.get_or_none(STORAGE_CLASSES, None, claim.spec.get("storageClassName") or "-")
         if stored is None:
             return None
         storage_class = orjson.loads(stored)
         labels: dict[str, str] = {}
-        if volumes.delayed(storage_class):
+        if volumes.waits_for_consumer(storage_class):
             if not claim.selected_node:
                 return None
             node = await self._client.get_or_none(NODES, None, claim.selected_node)
             if node is None:  # the scheduler then selects another node
-                await self._client.patch(CLAIMS, *key, {"metadata": {"annotations": {SELECTED: None}}})
+                await self._client.patch(CLAIMS, *key, {"metadata": {"annotations": {SELECTED_NODE_ANNOTATION: None}}})
                 return None
             labels = orjson.loads(node)["metadata"].get("labels") or {}
         try:
@@ -76,6 +83,6 @@ class Provisioner:
 
     async def _delete(self, key: Key) -> float | None:
         volume = self._volumes.get(*key)
-        if volume is not None and volume.unused:
+        if volume is not None and volume.is_unused:
             await self._client.delete(VOLUMES, None, volume.metadata.name, uid=volume.metadata.uid)
         return None

@@ -13,9 +13,9 @@ from typing import Any
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.grove.quantities import Amounts, amount
 
-SHARE = Decimal("0.5")
+DEFAULT_SHARE = Decimal("0.5")
 """The fraction of its requests that a container uses unless an annotation says otherwise."""
-MINIMUM = {"cpu": Decimal("0.001"), "memory": Decimal(1 << 20)}
+MIN_USAGE = {"cpu": Decimal("0.001"), "memory": Decimal(1 << 20)}
 """The usage of a container that requests nothing. KWOK uses the same values."""
 ANNOTATIONS = {"cpu": "kwok.x-k8s.io/usage-cpu", "memory": "kwok.x-k8s.io/usage-memory"}
 WINDOW = "1s"
@@ -24,14 +24,14 @@ WINDOW = "1s"
 Document = Mapping[str, Any]
 
 
-def measured(pod: Document) -> bool:
+def has_metrics(pod: Document) -> bool:
     """Return whether a pod has metrics: it is running, and its node has a kubelet."""
     status = pod["status"]
     is_lost = any(condition["type"] == LOST for condition in status.get("conditions") or ())
     return status.get("phase") == "Running" and not is_lost
 
 
-def of_pod(pod: Document, now: str) -> dict[str, Any]:
+def pod_metrics(pod: Document, now: str) -> dict[str, Any]:
     """Return the PodMetrics of a pod."""
     metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "labels") if key in pod["metadata"]}
     containers = [
@@ -41,13 +41,13 @@ def of_pod(pod: Document, now: str) -> dict[str, Any]:
     return {"metadata": {**metadata, "creationTimestamp": now}, **_timestamps(now), "containers": containers}
 
 
-def of_node(node: Document, pods: Iterable[Document], now: str) -> dict[str, Any]:
+def node_metrics(node: Document, pods: Iterable[Document], now: str) -> dict[str, Any]:
     """Return the NodeMetrics of a node on which these pods run."""
-    total = dict.fromkeys(MINIMUM, Decimal(0))
+    total = dict.fromkeys(MIN_USAGE, Decimal(0))
     for pod in pods:
         for container in pod["spec"]["containers"]:
-            for resource, used in _container_usage(container, pod).items():
-                total[resource] += used
+            for resource, quantity in _container_usage(container, pod).items():
+                total[resource] += quantity
     metadata = {"name": node["metadata"]["name"], "labels": node["metadata"].get("labels") or {}}
     return {"metadata": {**metadata, "creationTimestamp": now}, **_timestamps(now), "usage": _as_quantities(total)}
 
@@ -59,14 +59,14 @@ def _container_usage(container: Document, pod: Document) -> Amounts:
     amounts: Amounts = {}
     for resource, key in ANNOTATIONS.items():
         declared, requested = amount(annotations.get(key)), amount(requests.get(resource))
-        default = requested * SHARE if requested is not None else MINIMUM[resource]
+        default = requested * DEFAULT_SHARE if requested is not None else MIN_USAGE[resource]
         amounts[resource] = declared if declared is not None else default
     return amounts
 
 
-def _as_quantities(used: Amounts) -> dict[str, str]:
+def _as_quantities(amounts: Amounts) -> dict[str, str]:
     """Return amounts as quantities: CPU in nanocores, memory in bytes."""
-    return {"cpu": f"{int(used['cpu'] * 10**9)}n", "memory": f"{int(used['memory'])}"}
+    return {"cpu": f"{int(amounts['cpu'] * 10**9)}n", "memory": f"{int(amounts['memory'])}"}
 
 
 def _timestamps(now: str) -> dict[str, str]:

@@ -19,16 +19,16 @@ from kube.objects import ObjectMeta
 from kube.resource import Resource
 
 PROVISIONER = "conformance.grove.io/volumes"
-ASKED = "volume.kubernetes.io/storage-provisioner"
+PROVISIONER_ANNOTATION = "volume.kubernetes.io/storage-provisioner"
 """The annotation with which the controller manager requests a claim's volume from a provisioner."""
-SELECTED = "volume.kubernetes.io/selected-node"
+SELECTED_NODE_ANNOTATION = "volume.kubernetes.io/selected-node"
 """The annotation with which a scheduler names the node of the first consumer."""
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 TOPOLOGY_KEY = "topologyKey"
 
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
-CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
+STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 
 Object = Mapping[str, Any]
 
@@ -40,15 +40,15 @@ class VolumeClaim(msgspec.Struct):
     spec: dict[str, Any] = {}
 
     @property
-    def asks(self) -> bool:
+    def needs_volume(self) -> bool:
         """Return whether the controller manager waits for this provisioner to create a volume."""
-        of_provisioner = (self.metadata.annotations or {}).get(ASKED) == PROVISIONER
-        return of_provisioner and not self.spec.get("volumeName") and self.metadata.deletion_timestamp is None
+        uses_provisioner = (self.metadata.annotations or {}).get(PROVISIONER_ANNOTATION) == PROVISIONER
+        return uses_provisioner and not self.spec.get("volumeName") and self.metadata.deletion_timestamp is None
 
     @property
     def selected_node(self) -> str:
         """Return the node of the first consumer; empty if none is selected."""
-        return (self.metadata.annotations or {}).get(SELECTED, "")
+        return (self.metadata.annotations or {}).get(SELECTED_NODE_ANNOTATION, "")
 
 
 class VolumeStatus(msgspec.Struct):
@@ -71,13 +71,16 @@ class Volume(msgspec.Struct):
     status: VolumeStatus = msgspec.field(default_factory=VolumeStatus)
 
     @property
-    def unused(self) -> bool:
+    def is_unused(self) -> bool:
         """Return whether the volume was created by this provisioner, its claim is gone, and its reclaim policy is
         Delete."""
-        of_provisioner = (self.metadata.annotations or {}).get(_PROVISIONED_BY) == PROVISIONER
-        deleted = self.spec.persistent_volume_reclaim_policy == "Delete"
+        created_here = (self.metadata.annotations or {}).get(_PROVISIONED_BY) == PROVISIONER
+        is_deletable = self.spec.persistent_volume_reclaim_policy == "Delete"
         return (
-            of_provisioner and deleted and self.status.phase == "Released" and self.metadata.deletion_timestamp is None
+            created_here
+            and is_deletable
+            and self.status.phase == "Released"
+            and self.metadata.deletion_timestamp is None
         )
 
 
@@ -89,7 +92,7 @@ def storage_classes() -> list[dict[str, Any]]:
     ]
 
 
-def delayed(storage_class: Object) -> bool:
+def waits_for_consumer(storage_class: Object) -> bool:
     """Return whether the volumes of a class wait for the first consumer."""
     return bool(storage_class.get("volumeBindingMode") == "WaitForFirstConsumer")
 
@@ -128,7 +131,7 @@ def _domain(storage_class: Object, labels: Mapping[str, str]) -> dict[str, str]:
     """Return the labels of the nodes that can use a new volume of a class; empty if all nodes can."""
     terms = storage_class.get("allowedTopologies") or [{}]
     expressions = terms[0].get("matchLabelExpressions") or []
-    if not delayed(storage_class):
+    if not waits_for_consumer(storage_class):
         return {expression["key"]: expression["values"][0] for expression in expressions}
     default_key = (storage_class.get("parameters") or {}).get(TOPOLOGY_KEY, ZONE)
     keys = [expression["key"] for expression in expressions] or [default_key]

@@ -17,7 +17,7 @@ from pathlib import Path
 import aiohttp
 import orjson
 
-from conformance.cluster.progress import ProgressReporter, silent
+from conformance.cluster.progress import ProgressReporter, report_nothing
 from conformance.errors import UsageError
 from kube.client import Client
 from kube.errors import ApiError
@@ -40,7 +40,7 @@ class ClusterClaim:
         self._problem: BaseException | None = None
         self._thread = threading.Thread(target=self._main, name="claim", daemon=True)
 
-    def acquire(self, report: ProgressReporter = silent) -> None:
+    def acquire(self, report: ProgressReporter = report_nothing) -> None:
         """Return once the cluster is claimed. Raises UsageError if another run uses the cluster."""
         self._thread.start()
         if not self._claimed.wait(2):
@@ -109,7 +109,7 @@ async def _delete(client: Client, identity: str) -> None:
 
 
 @contextmanager
-def claimed(kubeconfig: Path, run: str, report: ProgressReporter = silent) -> Iterator[ClusterClaim]:
+def claim_cluster(kubeconfig: Path, run: str, report: ProgressReporter = report_nothing) -> Iterator[ClusterClaim]:
     """Claim a cluster while the context is active. Raises UsageError if another run uses the cluster."""
     claim = ClusterClaim(kubeconfig, run)
     try:

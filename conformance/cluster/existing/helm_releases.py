@@ -6,15 +6,15 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from conformance.cluster.existing.marks import HELM, marked
+from conformance.cluster.existing.marks import HELM_ANNOTATION, with_run_label
 from conformance.errors import HarnessError
 
 NAMESPACE = "kube-system"
-WITHIN = 300.0
+TIMEOUT_SECONDS = 300.0
 """Seconds that Helm may take to uninstall a release."""
 
 
-def name(namespace: str, release: str) -> str:
+def note_name(namespace: str, release: str) -> str:
     """Return the name of the ConfigMap that serves as the note of a release."""
     return f"grove-conformance-helm-{namespace}-{release}"
 
@@ -22,11 +22,11 @@ def name(namespace: str, release: str) -> str:
 def note(namespace: str, release: str, run: str) -> dict[str, Any]:
     """Return the note of a release of a run."""
     metadata = {
-        "name": name(namespace, release),
+        "name": note_name(namespace, release),
         "namespace": NAMESPACE,
-        "annotations": {HELM: f"{namespace}/{release}"},
+        "annotations": {HELM_ANNOTATION: f"{namespace}/{release}"},
     }
-    return marked({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, run)
+    return with_run_label({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, run)
 
 
 def uninstall(kubeconfig: Path, release: str) -> None:
@@ -35,7 +35,7 @@ def uninstall(kubeconfig: Path, release: str) -> None:
     command = ["helm", "uninstall", release_name, "--namespace", namespace, "--ignore-not-found"]
     try:
         completed_process = subprocess.run(
-            [*command, "--kubeconfig", str(kubeconfig)], capture_output=True, text=True, timeout=WITHIN
+            [*command, "--kubeconfig", str(kubeconfig)], capture_output=True, text=True, timeout=TIMEOUT_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HarnessError(f"helm uninstall failed: {error}", where=f"release {release}") from error

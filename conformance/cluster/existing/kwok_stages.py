@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from conformance.cluster import nodes, stages
-from conformance.cluster.existing.marks import KEPT, RUN, marked
+from conformance.cluster.existing.marks import KEPT_ANNOTATION, RUN_LABEL, with_run_label
 from conformance.errors import UsageError
 from kube.client import Client
 from kube.errors import ApiError
@@ -25,13 +25,13 @@ CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 NAMESPACE, BACKUP = "kube-system", "grove-conformance-stages"
 """The ConfigMap with the Stages that existed before."""
 _KEY = "stages.json"
-_OF_THE_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
-_ENABLE = "start KWOK with --enable-crds=Stage, as its chart does"
+_SERVER_FIELDS = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
+_ENABLE_HINT = "start KWOK with --enable-crds=Stage, as its chart does"
 
 Object = Mapping[str, Any]
 
 
-def concerns(resource: Resource, name: str) -> bool:
+def is_restored(resource: Resource, name: str) -> bool:
     """Return whether `restore` removes this object."""
     return resource == STAGES or (resource == CONFIG_MAPS and name == BACKUP)
 
@@ -43,7 +43,7 @@ async def require_unused(client: Client) -> None:
         await client.list(STAGES)
     except ApiError as error:
         if error.not_found:
-            raise UsageError("its KWOK reads no Stages from the API", hint=_ENABLE) from None
+            raise UsageError("its KWOK reads no Stages from the API", hint=_ENABLE_HINT) from None
         raise
     if pods := await _simulated_pods(client):
         first_pod = f"{pods[0]['metadata']['namespace']}/{pods[0]['metadata']['name']}"
@@ -59,12 +59,12 @@ async def install(client: Client, run: str) -> int:
     backup = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
     existing = await client.list(STAGES)
     if backup is None:
-        await client.create(CONFIG_MAPS, marked(_backup(existing), run))
+        await client.create(CONFIG_MAPS, with_run_label(_backup(existing), run))
     await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in existing))
     try:
         for stage in stages.load("fast"):
             params = {"fieldValidation": "Strict"}  # otherwise unknown fields would be dropped silently
-            await client.request("POST", STAGES.path(), params=params, body=marked(stage, run))
+            await client.request("POST", STAGES.path(), params=params, body=with_run_label(stage, run))
     except ApiError as error:
         await restore(client)
         if error.status in (400, 422):
@@ -76,16 +76,16 @@ async def install(client: Client, run: str) -> int:
 
 async def keep(client: Client) -> None:
     """Keep the suite's Stages: neither the end of this run nor the end of a later run removes them."""
-    note = {"metadata": {"annotations": {KEPT: "true"}}}
-    for stage in await client.list(STAGES, selector=RUN):
-        await client.patch(STAGES, None, stage["metadata"]["name"], note)
-    await client.patch(CONFIG_MAPS, NAMESPACE, BACKUP, note)
+    patch = {"metadata": {"annotations": {KEPT_ANNOTATION: "true"}}}
+    for stage in await client.list(STAGES, selector=RUN_LABEL):
+        await client.patch(STAGES, None, stage["metadata"]["name"], patch)
+    await client.patch(CONFIG_MAPS, NAMESPACE, BACKUP, patch)
 
 
 async def restore(client: Client) -> None:
     """Remove the suite's Stages and restore the Stages that existed before. Idempotent."""
-    stages = await client.list(STAGES, selector=RUN)
-    await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in stages))
+    suite_stages = await client.list(STAGES, selector=RUN_LABEL)
+    await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in suite_stages))
     backup = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
     if backup is None:
         return
@@ -99,32 +99,32 @@ async def restore(client: Client) -> None:
 
 
 def _backup(existing: Sequence[Object]) -> Object:
-    plain = [
-        {**stage, "metadata": {key: value for key, value in stage["metadata"].items() if key not in _OF_THE_SERVER}}
+    manifests = [
+        {**stage, "metadata": {key: value for key, value in stage["metadata"].items() if key not in _SERVER_FIELDS}}
         for stage in existing
-        if RUN not in (stage["metadata"].get("labels") or {})
+        if RUN_LABEL not in (stage["metadata"].get("labels") or {})
     ]
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": BACKUP, "namespace": NAMESPACE},
-        "data": {_KEY: orjson.dumps(plain).decode()},
+        "data": {_KEY: orjson.dumps(manifests).decode()},
     }
 
 
 def _stages_in(backup: bytes) -> list[Object]:
-    former: list[Object] = orjson.loads(orjson.loads(backup)["data"][_KEY])
-    return former
+    stages: list[Object] = orjson.loads(orjson.loads(backup)["data"][_KEY])
+    return stages
 
 
 async def _simulated_pods(client: Client) -> list[Object]:
     """Return the pods on fake nodes that do not belong to the suite, except for pods of DaemonSets, which run on every
     node."""
-    fake = {node["metadata"]["name"] for node in await client.list(NODES) if _is_foreign_fake(node)}
+    fake_nodes = {node["metadata"]["name"] for node in await client.list(NODES) if _is_foreign_fake(node)}
     return [
         pod
-        for pod in (await client.list(PODS) if fake else [])
-        if pod["spec"].get("nodeName") in fake
+        for pod in (await client.list(PODS) if fake_nodes else [])
+        if pod["spec"].get("nodeName") in fake_nodes
         and not any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or ())
     ]
 
@@ -133,5 +133,7 @@ def _is_foreign_fake(node: Object) -> bool:
     """Return whether the node is simulated by KWOK and was not created by the suite."""
     metadata = node["metadata"]
     version = ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", "")
-    simulated = nodes.PLAYED.keys() & (metadata.get("annotations") or {}).keys() or version.startswith("kwok-")
-    return bool(simulated) and nodes.POOL not in (metadata.get("labels") or {})
+    is_simulated = nodes.SIMULATED_ANNOTATION.keys() & (metadata.get("annotations") or {}).keys() or version.startswith(
+        "kwok-"
+    )
+    return bool(is_simulated) and nodes.POOL not in (metadata.get("labels") or {})

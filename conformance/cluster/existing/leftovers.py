@@ -19,19 +19,19 @@ import orjson
 
 from conformance.cluster import pace
 from conformance.cluster.existing import helm_releases, kwok_stages
-from conformance.cluster.existing.marks import HELM, KEPT, RUN
+from conformance.cluster.existing.marks import HELM_ANNOTATION, KEPT_ANNOTATION, RUN_LABEL
 from conformance.errors import HarnessError
 from kube import discovery
 from kube.client import Client
 from kube.errors import ApiError
 from kube.resource import NAMESPACES, NODES, PODS, Resource
 
-WITHIN = 60.0
+TIMEOUT_SECONDS = 60.0
 """Seconds within which removed objects must be gone, on a machine that is not overloaded."""
 CHECK_INTERVAL = 0.2
 """Seconds between two checks."""
-METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-UNREADABLE = (403, 404, 405)
+METADATA_ACCEPT = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+UNREADABLE_STATUSES = (403, 404, 405)
 
 Object = Mapping[str, Any]
 
@@ -49,12 +49,12 @@ class Leftover:
     """The Helm release that the object stands for, as NAMESPACE/NAME."""
 
     @property
-    def hook(self) -> bool:
+    def is_hook(self) -> bool:
         """Return whether the object may cause requests to be rejected, so that it has to be removed first."""
         return self.resource.group == "admissionregistration.k8s.io"
 
 
-def described(leftovers: Iterable[Leftover]) -> str:
+def describe(leftovers: Iterable[Leftover]) -> str:
     """Describe leftovers in a few words: `3 namespaces, 12 stages, of the run r1`."""
     leftovers = list(leftovers)
     counts = Counter(leftover.resource.plural for leftover in leftovers)
@@ -65,18 +65,18 @@ def described(leftovers: Iterable[Leftover]) -> str:
 async def find(client: Client, run: str = "") -> list[Leftover]:
     """Return the leftovers of a run, or of all runs. They can be objects of any kind. Raises ApiError."""
     resources = (await discovery.served_resources(client, ("list", "delete"))).values()
-    by_resource = await asyncio.gather(*(_leftovers_of(client, resource, run) for resource in resources))
-    return [leftover for leftovers in by_resource for leftover in leftovers]
+    leftovers_by_resource = await asyncio.gather(*(_leftovers_of(client, resource, run) for resource in resources))
+    return [leftover for leftovers in leftovers_by_resource for leftover in leftovers]
 
 
 async def remove(client: Client, leftovers: Sequence[Leftover], kubeconfig: Path) -> None:
     """Remove leftovers, and return when they are gone. Webhooks are removed first, because they could reject the rest,
     and KWOK's own stages are restored before pods and nodes are removed. Raises HarnessError if something remains."""
-    hooks = [leftover for leftover in leftovers if leftover.hook]
-    stages = [leftover for leftover in leftovers if kwok_stages.concerns(leftover.resource, leftover.name)]
-    spaces = [leftover for leftover in leftovers if leftover.resource == NAMESPACES]
-    fleet = [leftover for leftover in leftovers if leftover.resource == NODES]
-    other_objects = [leftover for leftover in leftovers if leftover not in {*hooks, *stages, *spaces, *fleet}]
+    hooks = [leftover for leftover in leftovers if leftover.is_hook]
+    stages = [leftover for leftover in leftovers if kwok_stages.is_restored(leftover.resource, leftover.name)]
+    namespaces = [leftover for leftover in leftovers if leftover.resource == NAMESPACES]
+    nodes = [leftover for leftover in leftovers if leftover.resource == NODES]
+    other_objects = [leftover for leftover in leftovers if leftover not in {*hooks, *stages, *namespaces, *nodes}]
     await _delete(client, hooks)
     for leftover in leftovers:
         if leftover.release:
@@ -84,30 +84,30 @@ async def remove(client: Client, leftovers: Sequence[Leftover], kubeconfig: Path
     if stages:
         await kwok_stages.restore(client)
     await _delete(client, other_objects)
-    await _delete(client, spaces)  # the pods in the namespaces need their nodes to terminate
-    await _delete(client, fleet)
+    await _delete(client, namespaces)  # the pods in the namespaces need their nodes to terminate
+    await _delete(client, nodes)
 
 
 async def _leftovers_of(client: Client, resource: Resource, run: str) -> list[Leftover]:
-    params = {"labelSelector": f"{RUN}={run}" if run else RUN}
+    params = {"labelSelector": f"{RUN_LABEL}={run}" if run else RUN_LABEL}
     try:
-        response = await client.request("GET", resource.path(), params=params, headers={"Accept": METADATA})
+        response = await client.request("GET", resource.path(), params=params, headers={"Accept": METADATA_ACCEPT})
     except ApiError as error:
-        if error.status in UNREADABLE:
+        if error.status in UNREADABLE_STATUSES:
             return []
         raise
     return [_leftover(resource, item["metadata"]) for item in orjson.loads(response)["items"] or ()]
 
 
 def _leftover(resource: Resource, metadata: Object) -> Leftover:
-    notes = metadata.get("annotations") or {}
+    annotations = metadata.get("annotations") or {}
     return Leftover(
         resource,
         metadata.get("namespace"),
         metadata["name"],
-        metadata["labels"][RUN],
-        KEPT in notes,
-        notes.get(HELM, ""),
+        metadata["labels"][RUN_LABEL],
+        KEPT_ANNOTATION in annotations,
+        annotations.get(HELM_ANNOTATION, ""),
     )
 
 
@@ -118,18 +118,18 @@ async def _delete(client: Client, leftovers: Sequence[Leftover]) -> None:
     start, remaining = time.monotonic(), list(leftovers)
     while True:
         existence = await asyncio.gather(*(_exists(client, leftover) for leftover in remaining))
-        remaining = [leftover for leftover, still in zip(remaining, existence, strict=True) if still]
+        remaining = [leftover for leftover, exists in zip(remaining, existence, strict=True) if exists]
         if not remaining:
             return
-        if (waited := time.monotonic() - start) > pace.patience(WITHIN):
+        if (waited := time.monotonic() - start) > pace.patience(TIMEOUT_SECONDS):
             first_object = f"{remaining[0].resource} {remaining[0].name}"
             raise HarnessError(
                 f"{len(remaining)} objects are still there after {waited:.0f} s, the first: {first_object}",
                 hint="see its finalizers",
             )
-        for space in (leftover.name for leftover in remaining if leftover.resource == NAMESPACES):
-            await _end_pods(client, space)
-            await _take_finalizers(client, space)
+        for namespace in (leftover.name for leftover in remaining if leftover.resource == NAMESPACES):
+            await _delete_orphaned_pods(client, namespace)
+            await _remove_all_finalizers(client, namespace)
         await asyncio.sleep(CHECK_INTERVAL)
 
 
@@ -137,7 +137,7 @@ async def _exists(client: Client, leftover: Leftover) -> bool:
     return await client.get_or_none(leftover.resource, leftover.namespace, leftover.name) is not None
 
 
-async def _end_pods(client: Client, namespace: str) -> None:
+async def _delete_orphaned_pods(client: Client, namespace: str) -> None:
     """Delete the pods whose nodes are gone: no kubelet is simulated for them, and Kubernetes itself notices this only
     after a minute."""
     nodes = {node["metadata"]["name"] for node in await client.list(NODES)}
@@ -146,16 +146,16 @@ async def _end_pods(client: Client, namespace: str) -> None:
             await client.delete(PODS, namespace, pod["metadata"]["name"], grace_seconds=0)
 
 
-async def _take_finalizers(client: Client, namespace: str) -> None:
+async def _remove_all_finalizers(client: Client, namespace: str) -> None:
     """Remove the finalizers of all objects in a namespace that is being deleted, because the controllers that normally
     do this have ended."""
     for resource in (await discovery.served_resources(client, ("list", "patch"))).values():
         if not resource.namespaced:
             continue
         try:
-            response = await client.request("GET", resource.path(namespace), headers={"Accept": METADATA})
+            response = await client.request("GET", resource.path(namespace), headers={"Accept": METADATA_ACCEPT})
         except ApiError as error:
-            if error.status in UNREADABLE:
+            if error.status in UNREADABLE_STATUSES:
                 continue
             raise
         items = [item["metadata"] for item in orjson.loads(response)["items"] or ()]

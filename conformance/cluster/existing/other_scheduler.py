@@ -15,44 +15,45 @@ from typing import Any
 import orjson
 
 from conformance.cluster import nodes
-from conformance.cluster.existing.marks import marked
+from conformance.cluster.existing.marks import with_run_label
 from conformance.errors import UsageError
 from conformance.grove.restricted import restricted
 from kube.client import Client
 from kube.resource import PODS, Resource
 
 NAMESPACE = "default"
-MARK = "conformance.grove.io/preflight"
+PROBE_LABEL = "conformance.grove.io/preflight"
 CORE_EVENTS = Resource("", "v1", "events", "Event")
 CHECK_INTERVAL = 0.1
 """Seconds between two checks."""
-REPORT_LIMIT = 1.0
+REPORT_SECONDS = 1.0
 """Seconds that a scheduler has to report its action in an event."""
 
 Object = Mapping[str, Any]
 
 
-async def require_none(client: Client, scheduler: str, within: float, run: str = "") -> None:
-    """Raise UsageError if a scheduler binds or processes a pod with a scheduler name within `within` seconds. On an
+async def require_none(client: Client, scheduler: str, timeout: float, run: str = "") -> None:
+    """Raise UsageError if a scheduler binds or processes a pod with a scheduler name within `timeout` seconds. On an
     idle cluster, a scheduler needs milliseconds."""
     name = f"preflight-{secrets.token_hex(3)}"
-    (node,) = nodes.manifests("single", 1, name, {MARK: name})
+    (node,) = nodes.manifests("single", 1, name, {PROBE_LABEL: name})
     try:
-        await nodes.provide(client, [marked(node, run)])
-        await client.create(PODS, marked(_pod(name, scheduler), run))
-        act = await _first_act(client, name, within)
-        source = await _reported_by(client, name) if act else ""
+        await nodes.create_schedulable_nodes(client, [with_run_label(node, run)])
+        await client.create(PODS, with_run_label(_pod(name, scheduler), run))
+        action = await _first_action(client, name, timeout)
+        source = await _event_source(client, name) if action else ""
     finally:
         await client.delete(PODS, NAMESPACE, name, grace_seconds=0)
         await nodes.delete_nodes(client, [node["metadata"]["name"]])
-    if act:
+    if action:
         raise UsageError(
-            f"another scheduler serves the scheduler name {scheduler!r}: it {act} the pod {NAMESPACE}/{name}{source}",
+            f"another scheduler serves the scheduler name {scheduler!r}: "
+            f"it {action} the pod {NAMESPACE}/{name}{source}",
             hint="stop it, or give one of the two another scheduler name (schedulerName of the descriptor)",
         )
 
 
-def verdict(pod: Object) -> str:
+def scheduler_action(pod: Object) -> str:
     """Return what a scheduler has done with a pod, as a verb; empty if it has done nothing."""
     if pod["spec"].get("nodeName"):
         return "bound"
@@ -73,19 +74,19 @@ def reporter(events: list[dict[str, Any]]) -> str:
     return ""
 
 
-async def _first_act(client: Client, name: str, within: float) -> str:
-    deadline = time.monotonic() + within
+async def _first_action(client: Client, name: str, timeout: float) -> str:
+    deadline = time.monotonic() + timeout
     while True:
-        if act := verdict(orjson.loads(await client.get(PODS, NAMESPACE, name))):
-            return act
+        if action := scheduler_action(orjson.loads(await client.get(PODS, NAMESPACE, name))):
+            return action
         if time.monotonic() > deadline:
             return ""
         await asyncio.sleep(CHECK_INTERVAL)
 
 
-async def _reported_by(client: Client, name: str) -> str:
+async def _event_source(client: Client, name: str) -> str:
     """Return the reporter of an event about a pod, in parentheses; empty if there is no event in time."""
-    deadline = time.monotonic() + REPORT_LIMIT
+    deadline = time.monotonic() + REPORT_SECONDS
     params = {"fieldSelector": f"involvedObject.name={name},involvedObject.kind=Pod"}
     while True:
         response = await client.request("GET", CORE_EVENTS.path(NAMESPACE), params=params)
@@ -99,7 +100,7 @@ async def _reported_by(client: Client, name: str) -> str:
 def _pod(name: str, scheduler: str) -> dict[str, Any]:
     spec = {
         "schedulerName": scheduler,
-        "nodeSelector": {MARK: name},
+        "nodeSelector": {PROBE_LABEL: name},
         "tolerations": [{"operator": "Exists"}],
         "containers": [{"name": "main", "image": "registry.example/preflight:1"}],
         "automountServiceAccountToken": False,

@@ -13,7 +13,7 @@ from kube.informer import Informer, typed_decoder
 from kube.resource import NODES
 from kube.workqueue import WorkQueue, work
 
-_MARKED = "marked"
+_FAILED_INDEX = "marked"
 
 
 class FailedNodes:
@@ -26,7 +26,7 @@ class FailedNodes:
         self.nodes.add_handler(self._on_node)
         self._queue: WorkQueue[str] = WorkQueue()
         pods.add_handler(self._on_pod)
-        pods.add_index(_MARKED, lambda pod: [pod.spec.node_name] if pod.lost else [])
+        pods.add_index(_FAILED_INDEX, lambda pod: [pod.spec.node_name] if pod.is_lost else [])
 
     async def run(self) -> None:
         """Simulate node failures until cancelled."""
@@ -34,14 +34,18 @@ class FailedNodes:
             group.create_task(self.nodes.run())
             group.create_task(work(self._queue, self._write, 1))
 
-    def _on_node(self, kind: str, old: SimulatedNode | None, node: SimulatedNode) -> None:
+    def _on_node(self, event_type: str, old: SimulatedNode | None, node: SimulatedNode) -> None:
         name = node.metadata.name
-        if kind != "DELETED" and (node.lost or self._pods.indexed(_MARKED, name)):
+        if event_type != "DELETED" and (node.is_lost or self._pods.indexed(_FAILED_INDEX, name)):
             self._queue.add(name)
 
-    def _on_pod(self, kind: str, old: SimulatedPod | None, pod: SimulatedPod) -> None:
+    def _on_pod(self, event_type: str, old: SimulatedPod | None, pod: SimulatedPod) -> None:
         node = self.nodes.get("", pod.spec.node_name)
-        if kind != "DELETED" and node is not None and (pod.lost != node.lost or (node.lost and pod.ready)):
+        if (
+            event_type != "DELETED"
+            and node is not None
+            and (pod.is_lost != node.is_lost or (node.is_lost and pod.is_ready))
+        ):
             self._queue.add(pod.spec.node_name)
 
     async def _write(self, name: str) -> float | None:
@@ -49,9 +53,9 @@ class FailedNodes:
         if node is None:
             return None
         pods = [pod for pod in self._pods if pod.spec.node_name == name]
-        changes = [(pod, change) for pod in pods if (change := node_failure.pod_patch(pod, node.lost, status.now()))]
-        await asyncio.gather(*(status.change(self._client, self._pods, pod, change) for pod, change in changes))
-        change = node_failure.node_patch(node, status.now())
-        if change is not None:  # last, because clients that see it rely on the statuses of the pods
-            await status.change(self._client, self.nodes, node, change)
+        patches = [(pod, patch) for pod in pods if (patch := node_failure.pod_patch(pod, node.is_lost, status.now()))]
+        await asyncio.gather(*(status.patch_status(self._client, self._pods, pod, patch) for pod, patch in patches))
+        patch = node_failure.node_patch(node, status.now())
+        if patch is not None:  # last, because clients that see it rely on the statuses of the pods
+            await status.patch_status(self._client, self.nodes, node, patch)
         return None

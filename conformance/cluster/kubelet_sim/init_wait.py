@@ -17,15 +17,15 @@ import msgspec
 from conformance.grove.labels import CLIQUE, GANG
 from kube.objects import ObjectMeta
 
-HOLD = "conformance.grove.io/hold-status"
+HOLD_ANNOTATION = "conformance.grove.io/hold-status"
 """A pod with this annotation is left unchanged by this module and by the stages."""
 LOST = "conformance.grove.io/lost"
 """The condition of a pod whose node has failed (`node_failure`). Such a pod is also left unchanged."""
 
-_LONG, _ABBREVIATED = "--podcliques", "-p"
+_LONG_FLAG, _SHORT_FLAG = "--podcliques", "-p"
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
-Ready = Callable[[str], int]
+CountReadyPods = Callable[[str], int]
 """Returns the number of a clique's pods that are Ready in the gang of the waiting pod."""
 
 
@@ -84,25 +84,25 @@ class SimulatedPod(msgspec.Struct):
         return self.metadata.label(CLIQUE)
 
     @property
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Return whether the pod is Ready."""
         return self._condition("Ready") == "True"
 
     @property
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Return whether the pod's node has failed."""
         return self._condition(LOST) == "True"
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """Return whether the pod's init containers are running: the pod is on a node and not Initialized (stage
         pod-starts)."""
         return (
             self._condition("Initialized") == "False"
             and self.status.phase == "Pending"
             and self.metadata.deletion_timestamp is None
-            and HOLD not in (self.metadata.annotations or {})
-            and not self.lost
+            and HOLD_ANNOTATION not in (self.metadata.annotations or {})
+            and not self.is_lost
         )
 
     @property
@@ -113,19 +113,19 @@ class SimulatedPod(msgspec.Struct):
             and self._condition("PodReadyToStartContainers") != "True"
             and self.status.phase == "Pending"
             and self.metadata.deletion_timestamp is None
-            and HOLD not in (self.metadata.annotations or {})
-            and not self.lost
+            and HOLD_ANNOTATION not in (self.metadata.annotations or {})
+            and not self.is_lost
         )
 
-    def _condition(self, kind: str) -> str:
-        return next((c.status for c in self.status.conditions or () if c.type == kind), "")
+    def _condition(self, condition_type: str) -> str:
+        return next((c.status for c in self.status.conditions or () if c.type == condition_type), "")
 
 
 class MalformedError(Exception):
     """The real program rejects the arguments of the container and ends with exit code 1."""
 
 
-def parents(container: Container) -> dict[str, int] | None:
+def parent_counts(container: Container) -> dict[str, int] | None:
     """Map the cliques in the arguments to the number of pods that must be Ready; None if the container is not a waiting
     init container. A native sidecar never is, because it does not end.
 
@@ -135,23 +135,27 @@ def parents(container: Container) -> dict[str, int] | None:
         return None
     values, has_long_flag = [], False
     for flag, value in _options(container.args or []):
-        has_long_flag = has_long_flag or flag == _LONG
+        has_long_flag = has_long_flag or flag == _LONG_FLAG
         values.append(value)
     if not has_long_flag and not any(":" in value for value in values):
         return None
     return dict(pair for value in values if (pair := _pair(value)) is not None)
 
 
-def unknown(containers: Iterable[Container], own_names: Collection[str]) -> str:
+def first_unknown_container(containers: Iterable[Container], template_names: Collection[str]) -> str:
     """If the operator added init containers but none of them is a waiting container that this module can simulate,
     return the name of the first one: pods that should wait would start immediately. Otherwise return an empty string.
-    `own_names` are the names of the template's containers."""
-    added_containers = [container for container in containers if container.name not in own_names]
-    return "" if any(map(_waits, added_containers)) else next((container.name for container in added_containers), "")
+    `template_names` are the names of the template's containers."""
+    added_containers = [container for container in containers if container.name not in template_names]
+    return (
+        ""
+        if any(map(_is_waiting_container, added_containers))
+        else next((container.name for container in added_containers), "")
+    )
 
 
-def _waits(container: Container) -> bool:
-    return _malformed(container) or parents(container) is not None
+def _is_waiting_container(container: Container) -> bool:
+    return _is_malformed(container) or parent_counts(container) is not None
 
 
 def _options(arguments: list[str]) -> Iterator[tuple[str, str]]:
@@ -160,12 +164,12 @@ def _options(arguments: list[str]) -> Iterator[tuple[str, str]]:
     remaining = iter(arguments)
     for argument in remaining:
         flag, equals, value = argument.partition("=")
-        if flag == _LONG:
-            yield _LONG, value if equals else next(remaining, "?")
-        elif argument == _ABBREVIATED:
-            yield _ABBREVIATED, next(remaining, "?")
-        elif argument.startswith(_ABBREVIATED):
-            yield _ABBREVIATED, argument[len(_ABBREVIATED) :].removeprefix("=")
+        if flag == _LONG_FLAG:
+            yield _LONG_FLAG, value if equals else next(remaining, "?")
+        elif argument == _SHORT_FLAG:
+            yield _SHORT_FLAG, next(remaining, "?")
+        elif argument.startswith(_SHORT_FLAG):
+            yield _SHORT_FLAG, argument[len(_SHORT_FLAG) :].removeprefix("=")
 
 
 def _pair(text: str) -> tuple[str, int] | None:
@@ -178,18 +182,18 @@ def _pair(text: str) -> tuple[str, int] | None:
     return parts[0], int(parts[1])
 
 
-def finished_waits(pod: SimulatedPod, ready: Ready) -> set[str]:
+def finished_waits(pod: SimulatedPod, ready: CountReadyPods) -> set[str]:
     """Return the waiting init containers of a pod whose condition holds now. The caller remembers them, because a wait
     that has ended does not start again (OBJ-643)."""
-    finished = set()
+    finished_names = set()
     for container in pod.spec.init_containers or ():
         try:
-            parent_counts = parents(container)
+            counts = parent_counts(container)
         except MalformedError:
             continue
-        if parent_counts is not None and all(ready(clique) >= count for clique, count in parent_counts.items()):
-            finished.add(container.name)
-    return finished
+        if counts is not None and all(ready(clique) >= count for clique, count in counts.items()):
+            finished_names.add(container.name)
+    return finished_names
 
 
 def completed_containers(pod: SimulatedPod) -> set[str]:
@@ -201,19 +205,24 @@ def completed_containers(pod: SimulatedPod) -> set[str]:
     }
 
 
-def patch(pod: SimulatedPod, done: set[str], now: str) -> dict[str, Any] | None:
-    """Return the change to a waiting pod's status; None if the status is already correct. `done` are the names of
-    waiting init containers whose wait is over."""
+def status_patch(pod: SimulatedPod, finished_names: set[str], now: str) -> dict[str, Any] | None:
+    """Return the change to a waiting pod's status; None if the status is already correct. `finished_names` are the
+    names of waiting init containers whose wait is over."""
     containers = pod.spec.init_containers or []
-    current_index = next((i for i, c in enumerate(containers) if _blocks(c, done)), len(containers))
-    has_failed = current_index < len(containers) and _malformed(containers[current_index])
+    current_index = next((i for i, c in enumerate(containers) if _blocks(c, finished_names)), len(containers))
+    has_failed = current_index < len(containers) and _is_malformed(containers[current_index])
     old_statuses = {str(status.get("name")): status for status in pod.status.init_container_statuses or ()}
     states = [
-        _status(c, old_statuses.get(c.name, {}), _word(c, i - current_index, has_failed, pod.spec.restart_policy), now)
+        _status(
+            c,
+            old_statuses.get(c.name, {}),
+            _container_state(c, i - current_index, has_failed, pod.spec.restart_policy),
+            now,
+        )
         for i, c in enumerate(containers)
     ]
     status: dict[str, Any] = {}
-    if [_shape(s) for s in states] != [_shape(s) for s in pod.status.init_container_statuses or ()]:
+    if [_progress(s) for s in states] != [_progress(s) for s in pod.status.init_container_statuses or ()]:
         status["initContainerStatuses"] = states
     if current_index == len(containers):
         status["conditions"] = [
@@ -224,46 +233,49 @@ def patch(pod: SimulatedPod, done: set[str], now: str) -> dict[str, Any] | None:
     return status or None
 
 
-def _shape(status: Mapping[str, Any]) -> tuple[object, ...]:
+def _progress(status: Mapping[str, Any]) -> tuple[object, ...]:
     """Return the part of a container status that shows its progress. The API server may change the format of the
     rest."""
     state = {word: detail for word, detail in (status.get("state") or {}).items() if detail is not None}
     return (status.get("name"), *((word, (state[word] or {}).get("reason")) for word in sorted(state)))
 
 
-def _malformed(container: Container) -> bool:
+def _is_malformed(container: Container) -> bool:
     try:
-        parents(container)
+        parent_counts(container)
     except MalformedError:
         return True
     return False
 
 
-def _blocks(container: Container, done: set[str]) -> bool:
+def _blocks(container: Container, finished_names: set[str]) -> bool:
     """Return whether an init container blocks the containers after it. Other kinds of init containers end
     immediately."""
-    return _malformed(container) or (parents(container) is not None and container.name not in done)
+    return _is_malformed(container) or (parent_counts(container) is not None and container.name not in finished_names)
 
 
-def _word(container: Container, place: int, has_failed: bool, restart_policy: str) -> str:
-    """Return the state of an init container that is `place` positions after the running one (negative: before it)."""
-    if place > 0:
+def _container_state(container: Container, distance: int, has_failed: bool, restart_policy: str) -> str:
+    """Return the state of an init container that is `distance` positions after the running one (negative: before
+    it)."""
+    if distance > 0:
         return "waiting"
-    if place == 0:
+    if distance == 0:
         if has_failed:
             return "failed" if restart_policy == "Never" else "crashing"
         return "running"
     return "serving" if container.restart_policy == "Always" else "done"
 
 
-def _status(container: Container, old: Mapping[str, Any], word: str, now: str) -> dict[str, Any]:
+def _status(container: Container, old: Mapping[str, Any], state_name: str, now: str) -> dict[str, Any]:
     """Return a container status as the kubelet writes it. The timestamps of an unchanged state are kept."""
     state, started_at = old.get("state") or {}, now
     for phase in ("running", "terminated"):
         started_at = (state.get(phase) or {}).get("startedAt") or started_at
     finished_at = (state.get("terminated") or {}).get("finishedAt") or now
     crash_state = {"exitCode": 1, "reason": "Error", "startedAt": started_at, "finishedAt": finished_at}
-    last_state = {"terminated": old.get("lastState", {}).get("terminated") or crash_state} if word == "crashing" else {}
+    last_state = (
+        {"terminated": old.get("lastState", {}).get("terminated") or crash_state} if state_name == "crashing" else {}
+    )
     states: dict[str, dict[str, Any]] = {
         "waiting": {"waiting": {"reason": "PodInitializing"}},
         "running": {"running": {"startedAt": started_at}},
@@ -276,11 +288,11 @@ def _status(container: Container, old: Mapping[str, Any], word: str, now: str) -
     }
     return {
         "name": container.name,
-        "state": states[word],
+        "state": states[state_name],
         "lastState": last_state,
-        "ready": word in ("done", "serving"),
-        "restartCount": int(word == "crashing"),
+        "ready": state_name in ("done", "serving"),
+        "restartCount": int(state_name == "crashing"),
         "image": container.image,
         "imageID": "",
-        "started": word in ("running", "serving"),
+        "started": state_name in ("running", "serving"),
     }

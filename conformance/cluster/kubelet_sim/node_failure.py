@@ -38,21 +38,23 @@ class SimulatedNode(msgspec.Struct):
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
     @property
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Return whether the node should be failed."""
         return LOST in (self.metadata.labels or {})
 
 
 def node_patch(node: SimulatedNode, now: str) -> dict[str, Any] | None:
     """Return the change to a node's status; None if the status is already correct, or if KWOK is responsible for it."""
-    stale = [c.type for c in node.status.conditions or () if c.type in _KUBELET_CONDITIONS and c.status != "Unknown"]
-    if not node.lost or not stale:
+    outdated_types = [
+        c.type for c in node.status.conditions or () if c.type in _KUBELET_CONDITIONS and c.status != "Unknown"
+    ]
+    if not node.is_lost or not outdated_types:
         return None
     reason = {"reason": "NodeStatusUnknown", "message": f"the kubelet is gone: {LOST}"}
     return {
         "conditions": [
             {"type": condition_type, "status": "Unknown", "lastTransitionTime": now, **reason}
-            for condition_type in stale
+            for condition_type in outdated_types
         ]
     }
 
@@ -61,8 +63,8 @@ def pod_patch(pod: SimulatedPod, lost: bool, now: str) -> dict[str, Any] | None:
     """Return the change to the status of a pod; None if the status is already correct. `lost` is whether the pod's node
     has failed. The statuses of containers on a failed node are left unchanged, because their state is unknown."""
     if not lost:
-        return {"conditions": [{"type": LOST, "$patch": "delete"}]} if pod.lost else None
-    is_correct = {LOST: pod.lost, "Ready": not pod.ready}
+        return {"conditions": [{"type": LOST, "$patch": "delete"}]} if pod.is_lost else None
+    is_correct = {LOST: pod.is_lost, "Ready": not pod.is_ready}
     status_by_type = {LOST: "True", "Ready": "False"}
     missing_conditions = [
         {"type": condition_type, "status": status_by_type[condition_type], "lastTransitionTime": now}

@@ -66,10 +66,10 @@ class PreparedClaims:
             return None
         problem = claims.problem(pod, {name: self._claims.get(key[0], name) for name in claims.names(pod).values()})
         if not problem:
-            await status.change(self._client, self._pods, pod, claims.started(status.now()))
+            await status.patch_status(self._client, self._pods, pod, claims.started(status.now()))
         elif self._posted.get(pod.metadata.uid) != problem:
             if pod.metadata.uid not in self._posted and not pod.status.container_statuses:
-                await status.change(self._client, self._pods, pod, claims.creating(pod, status.now()))
+                await status.patch_status(self._client, self._pods, pod, claims.creating(pod, status.now()))
             self._posted[pod.metadata.uid] = problem
             await self._post_event(pod, problem)
         return None

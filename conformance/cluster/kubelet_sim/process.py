@@ -53,7 +53,7 @@ def command(server: str, pki: Path, metrics: int, objects: Path | None = None) -
     return start.command("conformance.cluster.kubelet_sim.process", *arguments)
 
 
-def command_elsewhere(kubeconfig: Path) -> list[str]:
+def command_for_other_cluster(kubeconfig: Path) -> list[str]:
     """Return the command line of the process for a cluster that the suite has not started."""
     return start.command("conformance.cluster.kubelet_sim.process", str(kubeconfig))
 
@@ -67,28 +67,28 @@ class GangReadiness:
         self._write = write
         self._ready: defaultdict[Gang, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         self._waiting: defaultdict[Gang, dict[str, SimulatedPod]] = defaultdict(dict)
-        self._passed: dict[str, set[str]] = {}
+        self._finished_by_uid: dict[str, set[str]] = {}
 
-    def see(self, kind: str, old: SimulatedPod | None, pod: SimulatedPod) -> None:
+    def on_pod(self, event_type: str, old: SimulatedPod | None, pod: SimulatedPod) -> None:
         """Process a pod event from the informer."""
         if old is not None:
             self._forget(old)
-        if kind == "DELETED":
+        if event_type == "DELETED":
             self._forget(pod)
-            self._passed.pop(pod.metadata.uid, None)
+            self._finished_by_uid.pop(pod.metadata.uid, None)
         else:
-            if pod.ready:
+            if pod.is_ready:
                 self._ready[pod.gang][pod.clique].add(pod.metadata.uid)
-            if pod.waits:
+            if pod.is_waiting:
                 self._waiting[pod.gang][pod.metadata.uid] = pod
             else:
-                self._passed.pop(pod.metadata.uid, None)
+                self._finished_by_uid.pop(pod.metadata.uid, None)
         for gang in {pod.gang, *([old.gang] if old is not None else [])}:
             self._finish_waits(gang)
 
-    def done(self, pod: SimulatedPod) -> set[str]:
+    def finished_waits(self, pod: SimulatedPod) -> set[str]:
         """Return the waiting init containers of a pod whose wait is over."""
-        return self._passed.get(pod.metadata.uid, set()) | init_wait.completed_containers(pod)
+        return self._finished_by_uid.get(pod.metadata.uid, set()) | init_wait.completed_containers(pod)
 
     def _forget(self, pod: SimulatedPod) -> None:
         gang = pod.gang
@@ -109,7 +109,7 @@ class GangReadiness:
         cliques: Mapping[str, set[str]] = self._ready.get(gang, {})
         for uid, pod in self._waiting.get(gang, {}).items():
             finished = init_wait.finished_waits(pod, lambda clique: len(cliques.get(clique, ())))
-            self._passed.setdefault(uid, set()).update(finished)
+            self._finished_by_uid.setdefault(uid, set()).update(finished)
             self._write(pod.metadata.key)
 
 
@@ -119,18 +119,18 @@ async def run(client: Client, *, of_suite: bool, objects: Sequence[Mapping[str, 
     queue: WorkQueue[Key] = WorkQueue()
     pods = Informer(client, PODS, typed_decoder(SimulatedPod), field_selector="spec.nodeName!=")
     readiness = GangReadiness(queue.add)
-    pods.add_handler(readiness.see)
+    pods.add_handler(readiness.on_pod)
     failed_nodes = FailedNodes(client, pods)
     prepared_claims = PreparedClaims(client, pods)
     devices = DevicePublisher(client, failed_nodes.nodes)
 
     async def write(key: Key) -> float | None:
         pod = pods.get(*key)
-        if pod is None or not pod.waits:
+        if pod is None or not pod.is_waiting:
             return None
-        change = init_wait.patch(pod, readiness.done(pod), status.now())
-        if change is not None:
-            await status.change(client, pods, pod, change)
+        patch = init_wait.status_patch(pod, readiness.finished_waits(pod), status.now())
+        if patch is not None:
+            await status.patch_status(client, pods, pod, patch)
         return None
 
     async with asyncio.TaskGroup() as group:
@@ -146,7 +146,7 @@ async def run(client: Client, *, of_suite: bool, objects: Sequence[Mapping[str, 
             group.create_task(NamespaceObjects(client, objects).run())
 
 
-def administrator(server: str, pki: Path) -> Connection:
+def administrator_connection(server: str, pki: Path) -> Connection:
     """Return an administrator's connection to a cluster of the suite."""
     tls = ssl.create_default_context(cafile=str(pki / "ca.crt"))
     tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
@@ -155,17 +155,17 @@ def administrator(server: str, pki: Path) -> Connection:
 
 async def main(server: str, pki: Path, port: int, objects: Sequence[Mapping[str, Any]] = ()) -> None:
     """Run the process for a cluster of the suite until it is stopped."""
-    async with Client(administrator(server, pki), user_agent=COMPONENT) as client:
+    async with Client(administrator_connection(server, pki), user_agent=COMPONENT) as client:
         if not port:
             await run(client, of_suite=True, objects=objects)
             return
         from conformance.cluster.addons import metrics  # slow to import, rarely needed
 
-        async with metrics.serving(client, port, pki, users.COMPONENT):
+        async with metrics.serve(client, port, pki, users.COMPONENT):
             await run(client, of_suite=True, objects=objects)
 
 
-async def main_elsewhere(connection: Connection) -> None:
+async def main_for_other_cluster(connection: Connection) -> None:
     """Run the process for another cluster until it is stopped."""
     async with Client(connection, user_agent=COMPONENT) as client:
         await run(client, of_suite=False)
@@ -174,7 +174,9 @@ async def main_elsewhere(connection: Connection) -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     target, arguments = sys.argv[1], sys.argv[2:]
-    given = yaml.safe_load(Path(arguments[2]).read_text("utf-8"))["objects"] if arguments[2:] else ()
+    namespace_objects = yaml.safe_load(Path(arguments[2]).read_text("utf-8"))["objects"] if arguments[2:] else ()
     asyncio.run(
-        main(target, Path(arguments[0]), int(arguments[1]), given) if arguments else main_elsewhere(config.load(target))
+        main(target, Path(arguments[0]), int(arguments[1]), namespace_objects)
+        if arguments
+        else main_for_other_cluster(config.load(target))
     )

@@ -14,7 +14,7 @@ from kube.objects import Object
 T = TypeVar("T", bound=Object)
 
 
-async def change(client: Client, cache: Informer[T], item: T, status: Mapping[str, object]) -> None:
+async def patch_status(client: Client, cache: Informer[T], item: T, status: Mapping[str, object]) -> None:
     """Patch the status of an object, if the object is still in the observed state. Raises ApiError for errors other
     than a conflict or a missing object."""
     guard = {"uid": item.metadata.uid, "resourceVersion": item.metadata.resource_version}

@@ -58,12 +58,12 @@ KAI = Form("kai", "KAI", PODGANGS, "kai")
 def leaves(component: ServiceComponent, prefix: str = "", *, keys: bool = True) -> list[Leaf]:
     """Return a component's PodGroups: one for each replica, or a single one if the replicas are single pods."""
     name, key = f"{prefix}{component.name}", LABEL_KEYS["rack"] if component.rack and keys else ""
-    if component.single:
+    if component.is_single_pod:
         return [Leaf(name, component.replicas, component.minimum, component.gpus, key)]
     return [Leaf(f"{name}-{i}", component.pods, component.pods, component.gpus, key) for i in range(component.replicas)]
 
 
-def named(instance: GapInstance) -> Iterator[tuple[ServiceComponent, list[Leaf]]]:
+def leaves_by_component(instance: GapInstance) -> Iterator[tuple[ServiceComponent, list[Leaf]]]:
     """Yield each component with its PodGroups. The alphabetical order of the PodGroups' names is the order of the
     components."""
     for order, component in zip("abcdefgh", instance.components, strict=False):
@@ -73,17 +73,17 @@ def named(instance: GapInstance) -> Iterator[tuple[ServiceComponent, list[Leaf]]
 def roots(form: Form, instance: GapInstance) -> list[Root]:
     """Return the groups and trees of an instance. For plain pods, return the groups that the instance would have."""
     if form.api != TREES:
-        return [leaf for _, leaves in named(instance) for leaf in leaves]
+        return [leaf for _, leaves in leaves_by_component(instance) for leaf in leaves]
     children: list[Root] = []
-    for component, leaves in named(instance):
-        if component.single:
+    for component, leaves in leaves_by_component(instance):
+        if component.is_single_pod:
             children += leaves
         else:
             children.append(Tree(leaves[0].name.rpartition("-")[0], leaves, component.minimum))
     key = LABEL_KEYS["block"] if instance.block else ""
-    only = children[0] if len(children) == 1 else None
-    if isinstance(only, Tree):
-        return [Tree(only.name, only.children, only.minimum, key)]
+    only_root = children[0] if len(children) == 1 else None
+    if isinstance(only_root, Tree):
+        return [Tree(only_root.name, only_root.children, only_root.minimum, key)]
     return [Tree("root", children, len(children), key)]
 
 
@@ -92,20 +92,20 @@ def gangs(instance: GapInstance) -> tuple[oracle.Gang, ...]:
     each additional replica that has several pods."""
     base: list[oracle.Group] = []
     scaled: list[oracle.Gang] = []
-    for component, leaves in named(instance):
+    for component, leaves in leaves_by_component(instance):
         for index, leaf in enumerate(leaves):
             group = oracle.Group(leaf.name, leaf.minimum, leaf.pods, {"gpus": leaf.gpus}, "rack" if leaf.key else "")
-            if component.single or index < component.minimum:
+            if component.is_single_pod or index < component.minimum:
                 base.append(group)
             else:
                 scaled.append(oracle.Gang(f"more-{leaf.name}", (group,), base="base"))
     return oracle.Gang("base", tuple(base), required="block" if instance.block else ""), *scaled
 
 
-def counts(instance: GapInstance, bound: Sequence[int]) -> dict[str, list[int]]:
+def bound_counts(instance: GapInstance, bound: Sequence[int]) -> dict[str, list[int]]:
     """Return the number of bound pods in each PodGroup by component. `bound` has the numbers of all PodGroups in
     order."""
     by_component, remaining = {}, list(bound)
-    for component, leaves in named(instance):
+    for component, leaves in leaves_by_component(instance):
         by_component[component.name] = [remaining.pop(0) for _ in leaves]
     return by_component

@@ -44,13 +44,13 @@ class ServiceComponent:
     rack: bool = False
 
     @property
-    def single(self) -> bool:
+    def is_single_pod(self) -> bool:
         """Return whether a replica is a single pod."""
         return self.pods == 1
 
-    def complete(self, bound: Sequence[int]) -> int:
+    def count_complete(self, bound: Sequence[int]) -> int:
         """Return the number of replicas whose pods are all bound."""
-        return bound[0] if self.single else sum(count >= self.pods for count in bound)
+        return bound[0] if self.is_single_pod else sum(count >= self.pods for count in bound)
 
 
 @dataclass(frozen=True)
@@ -67,40 +67,40 @@ class GapInstance:
     block: bool = False
     lost: tuple[str, ...] = ()
 
-    def standing(self, bound: Counts) -> str:
+    def bound_part(self, bound: Counts) -> str:
         """Return the part of the service that is bound: the minimum of each component, nothing, or something else
         (`part`)."""
         if not any(sum(bound[component.name]) for component in self.components):
             return NOTHING
         all_minimal = all(
-            component.complete(bound[component.name]) >= component.minimum for component in self.components
+            component.count_complete(bound[component.name]) >= component.minimum for component in self.components
         )
         return MINIMUM if all_minimal else "part"
 
-    def right(self, bound: Counts) -> bool:
+    def matches_expectation(self, bound: Counts) -> bool:
         """Return whether an outcome is the expected one."""
         if self.expect.endswith(" again"):
             [component] = [match for match in self.components if match.name == self.expect.removesuffix(" again")]
-            return component.complete(bound[component.name]) >= component.minimum
-        return self.standing(bound) == self.expect
+            return component.count_complete(bound[component.name]) >= component.minimum
+        return self.bound_part(bound) == self.expect
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Something that inference needs, with its instances. `said_by` are the APIs that can express it."""
+    """Something that inference needs, with its instances. `expressed_by` are the APIs that can express it."""
 
     name: str
     title: str
     needs: str
-    said_by: tuple[str, ...]
+    expressed_by: tuple[str, ...]
     instances: tuple[GapInstance, ...]
 
-    def closure(self, api: str, right: Sequence[bool]) -> str:
+    def closure(self, api: str, correct_outcomes: Sequence[bool]) -> str:
         """Return the degree to which the API closes the gap: `closed`, `partly` or `not`. A gap that the API cannot
         express is not closed, even if the outcomes happen to be right."""
-        if api not in self.said_by or not any(right):
+        if api not in self.expressed_by or not any(correct_outcomes):
             return "not"
-        return "closed" if all(right) else "partly"
+        return "closed" if all(correct_outcomes) else "partly"
 
 
 def load(path: Path | None = None) -> tuple[Gap, ...]:

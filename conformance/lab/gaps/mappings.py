@@ -15,11 +15,11 @@ from conformance.testing.benches import Bench
 from conformance.testing.scene import SceneEnvironment
 from conformance.testing.workload_groups import Leaf, Root, Tree
 
-FLOOR = 6
+FLOOR_PODS = 6
 """Number of required pods: a router, a prefill replica of three pods, and a decode replica of two pods."""
-SIZES = range(5, 13)
+GPU_COUNTS = range(5, 13)
 """Numbers of GPUs, from one too few for the floor to enough for all pods."""
-SOME_SIZES = (5, 6, 7, 9, 12)
+SAMPLE_GPU_COUNTS = (5, 6, 7, 9, 12)
 ROUTER = Leaf("a-router", 2, 1)
 REPLICAS = {
     "p0": [Leaf("b-p0-l", 1, 1), Leaf("b-p0-w", 2, 2)],
@@ -27,7 +27,7 @@ REPLICAS = {
     "p1": [Leaf("d-p1-l", 1, 1), Leaf("d-p1-w", 2, 2)],
     "d1": [Leaf("e-d1-l", 1, 1), Leaf("e-d1-w", 1, 1)],
 }
-BASE, SCALED = ("p0", "d0"), ("p1", "d1")
+BASE_REPLICAS, SCALED_REPLICAS = ("p0", "d0"), ("p1", "d1")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Mapping:
     `plain`: as `gated`, but in no group; `late`: created once the floor is bound; `operator`: created by the
     reference's operator."""
     forms: tuple[str, ...]
-    sizes: Sequence[int] = SOME_SIZES
+    sizes: Sequence[int] = SAMPLE_GPU_COUNTS
 
     @property
     def key(self) -> str:
@@ -57,10 +57,10 @@ MAPPINGS = (
     Mapping("WL37-M03", "collapsed", "free", (GROUPS, TREES)),
     Mapping("WL37-M04", "collapsed", "gated", (GROUPS, TREES)),
     Mapping("WL37-M05", "collapsed", "late", (GROUPS, TREES)),
-    Mapping("WL37-M06", "h1", "free", (TREES,), SIZES),
+    Mapping("WL37-M06", "h1", "free", (TREES,), GPU_COUNTS),
     Mapping("WL37-M07", "h1", "gated", (TREES,)),
-    Mapping("WL37-M08", "h1", "late", (TREES,), SIZES),
-    Mapping("WL37-M08", "h1", "operator", ("operator",), SIZES),
+    Mapping("WL37-M08", "h1", "late", (TREES,), GPU_COUNTS),
+    Mapping("WL37-M08", "h1", "operator", ("operator",), GPU_COUNTS),
     Mapping("WL37-M09", "h2", "free", (TREES,)),
     Mapping("WL37-M10", "h2", "gated", (TREES,)),
     Mapping("WL37-M10", "h2", "plain", (TREES,)),
@@ -73,12 +73,14 @@ def gangs(shape: str) -> tuple[list[Root], list[Root]]:
     leaves = {name: Tree(name, pods, 2) for name, pods in REPLICAS.items()}
     match shape:
         case "flat":
-            base_leaves = [leaf for name in BASE for leaf in REPLICAS[name]]
-            return [ROUTER, *base_leaves], [leaf for name in SCALED for leaf in REPLICAS[name]]
+            base_leaves = [leaf for name in BASE_REPLICAS for leaf in REPLICAS[name]]
+            return [ROUTER, *base_leaves], [leaf for name in SCALED_REPLICAS for leaf in REPLICAS[name]]
         case "collapsed":
-            return [Leaf("base", FLOOR + 1, FLOOR)], [Leaf("p1", 3, 3), Leaf("d1", 2, 2)]
+            return [Leaf("base", FLOOR_PODS + 1, FLOOR_PODS)], [Leaf("p1", 3, 3), Leaf("d1", 2, 2)]
         case "h1":
-            return [Tree("base", [ROUTER, *(leaves[name] for name in BASE)], 3)], [leaves[name] for name in SCALED]
+            return [Tree("base", [ROUTER, *(leaves[name] for name in BASE_REPLICAS)], 3)], [
+                leaves[name] for name in SCALED_REPLICAS
+            ]
         case _:
             prefill = Tree("prefill", [leaves["p0"], leaves["p1"]], 1)
             decode = Tree("decode", [leaves["d0"], leaves["d1"]], 1)
@@ -88,38 +90,42 @@ def gangs(shape: str) -> tuple[list[Root], list[Root]]:
 def describe(bound: dict[str, int]) -> str:
     """Return in words which parts are bound: `0`, `part`, `F` (the floor) with `+r`, `+p`, `+d`, or `all`. `bound` maps
     a part to its number of bound pods."""
-    full = {"router": 2, **{name: sum(leaf.pods for leaf in leaves) for name, leaves in REPLICAS.items()}}
-    if bound == full:
+    full_counts = {"router": 2, **{name: sum(leaf.pods for leaf in leaves) for name, leaves in REPLICAS.items()}}
+    if bound == full_counts:
         return "all"
     if not any(bound.values()):
         return "0"
-    if not bound["router"] or any(bound[name] < full[name] for name in BASE):
+    if not bound["router"] or any(bound[name] < full_counts[name] for name in BASE_REPLICAS):
         return "part"
-    optional_parts = {"+r": bound["router"] == 2, "+p": bound["p1"] == full["p1"], "+d": bound["d1"] == full["d1"]}
+    optional_parts = {
+        "+r": bound["router"] == 2,
+        "+p": bound["p1"] == full_counts["p1"],
+        "+d": bound["d1"] == full_counts["d1"],
+    }
     return "F" + "".join(mark for mark, is_bound in optional_parts.items() if is_bound)
 
 
-def right(nodes: int, outcome: str) -> bool:
+def is_right_outcome(nodes: int, outcome: str) -> bool:
     """Return whether an outcome is right: the floor is bound if it fits, and otherwise nothing is bound."""
-    return outcome.startswith("F") or outcome == "all" if nodes >= FLOOR else outcome == "0"
+    return outcome.startswith("F") or outcome == "all" if nodes >= FLOOR_PODS else outcome == "0"
 
 
-def luck(form: Form, mapping: Mapping, gpus: int) -> bool:
+def depends_on_luck(form: Form, mapping: Mapping, gpus: int) -> bool:
     """Return whether an outcome depends on an order that is not guaranteed, so that it may differ from run to run. This
     is possible if there is room for the minimum but not for all pods.
 
     1.36 tries the pods of a PodGroup in any order (WL-B04). 1.37 tries them by creation time (WL37-B03), but that does
     not order replicas of one tree that were created in the same second (WL37-M10).
     """
-    if not FLOOR <= gpus < SIZES[-1] or mapping.extra == "gated":
+    if not FLOOR_PODS <= gpus < GPU_COUNTS[-1] or mapping.extra == "gated":
         return False
     if mapping.shape == "h2":
         return True
-    free = mapping.extra == "free"
-    return free and (form.api == GROUPS or (mapping.shape == "collapsed" and gpus == FLOOR))
+    is_free = mapping.extra == "free"
+    return is_free and (form.api == GROUPS or (mapping.shape == "collapsed" and gpus == FLOOR_PODS))
 
 
-class MappingPlay:
+class MappingRun:
     """One run of a mapping on a number of GPUs."""
 
     def __init__(self, env: SceneEnvironment, form: Form, mapping: Mapping, gpus: int, run: int = 1) -> None:
@@ -127,7 +133,7 @@ class MappingPlay:
         self.bench = Bench(env, f"{form.name[0]}{run}-{mapping.key}-on-{gpus}", trees=form.api != GROUPS)
         self._env = env
         self.floor, self.scaled, self.extra = self._pods()
-        self._later, self.gated = self._stages(), list[str]()
+        self._later_stages, self.gated = self._stages(), list[str]()
 
     def nodes(self) -> list[Object]:
         """Return the nodes: one for each GPU, since every pod requests one GPU."""
@@ -148,21 +154,21 @@ class MappingPlay:
         self.gated = _names([*ungated_first, *(self.scaled if self.mapping.shape == "h2" else [])])
         return [*self.floor, *extra_pods, *self.scaled]
 
-    def release(self, view: View) -> Sequence[str]:
+    def take_pods_to_ungate(self, view: View) -> Sequence[str]:
         """Return the pods whose gates are to be removed now, each pod only once. The extra pod and the scaled gangs
         follow once the floor is bound, as with an operator, and one after the other, so that the outcome does not
         depend on timing."""
-        if not self._later or not right(FLOOR, self.outcome(view)):
+        if not self._later_stages or not is_right_outcome(FLOOR_PODS, self.outcome(view)):
             return ()
-        if self.mapping.extra == "late" and self._later[0] == _names([self.extra]):
+        if self.mapping.extra == "late" and self._later_stages[0] == _names([self.extra]):
             self._env.create(self.extra)
-        return self._later.pop(0)
+        return self._later_stages.pop(0)
 
     def _stages(self) -> list[list[str]]:
         """Return the groups of pods that follow once the floor is bound, in order."""
         stages = [] if self.mapping.extra == "free" else [_names([self.extra])]
         if self.mapping.shape != "h2":
-            first_size = sum(leaf.pods for leaf in REPLICAS[SCALED[0]])
+            first_size = sum(leaf.pods for leaf in REPLICAS[SCALED_REPLICAS[0]])
             stages += [_names(self.scaled[:first_size]), _names(self.scaled[first_size:])]
         return stages
 
@@ -174,9 +180,9 @@ class MappingPlay:
         """Return in words which parts are bound."""
         bound_counts = dict.fromkeys(("router", *REPLICAS), 0)
         for pod in (*self.floor, self.extra, *self.scaled):
-            current = view.get("pods", pod["metadata"]["name"])
+            stored_pod = view.get("pods", pod["metadata"]["name"])
             part = pod["metadata"]["name"].removeprefix(f"{self.bench.name}-").split("-")[1]
-            bound_counts[part] += current is not None and pod_fields.is_bound(current)
+            bound_counts[part] += stored_pod is not None and pod_fields.is_bound(stored_pod)
         return describe(bound_counts)
 
     def _pods(self) -> tuple[list[Object], list[Object], Object]:

@@ -12,7 +12,7 @@ from conformance.lab.gaps.instances import Gap, GapInstance
 
 UNIT = 0.15
 """Distance between two squares in inches. All other lengths are multiples of it."""
-NAMES, COLUMN, TOP, BOTTOM, MARGIN = 21.0, 22.0, 6.0, 4.0, 1.0
+NAMES_WIDTH, COLUMN_WIDTH, TITLE_HEIGHT, LEGEND_HEIGHT, MARGIN = 21.0, 22.0, 6.0, 4.0, 1.0
 """Width of the names and of a column, height of the titles and of the legend, and the margin."""
 ROW_GAP = 0.6
 """Gap between two replicas and between two rows."""
@@ -30,9 +30,12 @@ def draw(experiment: Mapping[str, Any], gaps: Sequence[Gap]) -> str:
     """Return the picture of the first run. Raises UsageError if matplotlib is not installed."""
     forms = results.forms_of(dict(experiment))
     rows = list(_rows(gaps))
-    width, height = NAMES + COLUMN * len(forms), max((y for y, _ in rows), default=TOP) + 1 + BOTTOM
-    drawn, axes = figure(height * UNIT, width * UNIT)
-    drawn.set_layout_engine("none")
+    width, height = (
+        NAMES_WIDTH + COLUMN_WIDTH * len(forms),
+        max((y for y, _ in rows), default=TITLE_HEIGHT) + 1 + LEGEND_HEIGHT,
+    )
+    picture, axes = figure(height * UNIT, width * UNIT)
+    picture.set_layout_engine("none")
     axes.set(position=(0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
     for y, row in rows:
@@ -40,8 +43,8 @@ def draw(experiment: Mapping[str, Any], gaps: Sequence[Gap]) -> str:
         axes.text(MARGIN, y, label, fontsize=9, fontweight=weight, va="center")
     marks: list[Mark] = []
     for x, form in enumerate(forms):
-        x_of_form = NAMES + COLUMN * x
-        axes.text(x_of_form - 0.5, TOP - 2, form.title, fontsize=10, fontweight="bold")
+        x_of_form = NAMES_WIDTH + COLUMN_WIDTH * x
+        axes.text(x_of_form - 0.5, TITLE_HEIGHT - 2, form.title, fontsize=10, fontweight="bold")
         marks += [
             mark
             for y, row in rows
@@ -51,12 +54,12 @@ def draw(experiment: Mapping[str, Any], gaps: Sequence[Gap]) -> str:
     for mark_name, style in MARKS.items():
         xs, ys = ([mark[axis] for mark in marks if mark[0] == mark_name] for axis in (1, 2))
         axes.plot(xs, ys, linestyle="", markersize=8, label=mark_name, gid=mark_name, **style)
-    return document(drawn, "Bound pods of each instance, by component and replica")
+    return document(picture, "Bound pods of each instance, by component and replica")
 
 
 def _rows(gaps: Sequence[Gap]) -> Iterator[tuple[float, Gap | GapInstance]]:
     """Yield the gaps and their instances, each with the y coordinate of its first line."""
-    y = TOP
+    y = TITLE_HEIGHT
     for gap in gaps:
         if gap.instances:
             yield y, gap
@@ -75,7 +78,7 @@ def _marks(
         if outcome["wrong"]:
             yield "unexpected", x_of_form - 1.5, y
         for row, component in enumerate(instance.components):
-            pods = component.replicas if component.single else component.pods
+            pods = component.replicas if component.is_single_pod else component.pods
             for replica, count in enumerate(outcome["bound"][component.name]):
                 for pod in range(pods):
                     yield "bound" if pod < count else "waiting", x_of_form + replica * (pods + ROW_GAP) + pod, y + row

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from conformance.cluster.assets import versions
-from conformance.cluster.features import Requested
+from conformance.cluster.features import FeatureRequest
 from conformance.errors import HarnessError
 from conformance.history.view import View
 from conformance.lab.gaps import recording
 from conformance.lab.gaps.forms import SETS, Form
 from conformance.lab.gaps.instances import Counts, GapInstance
-from conformance.lab.gaps.mappings import Mapping, MappingPlay
+from conformance.lab.gaps.mappings import Mapping, MappingRun
 from conformance.lab.gaps.plays import InstanceRun
-from conformance.lab.gaps.sets import SetMappingPlay, SetPlay
+from conformance.lab.gaps.sets import SetInstanceRun, SetMappingRun
 from conformance.suite.environment import RunningTest
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.outcomes.ledger import Ledger
@@ -32,15 +32,15 @@ from conformance.testing.scene import SceneEnvironment
 T = TypeVar("T")
 Report = Callable[[str, str], None]
 
-WITHIN = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
-class _PlayFailed(Exception):
+class _FormFailed(Exception):
     """A form could not be completed."""
 
 
 @dataclass(frozen=True)
-class Failed:
+class FormFailure:
     """The reason why some or all outcomes of a form are missing."""
 
     form: Form
@@ -51,7 +51,7 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Mapped:
+class MappingOutcome:
     """The outcome of one mapping on a number of nodes."""
 
     form: Form
@@ -70,10 +70,10 @@ class GapOutcome:
     instance: GapInstance
     run: int
     counts: Counts
-    wrong: str
+    problem: str
 
 
-GapResult = GapOutcome | Mapped | Failed
+GapResult = GapOutcome | MappingOutcome | FormFailure
 
 
 def play(
@@ -87,8 +87,8 @@ def play(
     """Run the instances and mappings in each form, all of them at the same time on separate nodes, and write their
     recordings to a folder. If a form fails, the other forms are run nevertheless. Raises HarnessError if the suite is
     at fault."""
-    for _, alike in groupby(sorted(forms, key=lambda form: repr(form.cluster)), lambda form: form.cluster):
-        group = list(alike)
+    for _, same_cluster_forms in groupby(sorted(forms, key=lambda form: repr(form.cluster)), lambda form: form.cluster):
+        group = list(same_cluster_forms)
         report(group[0].title, "starting a cluster")
         with tempfile.TemporaryDirectory(prefix="grove-lab-") as scratch, _cluster(scratch, group[0]) as cluster:
             for form in group:
@@ -96,11 +96,11 @@ def play(
                 report(form.title, f"{len(instances)} instances, {len(mappings_of_form)} mappings, {runs} times")
                 try:
                     yield from _outcomes_of(cluster, form, runs, instances, mappings_of_form, folder)
-                except _PlayFailed as failure:
-                    yield Failed(form, str(failure))
+                except _FormFailed as failure:
+                    yield FormFailure(form, str(failure))
 
 
-def require(forms: Iterable[Form]) -> None:
+def load_descriptors(forms: Iterable[Form]) -> None:
     """Load the descriptors of all forms, before anything is run. Raises UsageError if a descriptor is invalid."""
     for form in forms:
         load_implementation(_settings("", form))
@@ -113,7 +113,7 @@ def _settings(scratch: str, form: Form) -> RunSettings:
         implementation=form.implementation,
         parameters=dict(form.parameters),
         kubernetes=versions(form.kubernetes)["kubernetes"],
-        cluster_features=Requested(presets=form.features),
+        cluster_features=FeatureRequest(presets=form.features),
     )
 
 
@@ -131,10 +131,12 @@ def _outcomes_of(
     instances: Sequence[GapInstance],
     mappings: Sequence[Mapping],
     folder: Path,
-) -> Iterator[GapOutcome | Mapped]:
+) -> Iterator[GapOutcome | MappingOutcome]:
     numbers = range(1, runs + 1)
     with _scene(cluster, form) as env:
-        gap_run_class, mapping_run_class = (SetPlay, SetMappingPlay) if form.api == SETS else (InstanceRun, MappingPlay)
+        gap_run_class, mapping_run_class = (
+            (SetInstanceRun, SetMappingRun) if form.api == SETS else (InstanceRun, MappingRun)
+        )
         gap_runs = [gap_run_class(env, form, instance, run) for run in numbers for instance in instances]
         mapping_runs = [
             mapping_run_class(env, form, mapping, gpus, run)
@@ -142,7 +144,7 @@ def _outcomes_of(
             for mapping in mappings
             for gpus in mapping.sizes
         ]
-        plays: list[InstanceRun | MappingPlay] = [*gap_runs, *mapping_runs]
+        plays: list[InstanceRun | MappingRun] = [*gap_runs, *mapping_runs]
         if plays:
             _run_to_rest(env, form, plays)
         if any(play.instance.lost for play in gap_runs):
@@ -150,15 +152,15 @@ def _outcomes_of(
         view = env.history.view()
         for play in gap_runs:
             counts = play.counts(view)
-            is_right = play.instance.right(counts)
-            problem = play.domains(view) if is_right else f"expected: {play.instance.expect}"
+            is_right = play.instance.matches_expectation(counts)
+            problem = play.find_domain_violation(view) if is_right else f"expected: {play.instance.expect}"
             recording.write(folder / f"{form.name}-{play.run}" / play.instance.name, env, play.bench.name)
             yield GapOutcome(form, play.instance, play.run, counts, problem)
         for mapping_play in mapping_runs:
             name = mapping_play.bench.name
             recording.write(folder / f"{form.name}-{mapping_play.run}" / name, env, name)
             outcome = mapping_play.outcome(view)
-            yield Mapped(form, mapping_play.mapping, mapping_play.gpus, mapping_play.run, outcome)
+            yield MappingOutcome(form, mapping_play.mapping, mapping_play.gpus, mapping_play.run, outcome)
 
 
 @contextmanager
@@ -168,10 +170,10 @@ def _scene(cluster: ClusterEnvironment, form: Form) -> Iterator[SceneEnvironment
         try:
             yield env
         except (SceneEnded, SceneBroken, Blocked) as error:
-            raise _PlayFailed(str(error)) from error
+            raise _FormFailed(str(error)) from error
 
 
-def _run_to_rest(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun | MappingPlay]) -> None:
+def _run_to_rest(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun | MappingRun]) -> None:
     """Create everything, then act as an operator until nothing changes any more."""
     env.create_nodes([node for play in plays for node in play.nodes()])
     for play in plays:
@@ -183,10 +185,10 @@ def _run_to_rest(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun 
     plays[0].witness("witness")
     while True:
         view = _state_at_rest(env, form)
-        released = [list(play.release(view)) for play in plays]
-        if not any(released):
+        pods_to_ungate = [list(play.take_pods_to_ungate(view)) for play in plays]
+        if not any(pods_to_ungate):
             break
-        _ungate(env, released)
+        _ungate(env, pods_to_ungate)
 
 
 def _ungate(env: SceneEnvironment, pods: Sequence[Sequence[str]]) -> None:
@@ -206,8 +208,8 @@ def _lose_pods(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun]) 
     """Take pods from the instances that are to lose some, and wait until nothing changes any more."""
     for instance_play in plays:
         instance, counts = instance_play.instance, instance_play.counts(env.history.view())
-        if instance.lost and instance.standing(counts) == "minimum":
-            instance_play.lose()
+        if instance.lost and instance.bound_part(counts) == "minimum":
+            instance_play.lose_pods()
     plays[0].witness("last-witness")
     _state_at_rest(env, form)
 
@@ -215,7 +217,7 @@ def _lose_pods(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun]) 
 def _state_at_rest(env: SceneEnvironment, form: Form) -> View:
     """Return the state once nothing changes any more."""
     start = env.history.now()
-    view = env.quiet(form.patience, WITHIN, real=True)
-    if env.history.now() - start >= WITHIN:
-        raise _PlayFailed(f"something still moves after {WITHIN:g} s")
+    view = env.quiet(form.patience, TIMEOUT_SECONDS, real=True)
+    if env.history.now() - start >= TIMEOUT_SECONDS:
+        raise _FormFailed(f"something still moves after {TIMEOUT_SECONDS:g} s")
     return view

@@ -21,7 +21,7 @@ from conformance.testing.benches import Bench
 from conformance.testing.scene import SceneEnvironment
 from conformance.testing.workload_groups import Leaf
 
-NOW = "2026-01-01T00:00:00Z"
+CREATION_TIME = "2026-01-01T00:00:00Z"
 KUBE_SCHEDULER = "default-scheduler"
 
 
@@ -31,18 +31,18 @@ class InstanceRun:
 
     def __init__(self, env: SceneEnvironment, form: Form, instance: GapInstance, run: int = 1) -> None:
         self.form, self.instance, self.run = form, instance, run
-        kube = form.api != forms.PODGANGS
+        uses_kube_scheduler = form.api != forms.PODGANGS
         self.bench = Bench(
             env,
             f"{form.name[0]}{run}-{instance.name}",
             trees=form.api in (forms.TREES, forms.SETS),
             groups=form.api in (forms.GROUPS, forms.TREES, forms.SETS),
-            scheduler=KUBE_SCHEDULER if kube else "",
+            scheduler=KUBE_SCHEDULER if uses_kube_scheduler else "",
         )
-        self.leaves = [leaf for _, leaves in forms.named(instance) for leaf in leaves]
+        self.leaves = [leaf for _, leaves in forms.leaves_by_component(instance) for leaf in leaves]
         self.gated: list[str] = []
         """Pods whose gates are removed one by one, in this order, once everything exists."""
-        self._env, self._later = env, list[str]()
+        self._env, self._scaled_pods = env, list[str]()
         self._occupied_nodes: list[tuple[str, int]] = []
         self._gangs, self._testbed = oracle.Instance((), forms.gangs(instance)), env.testbed(self.bench.name)
 
@@ -50,13 +50,13 @@ class InstanceRun:
 
     def nodes(self) -> list[Object]:
         """Return the nodes, and remember which of them are occupied."""
-        created: list[Object] = []
+        node_manifests: list[Object] = []
         for group in self.instance.nodes:
             labels = {level: value for level in ("rack", "block") if (value := getattr(group, level))}
             group_nodes = self.bench.node_manifests(*[group.gpus] * group.count, **labels)
             self._occupied_nodes += [(node["metadata"]["name"], group.gpus) for node in group_nodes if group.taken]
-            created += group_nodes
-        return created
+            node_manifests += group_nodes
+        return node_manifests
 
     def create(self) -> None:
         """Create what groups and pods need: pods on the occupied nodes, and the objects to which PodGangs refer."""
@@ -70,7 +70,9 @@ class InstanceRun:
     def groups(self) -> list[Object]:
         """Return the groups in the order in which they are to be created."""
         if self.form.api == forms.PODGANGS:
-            return [{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(self._gangs, self._testbed)]
+            return [
+                {**gang, **manifests.gang_status(CREATION_TIME)} for gang in manifests.gangs(self._gangs, self._testbed)
+            ]
         roots = [] if self.form.api == forms.PLAIN else forms.roots(self.form, self.instance)
         return [group for root in roots for group in workload_groups.groups(root, self.bench.target)]
 
@@ -84,22 +86,22 @@ class InstanceRun:
         self.gated = [pod["metadata"]["name"] for pod in pods]
         return pods
 
-    def release(self, view: View) -> Sequence[str]:
+    def take_pods_to_ungate(self, view: View) -> Sequence[str]:
         """Return the pods of scaled gangs, once, when the minimum of the base gang is bound: their gates are to be
         removed."""
-        waiting_pods, self._later = self._later, []
-        if waiting_pods and self.instance.standing(self.counts(view)) == "minimum":
+        waiting_pods, self._scaled_pods = self._scaled_pods, []
+        if waiting_pods and self.instance.bound_part(self.counts(view)) == "minimum":
             return waiting_pods
-        self._later = waiting_pods
+        self._scaled_pods = waiting_pods
         return ()
 
-    def lose(self) -> None:
+    def lose_pods(self) -> None:
         """Delete the first pod of each component that loses one, occupy the node of the first deleted pod, and recreate
         the pods."""
         env, view = self._env, self._env.history.view()
         leaves = [
             component_leaves[0]
-            for component, component_leaves in forms.named(self.instance)
+            for component, component_leaves in forms.leaves_by_component(self.instance)
             if component.name in self.instance.lost
         ]
         names = [self._pod(leaf, 0) for leaf in leaves]
@@ -112,7 +114,7 @@ class InstanceRun:
         )
         self.bench.create_plain_pod("taker", gpus=leaves[0].gpus, node=pod_fields.node(lost_pods[0]))
         for pod in lost_pods:
-            env.create(_as_created(pod))
+            env.create(_without_added_fields(pod))
 
     def witness(self, pod: str) -> None:
         """Show that the scheduler has had its chance; see `Bench.witness`. A scheduler for PodGangs does not schedule
@@ -124,14 +126,14 @@ class InstanceRun:
 
     def counts(self, view: View) -> Counts:
         """Return the number of bound pods of each component, by PodGroup."""
-        return forms.counts(self.instance, [len(self.bound(view, leaf)) for leaf in self.leaves])
+        return forms.bound_counts(self.instance, [len(self.bound_pods(view, leaf)) for leaf in self.leaves])
 
-    def bound(self, view: View, leaf: Leaf) -> list[Mapping[str, Any]]:
+    def bound_pods(self, view: View, leaf: Leaf) -> list[Mapping[str, Any]]:
         """Return the bound pods of a group."""
         pods = (view.get("pods", self._pod(leaf, index)) for index in range(leaf.pods))
-        return [pod for pod in pods if pod is not None and runs(pod)]
+        return [pod for pod in pods if pod is not None and is_running(pod)]
 
-    def domains(self, view: View) -> str:
+    def find_domain_violation(self, view: View) -> str:
         """Return how the domains of the bound pods violate the constraints, or an empty string."""
         racks = [
             (leaf.name, self._domains(view, leaf, manifests.LABEL_KEYS["rack"])) for leaf in self.leaves if leaf.key
@@ -139,16 +141,16 @@ class InstanceRun:
         blocks = {block for leaf in self.leaves for block in self._domains(view, leaf, manifests.LABEL_KEYS["block"])}
         if self.instance.block and len(blocks) > 1:
             return f"in {len(blocks)} blocks"
-        split = [name for name, domains in racks if len(domains) > 1]
-        return f"{split[0]} is in several racks" if split else ""
+        split_leaves = [name for name, domains in racks if len(domains) > 1]
+        return f"{split_leaves[0]} is in several racks" if split_leaves else ""
 
     # -- details -----------------------------------------------------------------------------------------------------
 
     def _pods_of_gangs(self) -> list[Object]:
         pods = manifests.pods(self._gangs, self._testbed)
         for pod in pods:
-            scaled = pod["spec"].get("schedulingGates")
-            (self._later if scaled else self.gated).append(pod["metadata"]["name"])
+            gates = pod["spec"].get("schedulingGates")
+            (self._scaled_pods if gates else self.gated).append(pod["metadata"]["name"])
             pod["spec"]["schedulingGates"] = [{"name": GATE}]
         return pods
 
@@ -159,16 +161,16 @@ class InstanceRun:
         return self._testbed.name(gang.name, leaf.name, str(index))
 
     def _domains(self, view: View, leaf: Leaf, key: str) -> set[str]:
-        nodes = [view.get("nodes", pod_fields.node(pod)) for pod in self.bound(view, leaf)]
+        nodes = [view.get("nodes", pod_fields.node(pod)) for pod in self.bound_pods(view, leaf)]
         return {label(node, key) for node in nodes}
 
 
-def runs(pod: Mapping[str, Any]) -> bool:
+def is_running(pod: Mapping[str, Any]) -> bool:
     """Return whether a pod is bound and not being deleted."""
     return pod_fields.is_bound(pod) and not terminating(pod)
 
 
-def _as_created(pod: Mapping[str, Any]) -> Object:
+def _without_added_fields(pod: Mapping[str, Any]) -> Object:
     """Return a pod as it was before its creation, without the fields that the API server and the scheduler have
     added."""
     metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "labels")}

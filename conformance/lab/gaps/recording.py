@@ -22,8 +22,10 @@ def write(folder: Path, env: SceneEnvironment, name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     records = list(_bench_records(env.history.records(), env.pool, name))
     acts = list(_acts(env.acts, name, env.pool))
-    created = [body for word, body in acts if word == "create"]
-    (folder / OBJECTS).write_text(yaml.dump_all(created, Dumper=yaml.CSafeDumper, sort_keys=False), encoding="utf-8")
+    created_objects = [body for action, body in acts if action == "create"]
+    (folder / OBJECTS).write_text(
+        yaml.dump_all(created_objects, Dumper=yaml.CSafeDumper, sort_keys=False), encoding="utf-8"
+    )
     (folder / SCRIPT).write_text(replay.script(acts, f"gap-{name}"), encoding="utf-8")
     storage.save(folder / HISTORY, env.namespace, env.history.now(), records, env.history.origins)
 
@@ -31,15 +33,15 @@ def write(folder: Path, env: SceneEnvironment, name: str) -> None:
 def _acts(acts: Iterable[Act], name: str, pool: str) -> Iterator[Act]:
     """Yield the actions on a bench. The namespace of objects is left out, because a repetition uses a different one."""
     shared_kinds = ("PriorityClass", "ClusterTopologyBinding")
-    for word, body in acts:
-        if word == WAIT or f"/{name}-" in word:
-            yield word, body
-        elif word == "create" and body.get("kind") == "List":
+    for action, body in acts:
+        if action == WAIT or f"/{name}-" in action:
+            yield action, body
+        elif action == "create" and body.get("kind") == "List":
             if items := [item for item in body["items"] if item["metadata"]["name"].startswith(f"{pool}-{name}-")]:
-                yield word, {**body, "items": items}
-        elif word == "create" and (_has_name(body, name) or body.get("kind") in shared_kinds):
+                yield action, {**body, "items": items}
+        elif action == "create" and (_has_name(body, name) or body.get("kind") in shared_kinds):
             metadata = {key: value for key, value in body["metadata"].items() if key != "namespace"}
-            yield word, {**body, "metadata": metadata}
+            yield action, {**body, "metadata": metadata}
 
 
 def _bench_records(records: Iterable[Record], pool: str, name: str) -> Iterable[Record]:

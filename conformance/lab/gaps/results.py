@@ -14,8 +14,8 @@ from rich.table import Table
 from conformance.lab.gaps import mappings
 from conformance.lab.gaps.forms import FORMS, KAI, Form
 from conformance.lab.gaps.instances import Counts, Gap, GapInstance
-from conformance.lab.gaps.mappings import MAPPINGS, SIZES, luck, right
-from conformance.lab.gaps.playing import Failed, GapResult, Mapped
+from conformance.lab.gaps.mappings import GPU_COUNTS, MAPPINGS, depends_on_luck, is_right_outcome
+from conformance.lab.gaps.playing import FormFailure, GapResult, MappingOutcome
 
 Document = dict[str, Any]
 
@@ -43,10 +43,10 @@ def document(versions: Mapping[str, str], forms: Sequence[Form], runs: int) -> D
 
 def add(experiment: Document, outcome: GapResult) -> None:
     """Add the outcome of an instance or of a mapping, or the reason why a form was not run."""
-    if isinstance(outcome, Failed):
+    if isinstance(outcome, FormFailure):
         experiment["failures"].append(str(outcome))
         return
-    if isinstance(outcome, Mapped):
+    if isinstance(outcome, MappingOutcome):
         entry = {"form": outcome.form.name, "mapping": outcome.mapping.key, "nodes": outcome.nodes, "run": outcome.run}
         experiment["mappings"].append({**entry, "seen": outcome.outcome})
         return
@@ -56,7 +56,7 @@ def add(experiment: Document, outcome: GapResult) -> None:
             "instance": outcome.instance.name,
             "run": outcome.run,
             "bound": {name: list(counts) for name, counts in outcome.counts.items()},
-            "wrong": outcome.wrong,
+            "wrong": outcome.problem,
         }
     )
 
@@ -65,8 +65,8 @@ def cell(experiment: Document, gap: Gap, form: Form) -> str:
     """Return `closed`, `partly` or `not`, `varies` if the runs differ, or `not run`. If some runs are incomplete, the
     number of complete runs is added."""
     if not gap.instances:
-        return "closed" if form.api in gap.said_by else "not"
-    runs = [of_run(experiment, gap, form, run) for run in range(1, experiment["runs"] + 1)]
+        return "closed" if form.api in gap.expressed_by else "not"
+    runs = [outcomes_of_run(experiment, gap, form, run) for run in range(1, experiment["runs"] + 1)]
     complete_runs = [run for run in runs if len(run) == len(gap.instances)]
     verdicts = {gap.closure(form.api, [not outcome["wrong"] for outcome in run]) for run in complete_runs}
     if len(verdicts) != 1:
@@ -75,7 +75,7 @@ def cell(experiment: Document, gap: Gap, form: Form) -> str:
     return verdicts.pop() + share
 
 
-def of_run(experiment: Document, gap: Gap, form: Form, run: int) -> list[Mapping[str, Any]]:
+def outcomes_of_run(experiment: Document, gap: Gap, form: Form, run: int) -> list[Mapping[str, Any]]:
     """Return the outcomes of a gap in one run of a form, in the order of its instances."""
     names = {instance.name: number for number, instance in enumerate(gap.instances)}
     entries = [
@@ -95,14 +95,14 @@ def outcomes(experiment: Document, form: Form, instance: GapInstance) -> list[Ma
     ]
 
 
-def counted(counts: Counts) -> str:
+def format_counts(counts: Counts) -> str:
     """Return the numbers of bound pods in readable form: `{4, 2}`, or `{4+0, 2}` if replicas have several pods."""
     return "{" + ", ".join("+".join(map(str, replicas)) for replicas in counts.values()) + "}"
 
 
 def describe_outcomes(entries: Sequence[Mapping[str, Any]]) -> str:
     """Return the outcomes of an instance in readable form: each distinct outcome once, with a mark if it is wrong."""
-    descriptions = [f"{counted(outcome['bound'])}{' ✗' if outcome['wrong'] else ''}" for outcome in entries]
+    descriptions = [f"{format_counts(outcome['bound'])}{' ✗' if outcome['wrong'] else ''}" for outcome in entries]
     return " or ".join(dict.fromkeys(descriptions)) or NOT_RUN
 
 
@@ -167,11 +167,11 @@ def _mappings(experiment: Document, forms: Sequence[Form]) -> Iterator[str]:
     yield "one each is required: a floor of 6 pods. docs/spec/workload-api-1.37.md explains the words in its section 7;"
     yield "*luck*: the order in which the pods of a group, or its children, are tried decides, and nobody promises one."
     yield ""
-    yield _table_row(["row", "groups", "the router's second pod", "on", *map(str, SIZES)])
-    yield _table_row(["---"] * (len(SIZES) + 4))
+    yield _table_row(["row", "groups", "the router's second pod", "on", *map(str, GPU_COUNTS)])
+    yield _table_row(["---"] * (len(GPU_COUNTS) + 4))
     for mapping in MAPPINGS:
         for form in (form for form in forms if form.name in mapping.forms):
-            cells = [_mapping_cell(experiment, mapping, form, nodes) for nodes in SIZES]
+            cells = [_mapping_cell(experiment, mapping, form, nodes) for nodes in GPU_COUNTS]
             yield _table_row([mapping.row, mapping.shape, mapping.extra, form.title, *cells])
 
 
@@ -179,13 +179,15 @@ def _mapping_cell(experiment: Document, mapping: mappings.Mapping, form: Form, n
     key = (mapping.key, form.name, nodes)
     if nodes not in mapping.sizes:
         return ""
-    if luck(form, mapping, nodes):
+    if depends_on_luck(form, mapping, nodes):
         return "luck"
     observed = [
         entry["seen"] for entry in experiment["mappings"] if (entry["mapping"], entry["form"], entry["nodes"]) == key
     ]
     return (
-        " or ".join(f"{outcome}{'' if right(nodes, outcome) else ' ✗'}" for outcome in dict.fromkeys(observed))
+        " or ".join(
+            f"{outcome}{'' if is_right_outcome(nodes, outcome) else ' ✗'}" for outcome in dict.fromkeys(observed)
+        )
         or NOT_RUN
     )
 

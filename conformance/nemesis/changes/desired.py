@@ -16,7 +16,7 @@ CLIQUES = ("a", "b", "c")
 
 
 @dataclass(frozen=True)
-class Desired:
+class DesiredState:
     """The desired state: the replicas of the set, the pods of its clique `a`, the replicas of its group `g`, and the
     image versions of `a`, `b` and `c`. `pods` and `groups` apply to replica 0 of the set; other replicas follow the
     template."""
@@ -27,7 +27,7 @@ class Desired:
     images: tuple[int, ...] = (1, 1, 1)
 
 
-TEMPLATE = Desired()
+TEMPLATE = DesiredState()
 """The state in the template."""
 
 
@@ -47,7 +47,7 @@ class SetChange:
         return text if self.rests else f"{text} (at once)"
 
 
-def after(desired: Desired, change: SetChange) -> Desired:
+def apply_change(desired: DesiredState, change: SetChange) -> DesiredState:
     """Return the desired state after a change."""
     match change.what:
         case "scale-set":
@@ -64,35 +64,35 @@ def after(desired: Desired, change: SetChange) -> Desired:
     return desired
 
 
-def after_all(changes: Iterable[SetChange]) -> Desired:
+def apply_changes(changes: Iterable[SetChange]) -> DesiredState:
     """Return the desired state after all changes."""
     desired = TEMPLATE
     for change in changes:
-        desired = after(desired, change)
+        desired = apply_change(desired, change)
     return desired
 
 
-def straight(desired: Desired) -> list[SetChange]:
+def direct_changes(desired: DesiredState) -> list[SetChange]:
     """Return the changes that lead to a state from a set that was created with the state's images and replicas."""
     sizes = [SetChange("scale-clique", value=desired.pods), SetChange("scale-group", value=desired.groups)]
-    present = (TEMPLATE.pods, TEMPLATE.groups)
-    return [change for change, size in zip(sizes, present, strict=True) if change.value != size]
+    template_sizes = (TEMPLATE.pods, TEMPLATE.groups)
+    return [change for change, size in zip(sizes, template_sizes, strict=True) if change.value != size]
 
 
-def manifest(desired: Desired) -> dict[str, Any]:
+def manifest(desired: DesiredState) -> dict[str, Any]:
     """Return the set with the desired images and replicas."""
     document = workloads.load("kept", {**VALUES, "setName": SET, "replicas": desired.replicas})
     document["spec"]["template"]["cliques"] = cliques(desired, document["spec"]["template"]["cliques"])
     return document
 
 
-def cliques(desired: Desired, stored: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def cliques(desired: DesiredState, stored: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the cliques of a template with the desired images."""
-    updated = json.loads(json.dumps(list(stored)))
-    for clique in updated:
+    new_cliques = json.loads(json.dumps(list(stored)))
+    for clique in new_cliques:
         version = desired.images[CLIQUES.index(clique["name"])]
         clique["spec"]["podSpec"]["containers"][0]["image"] = image(clique["name"], version)
-    return list(updated)
+    return list(new_cliques)
 
 
 def image(clique: str, version: int) -> str:
@@ -100,18 +100,18 @@ def image(clique: str, version: int) -> str:
     return f"registry.example/{clique}:{version}"
 
 
-def kubectl(changes: Iterable[SetChange]) -> Iterator[str]:
+def kubectl_commands(changes: Iterable[SetChange]) -> Iterator[str]:
     """Yield the kubectl commands that make these changes to the set in set.yaml."""
     desired = TEMPLATE
     yield "kubectl create -f set.yaml"
     for change in changes:
-        desired = after(desired, change)
+        desired = apply_change(desired, change)
         yield from _commands(change, desired)
         if change.rests:
             yield "# wait until nothing changes any more"
 
 
-def _commands(change: SetChange, desired: Desired) -> Iterator[str]:
+def _commands(change: SetChange, desired: DesiredState) -> Iterator[str]:
     match change.what:
         case "scale-set":
             yield f'kubectl patch podcliqueset {SET} --type merge -p \'{{"spec":{{"replicas":{change.value}}}}}\''
@@ -128,7 +128,8 @@ def _commands(change: SetChange, desired: Desired) -> Iterator[str]:
                 if version != 1:
                     yield _image_patch(clique, version) + "  # or create it so"
         case "lose-pod":
-            yield f"kubectl delete $(kubectl get pod -o name -l {labels.CLIQUE}={lost(change.part)} | head -1)"
+            selector = f"{labels.CLIQUE}={clique_to_lose_pod(change.part)}"
+            yield f"kubectl delete $(kubectl get pod -o name -l {selector} | head -1)"
         case "restart":
             yield "# restart the operator"
 
@@ -139,6 +140,6 @@ def _image_patch(clique: str, version: int) -> str:
     return f"kubectl patch podcliqueset {SET} --type json -p '{operation}'"
 
 
-def lost(part: str) -> str:
+def clique_to_lose_pod(part: str) -> str:
     """Return the name of the PodClique whose pod is lost."""
     return CLIQUE if part == "a" else f"{GROUP}-0-{part}"

@@ -15,15 +15,15 @@ from conformance.grove import labels, pods
 from conformance.grove.fields import items, label, name, number, text, uid
 from conformance.history.view import View
 
-Observed = Mapping[str, Any]
+ObservedState = Mapping[str, Any]
 """Maps `resource/name` to the fields of the object that are compared."""
 _COUNTS = frozenset(
     {"replicas", "readyReplicas", "scheduledReplicas", "scheduleGatedReplicas", "availableReplicas", "updatedReplicas"}
 )
-_OTHERS = ("services", "serviceaccounts", "roles", "rolebindings", "horizontalpodautoscalers")
+_OTHER_RESOURCES = ("services", "serviceaccounts", "roles", "rolebindings", "horizontalpodautoscalers")
 
 
-def observe(view: View, namespace: str) -> Observed:
+def observe(view: View, namespace: str) -> ObservedState:
     """Return the state of a namespace."""
     return dict(sorted(_observe(view, namespace)))
 
@@ -32,13 +32,13 @@ def _observe(view: View, namespace: str) -> Iterator[tuple[str, Any]]:
     for resource in ("podcliquesets", "podcliquescalinggroups", "podcliques"):
         for item in view.list(resource):
             yield f"{resource}/{name(item)}", _status(item)
-    by_clique: dict[str, list[dict[str, Any]]] = {}
+    pods_by_clique: dict[str, list[dict[str, Any]]] = {}
     for pod in view.list("pods"):
-        by_clique.setdefault(label(pod, labels.CLIQUE), []).append(_pod(pod))
-    for clique, members in by_clique.items():
+        pods_by_clique.setdefault(label(pod, labels.CLIQUE), []).append(_pod(pod))
+    for clique, members in pods_by_clique.items():
         yield f"pods/{clique}", sorted(members, key=str)
     yield "podgangs", sorted((_gang(gang) for gang in view.list("podgangs")), key=str)
-    for resource in _OTHERS:
+    for resource in _OTHER_RESOURCES:
         for item in view.list(resource):
             if item["metadata"].get("ownerReferences"):
                 yield f"{resource}/{name(item)}", "exists"
@@ -101,20 +101,22 @@ def _orphans(view: View, namespace: str) -> Iterator[str]:
                     yield f"{resource}/{name(item)} of {owner['kind']} {owner['name']}"
 
 
-def difference(expected: Observed, actual: Observed) -> list[str]:
+def difference(expected: ObservedState, actual: ObservedState) -> list[str]:
     """Return the differences as lines: `-` is the end of a set that was brought directly to the desired state, `+` is
     the end after the changes."""
-    old, new = ([line for key, value in state.items() for line in _lines(key, value)] for state in (expected, actual))
-    lines = difflib.unified_diff(old, new, lineterm="", n=0)
+    expected_lines, actual_lines = (
+        [line for key, value in state.items() for line in _lines(key, value)] for state in (expected, actual)
+    )
+    lines = difflib.unified_diff(expected_lines, actual_lines, lineterm="", n=0)
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
 
 
-def _lines(place: str, value: Any) -> Iterator[str]:
+def _lines(path: str, value: Any) -> Iterator[str]:
     match value:
         case dict():
-            for key, inner in sorted(value.items()):
-                yield from _lines(f"{place} {key}", inner)
+            for key, item in sorted(value.items()):
+                yield from _lines(f"{path} {key}", item)
         case list():
-            yield from (f"{place}: {json.dumps(entry)}" for entry in value)
+            yield from (f"{path}: {json.dumps(entry)}" for entry in value)
         case _:
-            yield f"{place}: {value}"
+            yield f"{path}: {value}"

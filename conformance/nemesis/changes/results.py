@@ -14,7 +14,7 @@ from conformance import disk, documents
 from conformance.nemesis.changes import desired
 from conformance.nemesis.changes.desired import SetChange
 from conformance.nemesis.changes.search import Divergence
-from conformance.nemesis.results import API_VERSION, About, header
+from conformance.nemesis.results import API_VERSION, RunInfo, header
 from conformance.pages.render import render
 
 KIND, REPORT_KIND = "NemesisChanges", "NemesisChangesReport"
@@ -24,18 +24,20 @@ SCHEMA, PAGE = FOLDER / "changes.schema.json", FOLDER / "page.html"
 Document = dict[str, Any]
 
 
-def report(about: About, deviations: Sequence[Divergence], played: int, seed: int, complete: bool) -> Document:
-    """Return the report of a search. `played` is the number of sequences that were run."""
+def report(
+    run_info: RunInfo, deviations: Sequence[Divergence], sequence_count: int, seed: int, complete: bool
+) -> Document:
+    """Return the report of a search. `sequence_count` is the number of sequences that were run."""
     return {
-        **header(REPORT_KIND, about),
+        **header(REPORT_KIND, run_info),
         "seed": seed,
         "complete": complete,
-        "played": played,
+        "played": sequence_count,
         "findings": [
             {"number": number, "file": file_of(number), **_deviation(deviation)}
-            for number, deviation in enumerate((deviation for deviation in deviations if deviation.finding), 1)
+            for number, deviation in enumerate((deviation for deviation in deviations if deviation.is_finding), 1)
         ],
-        "unstable": [_deviation(deviation) for deviation in deviations if not deviation.finding],
+        "unstable": [_deviation(deviation) for deviation in deviations if not deviation.is_finding],
     }
 
 
@@ -55,8 +57,8 @@ def file_of(number: int) -> str:
 
 def write(folder: Path, document: Document, deviations: Iterable[Divergence]) -> None:
     """Write the report, its page, and a file for each finding."""
-    findings = [deviation for deviation in deviations if deviation.finding]
-    with disk.errors(location=str(folder), hint="free some space"):
+    findings = [deviation for deviation in deviations if deviation.is_finding]
+    with disk.usage_errors(location=str(folder), hint="free some space"):
         (folder / "changes").mkdir(exist_ok=True)
         disk.write(folder / "changes" / "set.yaml", yaml.safe_dump(desired.manifest(desired.TEMPLATE), sort_keys=False))
         for number, finding in enumerate(findings, 1):
@@ -67,7 +69,7 @@ def write(folder: Path, document: Document, deviations: Iterable[Divergence]) ->
 
 def page(document: Document, findings: Iterable[Divergence]) -> str:
     """Return the page of a search."""
-    commands = {number: list(desired.kubectl(finding.changes)) for number, finding in enumerate(findings, 1)}
+    commands = {number: list(desired.kubectl_commands(finding.changes)) for number, finding in enumerate(findings, 1)}
     return render(PAGE, {"report": document, "commands": commands})
 
 
@@ -80,7 +82,9 @@ def text(document: Document, changes: Sequence[SetChange]) -> str:
         "settings": document["implementation"]["settings"],
         "changes": msgspec.to_builtins(changes),
     }
-    commands = "".join(line + "\n" if line.startswith("#") else f"# {line}\n" for line in desired.kubectl(changes))
+    commands = "".join(
+        line + "\n" if line.startswith("#") else f"# {line}\n" for line in desired.kubectl_commands(changes)
+    )
     return commands + yaml.safe_dump(value, sort_keys=False)
 
 
@@ -94,6 +98,6 @@ def changes_of(document: Document) -> list[SetChange]:
     return msgspec.convert(document["changes"], list[SetChange])
 
 
-def is_one(path: Path) -> bool:
+def is_changes_file(path: Path) -> bool:
     """Return whether a file contains changes and not a plan. Raises UsageError if the file cannot be read."""
     return documents.parse(path).value.get("kind") == KIND

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
 from conformance.nemesis.changes.desired import SetChange
-from conformance.nemesis.changes.generated import generated, usual
+from conformance.nemesis.changes.generated import fixed_sequences, random_changes
 from conformance.nemesis.changes.playing import ChangeRunner
 
 REPLAYS = 3
 """The number of times that a set must end in a wrong state before its changes count as a finding."""
-EXAMPLES = 100_000
+MAX_EXAMPLES = 100_000
 """Practically unlimited: a search ends when its time is up."""
 
 
@@ -34,21 +34,21 @@ class Divergence:
     played: int
 
     @property
-    def finding(self) -> bool:
+    def is_finding(self) -> bool:
         """Return whether the set ended in a wrong state every time, so that the changes are a finding."""
         return self.bad == self.played
 
 
 @dataclass
 class Search:
-    """Searches until the `clock` is past `end`, or only until the first finding if `first` is set. `report` is called
-    before changes are run."""
+    """Searches until the `clock` is past `deadline`, or only until the first finding if `stop_at_first` is set.
+    `report` is called before changes are run."""
 
     player: ChangeRunner
-    end: float
+    deadline: float
     report: Callable[[Sequence[SetChange]], None]
     deviations: list[Divergence] = field(default_factory=list)
-    first: bool = False
+    stop_at_first: bool = False
     clock: Callable[[], float] = time.monotonic
 
     def run(self, seed: int) -> None:
@@ -56,7 +56,7 @@ class Search:
         does not come to rest."""
         numbers = random.Random(seed)
         try:
-            for changes in usual():
+            for changes in fixed_sequences():
                 self._try(changes)
             while (smallest := self._find_smallest(numbers)) is not None:
                 self._record(smallest)
@@ -64,51 +64,51 @@ class Search:
             pass
 
     def _try(self, changes: Sequence[SetChange]) -> None:
-        if self.clock() > self.end:
+        if self.clock() > self.deadline:
             raise TimeIsUp
         if not any(contains(changes, deviation.changes) for deviation in self.deviations):
             self.report(changes)
-            if self.player.differs(changes):
+            if self.player.find_differences(changes):
                 self._record(changes)
 
     def _record(self, changes: Sequence[SetChange]) -> None:
         self.deviations.append(self._confirm(changes))
-        if self.first and self.deviations[-1].finding:
+        if self.stop_at_first and self.deviations[-1].is_finding:
             raise TimeIsUp
 
     def _find_smallest(self, numbers: random.Random) -> list[SetChange] | None:
         has_failed = False
 
-        def differs(changes: list[SetChange]) -> bool:
+        def has_differences(changes: list[SetChange]) -> bool:
             nonlocal has_failed
             if any(contains(changes, deviation.changes) for deviation in self.deviations):
                 return False
-            if (differences := self.player.played_differences(changes)) is None:
-                if self.clock() > self.end:
+            if (differences := self.player.known_differences(changes)) is None:
+                if self.clock() > self.deadline:
                     if has_failed:
                         return False  # stop shrinking what was found
                     raise TimeIsUp
                 self.report(changes)
-                differences = self.player.differs(changes)
+                differences = self.player.find_differences(changes)
             has_failed = has_failed or bool(differences)
             return bool(differences)
 
         options = settings(
-            max_examples=EXAMPLES,
+            max_examples=MAX_EXAMPLES,
             deadline=None,
             database=None,
             phases=[Phase.generate, Phase.shrink],
             suppress_health_check=list(HealthCheck),
         )
         try:
-            return find(generated(), differs, settings=options, random=numbers)
+            return find(random_changes(), has_differences, settings=options, random=numbers)
         except NoSuchExample:
             return None
 
     def _confirm(self, smallest: Sequence[SetChange]) -> Divergence:
-        lines, bad_count, run_count = self.player.played_differences(smallest) or [], 1, 1
+        lines, bad_count, run_count = self.player.known_differences(smallest) or [], 1, 1
         while run_count < REPLAYS and bad_count == run_count:
-            bad_count += bool(self.player.play_again(smallest))
+            bad_count += bool(self.player.run_again(smallest))
             run_count += 1
         return Divergence(tuple(smallest), tuple(lines), bad_count, run_count)
 

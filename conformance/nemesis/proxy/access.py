@@ -12,7 +12,7 @@ from conformance import disk
 from conformance.implementation.certificates import Certificates
 
 
-def server_side(certificates: Certificates, clients: bytes) -> ssl.SSLContext:
+def server_context(certificates: Certificates, clients: bytes) -> ssl.SSLContext:
     """Return the proxy's TLS context. `clients` is the cluster's certificate authority (PEM), which has signed the
     certificates of all clients."""
     folder = certificates.ensure()

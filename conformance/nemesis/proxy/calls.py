@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 _TRUE = frozenset({"1", "true"})
 
@@ -20,16 +20,20 @@ class Call:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
-    dry: bool = False
+    is_dry_run: bool = False
     """Whether the request is a dry run."""
 
     @property
-    def writes(self) -> bool:
+    def is_write(self) -> bool:
         """Return whether the request changes a stored object. Reviews are created but not stored."""
-        return self.verb in WRITES and not self.dry and not self.resource.endswith("reviews." + _group(self.resource))
+        return (
+            self.verb in WRITE_VERBS
+            and not self.is_dry_run
+            and not self.resource.endswith("reviews." + _group(self.resource))
+        )
 
 
-def read(method: str, path: str, query: Mapping[str, str]) -> Call | None:
+def parse_call(method: str, path: str, query: Mapping[str, str]) -> Call | None:
     """Return the call of a request; None if the request is not for a resource, such as /healthz and discovery."""
     segments = [segment for segment in path.split("/") if segment]
     match segments:
@@ -54,7 +58,7 @@ def read(method: str, path: str, query: Mapping[str, str]) -> Call | None:
         verb = "watch"
     if verb == "delete" and not name:
         verb = "deletecollection"
-    return Call(verb, resource, namespace, name, subresource, dry=bool(query.get("dryRun")))
+    return Call(verb, resource, namespace, name, subresource, is_dry_run=bool(query.get("dryRun")))
 
 
 def _group(resource: str) -> str:

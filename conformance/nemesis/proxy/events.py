@@ -48,7 +48,7 @@ class _Watched(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Watched).decode
 
 
-def read(frame: bytes, content_type: str) -> WatchEvent:
+def decode_event(frame: bytes, content_type: str) -> WatchEvent:
     """Return the event in one frame of a watch. A frame that cannot be decoded becomes an event without a type or
     name."""
     try:

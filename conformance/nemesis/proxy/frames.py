@@ -19,31 +19,31 @@ class Cutter(ABC):
         """Return the events that this piece completes, each as it was sent."""
         self._buffer += piece
         frames = []
-        while end := self._end():
+        while end := self._frame_length():
             frames.append(bytes(self._buffer[:end]))
             del self._buffer[:end]
         return frames
 
-    def rest(self) -> bytes:
+    def remainder(self) -> bytes:
         """Return the bytes after the last complete event."""
         return bytes(self._buffer)
 
     @abstractmethod
-    def _end(self) -> int:
+    def _frame_length(self) -> int:
         """Return the length of the first event; 0 if it is not complete yet."""
 
 
-class Lines(Cutter):
+class LineCutter(Cutter):
     """JSON: one event per line."""
 
-    def _end(self) -> int:
+    def _frame_length(self) -> int:
         return self._buffer.find(b"\n") + 1
 
 
-class Messages(Cutter):
+class MessageCutter(Cutter):
     """Protobuf: the length of an event (big endian), followed by the event."""
 
-    def _end(self) -> int:
+    def _frame_length(self) -> int:
         if len(self._buffer) < _LENGTH:
             return 0
         end = _LENGTH + int.from_bytes(self._buffer[:_LENGTH])
@@ -52,4 +52,4 @@ class Messages(Cutter):
 
 def cutter(content_type: str) -> Cutter:
     """Return the cutter for a body of this Content-Type."""
-    return Messages() if content_type.startswith(PROTOBUF) else Lines()
+    return MessageCutter() if content_type.startswith(PROTOBUF) else LineCutter()

@@ -20,21 +20,24 @@ from kube import config
 
 
 @contextmanager
-def in_front(cluster: Cluster, role: Role, loop: Loop) -> Iterator[tuple[Proxy, ClusterFacts]]:
+def proxy_in_front(cluster: Cluster, role: Role, loop: Loop) -> Iterator[tuple[Proxy, ClusterFacts]]:
     """Start a proxy in `loop`. Yield it and the facts of the cluster, in which the kubeconfig of the role leads to the
     proxy."""
     folder = cluster.directory / "nemesis"
     certificates = Certificates(folder / "certificates")
-    original = kubeconfigs.role(cluster, role)
+    original = kubeconfigs.role_kubeconfig(cluster, role)
     port = Ports().claim(cluster.directory)
-    tls = access.server_side(certificates, (cluster.pki / "ca.crt").read_bytes())
+    tls = access.server_context(certificates, (cluster.pki / "ca.crt").read_bytes())
     proxy = Proxy(config.load(original), tls, port)
     path = access.kubeconfig(original, folder / f"{role}.kubeconfig", f"https://{HOST}:{port}", certificates)
     facts = deployment.facts_of(cluster)
-    of_role = facts.of_role
-    assert of_role is not None, "a cluster of the suite has a user for each role"
+    role_kubeconfig = facts.role_kubeconfig
+    assert role_kubeconfig is not None, "a cluster of the suite has a user for each role"
     loop.run(proxy.__aenter__())
     try:
-        yield proxy, replace(facts, of_role=lambda requested: path if requested == role else of_role(requested))
+        yield (
+            proxy,
+            replace(facts, role_kubeconfig=lambda requested: path if requested == role else role_kubeconfig(requested)),
+        )
     finally:
         loop.run(proxy.__aexit__(None, None, None))

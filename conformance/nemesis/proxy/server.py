@@ -23,7 +23,7 @@ from conformance.nemesis.proxy.interference import Cut, Interference, ProxyReply
 from kube.config import Connection
 
 HOST = "127.0.0.1"
-SHUTDOWN = 0.1
+SHUTDOWN_SECONDS = 0.1
 """Seconds that requests have to finish when the proxy ends. For aiohttp, zero would mean no limit."""
 HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "host"}
@@ -57,16 +57,16 @@ class Proxy:
         )
         # End a watch together with its client: otherwise the watches of every killed process would remain.
         server = web.Server(self._handle, access_log=None, handler_cancellation=True)
-        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=SHUTDOWN)
+        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=SHUTDOWN_SECONDS)
         await self._runner.setup()
         await web.TCPSite(self._runner, HOST, self.port, ssl_context=self._tls).start()
         self.port = self._runner.addresses[0][1]
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.cut()
+        self.abort_connections()
         for task in self._write_tasks:
             task.cancel()
         await asyncio.gather(*self._write_tasks, return_exceptions=True)
@@ -75,7 +75,7 @@ class Proxy:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    def cut(self) -> None:
+    def abort_connections(self) -> None:
         """Abort all connections, as a broken network does."""
         for request in list(self._open_requests.values()):
             _abort(request)
@@ -98,11 +98,11 @@ class Proxy:
 
     async def _forward(self, received: web.BaseRequest, request: ProxyRequest) -> web.StreamResponse:
         call = request.call
-        if call is not None and call.writes:
+        if call is not None and call.is_write:
             # A request that has been sent is completed even if the client does not wait for the response any more.
             task = asyncio.ensure_future(self.interference.write(request, self._send))
             self._write_tasks.add(task)
-            task.add_done_callback(self._write_done)
+            task.add_done_callback(self._forget_write)
             await asyncio.wait([task])
             return _response(task.result())
         if call is not None:
@@ -124,7 +124,7 @@ class Proxy:
             await response.write_eof()
             return response
 
-    def _write_done(self, task: asyncio.Future[ProxyReply]) -> None:
+    def _forget_write(self, task: asyncio.Future[ProxyReply]) -> None:
         self._write_tasks.discard(task)
         if not task.cancelled():
             task.exception()  # mark the exception as retrieved: a client that is gone does not retrieve it
@@ -140,11 +140,11 @@ class Proxy:
         try:
             async for piece in upstream.content.iter_any():
                 for frame in cutter.feed(piece):
-                    await self.interference.event(request, events.read(frame, content_type), deliver)
+                    await self.interference.event(request, events.decode_event(frame, content_type), deliver)
         finally:
             if upstream.connection is not None and upstream.connection.transport is not None:
                 upstream.connection.transport.abort()  # a TLS shutdown would wait for the API server
-        if incomplete_event := cutter.rest():
+        if incomplete_event := cutter.remainder():
             await response.write(incomplete_event)
 
     async def _send(self, request: ProxyRequest) -> ProxyReply:
@@ -170,7 +170,7 @@ class Proxy:
 async def _read(received: web.BaseRequest) -> ProxyRequest:
     url = received.rel_url
     path, query = url.raw_path, url.raw_query_string
-    call = calls.read(received.method, url.path, dict(parse_qsl(query)))
+    call = calls.parse_call(received.method, url.path, dict(parse_qsl(query)))
     body = await received.content.read()  # unlike received.read(), without a limit on the length
     return ProxyRequest(call, received.method, path, query, received.headers, body)
 

@@ -12,7 +12,14 @@ from conformance.errors import Exit, UsageError
 from conformance.scale.compare import metrics, validity
 from conformance.scale.compare.rounds import Round
 from conformance.scale.compare.statistics import ALPHA, estimate
-from conformance.scale.compare.verdicts import Counted, CountVerdict, Timed, TimeVerdict, counted, timed
+from conformance.scale.compare.verdicts import (
+    CountJudgement,
+    CountVerdict,
+    TimeJudgement,
+    TimeVerdict,
+    judge_count,
+    judge_time,
+)
 from conformance.scale.results import Result
 
 MIN_CHANGE = 0.05
@@ -43,21 +50,23 @@ def compare(
         raise UsageError("there is no round to compare", hint="give at least one result of each side")
     results = [result for round_ in rounds for result in (round_.base, round_.head)]
     problems = validity.differences(results)
-    problems += [f"base: {reason}" for reason in validity.mixed([round_.base for round_ in rounds])]
-    problems += [f"head: {reason}" for reason in validity.mixed([round_.head for round_ in rounds])]
+    problems += [f"base: {reason}" for reason in validity.implementation_changes([round_.base for round_ in rounds])]
+    problems += [f"head: {reason}" for reason in validity.implementation_changes([round_.head for round_ in rounds])]
     if problems and not question.force:
         raise UsageError(
             f"the results are not comparable: {'; '.join(problems)}", hint="measure both sides alike, or use --force"
         )
-    used = [round_ for round_ in rounds if not round_.unused]
-    unused = [
+    usable_rounds = [round_ for round_ in rounds if not round_.unused]
+    unusable_rounds = [
         {"round": round_.number, "failed": round_.failed, "reasons": round_.unused}
         for round_ in rounds
         if round_.unused
     ]
-    metric = metrics.primary(_most_complete(results), question.metric)
-    primary = timed(*_columns(used, metric), question.minimum_effect, seed=question.seed, alpha=question.alpha)
-    counts = {name: _count(rounds, name, question.count_effect) for name in metrics.COUNTS}
+    metric = metrics.tested_metric(_most_complete(results), question.metric)
+    tested_judgement = judge_time(
+        *_columns(usable_rounds, metric), question.minimum_effect, seed=question.seed, alpha=question.alpha
+    )
+    counts = {name: _judge_count(rounds, name, question.count_effect) for name in metrics.COUNTS}
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -69,17 +78,21 @@ def compare(
         "question": asdict(question) | {"metric": metric},
         "rounds": {
             "played": len(rounds),
-            "used": len(used),
-            "unused": unused,
+            "used": len(usable_rounds),
+            "unused": unusable_rounds,
         },
         "warnings": [*warnings, *problems],
-        "verdict": primary.verdict.value,
-        "why": primary.reason,
-        "primary": _described(metric, used, question),
-        "counts": {name: _counted(name, rounds, judgement) for name, judgement in counts.items()},
+        "verdict": tested_judgement.verdict.value,
+        "why": tested_judgement.reason,
+        "primary": _describe_time(metric, usable_rounds, question),
+        "counts": {name: _describe_count(name, rounds, judgement) for name, judgement in counts.items()},
         "changedWrites": _changed_writes(rounds),
-        "times": {name: _described(name, used, question) for name in _common(used) if name != metric},
-        "gate": _gate(primary, counts[metrics.GATED], rounds, question),
+        "times": {
+            name: _describe_time(name, usable_rounds, question)
+            for name in _common_times(usable_rounds)
+            if name != metric
+        },
+        "gate": _gate_reasons(tested_judgement, counts[metrics.GATED_COUNT], rounds, question),
     }
 
 
@@ -88,22 +101,32 @@ def exit_code(document: dict[str, Any]) -> int:
     threshold was requested."""
     if document["gate"]:
         return Exit.NOT_CONFORMANT
-    has_counts = document["counts"][metrics.GATED]["verdict"] != CountVerdict.INCONCLUSIVE
+    has_counts = document["counts"][metrics.GATED_COUNT]["verdict"] != CountVerdict.INCONCLUSIVE
     is_answered = document["verdict"] != TimeVerdict.INVALID or (
         has_counts and document["question"]["threshold"] is None
     )
     return Exit.CONFORMANT if is_answered else Exit.NO_ANSWER
 
 
-def _gate(primary: Timed, writes: Counted, rounds: Sequence[Round], question: Question) -> list[str]:
+def _gate_reasons(
+    tested_judgement: TimeJudgement, write_judgement: CountJudgement, rounds: Sequence[Round], question: Question
+) -> list[str]:
     """Return the reasons for which the comparison fails; empty if it does not."""
     reasons = []
-    if primary.verdict == TimeVerdict.SLOWER and question.threshold is not None and primary.estimate is not None:
-        change = primary.estimate.ratio - 1
+    if (
+        tested_judgement.verdict == TimeVerdict.SLOWER
+        and question.threshold is not None
+        and tested_judgement.estimate is not None
+    ):
+        change = tested_judgement.estimate.ratio - 1
         if change > question.threshold:
             reasons.append(f"slower by {change:.1%}, beyond the threshold of {question.threshold:.0%}")
-    if writes.verdict == CountVerdict.MORE and question.count_threshold is not None and writes.band is not None:
-        change = writes.band.ratio - 1
+    if (
+        write_judgement.verdict == CountVerdict.MORE
+        and question.count_threshold is not None
+        and write_judgement.band is not None
+    ):
+        change = write_judgement.band.ratio - 1
         if change > question.count_threshold:
             reasons.append(f"{change:.1%} more writes, beyond the threshold of {question.count_threshold:.0%}")
     if failed_rounds := [str(round_.number) for round_ in rounds if round_.failed]:
@@ -123,22 +146,22 @@ def _most_complete(results: Sequence[Result]) -> Result:
     return max(results, key=lambda result: len(metrics.times(result)))
 
 
-def _common(used: Sequence[Round]) -> list[str]:
+def _common_times(usable_rounds: Sequence[Round]) -> list[str]:
     """Return the names of the times that every run has, in the order of the first run."""
-    if not used:
+    if not usable_rounds:
         return []
-    times_by_run = [metrics.times(result) for round_ in used for result in (round_.base, round_.head)]
+    times_by_run = [metrics.times(result) for round_ in usable_rounds for result in (round_.base, round_.head)]
     return [name for name in times_by_run[0] if all(name in times for times in times_by_run)]
 
 
-def _columns(used: Sequence[Round], name: str) -> tuple[list[float], list[float]]:
-    values = [(metrics.times(round_.base).get(name), metrics.times(round_.head).get(name)) for round_ in used]
+def _columns(usable_rounds: Sequence[Round], name: str) -> tuple[list[float], list[float]]:
+    values = [(metrics.times(round_.base).get(name), metrics.times(round_.head).get(name)) for round_ in usable_rounds]
     pairs = [(base, head) for base, head in values if base and head]
     return [base for base, _ in pairs], [head for _, head in pairs]
 
 
-def _described(name: str, used: Sequence[Round], question: Question) -> dict[str, Any]:
-    base, head = _columns(used, name)
+def _describe_time(name: str, usable_rounds: Sequence[Round], question: Question) -> dict[str, Any]:
+    base, head = _columns(usable_rounds, name)
     result = (
         estimate(base, head, question.minimum_effect, seed=question.seed, alpha=question.alpha)
         if len(base) > 1
@@ -147,28 +170,28 @@ def _described(name: str, used: Sequence[Round], question: Question) -> dict[str
     return {"base": base, "head": head, "estimate": None if result is None else asdict(result)}
 
 
-def _count(rounds: Sequence[Round], name: str, minimum: float) -> Counted:
+def _judge_count(rounds: Sequence[Round], name: str, minimum_effect: float) -> CountJudgement:
     """Judge a count, using the rounds in which both sides did their work, even disturbed rounds: other load on the
     machine does not change counts."""
-    return counted(*_count_columns(rounds, name), minimum)
+    return judge_count(*_count_columns(rounds, name), minimum_effect)
 
 
 def _count_columns(rounds: Sequence[Round], name: str) -> tuple[list[float], list[float]]:
-    done_rounds = _done_rounds(rounds)
-    base = [metrics.counts(round_.base)[name] for round_ in done_rounds]
-    return base, [metrics.counts(round_.head)[name] for round_ in done_rounds]
+    completed_rounds = _completed_rounds(rounds)
+    base = [metrics.counts(round_.base)[name] for round_ in completed_rounds]
+    return base, [metrics.counts(round_.head)[name] for round_ in completed_rounds]
 
 
-def _done_rounds(rounds: Sequence[Round]) -> list[Round]:
+def _completed_rounds(rounds: Sequence[Round]) -> list[Round]:
     return [round_ for round_ in rounds if not validity.failures(round_.base) and not validity.failures(round_.head)]
 
 
 def _changed_writes(rounds: Sequence[Round]) -> list[dict[str, Any]]:
     """Return the kinds of writes whose medians differ, the largest difference first."""
-    done_rounds = _done_rounds(rounds)
+    completed_rounds = _completed_rounds(rounds)
     base, head = (
-        [metrics.writes(round_.base) for round_ in done_rounds],
-        [metrics.writes(round_.head) for round_ in done_rounds],
+        [metrics.writes(round_.base) for round_ in completed_rounds],
+        [metrics.writes(round_.head) for round_ in completed_rounds],
     )
     requests: list[dict[str, Any]] = [
         {
@@ -178,11 +201,11 @@ def _changed_writes(rounds: Sequence[Round]) -> list[dict[str, Any]]:
         }
         for name in dict.fromkeys(name for counts in (*base, *head) for name in counts)
     ]
-    changed = [request for request in requests if abs(request["head"] - request["base"]) >= MIN_CHANGE]
-    return sorted(changed, key=lambda request: -abs(request["head"] - request["base"]))
+    changed_requests = [request for request in requests if abs(request["head"] - request["base"]) >= MIN_CHANGE]
+    return sorted(changed_requests, key=lambda request: -abs(request["head"] - request["base"]))
 
 
-def _counted(name: str, rounds: Sequence[Round], judgement: Counted) -> dict[str, Any]:
+def _describe_count(name: str, rounds: Sequence[Round], judgement: CountJudgement) -> dict[str, Any]:
     base, head = _count_columns(rounds, name)
     ratio = judgement.band.ratio if judgement.band is not None and math.isfinite(judgement.band.ratio) else None
     noise = judgement.band.noise if judgement.band is not None else None

@@ -9,10 +9,10 @@ from conformance.errors import UsageError
 from conformance.scale.requests import NOT_COUNTED
 from conformance.scale.results import Result
 
-PRIMARY = "pods-ready"
+PRIMARY_MARKER = "pods-ready"
 """The marker that is tested unless another metric is requested, in the first phase that has it."""
 COUNTS = ("writes", "reads", "refused", "conflicts", "cpu-ms")
-GATED = "writes"
+GATED_COUNT = "writes"
 """The count to which a threshold applies."""
 
 
@@ -23,8 +23,10 @@ def times(result: Result) -> dict[str, float]:
         name = phase["name"]
         seconds |= {f"{name}/{marker}": value for marker, value in phase["markers"].items() if value}
         seconds |= {f"{name}/{marker}×floor": value for marker, value in phase.get("timesFloor", {}).items() if value}
-        for step, spread in phase["perPod"].items():
-            seconds |= {f"{name}/{step}-{rank}": value for rank, value in spread.items() if value and rank != "max"}
+        for step, percentiles in phase["perPod"].items():
+            seconds |= {
+                f"{name}/{step}-{rank}": value for rank, value in percentiles.items() if value and rank != "max"
+            }
         seconds |= {
             f"{name}/cpu-{process}": cost["cpuSeconds"]
             for process, cost in phase["processes"].items()
@@ -62,7 +64,7 @@ def writes(result: Result) -> dict[str, float]:
     return {name: count / pods for name, count in totals.items()}
 
 
-def primary(result: Result, requested: str) -> str:
+def tested_metric(result: Result, requested: str) -> str:
     """Return the tested metric: the requested metric, or pods-ready of the first phase that has it. Raises UsageError
     if no run has the metric."""
     names = times(result)
@@ -72,9 +74,9 @@ def primary(result: Result, requested: str) -> str:
                 f'no run has the metric "{requested}"', where="--metric", hint=suggestion(requested, names)
             )
         return requested
-    default_metric = next((name for name in names if name.endswith(f"/{PRIMARY}")), None)
+    default_metric = next((name for name in names if name.endswith(f"/{PRIMARY_MARKER}")), None)
     if default_metric is None:
         raise UsageError(
-            f"no phase has the marker {PRIMARY}", hint=f"name a metric with --metric: {suggestion('', names)}"
+            f"no phase has the marker {PRIMARY_MARKER}", hint=f"name a metric with --metric: {suggestion('', names)}"
         )
     return default_metric

@@ -12,7 +12,7 @@ from conformance.scale.compare import tables
 
 Document = dict[str, Any]
 
-ROW = 0.3
+ROW_HEIGHT = 0.3
 """The height of a row in inches."""
 MARKER_NAME = re.compile(r"[^/]+/(?!cpu-|created-to-)[^×]+")
 """Matches the names of times that are markers in seconds."""
@@ -24,7 +24,7 @@ def ratios(document: Document, names: list[str]) -> str:
     rows = [(name, metric) for name in names if (metric := _metric(document, name))["estimate"] is not None]
     if not rows:
         return ""
-    chart, axes = figure(1.0 + ROW * len(rows))
+    chart, axes = figure(1.0 + ROW_HEIGHT * len(rows))
     minimum = document["question"]["minimum_effect"]
     axes.axvspan(1 / (1 + minimum), 1 + minimum, color=GROUND, linewidth=0)
     axes.axvline(1, color=FAINT, linewidth=1)
@@ -36,7 +36,7 @@ def ratios(document: Document, names: list[str]) -> str:
         axes.plot([interval["ratio"]], [row], "D", color=INK, markersize=5, zorder=4)
     axes.set_xscale("log")
     _label_rows(axes, [name for name, _ in rows])
-    _plain_ratios(axes)
+    _format_ratio_axis(axes)
     axes.set_xlabel("head / base; left of 1: the head takes less")
     return element(chart)
 
@@ -54,7 +54,7 @@ def timeline(document: Document) -> str:
     rows = [(phase, mark) for phase, entries in marks.items() for mark in sorted(entries, key=lambda mark: mark[1])]
     if not rows:
         return ""
-    chart, axes = figure(1.0 + ROW * len(rows))
+    chart, axes = figure(1.0 + ROW_HEIGHT * len(rows))
     names = tables.names(document)
     for row, (_, (_, *values)) in enumerate(rows):
         axes.plot(values, [row, row], color=FAINT, linewidth=2)
@@ -79,7 +79,7 @@ def _label_rows(axes: Any, names: list[str]) -> None:
     axes.set_ylim(len(names) - 0.4, -0.6)
 
 
-def _plain_ratios(axes: Any) -> None:
+def _format_ratio_axis(axes: Any) -> None:
     """Label a logarithmic axis with 0.8 and 1.25 instead of powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 

@@ -38,41 +38,41 @@ class Repository:
         """Return the commit of a ref. Raises UsageError if there is none."""
         result = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
         if result.returncode:
-            inside = self._git("rev-parse", "--git-dir").returncode == 0
+            is_repository = self._git("rev-parse", "--git-dir").returncode == 0
             problem, hint = (f'unknown ref "{ref}"', "give a branch, a tag or a commit")
-            if not inside:
+            if not is_repository:
                 problem, hint = "is not a git repository", "give the folder of one"
             raise UsageError(problem, where=f"--repo {self.path}", hint=hint)
         return result.stdout.strip()
 
-    def built(self, commit: str, report: ProgressReporter) -> Path:
+    def build_commit(self, commit: str, report: ProgressReporter) -> Path:
         """Return a work tree in which a commit is built. Raises UsageError if git or the build command fails."""
-        disk.make(self.folder, location=str(self.folder), hint="give another --dir")
+        disk.make_folder(self.folder, location=str(self.folder), hint="give another --dir")
         tree = (self.folder / commit).absolute()
         key = hashlib.sha256(self.build.encode()).hexdigest()[:12]
         built_marker = self.folder / f"{commit}.{key}.built"
-        with locks.hold(self.folder / f"{commit}.lock", report, within=locks.BUILD):
-            if not self._complete(tree).exists():
-                self._add(tree, commit)
+        with locks.hold(self.folder / f"{commit}.lock", report, timeout=locks.BUILD_WAIT_SECONDS):
+            if not self._complete_marker(tree).exists():
+                self._add_work_tree(tree, commit)
             if self.build and not built_marker.exists():
                 report("build", f"{commit[:12]}: {self.build}")
-                self._run(tree, self.folder / f"{commit}.{key}.log")
+                self._run_build(tree, self.folder / f"{commit}.{key}.log")
             built_marker.touch()
         return tree
 
-    def _add(self, tree: Path, commit: str) -> None:
+    def _add_work_tree(self, tree: Path, commit: str) -> None:
         shutil.rmtree(tree, ignore_errors=True)  # its creation may have been interrupted
         self._git("worktree", "prune")
         result = self._git("worktree", "add", "--detach", str(tree), commit)
         if result.returncode:
             lines = result.stderr.strip().splitlines() or ["git failed"]
             raise UsageError(lines[-1], where=f"--repo {self.path}", hint="is the repository writable?")
-        self._complete(tree).touch()
+        self._complete_marker(tree).touch()
 
-    def _complete(self, tree: Path) -> Path:
+    def _complete_marker(self, tree: Path) -> Path:
         return tree.with_name(f"{tree.name}.complete")
 
-    def _run(self, tree: Path, log: Path) -> None:
+    def _run_build(self, tree: Path, log: Path) -> None:
         with log.open("wb") as output:
             code = subprocess.run(
                 ["/bin/sh", "-c", self.build], cwd=tree, stdout=output, stderr=subprocess.STDOUT, check=False
@@ -89,6 +89,6 @@ class Repository:
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def settings_in(settings: dict[str, str], tree: Path) -> dict[str, str]:
+def fill_settings(settings: dict[str, str], tree: Path) -> dict[str, str]:
     """Return the values of parameters with the folder of the work tree filled in."""
     return {name: value.replace(PLACEHOLDER, str(tree)) for name, value in settings.items()}

@@ -30,27 +30,27 @@ class Round:
     """Whether the round is unusable because of the head, and not because of a disturbance."""
 
 
-def order(count: int, seed: int) -> list[tuple[Side, Side]]:
+def side_order(count: int, seed: int) -> list[tuple[Side, Side]]:
     """Return the order of the sides in each round. In every two rounds, each side is first once; which one starts is
     drawn with the seed."""
-    chance = random.Random(seed)
+    random_numbers = random.Random(seed)
     orders: list[tuple[Side, Side]] = []
     while len(orders) < count:
         block = [(Side.BASE, Side.HEAD), (Side.HEAD, Side.BASE)]
-        chance.shuffle(block)
+        random_numbers.shuffle(block)
         orders += block
     return orders[:count]
 
 
-def paired(base: Sequence[Result], head: Sequence[Result], limits: Limits) -> list[Round]:
+def pair_results(base: Sequence[Result], head: Sequence[Result], limits: Limits) -> list[Round]:
     """Return the rounds of results that are in the order of measurement. Results without a partner are left out."""
     return [
-        judged(number, before, after, limits)
-        for number, (before, after) in enumerate(zip(base, head, strict=False), start=1)
+        judge_round(number, base_result, head_result, limits)
+        for number, (base_result, head_result) in enumerate(zip(base, head, strict=False), start=1)
     ]
 
 
-def judged(number: int, base: Result, head: Result, limits: Limits) -> Round:
+def judge_round(number: int, base: Result, head: Result, limits: Limits) -> Round:
     """Return a round, with the reasons for which it cannot be used."""
     sides = ((Side.BASE, base), (Side.HEAD, head))
     reasons = [
@@ -59,7 +59,7 @@ def judged(number: int, base: Result, head: Result, limits: Limits) -> Round:
     return Round(number, base, head, reasons, bool(failures(head)))
 
 
-def interleaved(base: Sequence[Result], head: Sequence[Result]) -> bool:
+def are_interleaved(base: Sequence[Result], head: Sequence[Result]) -> bool:
     """Return whether the runs of both sides alternate in time, as pairing requires."""
     runs = sorted([(r["startedAt"], Side.BASE) for r in base] + [(r["startedAt"], Side.HEAD) for r in head])
     return all({runs[i][1], runs[i + 1][1]} == {Side.BASE, Side.HEAD} for i in range(0, len(runs) - 1, 2))

@@ -19,13 +19,13 @@ from conformance.cluster.progress import ProgressReporter
 from conformance.errors import Exit, HarnessError, UsageError
 from conformance.implementation.process import ProcessGroup
 from conformance.scale import results
-from conformance.scale.compare.rounds import Round, Side, judged, order
+from conformance.scale.compare.rounds import Round, Side, judge_round, side_order
 from conformance.scale.compare.sides import MeasuredSide
 from conformance.scale.compare.validity import Limits, failures, foreign_share, summary
 from conformance.scale.results import Result
 from grove_conformance import start
 
-PLAN = "plan.json"
+PLAN_FILE = "plan.json"
 CLEANUP_SECONDS = 60.0
 """Seconds that an interrupted run may take to end."""
 Runner = Callable[[MeasuredSide, Path], None]
@@ -52,25 +52,29 @@ class ComparisonPlan:
         return self.base if side == Side.BASE else self.head
 
 
-def remember(plan: ComparisonPlan, folder: Path) -> None:
+def save_plan(plan: ComparisonPlan, folder: Path) -> None:
     """Write the plan to a new folder. If the folder already has a plan, check that it is the same. Raises UsageError if
     the plans differ, or if the folder has other files."""
-    disk.require(folder, 0, location=f"--dir {folder}", hint="give another folder")
-    path, written = folder / PLAN, orjson.loads(orjson.dumps(asdict(plan)))
+    disk.require_space(folder, 0, location=f"--dir {folder}", hint="give another folder")
+    path, plan_document = folder / PLAN_FILE, orjson.loads(orjson.dumps(asdict(plan)))
     if not path.exists():
         if any(folder.iterdir()):
             raise UsageError(
                 "is not empty, and has no plan", where=documents.display_path(folder), hint="give a new folder"
             )
-        with disk.errors(location=f"--dir {folder}", hint="give another folder"):
-            path.write_bytes(orjson.dumps(written, option=orjson.OPT_INDENT_2))
+        with disk.usage_errors(location=f"--dir {folder}", hint="give another folder"):
+            path.write_bytes(orjson.dumps(plan_document, option=orjson.OPT_INDENT_2))
         return
     location = documents.display_path(path)
-    stored = bounded.json(bounded.content(path, bounded.LENGTH, location), location, "give a new folder")
-    changed = [name for name in written if not isinstance(stored, dict) or stored.get(name) != written[name]]
-    if changed := [name for name in changed if name not in ("rounds", "spare")]:
+    stored_plan = bounded.json(bounded.content(path, bounded.MAX_BYTES, location), location, "give a new folder")
+    changed_fields = [
+        name
+        for name in plan_document
+        if not isinstance(stored_plan, dict) or stored_plan.get(name) != plan_document[name]
+    ]
+    if changed_fields := [name for name in changed_fields if name not in ("rounds", "spare")]:
         raise UsageError(
-            f"was begun with another {', '.join(changed)}",
+            f"was begun with another {', '.join(changed_fields)}",
             where=documents.display_path(folder),
             hint="give a new folder",
         )
@@ -105,26 +109,26 @@ class Session:
         other processes use too much CPU in each of the first two pairs, the second pair is the last one."""
         plan = self._plan
         limit = plan.rounds + plan.spare
-        orders = order(limit, plan.seed)
+        orders = side_order(limit, plan.seed)
         self._remaining_plays = 2 * (plan.rounds + plan.warm_up)
         for number in range(1, plan.warm_up + 1):
-            pair = self._pair(f"warm-up {number} of {plan.warm_up}", f"warm-up-{number:02}", orders[0])
-            if self._failed(f"warm-up {number}", pair):
-                return [judged(1, pair[Side.BASE], pair[Side.HEAD], self._limits)]
+            pair = self._run_pair(f"warm-up {number} of {plan.warm_up}", f"warm-up-{number:02}", orders[0])
+            if self._report_failures(f"warm-up {number}", pair):
+                return [judge_round(1, pair[Side.BASE], pair[Side.HEAD], self._limits)]
         rounds: list[Round] = []
-        while len(rounds) < limit and self._usable(rounds) < plan.rounds:
+        while len(rounds) < limit and self._count_usable(rounds) < plan.rounds:
             number = len(rounds) + 1
-            self._remaining_plays = 2 * (plan.rounds - self._usable(rounds))
-            pair = self._pair(f"round {number} of {plan.rounds}", f"round-{number:02}", orders[number - 1])
-            round_ = judged(number, pair[Side.BASE], pair[Side.HEAD], self._limits)
+            self._remaining_plays = 2 * (plan.rounds - self._count_usable(rounds))
+            pair = self._run_pair(f"round {number} of {plan.rounds}", f"round-{number:02}", orders[number - 1])
+            round_ = judge_round(number, pair[Side.BASE], pair[Side.HEAD], self._limits)
             if round_.unused:
                 self._report(f"round {number}", f"times not used: {summary(round_.unused)}")
             rounds.append(round_)
-            if (number == 1 and self._failed("round 1", pair)) or self._hopeless():
+            if (number == 1 and self._report_failures("round 1", pair)) or self._report_excessive_load():
                 break
         return rounds
 
-    def _hopeless(self) -> bool:
+    def _report_excessive_load(self) -> bool:
         """Return whether other processes used too much CPU in every pair so far, and in at least two pairs, and report
         this."""
         if self._counts_only or len(self._foreign_shares) < 2 or not all(self._foreign_shares):
@@ -136,14 +140,14 @@ class Session:
         )
         return True
 
-    def _failed(self, subject: str, pair: Mapping[Side, Result]) -> bool:
+    def _report_failures(self, subject: str, pair: Mapping[Side, Result]) -> bool:
         """Return whether a side did not do its work, and report this."""
         reasons = [f"{side}: {reason}" for side, result in pair.items() for reason in failures(result)]
         if reasons:
             self._report(subject, f"the comparison ends here: {'; '.join(reasons)}")
         return bool(reasons)
 
-    def heads(self, count: int) -> list[Result]:
+    def measure_heads(self, count: int) -> list[Result]:
         """Measure only the head, for a comparison with a stored base, and return the results."""
         self._remaining_plays = count
         head_results = []
@@ -154,12 +158,12 @@ class Session:
             head_results.append(results.read(path))
         return head_results
 
-    def _usable(self, rounds: list[Round]) -> int:
+    def _count_usable(self, rounds: list[Round]) -> int:
         """Return the number of rounds that need no repetition. A failure of the implementation would only happen
         again."""
         return sum(self._counts_only or not round_.unused or round_.failed for round_ in rounds)
 
-    def _pair(self, subject: str, stem: str, sides: tuple[Side, Side]) -> Mapping[Side, Result]:
+    def _run_pair(self, subject: str, stem: str, sides: tuple[Side, Side]) -> Mapping[Side, Result]:
         """Return the results of a round: stored results if the round is finished, and otherwise new results."""
         paths = {side: self._folder / f"{stem}-{side}.json" for side in Side}
         if not all(path.exists() for path in paths.values()):

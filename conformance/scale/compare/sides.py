@@ -10,7 +10,7 @@ from conformance.errors import UsageError
 from conformance.scale import results
 from conformance.scale.results import Result
 
-OF_COMPARISONS = ("comparison.json", "plan.json")
+COMPARISON_FILES = ("comparison.json", "plan.json")
 """Files in the folder of a comparison that are not results."""
 
 
@@ -36,36 +36,41 @@ class StoredSide:
     name: str
 
 
-def is_stored(given: str) -> bool:
+def is_stored(argument: str) -> bool:
     """Return whether a side is given as a result file or a folder with results, and not as a descriptor."""
-    return given.endswith(".json") or Path(given).is_dir()
+    return argument.endswith(".json") or Path(argument).is_dir()
 
 
-def stored(given: Sequence[str]) -> StoredSide:
+def load_stored(arguments: Sequence[str]) -> StoredSide:
     """Read the results of a side, in the order in which they were measured. Raises UsageError if a file is not a
     result."""
-    paths = [path for name in given for path in _files(Path(name))]
-    results_ = sorted((results.read(path) for path in paths), key=lambda result: (result["startedAt"], result["run"]))
-    return StoredSide(results_, given[0] if len(given) == 1 else f"{len(results_)} results ({Path(given[0]).name}, …)")
+    paths = [path for name in arguments for path in _files(Path(name))]
+    sorted_results = sorted(
+        (results.read(path) for path in paths), key=lambda result: (result["startedAt"], result["run"])
+    )
+    return StoredSide(
+        sorted_results,
+        arguments[0] if len(arguments) == 1 else f"{len(sorted_results)} results ({Path(arguments[0]).name}, …)",
+    )
 
 
-def readable(given: Sequence[str]) -> tuple[list[Result], list[str]]:
+def load_readable(arguments: Sequence[str]) -> tuple[list[Result], list[str]]:
     """Return the results in the given files and folders (which can be folders of comparisons), and the reasons why
     other files in the folders are left out. Raises UsageError for an explicitly given file that is not a result, and
     for a folder without files."""
-    results_: list[Result] = []
-    left_out: list[str] = []
-    for place in map(Path, given):
-        for path in _files(place):
-            if place.is_dir() and (path.name in OF_COMPARISONS or path.name.startswith("warm-up-")):
+    readable_results: list[Result] = []
+    rejections: list[str] = []
+    for location in map(Path, arguments):
+        for path in _files(location):
+            if location.is_dir() and (path.name in COMPARISON_FILES or path.name.startswith("warm-up-")):
                 continue
             try:
-                results_.append(results.read(path))
+                readable_results.append(results.read(path))
             except UsageError as error:
-                if not place.is_dir():
+                if not location.is_dir():
                     raise
-                left_out.append(str(error))
-    return results_, left_out
+                rejections.append(str(error))
+    return readable_results, rejections
 
 
 def _files(path: Path) -> list[Path]:

@@ -20,10 +20,10 @@ ALPHA = 0.05
 POWER = 0.8
 """The probability with which the smallest visible effect is detected."""
 CONFIDENCE = 0.95
-RESAMPLES = 9999
+RESAMPLE_COUNT = 9999
 MAX_ROUNDS = 1000
 """The maximum number of rounds that is computed; a larger number is reported as this one."""
-SIGNED_RANK = math.pi / 3
+SIGNED_RANK_FACTOR = math.pi / 3
 """The factor by which the signed-rank test needs a larger sample than the t-test, for normal data."""
 
 
@@ -53,11 +53,11 @@ class Band:
     ratio: float
     noise: float
     """The largest relative difference between two runs of the same side."""
-    separate: bool
+    is_separate: bool
     """Whether all runs of one side have higher counts than all runs of the other side."""
 
 
-def fewest_pairs(alpha: float = ALPHA) -> int:
+def min_pairs(alpha: float = ALPHA) -> int:
     """Return the number of pairs that the exact test needs before it can find any difference: six for 0.05."""
     return math.ceil(math.log2(2 / alpha))
 
@@ -67,7 +67,7 @@ def estimate(
 ) -> Estimate:
     """Compare pairs of positive measurements. Raises UsageError if scipy is not installed."""
     logs = [math.log(head_value / base_value) for base_value, head_value in zip(base, head, strict=True)]
-    low, high = _interval(logs, seed)
+    low, high = _bootstrap_interval(logs, seed)
     return Estimate(
         pairs=len(logs),
         ratio=math.exp(statistics.median(logs)),
@@ -81,18 +81,18 @@ def estimate(
 
 def band(base: Sequence[float], head: Sequence[float]) -> Band:
     """Compare the counts of two sides, relative to the scatter within each side."""
-    middle = statistics.median(base)
-    ratio = statistics.median(head) / middle if middle else (1.0 if not any(head) else math.inf)
+    base_median = statistics.median(base)
+    ratio = statistics.median(head) / base_median if base_median else (1.0 if not any(head) else math.inf)
     return Band(
         ratio=ratio,
         noise=max(_scatter(base), _scatter(head)),
-        separate=min(head) > max(base) or max(head) < min(base),
+        is_separate=min(head) > max(base) or max(head) < min(base),
     )
 
 
 def _scatter(values: Sequence[float]) -> float:
-    middle = statistics.median(values)
-    return (max(values) - min(values)) / middle if middle else 0.0
+    median = statistics.median(values)
+    return (max(values) - min(values)) / median if median else 0.0
 
 
 def scipy_stats() -> Any:
@@ -106,7 +106,7 @@ def scipy_stats() -> Any:
     return stats
 
 
-def _interval(logs: Sequence[float], seed: int) -> tuple[float, float]:
+def _bootstrap_interval(logs: Sequence[float], seed: int) -> tuple[float, float]:
     """Return the bootstrap interval of the median."""
     import numpy
 
@@ -116,7 +116,7 @@ def _interval(logs: Sequence[float], seed: int) -> tuple[float, float]:
         (numpy.array(logs),),
         numpy.median,
         confidence_level=CONFIDENCE,
-        n_resamples=RESAMPLES,
+        n_resamples=RESAMPLE_COUNT,
         method="percentile",
         rng=numpy.random.default_rng(seed),
     )
@@ -132,26 +132,28 @@ def _signed_rank(logs: Sequence[float]) -> float:
     sizes = {round(abs(value), 12) for value in logs}
     if len(sizes) == len(logs) and 0.0 not in sizes:
         return float(stats.wilcoxon(logs, method="auto").pvalue)
-    method = stats.PermutationMethod(n_resamples=RESAMPLES, rng=0)
+    method = stats.PermutationMethod(n_resamples=RESAMPLE_COUNT, rng=0)
     return min(1.0, float(stats.wilcoxon(logs, zero_method="zsplit", method=method).pvalue))
 
 
-def _factor(pairs: int, alpha: float) -> float:
+def _detection_factor(pairs: int, alpha: float) -> float:
     """Return the number of standard errors that an effect must have to be detected."""
     t = scipy_stats().t
-    return float(t.ppf(1 - alpha / 2, pairs - 1) + t.ppf(POWER, pairs - 1)) * math.sqrt(SIGNED_RANK)
+    return float(t.ppf(1 - alpha / 2, pairs - 1) + t.ppf(POWER, pairs - 1)) * math.sqrt(SIGNED_RANK_FACTOR)
 
 
 def _smallest_effect(logs: Sequence[float], alpha: float) -> float | None:
-    if len(logs) < fewest_pairs(alpha):
+    if len(logs) < min_pairs(alpha):
         return None
-    return math.expm1(_factor(len(logs), alpha) * statistics.stdev(logs) / math.sqrt(len(logs)))
+    return math.expm1(_detection_factor(len(logs), alpha) * statistics.stdev(logs) / math.sqrt(len(logs)))
 
 
 def _needed_pairs(logs: Sequence[float], minimum_effect: float, alpha: float) -> int:
-    fewest = fewest_pairs(alpha)
+    minimum = min_pairs(alpha)
     if len(logs) < 2:
-        return fewest
+        return minimum
     spread, effect = statistics.stdev(logs), math.log1p(minimum_effect)
-    sufficient_counts = (n for n in range(fewest, MAX_ROUNDS) if _factor(n, alpha) * spread / math.sqrt(n) <= effect)
+    sufficient_counts = (
+        n for n in range(minimum, MAX_ROUNDS) if _detection_factor(n, alpha) * spread / math.sqrt(n) <= effect
+    )
     return next(sufficient_counts, MAX_ROUNDS)

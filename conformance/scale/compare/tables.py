@@ -36,11 +36,11 @@ MAX_WRITES = 8
 def show(document: Document, console: Console) -> None:
     """Print a comparison."""
     console.print(title(document), markup=False, highlight=False, soft_wrap=True, style="italic")
-    if listed := list(rows(document)):
+    if table_rows := list(rows(document)):
         table = Table()
         for number, name in enumerate(HEADER):
             table.add_column(name, no_wrap=number == 0)
-        for row in listed:
+        for row in table_rows:
             table.add_row(*row)
         console.print(table)
     for line in notes(document):
@@ -72,9 +72,9 @@ def markdown(document: Document, command: str) -> str:
     return "\n".join(lines)
 
 
-def _markdown_table(listed: list[Row]) -> Iterator[str]:
-    if listed:
-        for row in (HEADER, ("---",) * len(HEADER), *listed):
+def _markdown_table(table_rows: list[Row]) -> Iterator[str]:
+    if table_rows:
+        for row in (HEADER, ("---",) * len(HEADER), *table_rows):
             yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
         yield ""
 
@@ -96,11 +96,11 @@ def names(document: Document) -> tuple[str, str]:
 
 def title(document: Document) -> str:
     """Return the subject of a comparison in one line."""
-    scenario, played = document["scenario"], document["rounds"]
+    scenario, round_counts = document["scenario"], document["rounds"]
     base, head = names(document)
-    rounds = str(played["used"])
-    if played["unused"]:
-        rounds = f"times of {rounds} of {played['played']}"
+    rounds = str(round_counts["used"])
+    if round_counts["unused"]:
+        rounds = f"times of {rounds} of {round_counts['played']}"
     first_day, last_day = document["measured"]["from"], document["measured"]["to"]
     period = first_day if first_day == last_day else f"{first_day} to {last_day}"
     return f"{scenario['name']}: {base} (base) and {head} (head), {rounds} rounds, {period}"
@@ -126,9 +126,9 @@ def headline(document: Document) -> str:
         TimeVerdict.SLOWER: f"{head} is slower than {base}",
         TimeVerdict.NO_DIFFERENCE: f"no difference seen between {head} and {base}",
     }.get(TimeVerdict(document["verdict"]), f"inconclusive whether {head} is faster than {base}")
-    before, after = (_value(metric, document["primary"][side]) for side in ("base", "head"))
+    base_text, head_text = (_value(metric, document["primary"][side]) for side in ("base", "head"))
     interval = f"95 % interval {estimate['low']:.2f} to {estimate['high']:.2f}"
-    return f"{verdict}: {metric} {after} instead of {before}, {estimate['ratio']:.2f} times as long ({interval})"
+    return f"{verdict}: {metric} {head_text} instead of {base_text}, {estimate['ratio']:.2f} times as long ({interval})"
 
 
 def rows(document: Document) -> Iterator[Row]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.scale.results import Result
 
-MACHINE = ("cpus", "cpuModel", "memoryMiB", "architecture")
+MACHINE_FIELDS = ("cpus", "cpuModel", "memoryMiB", "architecture")
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ def failures(result: Result) -> list[str]:
 
 def disturbances(result: Result, limits: Limits) -> list[str]:
     """Return the disturbances that make the times of a run unusable although the implementation did its work."""
-    reasons = list(_floors(result, limits))
+    reasons = list(_floor_disturbances(result, limits))
     for phase in result["phases"]:
-        reasons += [f"{phase['name']}: {reason}" for reason in _machine(phase["machine"], limits)]
+        reasons += [f"{phase['name']}: {reason}" for reason in _machine_disturbances(phase["machine"], limits)]
         if phase["uncertainRecords"]:
             reasons.append(f"{phase['name']}: {phase['uncertainRecords']} events were missed by the watch")
         if phase["throttled"]:
@@ -66,7 +66,7 @@ def differences(results: Sequence[Result]) -> list[str]:
         {
             "scenario": result["scenario"]["digest"],
             "binder": result["binder"],
-            **{name: result["environment"][name] for name in MACHINE},
+            **{name: result["environment"][name] for name in MACHINE_FIELDS},
             "features": " ".join(result["environment"].get("features", ())),
             **{f"version of {name}": value for name, value in result["environment"]["versions"].items()},
         }
@@ -80,26 +80,28 @@ def differences(results: Sequence[Result]) -> list[str]:
     ]
 
 
-def mixed(results: Sequence[Result]) -> list[str]:
+def implementation_changes(results: Sequence[Result]) -> list[str]:
     """Return the differences between the results of one side, all of which must come from the same implementation."""
     identities = {str(result["implementation"]["identity"]) for result in results}
     return [f"the implementation changed between runs: {', '.join(sorted(identities))}"] if len(identities) > 1 else []
 
 
-def _floors(result: Result, limits: Limits) -> Iterator[str]:
+def _floor_disturbances(result: Result, limits: Limits) -> Iterator[str]:
     before, after = result["floors"]["before"], result["floors"]["after"]
     if before is None or after is None:
         return
     before_seconds, after_seconds = before["markers"]["pods-ready"], after["markers"]["pods-ready"]
-    slow, fast = max(before_seconds, after_seconds), min(before_seconds, after_seconds)
-    if slow > limits.floor_ratio * fast and slow - fast > limits.floor_seconds:
+    slower_seconds, faster_seconds = max(before_seconds, after_seconds), min(before_seconds, after_seconds)
+    if slower_seconds > limits.floor_ratio * faster_seconds and slower_seconds - faster_seconds > limits.floor_seconds:
         yield f"the raw floors before and after differ: {before_seconds:.1f} s and {after_seconds:.1f} s"
     for name, floor in (("before", before), ("after", after)):
         for part in ("creation", "deletion"):
-            yield from (f"raw floor {name}: {reason}" for reason in _machine(floor[part]["machine"], limits))
+            yield from (
+                f"raw floor {name}: {reason}" for reason in _machine_disturbances(floor[part]["machine"], limits)
+            )
 
 
-def _machine(machine: dict[str, Any], limits: Limits) -> Iterator[str]:
+def _machine_disturbances(machine: dict[str, Any], limits: Limits) -> Iterator[str]:
     if machine["foreignShare"] > limits.foreign_share:
         yield f"other processes used {machine['foreignShare']:.0%} of the CPU"
     if abs(machine["clockJumpSeconds"]) > limits.clock_jump:

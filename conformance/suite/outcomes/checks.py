@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Literal
 
 from conformance.errors import HarnessError
-from conformance.evidence.values import brief, plain
+from conformance.evidence.values import one_line, to_json_types
 from conformance.history import redaction
 from conformance.history.record import Record
 from conformance.suite.outcomes import ledger
@@ -85,7 +85,7 @@ class Checks:
         does not exist is not wrong. A separate check judges whether it must exist.
         """
         if actual is ABSENT:
-            self._record(id, description, "unknown", plain(expected), ABSENT.value, at)
+            self._record(id, description, "unknown", to_json_types(expected), ABSENT.value, at)
             return False
         if isinstance(expected, Mapping) and isinstance(actual, Mapping):
             absent_keys = [key for key, value in actual.items() if value is ABSENT]
@@ -96,7 +96,7 @@ class Checks:
                 )
             if absent_keys and not expected:
                 return False
-        expected_plain, actual_plain = plain(expected), plain(actual)
+        expected_plain, actual_plain = to_json_types(expected), to_json_types(actual)
         self._record(
             id, description, "passed" if expected_plain == actual_plain else "failed", expected_plain, actual_plain, at
         )
@@ -114,7 +114,7 @@ class Checks:
         outcome: Literal["passed", "failed", "unknown"] = (
             "unknown" if verdict is None else "passed" if verdict else "failed"
         )
-        self._record(id, description, outcome, None if verdict else "holds at every moment", plain(actual), at)
+        self._record(id, description, outcome, None if verdict else "holds at every moment", to_json_types(actual), at)
         return verdict is True
 
     def invariant(self, id: str, statement: str, verdict: bool | None, actual: object, *, at: Moment = None) -> None:
@@ -133,8 +133,8 @@ class Checks:
     def fail(self, ids: Ids, description: str, expected: object, actual: object, *, at: Moment = None) -> CheckFailed:
         """Record failures, and return the exception with which the test must end."""
         for id in _ids(ids):
-            self._record(id, description, "failed", plain(expected), plain(actual), at)
-        return CheckFailed(f"{', '.join(_ids(ids))}: {description}: {brief(redaction.value(plain(actual)))}")
+            self._record(id, description, "failed", to_json_types(expected), to_json_types(actual), at)
+        return CheckFailed(f"{', '.join(_ids(ids))}: {description}: {one_line(redaction.value(to_json_types(actual)))}")
 
     def broken(self, description: str, expected: object, actual: object, *, at: Moment = None) -> Exception:
         """Return the exception with which a test ends if the implementation has made it impossible: it has rejected a
@@ -142,7 +142,9 @@ class Checks:
         happens is not conformant."""
         self.require_reliable(True)
         self.blocked = True
-        return Blocked(f"{description}: {brief(redaction.value(plain(actual)))}", "implementation", description)
+        return Blocked(
+            f"{description}: {one_line(redaction.value(to_json_types(actual)))}", "implementation", description
+        )
 
     def spoil(self, description: str, actual: object) -> None:
         """Record that another client has falsified the objects on which the test relies: none of its requirements count
@@ -160,7 +162,7 @@ class Checks:
         """End a test that ran to its end. Raises CheckFailed if a check did not pass, or HarnessError if a selected id
         was not judged."""
         if self.failures:
-            raise CheckFailed("; ".join(f"{c.id}: {c.what}: {brief(c.seen)}" for c in self.failures))
+            raise CheckFailed("; ".join(f"{c.id}: {c.what}: {one_line(c.seen)}" for c in self.failures))
         if missing_ids := [id for id in self.open() if id in self.selected]:
             raise HarnessError(f"the test ended without an outcome for {', '.join(missing_ids)}", where=self.test)
 
@@ -191,7 +193,7 @@ class Checks:
         self.recorded.append(check)
         self._write(check)
         if outcome == "failed" and self.is_decided:
-            raise CheckFailed(f"{id}: {description}: {brief(actual)}")
+            raise CheckFailed(f"{id}: {description}: {one_line(actual)}")
 
 
 def _ids(ids: Ids) -> Sequence[str]:

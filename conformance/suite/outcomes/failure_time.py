@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from conformance.evidence.values import plain
+from conformance.evidence.values import to_json_types
 from conformance.history.differences import reduced
 from conformance.history.query import PASSIVE_RESOURCES, History
 from conformance.history.record import Record
@@ -20,7 +20,7 @@ def last_change(history: History, description: str, expected: object, actual: ob
     these name no object, in the description. Return the current time if no object is named. Deleted objects also
     count."""
     records = [record for record in history.records() if record.resource not in PASSIVE_RESOURCES]
-    for text in (msgspec.json.encode(reduced(plain(expected), plain(actual))).decode(), description):
+    for text in (msgspec.json.encode(reduced(to_json_types(expected), to_json_types(actual))).decode(), description):
         words = set(_WORD.findall(text))
         if moments := [record.at for record in records if record.name in words]:
             return max(moments)
@@ -34,7 +34,7 @@ def failure_time(
     of the last change to the objects that differ. Return None if the values are equal."""
     if at is not None:
         return at
-    if plain(expected) == plain(actual):
+    if to_json_types(expected) == to_json_types(actual):
         return None
     return _listed(history, actual) or round(last_change(history, description, expected, actual), 3)
 

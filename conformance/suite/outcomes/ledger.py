@@ -238,7 +238,7 @@ AnyEvent = (
 
 def encoded(event: AnyEvent) -> bytes:
     """Return an event, with the current time, as one line of JSON without credentials."""
-    return credentials.words(msgspec.json.encode(msgspec.structs.replace(event, wall=time.time())))
+    return credentials.redact_bytes(msgspec.json.encode(msgspec.structs.replace(event, wall=time.time())))
 
 
 class Ledger:

@@ -33,7 +33,7 @@ class RunLedger:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / FILE
-        self._file = regular.opened(self._path, "ab")
+        self._file = regular.open_file(self._path, "ab")
         _try_lock(self._file.fileno())
         self._written, self._digest = 0, hashlib.sha256()
         self._lock = threading.Lock()
@@ -57,7 +57,7 @@ class RunLedger:
         """Add an event in the form in which a worker has sent it, and return it."""
         try:
             event: AnyEvent = _decoder.decode(line)
-        except bounded.UNDECODABLE as error:
+        except bounded.DECODE_ERRORS as error:
             event = HarnessFault(worker="run", what=f"a worker sent something other than an event: {error}")
             line = encoded(event)
         with self._lock:
@@ -139,8 +139,8 @@ def read(folder: Path) -> Iterator[AnyEvent]:
     for path in sorted(folder.glob("*.jsonl")):
         try:
             file = regular.OpenFile(path)
-            if file.size > bounded.LOG:
-                problem = f"is longer than {bounded.LOG >> 20} MiB"
+            if file.size > bounded.MAX_LOG_BYTES:
+                problem = f"is longer than {bounded.MAX_LOG_BYTES >> 20} MiB"
                 raise UsageError(problem, where=str(path), hint="give the folder of another run")
             lines = file.at(0, file.size).splitlines(keepends=True)
         except OSError as error:
@@ -148,5 +148,5 @@ def read(folder: Path) -> Iterator[AnyEvent]:
         for number, line in enumerate(lines, 1):
             if line.endswith(b"\n"):
                 location, hint = f"{path}:{number}", "give the folder of another run"
-                events.append(bounded.decoded(_decoder.decode, line, location, problem="is no event", hint=hint))
+                events.append(bounded.decode_line(_decoder.decode, line, location, problem="is no event", hint=hint))
     return iter(sorted(events, key=lambda event: event.wall))

@@ -137,7 +137,7 @@ def _source(id: str) -> Iterator[str]:
 def _decisions(entry: Requirement) -> Iterator[str]:
     """Yield the decision records that name a requirement or a row that it follows from. Only a checkout has them."""
     id_pattern = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, (entry.id, *entry.source)))})(?![\w-])")
-    for path in [] if data.packed() else sorted((data.PROJECT / "docs" / "decisions").glob("[0-9]*.md")):
+    for path in [] if data.is_wheel() else sorted((data.PROJECT / "docs" / "decisions").glob("[0-9]*.md")):
         text = path.read_text("utf-8")
         if id_pattern.search(text):
             yield f"  decision: docs/decisions/{path.name} ({text.partition(chr(10))[0].lstrip('# ')})"
@@ -224,7 +224,7 @@ def _manifests(id: str) -> Iterator[str]:
 
 def _pages(id_pattern: re.Pattern[str]) -> Iterator[str]:
     """Yield the lines of the other pages of `docs/` that name an id. Only a checkout has these pages."""
-    if data.packed():
+    if data.is_wheel():
         return
     for path in sorted((data.PROJECT / "docs").rglob("*.md")):
         if path.name in GENERATED_PAGES or path.parent.name == "spec":

@@ -16,7 +16,7 @@ import orjson
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from conformance import credentials
-from conformance.cluster.existing.marks import marked
+from conformance.cluster.existing.marks import with_run_label
 from conformance.errors import HarnessError
 from conformance.grove import refusals
 from kube import discovery
@@ -225,7 +225,7 @@ class Api:
         return self._run(action(self._client))
 
     def _with_run_label(self, resource: Resource, obj: Mapping[str, Any]) -> Mapping[str, Any]:
-        return obj if resource.namespaced else marked(obj, self._run_id)
+        return obj if resource.namespaced else with_run_label(obj, self._run_id)
 
     def _run_and_decode(self, work: Coroutine[Any, Any, bytes]) -> Object:
         response: Object = orjson.loads(self._run(work))
@@ -254,5 +254,5 @@ def words(error: ApiError | NotServed) -> str:
     """Return a rejection as one line, without credentials: a webhook may have written it."""
     if isinstance(error, NotServed):
         return str(error)
-    message = " ".join(credentials.text(error.message).split())
+    message = " ".join(credentials.redact(error.message).split())
     return f"the API server answered {error.status} {error.reason}: {message}"

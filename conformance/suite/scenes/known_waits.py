@@ -17,6 +17,8 @@ def require(pods: Iterable[Document], template_names: Collection[str]) -> None:
     `template_names`: the names of the init containers in the templates. Pods without additional init containers do not
     wait at all; the tests judge that."""
     containers = [container for pod in pods for container in items(pod, "spec", "initContainers")]
-    if name := init_wait.unknown(msgspec.convert(containers, list[init_wait.Container]), template_names):
+    if name := init_wait.first_unknown_container(
+        msgspec.convert(containers, list[init_wait.Container]), template_names
+    ):
         reason = f"the fake kubelet knows no init container that waits as {name} does: --podcliques=NAME:COUNT"
         raise Blocked(reason, "circumstances")

@@ -45,7 +45,7 @@ class Refused:
     def words(self) -> str:
         """Return the message of such a rejection; empty if there was none."""
         messages = (
-            self._audit.refused_creations(self._namespace, self._audit_mark)
+            self._audit.refused_creation_messages(self._namespace, self._audit_mark)
             if self._audit
             else self._reported_messages()
         )

@@ -54,7 +54,7 @@ class Roles:
     def last_words(self) -> str:
         """Return the ends of the logs of the implementation's processes, as one line; empty if no process is
         running."""
-        return self._with_bundle_paths(self._driver.last_words())
+        return self._with_bundle_paths(self._driver.last_log_lines())
 
     def kill(self, role: str) -> None:
         """Send SIGKILL to the processes of a role."""
@@ -103,7 +103,10 @@ class Roles:
         """Restart the operator with leader election, using a Lease in the test's namespace. At the end of the test, the
         original setup is restored. If the operator cannot be started this way, the scene ends."""
         self._controlled(Role.OPERATOR)
-        self._start("an operator that leads by its Lease", lambda: self._driver.operators.elect(self._namespace))
+        self._start(
+            "an operator that leads by its Lease",
+            lambda: self._driver.operators.enable_leader_election(self._namespace),
+        )
 
     def start_second_operator(self) -> None:
         """Start a second operator alongside the first. From now on, the API server calls the second operator's
@@ -135,13 +138,13 @@ class Roles:
         """Replace the operator by an earlier version. At the end of the test, the judged version is restored."""
         self._takeovers.append((self._history.mark(), True))
         with self.unrest():
-            self._start(to.about, lambda: self._driver.operators.become(self._driver.descriptor.earlier(to)))
+            self._start(to.about, lambda: self._driver.operators.replace_operator(self._driver.descriptor.earlier(to)))
 
     def upgrade(self) -> None:
         """Replace the operator by the judged version."""
         with self.unrest():
             judged = self._driver.descriptor
-            self._start(f"{judged.name} {judged.version}", lambda: self._driver.operators.become(judged))
+            self._start(f"{judged.name} {judged.version}", lambda: self._driver.operators.replace_operator(judged))
         self._takeovers.append((self._history.mark(), False))
 
     @property

@@ -187,7 +187,7 @@ class SceneEnvironment:
             raise HarnessError(f"nodes cannot be created: {words(error)}", where=self.pool) from error
 
         def are_ready(view: View) -> bool | Unmet:
-            unready = [name for name in names if not nodes.schedulable(view.get("nodes", name))]
+            unready = [name for name in names if not nodes.is_schedulable(view.get("nodes", name))]
             return not unready or Unmet(f"{len(unready)} of {count} nodes are not Ready, the first: {unready[0]}")
 
         try:
@@ -200,7 +200,7 @@ class SceneEnvironment:
             )
         except WaitTimeout as error:
             self._require_fault()
-            self.require_premises([node for node in names if not nodes.schedulable(error.view.get("nodes", node))])
+            self.require_premises([node for node in names if not nodes.is_schedulable(error.view.get("nodes", node))])
             self._require_no_interference()
             raise HarnessError(error.unmet or str(error), where=f"pool {self.pool}") from error
         self.history.record_action()
@@ -227,13 +227,13 @@ class SceneEnvironment:
     def placed(self, obj: Object) -> Object:
         """Return a PodCliqueSet in the test's namespace, with pods that run on the test's own nodes."""
         obj["metadata"] = {**obj["metadata"], "namespace": self.namespace}
-        nodes.bind_to(self.pool, obj)
+        nodes.restrict_to_pool(self.pool, obj)
         return self._completed(obj)
 
     def set_behavior(self, workload: Object, clique: str, behavior: str, **parameters: str | int) -> Object:
         """Give the pods of a clique one of the behaviors of `kwok-profiles/behaviors.yaml`, for example
         `env.set_behavior(workload, "web", "crash-loop", restart_after="2s")`. Raises UsageError for an unknown one."""
-        annotations = pod_behaviors.annotated(behavior, **parameters)
+        annotations = pod_behaviors.behavior_annotations(behavior, **parameters)
         for template in workload["spec"]["template"]["cliques"]:
             if template["name"] == clique:
                 template["annotations"] = {**template.get("annotations", {}), **annotations}
@@ -476,7 +476,7 @@ class SceneEnvironment:
         def has_turned(view: View) -> bool | Unmet:
             current = view.get("nodes", node)
             if not lost:
-                return nodes.schedulable(current) or Unmet(f"node {node} is not Ready, or has its taints still")
+                return nodes.is_schedulable(current) or Unmet(f"node {node} is not Ready, or has its taints still")
             if condition_is(current, "Ready") != "Unknown":
                 return Unmet(f"node {node} is not Ready=Unknown")
             ready_pods = sum(pods.is_ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
@@ -492,7 +492,7 @@ class SceneEnvironment:
 
     def _require_abilities(self, obj: object) -> None:
         """Raise Blocked if the cluster does not simulate an ability that an object, or a patch of an object, needs."""
-        for ability in sorted(abilities.needed(obj) if self._lacking_abilities else ()):
+        for ability in sorted(abilities.required_abilities(obj) if self._lacking_abilities else ()):
             if ability in self._lacking_abilities:
                 reason = (
                     f"the cluster does not play {ability}: {self._lacking_abilities[ability]} (docs/fake-cluster.md)"

@@ -13,7 +13,7 @@ import time
 import orjson
 
 from conformance.cluster import nodes, pace
-from conformance.cluster.existing.marks import marked
+from conformance.cluster.existing.marks import with_run_label
 from conformance.errors import UsageError
 from conformance.grove import workloads
 from kube.client import Client
@@ -34,7 +34,7 @@ async def require(client: Client, run: str = "") -> None:
     name = f"preflight-{secrets.token_hex(3)}"
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     try:
-        await client.create(NAMESPACES, marked(namespace, run))
+        await client.create(NAMESPACES, with_run_label(namespace, run))
         try:
             await _wait_for_account(client, name)
             await client.create(PODS, _pod(name), namespace=name)
@@ -50,7 +50,7 @@ async def require(client: Client, run: str = "") -> None:
 def _pod(namespace: str) -> dict[str, object]:
     """Return a pod that every scheduler ignores, because it has a scheduling gate."""
     workload = workloads.load(WORKLOAD)
-    nodes.bind_to(namespace, workload)
+    nodes.restrict_to_pool(namespace, workload)
     spec = workload["spec"]["template"]["cliques"][0]["spec"]["podSpec"]
     gate = {"name": "conformance.grove.io/preflight"}
     metadata = {"name": "scene", "namespace": namespace}

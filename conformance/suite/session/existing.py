@@ -18,7 +18,7 @@ from conformance import known_secrets
 from conformance.cluster import features, outages, preflight
 from conformance.cluster.controlplane import Cluster, list_clusters
 from conformance.cluster.existing.marks import run_of
-from conformance.cluster.features import Requested
+from conformance.cluster.features import FeatureRequest
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.outages import MonitoredComponent, Watcher
@@ -128,7 +128,7 @@ def versions(kubeconfig: Path) -> dict[str, str]:
     return cluster.versions if cluster is not None else {"kubernetes": version(kubeconfig)}
 
 
-def require_features(kubeconfig: Path, requested: Requested) -> None:
+def require_features(kubeconfig: Path, requested: FeatureRequest) -> None:
     """Raise UsageError unless the components of a cluster have these features. On a cluster that is not one of the
     suite's, kube-scheduler is expected to have its default name."""
     minor = ".".join(version(kubeconfig).split(".")[:2])
@@ -154,7 +154,7 @@ def _preflight(kubeconfig: Path, api: Api) -> None:
         foreign.require_rights(api, location)
         return
     watcher = outages.watch(cluster)
-    watcher.look()
+    watcher.check()
     if broken := watcher.overlapping(0):
         hint = f"grove-conformance cluster down {cluster.name}, then up {cluster.name}"
         raise UsageError(f"the cluster is not well: {broken[0]}", where=location, hint=hint)
@@ -181,7 +181,7 @@ def watcher(kubeconfig: Path, api: Api, time_scale: float, simulator: Owner | No
     if cluster is not None:
         return outages.watch(cluster, time_scale)
     server = MonitoredComponent(COMPONENTS[Port.APISERVER], page=lambda: api.complaint(2))
-    processes = [outages.of_process(kubelet.COMPONENT, simulator)] if simulator is not None else []
+    processes = [outages.process_component(kubelet.COMPONENT, simulator)] if simulator is not None else []
     return Watcher([server, *processes], time_scale=time_scale)
 
 

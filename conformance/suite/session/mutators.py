@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from conformance.cluster import mutating, users
-from conformance.cluster.audit import READS, AuditedRequest, AuditLog, AuditTail
+from conformance.cluster.audit import READ_VERBS, AuditedRequest, AuditLog, AuditTail
 from conformance.cluster.audit_losses import AuditLosses
 from conformance.grove.fields import at, name, text
 from conformance.implementation import installer
@@ -26,19 +26,20 @@ class Mutators:
 
     def __init__(self, audit: AuditLog, mark: int, judged: Descriptor, losses: AuditLosses) -> None:
         self._tail, self._losses = AuditTail(audit, mark), losses
-        declared = installer.declared(judged)
+        declared = installer.declared_objects(judged)
         self._converted_crds = {name(crd) for crd in declared if at(crd, "spec", "conversion", "strategy") == "Webhook"}
         """CRDs whose conversion the descriptor declares."""
         webhooks = (manifest for manifest in declared if manifest["kind"] != CRDS.kind)
         self._violation = next(
-            (_message(manifest, effect) for manifest in webhooks if (effect := mutating.effect(manifest))), ""
+            (_message(manifest, effect) for manifest in webhooks if (effect := mutating.forbidden_effect(manifest))),
+            "",
         )
 
     def violation(self) -> str:
         """Return a message about the first forbidden mutator so far, or about a write that is missing in the audit log;
         empty if there is none."""
         for request in self._tail.poll():
-            is_write = request.verb not in READS and request.code < 300 and not request.dry_run
+            is_write = request.verb not in READ_VERBS and request.code < 300 and not request.dry_run
             if not self._violation and is_write and request.resource in mutating.PLURALS:
                 self._violation = self._violation_by(request)
         return self._violation or self._losses.first()
@@ -47,7 +48,7 @@ class Mutators:
         if request.user == users.SUITE or not request.answer:
             return ""
         stored = orjson.loads(request.answer)
-        effect = mutating.effect(stored)
+        effect = mutating.forbidden_effect(stored)
         if not effect or (stored["kind"] == CRDS.kind and name(stored) in self._converted_crds):
             return ""
         return f"{_message(stored, effect)}: the user {request.user} has written it"

@@ -21,10 +21,10 @@ from typing import TypeVar, cast
 from conformance.cluster import abilities, pace
 from conformance.cluster.abilities import Ability
 from conformance.cluster.existing import kwok_stages, leftovers, other_scheduler
-from conformance.cluster.existing.claim import ClusterClaim, claimed
+from conformance.cluster.existing.claim import ClusterClaim, claim_cluster
 from conformance.cluster.existing.leftovers import Leftover
 from conformance.cluster.kubelet_sim import process as kubelet
-from conformance.cluster.progress import ProgressReporter, silent
+from conformance.cluster.progress import ProgressReporter, report_nothing
 from conformance.cluster.state import Owner
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation.process import ProcessGroup
@@ -67,14 +67,16 @@ class Occupation:
 
 
 @contextmanager
-def occupied(kubeconfig: Path, terms: OccupationTerms, report: ProgressReporter = silent) -> Iterator[Occupation]:
+def occupied(
+    kubeconfig: Path, terms: OccupationTerms, report: ProgressReporter = report_nothing
+) -> Iterator[Occupation]:
     """Occupy a cluster inside the context; at its end, remove everything with the label of the run. Raises UsageError
     if another run uses the cluster, if a killed run has left objects, if KWOK does not apply our Stages, or if another
     scheduler serves the judged scheduler name; raises HarnessError if the cluster does not respond."""
     run_action = partial(_with_client, kubeconfig)
     pace.stretch(terms.time_scale)
     with ExitStack() as stack:
-        claim = stack.enter_context(claimed(kubeconfig, terms.run, report))
+        claim = stack.enter_context(claim_cluster(kubeconfig, terms.run, report))
         _require_clean([item for item in run_action(leftovers.find) if not item.retained], terms)
         stack.callback(_remove_objects, kubeconfig, terms)
         lines, simulator = list[str](), None
@@ -94,7 +96,7 @@ def occupied(kubeconfig: Path, terms: OccupationTerms, report: ProgressReporter 
 def clean(kubeconfig: Path, run: str = "") -> list[Leftover]:
     """Remove the objects that killed runs, or one killed run, have left on a cluster, and return them. Raises
     UsageError if a run uses the cluster."""
-    with claimed(kubeconfig, "cluster clean"):
+    with claim_cluster(kubeconfig, "cluster clean"):
         items = _with_client(kubeconfig, lambda client: leftovers.find(client, run))
         _with_client(kubeconfig, lambda client: leftovers.remove(client, items, kubeconfig))
     return items
@@ -111,7 +113,7 @@ def _require_clean(leftovers_found: Sequence[Leftover], terms: OccupationTerms) 
     if leftovers_found:
         hint = shlex.join(["grove-conformance", "cluster", "clean", *terms.options])
         raise UsageError(
-            f"a run that was killed has left {leftovers.described(leftovers_found)}", where=_place(terms), hint=hint
+            f"a run that was killed has left {leftovers.describe(leftovers_found)}", where=_place(terms), hint=hint
         )
 
 
@@ -130,7 +132,7 @@ def _install_stages(kubeconfig: Path, terms: OccupationTerms, stack: ExitStack) 
         raise UsageError(error.what, where="--install-stages", hint=error.hint) from None
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grove-conformance-")))
     group = ProcessGroup(
-        kubelet.command_elsewhere(kubeconfig),
+        kubelet.command_for_other_cluster(kubeconfig),
         environment=os.environ,
         directory=folder,
         log=folder / f"{kubelet.COMPONENT}.log",
@@ -151,7 +153,7 @@ def _lacking_abilities(kubeconfig: Path, terms: OccupationTerms) -> dict[Ability
 
     async def find_missing(client: Client) -> dict[Ability, str]:
         while existing.own_cluster(kubeconfig) is None:
-            missing = await abilities.missing(client, seconds, terms.run)
+            missing = await abilities.find_missing_abilities(client, seconds, terms.run)
             if not missing or time.monotonic() > deadline:
                 return missing
         return {}

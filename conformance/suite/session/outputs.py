@@ -13,10 +13,10 @@ def redact(error: BaseException | None) -> None:
     """Remove credentials from the message of an exception, before anything reads it."""
     if isinstance(error, Exception):
         error.args = tuple(
-            credentials.text(argument) if isinstance(argument, str) else argument for argument in error.args
+            credentials.redact(argument) if isinstance(argument, str) else argument for argument in error.args
         )
     if isinstance(error, Blocked):
-        error.reason = credentials.text(error.reason)
+        error.reason = credentials.redact(error.reason)
 
 
 def describe(report: pytest.TestReport, error: BaseException | None, limit: Limit | None, expected: str = "") -> None:

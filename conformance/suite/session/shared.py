@@ -114,7 +114,7 @@ class Attached:
     def failures(self) -> tuple[Death, ...]:
         """Return the processes that have ended, in the order in which their end was noticed."""
         for name, owner in self._running.processes.items():
-            if owner not in self._noticed and not owner.alive():
+            if owner not in self._noticed and not owner.is_alive():
                 self._noticed.add(owner)
                 self._exits.append(Death(name))
         return tuple(self._exits)
@@ -123,6 +123,6 @@ class Attached:
         """Return the logs by name of their process."""
         return {name: Path(log) for name, log in self._running.logs.items()}
 
-    def last_words(self, lines: int = 3) -> str:
+    def last_log_lines(self, lines: int = 3) -> str:
         """Return an empty string, because only the first worker reads the logs."""
         return ""

@@ -26,7 +26,7 @@ from conformance.cluster.audit_losses import AuditLosses
 from conformance.cluster.controlplane import Cluster, list_clusters
 from conformance.cluster.nodes import POOL
 from conformance.cluster.outages import Outage, Watcher
-from conformance.cluster.settings import ClusterSettings, Reads
+from conformance.cluster.settings import ClusterSettings, LoggedReads
 from conformance.errors import ClusterTooSlow, HarnessError, SupervisorLost, UsageError
 from conformance.evidence import bundle
 from conformance.grove import refusals
@@ -36,7 +36,7 @@ from conformance.history.recorder import Recorder
 from conformance.implementation import deployment, discovery, loading, role_process, scheduler_names, succession
 from conformance.implementation.descriptor import Descriptor, Process, Role
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
-from conformance.implementation.process import answers
+from conformance.implementation.process import responds
 from conformance.suite.environment import GivenUp, RunningTest, folder_name, randomness, short_name
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.outcomes.ledger import Check, ClusterKept, HarnessFault, Ledger, Phase
@@ -96,12 +96,12 @@ def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor |
     if settings.earlier:
         options = ("--from", "--from-set")
         earlier = loading.load(settings.earlier, settings.earlier_parameters, options=options)
-        judged = succession.after(judged, earlier)
+        judged = succession.take_over(judged, earlier)
     kubeconfig = settings.kubeconfig if settings.cluster == "existing" else ""
-    judged = discovery.completed(judged, kubeconfig)
+    judged = discovery.complete(judged, kubeconfig)
     supplied = deployment.supplier_of(judged)
     if supplied and not judged.line:
-        completed_supplier = discovery.completed(supplied, kubeconfig)
+        completed_supplier = discovery.complete(supplied, kubeconfig)
         judged = dataclasses.replace(judged, line=completed_supplier.line, release=completed_supplier.release)
     scale = max(1.0, settings.time_scale)  # a time scale below 1 does not make processes start faster
     return _with_scaled_timeouts(judged, scale), supplied and _with_scaled_timeouts(supplied, scale)
@@ -114,7 +114,7 @@ class ClusterEnvironment:
     """The webhooks and policies that the cluster had before the implementation."""
     _audit: AuditLog | None = None
     """The audit log of the cluster; None before there is a cluster, or if the suite cannot read one."""
-    _policies = policies.NONE
+    _policies = policies.NO_POLICIES
     """The policies that a cluster of the run enforces."""
 
     def __init__(
@@ -176,7 +176,7 @@ class ClusterEnvironment:
         judged, supplied = load_implementation(self._settings)
         starts_cluster = self._settings.cluster != "existing"
         cluster = self._cluster = (
-            self._start_cluster(scheduler_names.kube_scheduler(judged, supplied)) if starts_cluster else None
+            self._start_cluster(scheduler_names.kube_scheduler_name(judged, supplied)) if starts_cluster else None
         )
         facts = deployment.facts_of(cluster) if cluster else self._attach_to_cluster(judged.start == "processes")
         is_attached = self._channel is not None and self._worker != shared.FIRST_WORKER
@@ -202,13 +202,13 @@ class ClusterEnvironment:
         if not is_attached:
             self._report_phase("waiting for the garbage collector")
             if new_kinds.learn(suite_cluster, api):
-                self._watcher.look()  # so that the restart is noticed now, and not mistaken for an outage later
+                self._watcher.check()  # so that the restart is noticed now, and not mistaken for an outage later
             self._report_phase(f"starting {judged.name}")
             self._run_driver_step("start", self.driver.start)
             self._announce(shared.RunningImplementation.of(self.driver))
             if supplied is not None:
                 pages = self.driver.supplied_pages
-                self._watcher.time(f"the supplied {supplied.name}", lambda: [answers(page) for page in pages()])
+                self._watcher.time(f"the supplied {supplied.name}", lambda: [responds(page) for page in pages()])
         self._report_phase("recording")
         recorded = watched.resources(judged, api)
         unrecorded = watched.unrecorded(recorded) if cluster else None
@@ -230,7 +230,7 @@ class ClusterEnvironment:
         name = f"{self._settings.run}-{self._worker}"
         settings = ClusterSettings(
             scheduler_name=scheduler_name,
-            reads=Reads.IMPLEMENTATIONS,
+            reads=LoggedReads.IMPLEMENTATIONS,
             kubernetes=self._settings.kubernetes,
             features=self._settings.cluster_features,
             policies=policies.load(self._settings.policies),
@@ -241,8 +241,8 @@ class ClusterEnvironment:
         except UsageError as error:  # a component lacks a feature, or exits with it
             raise HarnessError(error.what, where=error.where, hint=error.hint) from error
         self._stack.callback(take_down)
-        deployment.enforce(cluster, settings.policies, lambda *step: phase(": ".join(step)))
-        self._policies, self._hooks = settings.policies, settings.policies.hooks
+        deployment.install_policies(cluster, settings.policies, lambda *step: phase(": ".join(step)))
+        self._policies, self._hooks = settings.policies, settings.policies.hook_names
         self._start_watcher(outages.watch(cluster, self._settings.time_scale))
         return cluster
 
@@ -471,7 +471,7 @@ class ClusterEnvironment:
         running.bundle = bundles / folder_name(running.test)
         bundle.write(
             running.bundle,
-            whole=disk.used(bundles) < self._settings.bundle_limit << 20,
+            include_large_files=disk.used_bytes(bundles) < self._settings.bundle_limit << 20,
             test=running.test,
             checks=checks,
             history=case.history,
@@ -556,7 +556,7 @@ class ClusterEnvironment:
                 self._refusal = GivenUp(f"given up: {fault}")
             raise self._refusal or HarnessError(fault) from error
         self._namespace_failures = 0
-        policy_objects.wait(api, name, self._policies.without_namespace)
+        policy_objects.wait(api, name, self._policies.objects_without_namespace)
 
     def _interference(self, namespace: str) -> str:
         """Return what the implementation has done to keep a namespace from being created; empty if nothing."""

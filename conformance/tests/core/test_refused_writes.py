@@ -49,7 +49,9 @@ class PodsRefused(Scene):
 
         # A back-off starts with the first rejection, which may be delayed.
         waited_seconds = 0
-        while waited_seconds < FIRST_SECONDS and not codes <= env.audit.refusals(env.namespace, "pods", audit_start):
+        while waited_seconds < FIRST_SECONDS and not codes <= env.audit.refusal_codes(
+            env.namespace, "pods", audit_start
+        ):
             env.quiet(1, real=True, of=())
             waited_seconds += 1
         env.quiet(SETTLE_SECONDS, real=True, of=())

@@ -76,11 +76,11 @@ class Load:
 
     def missing_status_updates(self, now: Tracker) -> str:
         """Return the first difference of the set from the target, or the first status that is not current."""
-        return next(final_check.current(now, self.target), "")
+        return next(final_check.outdated_statuses(now, self.target), "")
 
     def status_errors(self, now: Tracker) -> str:
         """Return the first error in a status. Grove's own scale tests do not permit errors (E2E-334)."""
-        return next(final_check.errors(now), "")
+        return next(final_check.last_errors(now), "")
 
     def remaining_set(self, now: Tracker) -> str:
         """Report that the set still exists. As in Grove's own tests, its pods may outlive it (E2E-312)."""
