@@ -83,14 +83,14 @@ class Capacity:
     def shape(self, pod: Pod) -> Shape:
         """Return the shape that a pod shares with all pods that have the same requests and placement rules."""
         profile = self._terms.profile(pod)
-        requests = tuple(sorted(pod.requests.items()))
+        requests = tuple(sorted(self.state.devices.node_requests(pod).items()))
         terms = tuple(term.identity for term in pod.terms)
         key = (pod.signature, self.state.devices.form(pod), requests, profile, terms)
         shape = self._shapes.get(key)
         if shape is None:
             guard = (
                 Guard(pod, self.state, profile)
-                if (pod.restricts_neighbors and not pod.decode_error) or profile
+                if ((pod.restricts_neighbors or self.state.devices.has_claims(pod)) and not pod.decode_error) or profile
                 else None
             )
             shape = self._shapes[key] = Shape(self, pod, requests, self._eligible_nodes(pod, guard), guard or None)
@@ -252,7 +252,7 @@ class Capacity:
         if nodes is None:
             nodes = [i for i, node in enumerate(self.nodes) if eligibility.eligible(pod, node)]
             self._eligible[pod.node_signature] = nodes
-        if guard is None or not (pod.volumes or pod.spec.resource_claims):
+        if guard is None or not (pod.volumes or self.state.devices.has_claims(pod)):
             return nodes
         return [i for i in nodes if not refusal(guard.static_filters, self.nodes[i])]
 

@@ -111,6 +111,7 @@ class PodStatus(msgspec.Struct, rename="camel"):
     resources: Requirements | None = None
     allocated_resources: dict[str, str | int] | None = None
     resource_claim_statuses: list[PodClaim] | None = None
+    extended_resource_claim_status: PodClaim | None = None
 
 
 class Pod(msgspec.Struct, dict=True):

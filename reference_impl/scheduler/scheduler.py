@@ -187,7 +187,7 @@ class GangScheduler:
         await self._claim_store.deallocate_unused(
             lambda: snapshot.unbound_pods(self._pods, self._name, self._assumed_nodes)
         )
-        ledger = self._claim_store.ledger()
+        ledger = self._claim_store.ledger(self._nodes)
         state = self._state_informers.state(self._pods, self._assumed_nodes.copy(), ledger)
         capacity = Capacity(self._nodes, snapshot.used_resources(self._pods, self._assumed_nodes), state)
         other_pods = snapshot.other_pods(self._pods, gangs, self._preemptors)

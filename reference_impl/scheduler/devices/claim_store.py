@@ -11,6 +11,7 @@ from kube.client import Client
 from kube.errors import REQUEST_FAILED, ApiError
 from kube.informer import Informer, typed_decoder
 from kube.resource import PODS
+from reference_impl.scheduler.devices import extended
 from reference_impl.scheduler.devices.decisions import ClaimDecision
 from reference_impl.scheduler.devices.inventory import Inventory
 from reference_impl.scheduler.devices.ledger import Ledger
@@ -23,7 +24,7 @@ from reference_impl.scheduler.devices.objects import (
     ResourceClaim,
     ResourceSlice,
 )
-from reference_impl.scheduler.model import Pod
+from reference_impl.scheduler.model import Node, Pod
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,8 @@ class ClaimStore:
     def __init__(self, client: Client, changed: Callable[[], None], *, served: bool) -> None:
         self._client = client
         self._inventory: Inventory | None = None
+        self._extended: dict[str, str] = {}
+        """The extended resources that devices serve in this cycle, with their classes."""
         self._slices = Informer(client, SLICES, typed_decoder(ResourceSlice))
         self._classes = Informer(client, CLASSES, typed_decoder(DeviceClass))
         self._claims = Informer(client, CLAIMS, typed_decoder(ResourceClaim))
@@ -48,11 +51,14 @@ class ClaimStore:
         self._classes.add_handler(on_devices)
         self._claims.add_handler(lambda event_type, old, item: changed())
 
-    def ledger(self) -> Ledger:
+    def ledger(self, nodes: Iterable[Node]) -> Ledger:
         """Return the devices and claims for a scheduling cycle."""
         if self._inventory is None:
             self._inventory = Inventory(self._slices, self._classes)
-        return Ledger(self._inventory, self._claims)
+        offered = {resource for node in nodes for resource in node.allocatable}
+        ledger = Ledger(self._inventory, self._claims, offered)
+        self._extended = ledger.extended
+        return ledger
 
     async def deallocate_unused(self, unbound: Callable[[], Collection[str]]) -> None:
         """Deallocate the claims that are reserved only for pods that are not bound. `unbound` returns these pods, by
@@ -94,15 +100,29 @@ class ClaimStore:
         claim, inventory = decision.claim, self._inventory
         assert inventory is not None
         try:
-            if decision.results is not None and FINALIZER not in (claim.metadata.finalizers or ()):
+            if not claim.metadata.name:
+                body = extended.manifest(decision.pods[0], self._extended)
+                claim = self._claims.decode(await self._client.create(CLAIMS, body))
+                self._claims.observe(claim)
+            elif decision.results is not None and FINALIZER not in (claim.metadata.finalizers or ()):
                 finalizers = [*(claim.metadata.finalizers or ()), FINALIZER]
                 claim = await self._patch(claim, {"finalizers": finalizers})
             await self._patch(claim, {}, decision.status(inventory))
+            if extended.ANNOTATION in (claim.metadata.annotations or {}):
+                await self._name_claim(decision.pods[0], claim.metadata.name)
         except REQUEST_FAILED as error:
             if not isinstance(error, ApiError) or not (error.conflict or error.not_found):
                 log.warning("cannot allocate claim %s/%s: %s", *claim.metadata.key, error or repr(error))
             return False
         return True
+
+    async def _name_claim(self, pod: Pod, claim_name: str) -> None:
+        """Write the name of the claim for extended resources into the status of its pod, where a kubelet looks."""
+        status = pod.status.extended_resource_claim_status
+        if status is None or status.resource_claim_name != claim_name:
+            meta = pod.metadata
+            body = {"metadata": {"uid": meta.uid}, "status": extended.pod_status(pod, claim_name, self._extended)}
+            await self._client.patch(PODS, meta.namespace, meta.name, body, subresource="status")
 
     async def _patch(
         self, claim: ResourceClaim, metadata: dict[str, Any], status: dict[str, Any] | None = None

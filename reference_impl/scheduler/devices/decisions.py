@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from kube.objects import Key
 from reference_impl.scheduler.cycle import Bound, Plan
 from reference_impl.scheduler.devices.allocator import Results
 from reference_impl.scheduler.devices.inventory import Inventory
@@ -47,11 +46,11 @@ class ClaimDecision:
 def decisions(bindings: Iterable[Binding], ledger: Ledger) -> tuple[list[ClaimDecision], set[str]]:
     """Return a decision for each claim that must be written before the pods are bound, and the pods (by uid) that must
     not be bound because devices for them are missing."""
-    by_claim: dict[Key, ClaimDecision] = {}
+    by_claim: dict[str, ClaimDecision] = {}
     without_devices: set[str] = set()
     used: Counter[tuple[str, int]] = Counter()
     for pod, representative, node in bindings:
-        if not pod.spec.resource_claims:
+        if not ledger.has_claims(pod):
             continue
         entries = [entry for entry in ledger.placed_on(node) if entry.pod is representative]
         position = used[node, id(representative)]
@@ -60,7 +59,7 @@ def decisions(bindings: Iterable[Binding], ledger: Ledger) -> tuple[list[ClaimDe
             without_devices.add(pod.metadata.uid)
             continue
         for claim, results in _allocations(pod, entries[position], ledger):
-            decision = by_claim.setdefault(claim.metadata.key, ClaimDecision(claim, None, node))
+            decision = by_claim.setdefault(claim.metadata.uid, ClaimDecision(claim, None, node))
             if results is not None:
                 decision.results, decision.node = results, node
             if pod.metadata.uid not in claim.consumers:

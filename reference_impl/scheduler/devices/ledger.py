@@ -7,15 +7,17 @@ are chosen again, so that no order of pods leaves a device unused that another o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from kube.objects import ObjectMeta
+from reference_impl.scheduler.devices import extended
 from reference_impl.scheduler.devices.allocator import Results, UnallocatableError, Usage, allocate
 from reference_impl.scheduler.devices.inventory import Inventory, NodeDevices
 from reference_impl.scheduler.devices.objects import DeviceId, ResourceClaim
 from reference_impl.scheduler.model import Node, Pod
+from reference_impl.scheduler.requests import Resources
 from reference_impl.scheduler.selectors import selects_node
 
 MAX_CONSUMERS = 256
@@ -47,8 +49,16 @@ class Placed:
 class Ledger:
     """Devices, claims, and the pods that use them."""
 
-    def __init__(self, inventory: Inventory | None = None, claims: Iterable[ResourceClaim] = ()) -> None:
+    def __init__(
+        self,
+        inventory: Inventory | None = None,
+        claims: Iterable[ResourceClaim] = (),
+        offered: Collection[str] = (),
+    ) -> None:
+        """`offered` are the resources that nodes offer themselves."""
         self.inventory = inventory or Inventory()
+        self.extended = extended.class_names(self.inventory.classes, offered)
+        """The extended resources that devices serve, with their classes."""
         self.claims = {item.metadata.key: item for item in claims}
         """The claims by namespace and name."""
         self._users: dict[str, int] = {}
@@ -61,6 +71,24 @@ class Ledger:
         self._version = 0
         self._likenesses: dict[str, tuple[tuple[int, int], object]] = {}
         self._outcomes: dict[tuple[str, bytes], tuple[tuple[int, int], list[list[Results]] | str]] = {}
+
+    def has_claims(self, pod: Pod) -> bool:
+        """Return whether a pod has claims, or requests an extended resource that devices serve."""
+        if pod.spec.resource_claims:
+            return True
+        return bool(self.extended) and not self.extended.keys().isdisjoint(pod.requests)
+
+    def node_requests(self, pod: Pod) -> Resources:
+        """Return the requests of a pod without the extended resources that devices serve."""
+        if not self.extended:
+            return pod.requests
+        return {resource: amount for resource, amount in pod.requests.items() if resource not in self.extended}
+
+    @cached_property
+    def _extended_claims(self) -> dict[str, ResourceClaim]:
+        """The claims for extended resources, by the uid of their pod."""
+        claims = [claim for claim in self.claims.values() if extended.ANNOTATION in (claim.metadata.annotations or {})]
+        return {claim.metadata.controller.uid: claim for claim in claims if claim.metadata.controller}
 
     @cached_property
     def usage(self) -> Usage:
@@ -91,11 +119,15 @@ class Ledger:
                 pod_claims.allocated.append(claim)
             else:
                 (pod_claims.pod_owned if is_own else pod_claims.shared).append(claim)
+        if self.extended and not self.extended.keys().isdisjoint(pod.requests):
+            claim = self._extended_claims.get(pod.metadata.uid) or extended.claim_for(pod, self.extended)
+            is_allocated = claim.status.allocation is not None
+            (pod_claims.allocated if is_allocated else pod_claims.pod_owned).append(claim)
         return pod_claims
 
     def form(self, pod: Pod) -> tuple[object, ...]:
         """Return a key that is equal for pods whose claims can be met by the same devices."""
-        if not pod.spec.resource_claims:
+        if not self.has_claims(pod):
             return ()
         claims = self.claims_of(pod)
         fixed = tuple(claim.metadata.uid for claim in (*claims.allocated, *claims.shared))
@@ -120,7 +152,7 @@ class Ledger:
 
     def place(self, pod: Pod, node: Node, delta: int) -> None:
         """Add `delta` pods like this one to a node, or remove them if `delta` is negative."""
-        if not pod.spec.resource_claims:
+        if not self.has_claims(pod):
             return
         claims = self.claims_of(pod)
         for _ in range(abs(delta)):

@@ -29,6 +29,6 @@ class DynamicResources(Plugin):
         return bool(self._claims.allocated)
 
     def refusal(self, node: Node) -> str:
-        if not self.pod.spec.resource_claims:
+        if not self.state.devices.has_claims(self.pod):
             return ""
         return self.state.devices.refusal(self.pod, self._claims, node)

@@ -9,7 +9,7 @@ import msgspec
 from reference_impl.scheduler import cycle
 from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.devices import objects
-from reference_impl.scheduler.devices.decisions import decisions
+from reference_impl.scheduler.devices.decisions import ClaimDecision, decisions
 from reference_impl.scheduler.devices.inventory import Inventory
 from reference_impl.scheduler.devices.ledger import Ledger
 from reference_impl.scheduler.filters.cluster_state import ClusterState
@@ -90,9 +90,10 @@ class Cluster:
         slices: list[objects.ResourceSlice],
         claims: list[objects.ResourceClaim],
         pods: tuple[Pod, ...] = (),
+        classes: list[Any] = CLASSES,
     ) -> None:
-        classes = msgspec.convert(CLASSES, list[objects.DeviceClass])
-        self.ledger = Ledger(Inventory(slices, classes), claims)
+        inventory = Inventory(slices, msgspec.convert(classes, list[objects.DeviceClass]))
+        self.ledger = Ledger(inventory, claims, {resource for node in nodes for resource in node.allocatable})
         self.state = ClusterState(nodes, pods, devices=self.ledger)
         self.capacity = Capacity(nodes, used_resources(pods, {}), self.state)
 
@@ -102,14 +103,18 @@ class Cluster:
 
     def devices(self, plan: cycle.Plan) -> dict[str, list[str]]:
         """Return the devices of each claim that the plan allocates, as `pool/device`."""
+        return {
+            decision.claim.metadata.name: [f"{result.pool}/{result.device}" for result in decision.results]
+            for decision in self.decisions(plan)
+            if decision.results is not None
+        }
+
+    def decisions(self, plan: cycle.Plan) -> list[ClaimDecision]:
+        """Return what the plan decides about claims."""
         bindings = ((p, self.capacity.shape(p).pod, node) for p, node in plan.bindings)
         claim_decisions, without_devices = decisions(bindings, self.ledger)
         assert not without_devices
-        return {
-            decision.claim.metadata.name: [f"{result.pool}/{result.device}" for result in decision.results]
-            for decision in claim_decisions
-            if decision.results is not None
-        }
+        return claim_decisions
 
 
 def gang(name: str, *groups: list[Pod], minimum: int | None = None, **fields: Any) -> Gang:
