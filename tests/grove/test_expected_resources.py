@@ -85,7 +85,7 @@ def test_constraints_of_the_worked_example():
     )
 
 
-def test_what_a_gang_says_is_read_without_trusting_it():
+def test_malformed_constraints_of_a_gang_are_ignored():
     assert not expected_topology.observed_constraints({"spec": {"podgroups": "nonsense", "topologyConstraint": []}}).any
     gang = {"spec": {"topologyConstraintGroupConfigs": [{"podGroupNames": ["b", "a"]}]}}
     assert not expected_topology.observed_constraints(gang).any, "an entry without a constraint says nothing"

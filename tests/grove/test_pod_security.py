@@ -74,7 +74,7 @@ def with_container(**fields: object) -> Spec:
         ({**ALLOWED, "initContainers": [{"name": "first"}]}, ["first: privileges", "first: capabilities"]),
     ],
 )
-def test_the_check_names_what_breaks_the_standard(spec: Spec, wrong: list[str]) -> None:
+def test_the_check_names_violations_of_the_standard(spec: Spec, wrong: list[str]) -> None:
     assert list(violations(spec)) == wrong
 
 

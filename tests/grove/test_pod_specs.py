@@ -85,7 +85,7 @@ WAITING: Spec = {
 SIDECAR: Spec = {**WAIT, "restartPolicy": "Always"}
 
 
-def test_pods_and_cliques_may_have_what_lets_pods_wait() -> None:
+def test_pods_and_cliques_may_have_init_containers_that_wait() -> None:
     assert same_pod(WAITING)
     assert same_clique(WAITING, TEMPLATE)
     waiting = {**WAITING, "initContainers": [*TEMPLATE["initContainers"], WAIT]}
@@ -112,7 +112,7 @@ def test_an_account_of_the_template_stays() -> None:
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_what_may_be_added_is_left_out(name: str) -> None:
+def test_permitted_additions_are_ignored(name: str) -> None:
     assert same_pod(RIGHT[name])
     assert same_clique(RIGHT[name], TEMPLATE)
 

@@ -28,11 +28,11 @@ def texts(message, **details):
         ("panic: runtime error: index out of range [recovered]", []),
     ],
 )
-def test_of_a_webhook(message, read):
+def test_rejections_of_a_webhook_are_read_from_its_message(message, read):
     assert texts(DENIED + message) == read
 
 
-def test_of_a_schema_by_its_causes():
+def test_rejections_of_a_schema_are_read_from_its_causes():
     causes = [
         {"reason": "FieldValueTypeInvalid", "field": "spec.template.cliques[0].spec"},
         {"reason": "FieldValueInvalid", "field": ".spec.replicas"},

@@ -30,7 +30,7 @@ def test_a_refusal_that_a_scene_has_made_is_judged(answer: str) -> None:
 
 
 @pytest.mark.parametrize("answer", [HOOK, POLICY, MUTATION])
-def test_a_refusal_by_what_came_with_the_implementation_is_judged(answer: str) -> None:
+def test_a_rejection_by_an_addition_of_the_implementation_is_judged(answer: str) -> None:
     assert not by_cluster(answer, (), ())
 
 
@@ -70,5 +70,5 @@ def test_an_operator_quotes_the_cluster() -> None:
         'pods "web-x" already exists',
     ],
 )
-def test_other_refusals_are_the_implementations_affair(answer: str) -> None:
+def test_other_rejections_are_the_implementations(answer: str) -> None:
     assert not by_cluster(answer, (), SERVED)

@@ -21,7 +21,7 @@ def test_a_split_rule_allows_the_same():
     assert permissions_of(with_names) == permissions_of(one)
 
 
-def test_more_and_less_are_told_apart():
+def test_more_and_fewer_permissions_are_distinguished():
     for other in (
         role(([""], ["pods"], SEEN, [])),
         role(([""], ["pods", "pods/status"], ["get"], [])),

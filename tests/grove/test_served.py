@@ -49,7 +49,7 @@ def test_an_unknown_shape_is_reported_with_its_line(tmp_path: Path) -> None:
         served.read(tmp_path / "kinds.yaml")
 
 
-def test_what_is_wrong_is_seen() -> None:
+def test_wrong_crds_are_detected() -> None:
     kind, definition = KINDS["podcliquescalinggroups.grove.io"], copy.deepcopy(crd("podcliquescalinggroups.grove.io"))
     version = definition["spec"]["versions"][0]
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
@@ -63,7 +63,7 @@ def test_what_is_wrong_is_seen() -> None:
     assert served.observed_names({}, kind)["scope"] == "" and served.observed_properties({}, kind.fields[0])["is"] == ""
 
 
-def test_what_is_served_beyond_the_documents_is_let_through() -> None:
+def test_undocumented_additions_are_permitted() -> None:
     kind, definition = KINDS["clustertopologybindings.grove.io"], copy.deepcopy(crd("clustertopologybindings.grove.io"))
     version = definition["spec"]["versions"][0]
     definition["spec"]["names"]["shortNames"].insert(0, "ctb")

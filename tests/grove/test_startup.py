@@ -49,7 +49,7 @@ def test_in_order():
     assert two["p-0-sg-0-wk"] == two["p-0-sg-1-wk"] == {"p-0-sg-0-ld": 1, "p-0-sg-1-ld": 1}
 
 
-def test_in_order_after_a_stranger_is_left_open_in_scaled_gangs():
+def test_the_order_after_a_clique_outside_a_scaled_gang_is_open():
     by_clique = parents("InOrder", {"a": [], "x": [], "b": []}, ["a", "b"])
     assert by_clique["p-0-sg-0-b"] == {"p-0-x": 1} and by_clique["p-0-sg-1-b"] is None
     assert parents("InOrder", {"x": [], "b": []}, ["b"]) == {"p-0-sg-0-b": {"p-0-x": 1}}, "nothing is open here"
@@ -70,6 +70,6 @@ def test_floors_are_those_of_whole_names():
 
 
 @pytest.mark.parametrize("tags", [{}, {"grove.io/podcliqueset-replica-index": "x"}])
-def test_a_clique_without_readable_labels_has_no_seat(tags):
+def test_a_clique_without_readable_labels_has_no_position(tags):
     workload = {"metadata": {"name": "p"}, "spec": {"replicas": 1, "template": {"cliques": [clique("fe")]}}}
     assert startup.clique_position(template.read(workload), "p-0-fe", tags) is None

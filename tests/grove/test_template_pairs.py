@@ -49,7 +49,7 @@ def test_kubernetes_writes_a_notation_in_its_own_way(pair):
 
 
 @pytest.mark.parametrize("pair", PAIRS.foreign_notations, ids=lambda pair: pair.name)
-def test_kubernetes_tells_foreign_notations_apart(pair):
+def test_kubernetes_distinguishes_foreign_notations(pair):
     assert _written(pair.before) != _written(pair.after)
 
 
@@ -72,7 +72,7 @@ def test_no_name_ends_in_another_one():
 
 @settings(max_examples=40)
 @given(st.integers(0, 2**32))
-def test_templates_by_chance(seed: int):
+def test_random_templates(seed: int):
     chance = random.Random(seed)
     spec = template_pairs.random_pod_spec(chance)
     before, shuffled, other = (

@@ -59,7 +59,7 @@ def test_hashes_are_compared_by_the_field_that_says_that_they_are_reached():
         ({"readyPodsSelectedToUpdate": "?"}, set()),
     ],
 )
-def test_what_has_been_selected_counts_as_named(progress, named):
+def test_selected_replicas_count_as_named(progress, named):
     assert updates.listed_selections(with_progress(progress)) == named
 
 

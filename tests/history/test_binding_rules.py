@@ -97,7 +97,7 @@ def test_pods_are_kept_apart(
 
 
 @pytest.mark.parametrize(("after", "holds"), [(STALE - 1, None), (STALE + 1, False)])
-def test_a_scheduler_may_not_know_yet_what_another_one_has_bound(story, after: float, holds: bool | None) -> None:
+def test_a_scheduler_may_not_know_recent_bindings_of_another_one(story, after: float, holds: bool | None) -> None:
     bind(story, "a", "n1", {**ports(TCP), "schedulerName": "other"})
     story.record("pods", "b", {"spec": ports(TCP)}, after=after - 0.5)
     story.record("pods", "b", {"spec": {**ports(TCP), "nodeName": "n1"}})

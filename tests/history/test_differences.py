@@ -18,5 +18,5 @@ from conformance.history.differences import reduced
         (3, 2, (3, 2)),
     ],
 )
-def test_what_is_equal_is_left_out(expected: object, actual: object, difference: tuple[object, object]) -> None:
+def test_equal_parts_are_omitted(expected: object, actual: object, difference: tuple[object, object]) -> None:
     assert reduced(expected, actual) == difference

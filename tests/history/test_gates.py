@@ -103,7 +103,7 @@ def test_versions_that_contradict_the_arrivals_make_every_rule_unknown(story):
     assert verdict(story, "INV-001").holds is None
 
 
-def test_an_operator_may_act_on_what_it_saw_just_before(story):
+def test_an_operator_may_act_on_a_slightly_older_state(story):
     story.pod("a1", **A, gated=True)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     story.delete("podgangs", "s-0")
@@ -195,7 +195,7 @@ def test_events_that_a_broken_watch_may_have_missed_are_not_violations(story):
         assert verdict(story, id).holds is True
 
 
-def test_what_no_watch_has_missed_is_a_violation_when_the_gang_goes_on(story):
+def test_a_completely_watched_change_is_a_violation_if_the_gang_remains(story):
     story.pod("a1", **A, gated=True)
     story.gang("s-0", {"s-0-a": (1, [])})
     story.pod("a1", **A)

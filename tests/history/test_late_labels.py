@@ -60,7 +60,7 @@ def test_a_pod_without_its_labels_for_a_while_is_judged_meanwhile(story: Story) 
     assert verdict(story, "INV-005") is False
 
 
-def test_what_another_operator_made_may_be_adopted(story: Story) -> None:
+def test_objects_of_another_operator_may_be_adopted(story: Story) -> None:
     created = labelled_late(story)
     assert verdict(story, "GANG-005", foreign_spans=[(created.seq - 1, created.seq)]) is None
 

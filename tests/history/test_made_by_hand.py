@@ -34,7 +34,7 @@ def two_pods(story: Story) -> Story:
     return story
 
 
-def test_no_rule_judges_what_was_made_by_hand(story):
+def test_no_rule_judges_objects_created_by_hand(story):
     for name in ("w0", "w1"):
         by_hand(two_pods(story), name)
     results = invariants.judge(story.history)
@@ -67,7 +67,7 @@ def test_a_later_object_of_the_same_name_is_judged(story):
     assert result.holds is False
 
 
-def test_saved_and_frozen_histories_keep_what_was_made_by_hand(story: Story, tmp_path: Path) -> None:
+def test_saved_and_frozen_histories_keep_the_objects_created_by_hand(story: Story, tmp_path: Path) -> None:
     by_hand(two_pods(story), "w0")
     by_hand(story, "w1", bound=True)
     story.history.save(tmp_path / "history.jsonl")

@@ -19,7 +19,7 @@ def _named(record: Record) -> str:
     return f"{record.resource}/{record.name}"
 
 
-def test_of_two_watches_the_later_write_may_arrive_first() -> None:
+def test_the_later_of_two_writes_may_arrive_first() -> None:
     story = Story()
     story.record("podcliquesets", "s", {}, revision=20)
     story.record("pods", "a", {}, revision=10)
@@ -33,7 +33,7 @@ def test_all_states_are_known_while_the_watches_last() -> None:
     assert len(_certain(story)) == 3
 
 
-def test_what_a_list_shows_may_have_happened_at_any_time_since_the_last_event() -> None:
+def test_a_listed_change_may_have_happened_at_any_time_since_the_last_event() -> None:
     story = Story()
     story.record("pods", "before", {})
     story.record("podgangs", "last-event", {})

@@ -151,7 +151,7 @@ def test_a_gang_that_was_bound_in_part_for_a_moment_is_torn_only_if_a_check_says
     assert "its minimums are bound" in drawn_words
 
 
-def test_what_was_asked_for_is_marked(story):
+def test_requested_objects_are_marked(story):
     story.node("n1", tags={POOL: "space"}, gpus="1")
     story.node("other", gpus="1")
     story.owned("podcliquesets", "serve", None, replicas=1)

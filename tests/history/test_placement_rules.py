@@ -185,7 +185,7 @@ def test_a_node_that_has_just_shrunk_is_not_a_violation(story):
     assert verdict(story, "INV-010").holds is True
 
 
-def test_pods_that_nobody_bound_are_counted_and_not_judged(story):
+def test_unbound_pods_are_counted_and_not_judged(story):
     story.node("n1", gpus="1")
     story.pod("daemon", node="n1", asks=ONE)
     assert verdict(story, "INV-010").holds is None

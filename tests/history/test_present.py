@@ -76,7 +76,7 @@ def test_a_history_that_never_becomes_complete_is_a_harness_error() -> None:
         verdicts(Lagging("podcliques", ever=False))
 
 
-def test_a_view_shows_what_belongs_together() -> None:
+def test_a_view_is_consistent() -> None:
     story = Story(Lagging("podcliques"))
     record_set(story)
     assert story.history.view().names("podcliques") == ["s-0-a"]
@@ -90,7 +90,7 @@ def test_a_view_that_cannot_be_complete_is_a_harness_error() -> None:
         story.history.view()
 
 
-def test_nothing_newer_than_the_present_is_compared() -> None:
+def test_only_records_of_complete_times_are_compared() -> None:
     class Cut(Scripted):
         def complete(self, namespace: str, timeout: float) -> Completeness:
             return Completeness(102)
@@ -118,7 +118,7 @@ def test_the_present_moves_on_while_nothing_arrives() -> None:
     assert story.history.view().names("podcliques") == ["s-0-a"]
 
 
-def test_nothing_is_judged_by_what_a_recorder_has_seen_before_it_died() -> None:
+def test_nothing_is_judged_by_the_records_of_a_recorder_that_died() -> None:
     story = Story(Recorder("kubeconfig"))
     record_set(story)
     story.log.fail(HarnessError("the recorder died"))
@@ -130,14 +130,14 @@ def test_nothing_is_judged_by_what_a_recorder_has_seen_before_it_died() -> None:
     assert story.history.view().names("pods") == ["a1"]
 
 
-def test_what_a_stopped_recorder_has_seen_stays_readable() -> None:
+def test_the_records_of_a_stopped_recorder_stay_readable() -> None:
     story = Story(Recorder("kubeconfig"))
     record_set(story)
     story.log.fail(Stopped())
     assert story.history.view().names("pods") == ["a1"]
 
 
-def test_what_comes_after_the_end_is_not_waited_for() -> None:
+def test_records_after_the_end_are_not_waited_for() -> None:
     story = Story(Lagging("podcliques", ever=False))
     record_set(story)
     story.history.end()
@@ -161,7 +161,7 @@ def test_a_late_record_is_dated_by_the_revision_that_the_server_had_reached() ->
     assert arrival(115, 60.0) == 60.0  # so far behind that the revision may belong to another etcd
 
 
-def test_a_predicate_goes_by_what_has_arrived() -> None:
+def test_a_predicate_uses_the_records_that_have_arrived() -> None:
     story = Story(Lagging("podcliques", ever=False))
     record_set(story)
     history: History = story.history

@@ -101,7 +101,7 @@ def gang_bound_by_hand(story: Story) -> None:
         (older_gang, {"s-0": GangState.OLDER, "s-0-g-0": GangState.OLDER}, []),
     ],
 )
-def test_what_became_of_a_gang(
+def test_the_state_of_a_gang(
     prepare: Callable[[Story], None], state: dict[str, GangState], rules: list[str], story: Story
 ) -> None:
     prepare(story)
@@ -282,7 +282,7 @@ def test_nothing_to_judge_is_not_conformant(tmp_path: Path, story: Story) -> Non
         scheduler.judge(recording(tmp_path, story))
 
 
-def test_what_pods_run_is_not_recorded(story: Story) -> None:
+def test_containers_of_pods_are_not_recorded(story: Story) -> None:
     container = {
         "name": "main",
         "image": "private/image",

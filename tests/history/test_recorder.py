@@ -95,7 +95,7 @@ def test_other_namespaces_stay_out_of_a_history(cluster: Cluster, recorder: Reco
     assert History(recorder, "default").view().get("services", "elsewhere") is None
 
 
-def test_what_has_happened_is_recorded_once_the_log_is_complete(cluster: Cluster, recorder: Recorder) -> None:
+def test_past_changes_are_recorded_once_the_log_is_complete(cluster: Cluster, recorder: Recorder) -> None:
     for number in range(5):
         make(cluster, f"whole-{number}")
         assert recorder.complete("default", 30).lagging == ""

@@ -51,7 +51,7 @@ def test_only_open_namespaces_are_kept() -> None:
     assert names(log, "three") == ["c"]
 
 
-def test_of_what_a_reader_has_read_the_last_states_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_states_of_read_records_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "MIN_DROPPED", 4)
     log = Log()
     for name in "abc":
@@ -128,7 +128,7 @@ def test_many_deletions_that_a_list_shows_take_one_pass_over_the_log(monkeypatch
     assert len(passes) == 2
 
 
-def test_of_nodes_the_last_state_is_kept_between_tests() -> None:
+def test_the_last_state_of_nodes_is_kept_between_tests() -> None:
     log = Log()
     log.open("one")
     for _ in range(100):
@@ -170,7 +170,7 @@ def test_the_file_of_a_namespace_goes_with_its_last_reader() -> None:
 
 
 @pytest.mark.parametrize("opened", [True, False])
-def test_what_a_list_no_longer_has_is_deleted_as_it_was_last(opened: bool) -> None:
+def test_objects_missing_in_a_list_are_deleted_with_their_last_state(opened: bool) -> None:
     log = Log()
     log.open("one" if opened else "other")
     feed = _Feed(log, Watched(PODS))

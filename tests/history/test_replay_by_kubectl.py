@@ -24,7 +24,7 @@ case "$*" in *"apply"*) cat >>"$CALLS";; esac
 """
 
 
-def test_the_script_does_what_the_test_did(tmp_path: Path) -> None:
+def test_the_script_repeats_the_actions_of_the_test(tmp_path: Path) -> None:
     kubectl, calls = tmp_path / "kubectl", tmp_path / "calls"
     kubectl.write_text(KUBECTL)
     kubectl.chmod(0o755)

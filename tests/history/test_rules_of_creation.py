@@ -61,7 +61,7 @@ def test_pods_of_any_age_and_pods_without_a_gang_say_nothing(story):
     assert verdict(story, "GANG-024").holds is None
 
 
-def test_what_another_operator_has_done_is_not_judged(story):
+def test_objects_of_another_operator_are_not_judged(story):
     """The other operator is the version from which the judged one takes over, or to which it is rolled back."""
     start = story.log.last_seq()
     story.pod("a1", **A, gated=True)

@@ -137,7 +137,7 @@ def test_pods_without_a_controller_are_found_by_their_label(ordered):
     assert ordered.verdict("INV-026").holds is False
 
 
-def test_what_a_list_shows_ready_first_is_not_judged(ordered):
+def test_a_pod_that_a_list_first_shows_as_ready_is_not_judged(ordered):
     ordered.pod("b1", ready=True, listed=True)
     assert ordered.verdict().holds is None
 

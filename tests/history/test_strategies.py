@@ -44,7 +44,7 @@ def test_pods_of_other_sets_still_need_the_gate(story: Story, id: str, kind: str
 
 @pytest.mark.parametrize("id", RULES)
 @pytest.mark.parametrize(("first", "then", "holds"), [("Coherent", "OnDelete", None), ("OnDelete", "Coherent", False)])
-def test_what_was_created_before_a_switch_is_judged_by_the_strategy_of_its_time(
+def test_pods_created_before_a_switch_are_judged_by_the_earlier_strategy(
     story: Story, id: str, first: str, then: str, holds: bool | None
 ) -> None:
     strategy(story, "s", first)

@@ -18,7 +18,7 @@ class Refusing:
         raise ApiError(500, "InternalError", ANSWER, {}, None)
 
 
-def test_what_is_late_is_named_with_the_answer_of_the_api_server() -> None:
+def test_a_lagging_resource_is_named_with_the_response_of_the_api_server() -> None:
     [feed] = Recorder("kubeconfig", watched=[Watched(SERVICES)])._feeds
 
     async def ask() -> None:

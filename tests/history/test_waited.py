@@ -27,15 +27,15 @@ def stamp(minute: str) -> str:
     return f"2026-01-01T00:{minute}Z" if ":" in minute else minute
 
 
-def test_what_arrives_late_was_not_deleted_early() -> None:
+def test_a_late_record_of_a_breach_does_not_shorten_the_delay() -> None:
     assert termination_delay(*breach_and_deletion("00:10", 11.1, "00:16", 16.1), 9.2) == 6
 
 
-def test_what_was_deleted_early_is_seen_however_late_that_arrives() -> None:
+def test_a_late_record_of_a_deletion_does_not_lengthen_the_delay() -> None:
     assert termination_delay(*breach_and_deletion("00:10", 10.1, "00:15", 19.0), 9.2) == 5
 
 
-def test_no_breach_is_older_than_what_made_it() -> None:
+def test_a_breach_is_not_older_than_its_cause() -> None:
     """An operator gains nothing by reporting the time of an earlier breach."""
     assert termination_delay(*breach_and_deletion("00:04", 10.1, "00:15", 15.1), 9.9) == 6
 

@@ -28,7 +28,7 @@ def report_of(*ways: str) -> Report:
     return judged(*((way, Level.MUST) for way in ways))
 
 
-def test_what_decides_and_does_not_hold_is_expected_from_now_on() -> None:
+def test_decisive_failures_become_expected_failures() -> None:
     report = judged(*((way, level) for level in (Level.MUST, Level.SHOULD) for way in WAYS))
     assert [
         (failure.id, failure.reason, failure.expires) for failure in baseline.expected_failures(report, (), LATER)
@@ -42,7 +42,7 @@ def test_what_decides_and_does_not_hold_is_expected_from_now_on() -> None:
     ]
 
 
-def test_a_renewed_list_keeps_what_still_fails_and_what_was_not_judged() -> None:
+def test_a_renewed_list_keeps_entries_that_still_fail_or_were_not_judged() -> None:
     earlier = [
         ExpectedFailure("AA-001", "it passes by now"),
         ExpectedFailure("AA-002", "it still fails", "https://example.com/1", LATER),
@@ -54,7 +54,7 @@ def test_a_renewed_list_keeps_what_still_fails_and_what_was_not_judged() -> None
     assert renewed == [earlier[1], ExpectedFailure("AA-003", "it has expired", expires=SOON), *earlier[3:]]
 
 
-def test_what_a_run_could_not_judge_is_not_part_of_the_list() -> None:
+def test_unjudged_requirements_are_not_part_of_the_list() -> None:
     report = judged(*((way, Level.MUST) for way in (*WAYS, "not run")), ("broken", Level.SHOULD))
     assert baseline.unjudged(report) == ["AA-005", "AA-007"]
     assert baseline.unjudged(report_of("passed", "failed", "blocked", "unclaimed")) == []

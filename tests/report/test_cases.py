@@ -126,7 +126,7 @@ def test_a_case_is_red_exactly_if_the_run_does_not_succeed() -> None:
         assert bool(states & cases.RED_STATES) == (report.exit is not Exit.CONFORMANT), (report.counts, report.exit)
 
 
-def test_junit_counts_what_the_verdict_counts() -> None:
+def test_junit_counts_the_decisive_results() -> None:
     for report in reports():
         root = ET.fromstring(junit.render(report))
         for profile in report.profiles:
@@ -235,7 +235,7 @@ REQUIREMENT = {
 }
 
 
-def test_a_failure_says_what_was_expected_and_seen_since_when_and_where_the_evidence_is() -> None:
+def test_a_failure_has_expected_and_observed_state_its_time_and_its_evidence() -> None:
     root = ET.fromstring(junit.render(real()))
     failure = root.find("testsuite/testcase/failure")
     assert failure is not None and failure.text is not None
@@ -261,7 +261,7 @@ def properties(parent: ET.Element | None) -> dict[str, str]:
     return {str(element.get("name")): str(element.get("value")) for element in parent.findall("properties/property")}
 
 
-def test_junit_names_who_was_judged_by_what() -> None:
+def test_junit_names_the_implementation_and_the_suite() -> None:
     root = ET.fromstring(junit.render(real()))
     suite = properties(root.find("testsuite"))
     assert suite["implementation"] == "mine 1" and suite["kubernetes"] == "1.36.3"
@@ -302,7 +302,7 @@ def allure_results(folder: Path, report: Report) -> list[dict[str, object]]:
     return sorted(results, key=lambda result: str(result["fullName"]))
 
 
-def test_of_the_evidence_allure_has_the_picture(tmp_path: Path) -> None:
+def test_allure_has_only_the_picture_of_the_evidence(tmp_path: Path) -> None:
     (tmp_path / "bundles" / "t").mkdir(parents=True)
     for name in ("timeline.svg", "history.jsonl"):
         (tmp_path / "bundles" / "t" / name).write_text("<svg/>")
@@ -316,7 +316,7 @@ def test_of_the_evidence_allure_has_the_picture(tmp_path: Path) -> None:
     assert "evidence: bundles/t/" in result["statusDetails"]["trace"]  # type: ignore[index]
 
 
-def test_what_is_not_a_picture_is_not_attached(tmp_path: Path) -> None:
+def test_only_pictures_are_attached(tmp_path: Path) -> None:
     (tmp_path / "bundles" / "t").mkdir(parents=True)
     os.mkfifo(tmp_path / "bundles" / "t" / "timeline.svg")
     [result] = allure_results(tmp_path, real())
@@ -350,7 +350,7 @@ def matches(category: dict[str, str], result: dict[str, object]) -> bool:
     return re.fullmatch(category["traceRegex"], trace, re.S) is not None
 
 
-def test_values_of_an_implementation_stay_values(tmp_path: Path) -> None:
+def test_values_of_an_implementation_are_escaped(tmp_path: Path) -> None:
     report = real(violation="<b> & \x1b[2J\x00")
     assert "&lt;b&gt; &amp; \\x1b[2J\\x00" in junit.render(report)
     hostile = msgspec.structs.replace(report.started, environment={"kubernetes": "1\nverdict = conformant é\\"})

@@ -128,7 +128,7 @@ def test_a_requirement_on_several_defects_does_not_join_those_of_each() -> None:
     assert [cause.defects for cause in all_causes] == [("DF-1", "DF-2"), ("DF-2", "DF-3")]
 
 
-def test_what_first_goes_wrong_at_one_record_has_one_cause() -> None:
+def test_failures_that_start_at_one_record_have_one_cause() -> None:
     tests = {"t": ("AA-001",), "u": ("AA-002",), "v": ("AA-003",), "w": ("AA-004",)}
     checks = [
         failed("t", "AA-001", "gates", "held", "gone", at=("pods/a", 7)),
@@ -170,7 +170,7 @@ def test_removed_webhooks_are_one_cause_of_all_that_fails_without_them() -> None
     assert all_causes[0].title == removal
 
 
-def test_a_process_that_died_holds_up_what_it_blocks_in_other_tests() -> None:
+def test_a_died_process_blocks_requirements_of_other_tests() -> None:
     dead = "mine: the operator exited with code 7"
     tests = {"t": ("AA-001",), "u": ("AA-002",), "v": ("AA-003",)}
     reason = f'the scene ended in waiting for "pods": {dead}'
@@ -191,7 +191,7 @@ def test_ends_of_logs_make_no_causes_of_their_own() -> None:
     assert cause.title == "nothing is bound; its log ends with: cycle a | of a"
 
 
-def test_what_holds_up_most_comes_first() -> None:
+def test_causes_that_block_the_most_requirements_come_first() -> None:
     tests = {"t": ("AA-001", "AA-002"), "u": ("AA-003",)}
     all_causes = causes_of(
         tests,
@@ -205,14 +205,14 @@ def test_what_holds_up_most_comes_first() -> None:
     ]
 
 
-def test_a_step_that_is_not_reached_holds_up_what_needs_a_later_one() -> None:
+def test_a_step_that_is_not_reached_blocks_tests_of_later_steps() -> None:
     tests = {"t": ("AA-001",), "u": ("AA-002",)}
     blocked = ended("u", "blocked", by="one is available", scene="scene")
     [cause] = causes_of(tests, late_set("t", "AA-001", "one", 1), ended("t", scene="scene"), blocked)
     assert [result.requirement.id for result in cause.held_up] == ["AA-002"]
 
 
-def test_the_title_says_what_is_wrong_with_a_must_rather_than_an_invariant_or_should() -> None:
+def test_the_title_prefers_the_failure_of_a_must_to_an_invariant_or_should() -> None:
     entries = (of("AA-001", "DF-1", level=Level.SHOULD), of("AA-002", "DF-1"), of("INV-001", "DF-1"))
     tests = {item.id: (item.id,) for item in entries}
     [cause] = causes_of(tests, *(failed(id, id, id, 1, 2) for id in tests), entries=entries)

@@ -14,7 +14,7 @@ def test_each_cause_is_one_annotation_whatever_its_values() -> None:
     assert "\n" not in line
 
 
-def test_what_does_not_decide_warns() -> None:
+def test_a_failure_that_does_not_decide_is_a_warning() -> None:
     lines = check_annotations.commands(
         document.document(judged(("failed", Level.SHOULD), ("stale", Level.MUST), ("blocked", Level.MUST)))
     )

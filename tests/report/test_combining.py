@@ -268,7 +268,7 @@ def test_a_path_that_is_not_a_report_gets_a_hint(
     assert capsys.readouterr().err.endswith(f'has no ledger/run.jsonl — did you mean "{newest}"?\n')
 
 
-def test_what_cannot_be_combined_is_one_line(
+def test_runs_that_cannot_be_combined_are_reported_in_one_line(
     halves: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(*folders: Path, to: Path = tmp_path / "all") -> str:

@@ -115,7 +115,7 @@ def test_a_known_limit_of_a_report_does_not_fail() -> None:
     assert (requirement.fails, requirement.holds) == (False, True)
 
 
-def test_markdown_cannot_be_changed_by_what_an_implementation_says() -> None:
+def test_values_of_an_implementation_cannot_change_markdown() -> None:
     hostile = "seen `</details>` | <b>bold</b>\n# heading \x1b[31m @everybody"
     difference = compared(PASSED, replace(FAILED, reason=hostile, text="Text of AA-001."))
     (row,) = [line for line in comparison_text.markdown(difference) if line.startswith("| AA-001")]

@@ -6,7 +6,7 @@ from conformance.report import diff
 from conformance.report.diff import DiffLine
 
 
-def test_what_differs_has_its_surroundings() -> None:
+def test_differences_have_context() -> None:
     assert diff.diff_lines({"a": 1, "b": 2}, {"a": 1, "b": 3}, 60) == [
         DiffLine(" ", "{"),
         DiffLine(" ", '  "a": 1,'),
@@ -16,7 +16,7 @@ def test_what_differs_has_its_surroundings() -> None:
     ]
 
 
-def test_what_is_equal_for_long_is_left_out() -> None:
+def test_long_equal_parts_are_omitted() -> None:
     names = [f"pod-{number}" for number in range(40)]
     lines = diff.diff_lines(names, [*names[:-1], "other"], 60)
     assert [line.sign for line in lines] == [" ", " ", " ", "-", "+", " "]
@@ -24,7 +24,7 @@ def test_what_is_equal_for_long_is_left_out() -> None:
     assert lines.count(DiffLine("…", "")) == 1 and lines[0] == DiffLine(" ", "[")
 
 
-def test_of_a_huge_value_only_the_differences_are_compared() -> None:
+def test_only_the_differences_of_huge_values_are_compared() -> None:
     pods = {f"pod-{number}": {"node": "n", "ready": True} for number in range(5000)}
     lines = diff.diff_lines(pods, pods | {"pod-7": {"node": "m", "ready": True}}, 60)
     assert [line for line in lines if line.sign in "-+"] == [

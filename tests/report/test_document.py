@@ -87,7 +87,7 @@ def test_a_report_says_which_requirements_rest_on_a_seed() -> None:
     assert content["verdict"]["seeds"] == {"passed": 0, "judged": 1}
 
 
-def test_a_report_is_what_it_was(request: pytest.FixtureRequest) -> None:
+def test_a_report_equals_its_snapshot(request: pytest.FixtureRequest) -> None:
     assert document.render(document.document(sample_report())) == SNAPSHOT.read_text("utf-8")
 
 
@@ -134,7 +134,7 @@ def test_times_are_not_part_of_the_verdict() -> None:
         (("digest",), "md5:x"),
     ],
 )
-def test_the_schema_refuses_what_is_not_a_report(way: tuple[str | int, ...], value: object) -> None:
+def test_the_schema_rejects_other_documents(way: tuple[str | int, ...], value: object) -> None:
     content = copy.deepcopy(document.document(sample_report()))
     document.validate(content)
     place = content

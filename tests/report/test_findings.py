@@ -79,7 +79,7 @@ def test_a_finding_that_no_longer_fails_is_reported() -> None:
     assert problems_of(PAGE, run(AA_001=Outcome.FAILED)) == ["p.md:3: AA-002 did not fail: no run judged it"]
 
 
-def test_what_does_not_fail_in_every_run_may_pass() -> None:
+def test_requirements_that_do_not_fail_in_every_run_may_pass() -> None:
     text = PAGE.replace("Text.", "**Not in every run:** AA-002.")
     assert problems_of(text, run(AA_001=Outcome.FAILED, AA_002=Outcome.PASSED)) == []
 
@@ -141,7 +141,7 @@ def test_a_failure_that_was_an_error_of_the_suite_can_be_withdrawn(tmp_path: Pat
     assert recorded.read(record_file) == [record]
 
 
-def test_what_is_neither_a_report_nor_recorded_is_refused(tmp_path: Path) -> None:
+def test_files_that_are_neither_a_report_nor_recorded_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("kind: Other\n")
     with pytest.raises(UsageError, match=r"x.yaml:1: kind"):
@@ -159,7 +159,7 @@ def run_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     return int(str(end.value.code)), output + err
 
 
-def test_the_command_says_what_is_wrong(
+def test_the_command_reports_the_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     report, page, record_file = tmp_path / "report.yaml", tmp_path / "p.md", tmp_path / "kept.yaml"

@@ -87,7 +87,7 @@ def cell(*runs: Run) -> Cell:
         ),
     ],
 )
-def test_a_cell_says_what_its_runs_say_and_no_more(runs: list[Run], word: CellWord, details: list[str]) -> None:
+def test_a_cell_states_the_result_of_its_runs(runs: list[Run], word: CellWord, details: list[str]) -> None:
     result = cell(*runs)
     assert (result.word, result.details) == (word, details)
 
@@ -327,7 +327,7 @@ def test_a_folder_without_implementations_is_refused(tmp_path: Path, capsys: pyt
     ]
 
 
-def test_of_a_markdown_page_only_the_matrix_is_made(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_matrix_of_a_markdown_page_is_generated(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = folder / "README.md"
     assert call("matrix", folder, "--to", page) == Exit.CONFORMANT
     assert page.read_text().startswith("<!-- matrix -->\n\n**Operators**\n\n| profile | Mine<br>1 |\n")

@@ -99,12 +99,12 @@ def test_a_passed_check_of_a_finished_test_is_conformant() -> None:
 
 
 @pytest.mark.parametrize(("judged", "outcome"), [("failed", Outcome.FAILED), ("unknown", Outcome.BLOCKED)])
-def test_what_is_not_a_pass_is_not_conformant(judged: str, outcome: Outcome) -> None:
+def test_only_passed_requirements_are_conformant(judged: str, outcome: Outcome) -> None:
     report = one(started("t", "AA-001"), check("t", "AA-001"), check("t", "AA-001", judged), ended("t", "failed"), DONE)
     assert (only(report), report.exit) == (outcome, Exit.NOT_CONFORMANT)
 
 
-def test_what_had_nothing_to_judge_says_so() -> None:
+def test_a_requirement_without_anything_to_judge_has_that_reason() -> None:
     report = one(started("t", "AA-001"), check("t", "AA-001", "unknown"), ended("t", "failed"), DONE)
     assert report.results[0].reason == "w: 2"
     assert report.results[0].failures == ()
@@ -289,7 +289,7 @@ def test_a_requirement_without_an_outcome_hides_no_failure_of_its_profile() -> N
     ("cause", "outcome"),
     [("implementation", Outcome.BLOCKED), ("circumstances", Outcome.HARNESS_ERROR)],
 )
-def test_what_the_implementation_blocks_is_its_fault_despite_a_harness_error(
+def test_requirements_blocked_by_the_implementation_are_its_fault_despite_a_harness_error(
     first: str, cause: str, outcome: Outcome
 ) -> None:
     second = "u" if first == "t" else "t"
@@ -309,7 +309,7 @@ def test_a_run_without_its_end_is_interrupted(end: list[ledger.AnyEvent]) -> Non
 @pytest.mark.parametrize(
     ("cause", "word"), [("implementation", RunVerdict.NOT_CONFORMANT), ("circumstances", RunVerdict.UNKNOWN)]
 )
-def test_blocked_by_whom(cause: str, word: RunVerdict) -> None:
+def test_the_cause_of_a_block_decides_the_verdict(cause: str, word: RunVerdict) -> None:
     report = one(started("t", "AA-001"), ended("t", "blocked", "why", cause), DONE)
     assert (only(report), report.verdict) == (Outcome.BLOCKED, word)
 
@@ -325,7 +325,7 @@ def test_an_invariant_that_a_test_did_not_reach_is_judged_by_the_others() -> Non
     assert [result.outcome for result in report.results] == [Outcome.BLOCKED, Outcome.PASSED]
 
 
-def test_what_circumstances_block_makes_a_run_partial() -> None:
+def test_requirements_blocked_by_circumstances_make_a_run_partial() -> None:
     entries = registry(entry("AA-001"), entry("AA-002"))
     events = [
         begin({"t": ("AA-001",), "u": ("AA-002",)}),
@@ -362,7 +362,9 @@ def selected(*ids: str, outcome: str = "passed", level: Level = Level.MUST) -> m
         ("blocked", Level.MUST, RunVerdict.UNKNOWN, Exit.PARTIAL),
     ],
 )
-def test_what_was_selected_and_passed_is_a_success(outcome: str, level: Level, word: RunVerdict, code: Exit) -> None:
+def test_a_selected_requirement_that_passed_is_a_success(
+    outcome: str, level: Level, word: RunVerdict, code: Exit
+) -> None:
     report = selected("AA-002", outcome=outcome, level=level)
     assert (report.verdict, report.exit) == (word, code)
 
@@ -484,7 +486,7 @@ def limited(outcome: str, level: Level = Level.MAY) -> model.Report:
 
 
 @pytest.mark.parametrize("level", [Level.MAY, Level.MUST])
-def test_a_limit_that_the_specification_accepts_is_nobodys_failure(level: Level) -> None:
+def test_a_known_limit_is_not_a_failure(level: Level) -> None:
     report = limited("failed", level)
     [_, result] = report.results
     assert (result.outcome, result.reason) == (Outcome.KNOWN_LIMIT, "KEP-L02: minimums before extras are not promised")
@@ -492,7 +494,7 @@ def test_a_limit_that_the_specification_accepts_is_nobodys_failure(level: Level)
     assert report.profiles[0].counts[Outcome.KNOWN_LIMIT] == 1
 
 
-def test_what_holds_although_it_need_not_has_passed() -> None:
+def test_a_requirement_with_a_known_limit_can_pass() -> None:
     assert [result.outcome for result in limited("passed").results] == [Outcome.PASSED, Outcome.PASSED]
 
 

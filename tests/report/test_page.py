@@ -61,7 +61,7 @@ def test_no_text_of_an_implementation_becomes_html(tmp_path: Path) -> None:
     assert not re.search(r'href="(?:javascript:|[^"#]*<)', text)
 
 
-def test_nothing_is_from_elsewhere(tmp_path: Path) -> None:
+def test_a_page_links_only_files_of_its_run(tmp_path: Path) -> None:
     (tmp_path / "bundles" / "t").mkdir(parents=True)
     (tmp_path / "bundles" / "t" / "timeline.svg").write_text("<svg/>")
     text = page.render(real(), tmp_path)
@@ -80,7 +80,7 @@ def words(text: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", body).split())
 
 
-def test_the_first_words_are_the_verdict_and_what_it_is_about(tmp_path: Path) -> None:
+def test_the_first_words_are_the_verdict_and_its_subject(tmp_path: Path) -> None:
     text = words(page.render(real(), tmp_path))
     assert text.startswith("Grove conformance ✗ mine 1 is NOT conformant ✗ 1 failed implementation mine 1")
     assert "kubernetes 1.36.3" in text and "basis 1 by decision" in text

@@ -80,7 +80,7 @@ async def test_a_link_to_a_requirement_opens_it(opened: Page, report: Path) -> N
 
 
 @pytest.mark.parametrize("width", [360, 768, 1440])
-async def test_nothing_is_wider_than_the_window(opened: Page, tmp_path: Path, width: int) -> None:
+async def test_no_element_is_wider_than_the_window(opened: Page, tmp_path: Path, width: int) -> None:
     path = tmp_path / "report.html"
     for report in (attacked(), real()):
         path.write_text(page.render(report, tmp_path))
@@ -123,7 +123,7 @@ async def test_hostile_texts_run_nothing(opened: Page, tmp_path: Path) -> None:
     assert opened.errors == []
 
 
-async def test_what_got_past_the_escaping_would_not_run_either(opened: Page, tmp_path: Path) -> None:
+async def test_unescaped_scripts_would_not_run(opened: Page, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     injected_html = '<script>document.title = "owned"</script><img src=x onerror="document.title = \'owned\'">'
     path.write_text(page.render(real(), tmp_path).replace("<main", injected_html + "<main", 1))

@@ -106,7 +106,9 @@ def test_a_run_that_was_killed_at_its_very_end_has_no_verdict(tmp_path: Path) ->
     assert call(tmp_path) == Exit.HARNESS
 
 
-def test_what_cannot_be_recovered_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_that_cannot_be_recovered_are_reported_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert call(tmp_path) == Exit.USAGE
     assert "has no ledger/run.jsonl — give the folder of a run, as reports/<run>" in capsys.readouterr().err
 

@@ -54,7 +54,7 @@ def test_a_report_that_says_too_little_is_refused(change: dict[str, Any], messag
         submission.check(report, "here")
 
 
-def test_a_submitted_report_is_listed_and_what_people_wrote_is_kept(
+def test_a_submitted_report_is_listed_and_written_text_is_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, to = tmp_path / "run", tmp_path / "published"

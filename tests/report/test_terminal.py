@@ -51,7 +51,7 @@ def test_a_terminal_gets_a_table_that_fits() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"force_terminal": True, "color_system": None}])
-def test_what_was_not_asked_for_is_one_line(options: dict[str, object]) -> None:
+def test_unselected_requirements_are_counted_in_one_line(options: dict[str, object]) -> None:
     run_started = msgspec.structs.replace(EVENTS[0], ids=("AA-002",))
     text = printed([run_started, *EVENTS[1:]], **options)
     assert "AA-002" in text and "AA-001" not in text
@@ -135,7 +135,7 @@ def test_requirements_of_seed_documents_are_counted_next_to_the_verdict(monkeypa
     assert "; and 1 of 2 that the seed documents ask for (core" in terminal.verdict_line(sample_report())
 
 
-def test_what_fails_with_it_says_what_is_wrong_and_values_are_one_line() -> None:
+def test_related_failures_are_described_and_values_are_one_line() -> None:
     both = [
         msgspec.structs.replace(e, outcome="failed", what="the names", expected={"a": [1, 2]}, seen={"a": [1, 3]})
         if isinstance(e, ledger.Check)
@@ -156,7 +156,7 @@ def test_what_fails_with_it_says_what_is_wrong_and_values_are_one_line() -> None
         (("gang-scheduler", "operator"), "judged: operator and gang scheduler together"),
     ],
 )
-def test_it_says_which_roles_were_judged(roles: tuple[str, ...], words: str) -> None:
+def test_the_output_names_the_judged_roles(roles: tuple[str, ...], words: str) -> None:
     implementation = msgspec.structs.replace(EVENTS[0].implementation, roles=roles)  # type: ignore[union-attr]
     text = printed([msgspec.structs.replace(EVENTS[0], implementation=implementation), *EVENTS[1:]])
     assert f"\n{words}\n" in text
@@ -181,7 +181,7 @@ def test_reasons_that_are_not_shown_are_counted_with_their_place() -> None:
     assert "and 1 more reason why something was not judged: see reports/r1/report.txt\n" in output.getvalue()
 
 
-def test_what_an_expected_failure_blocks_is_reported() -> None:
+def test_requirements_blocked_by_an_expected_failure_are_reported() -> None:
     implementation = msgspec.structs.replace(
         EVENTS[0].implementation,  # type: ignore[union-attr]
         expected_failures=(ledger.ExpectedFailure("AA-002"),),
@@ -283,7 +283,7 @@ def test_an_expected_failure_is_not_a_failure_while_its_scene_runs(tmp_path: Pat
     assert "✗" not in text and "expected:" not in text
 
 
-def test_of_many_failed_checks_of_one_requirement_two_are_printed(tmp_path: Path) -> None:
+def test_two_of_many_failed_checks_of_a_requirement_are_printed(tmp_path: Path) -> None:
     checks = [
         msgspec.structs.replace(check("u", "AA-002", outcome, f"{outcome} pods of {number}"), seen=number)
         for outcome in ("failed", "unknown")
@@ -320,7 +320,7 @@ def test_why_tests_are_blocked_is_reported_once(tmp_path: Path) -> None:
     assert len(text.splitlines()) == 1 and "▪ blocked: it does not start (t)" in text
 
 
-def test_progress_tells_phases_and_ends_of_tests(tmp_path: Path) -> None:
+def test_progress_reports_phases_and_ends_of_tests(tmp_path: Path) -> None:
     output = StringIO()
     console = Console(file=output, width=200, highlight=False)
     with RunLedger(tmp_path) as run_ledger, Progress(run_ledger, 1, console, 0.0, verbose=True):
@@ -383,5 +383,5 @@ def test_an_invariant_is_reported_with_the_number_of_other_tests() -> None:
         ("a::b, ## [c] and `d`", "a::b, ## [c] and `d`"),
     ],
 )
-def test_what_is_printed_is_no_command_for_a_ci_system(text: str, printed: str) -> None:
+def test_printed_lines_are_not_commands_for_a_ci_system(text: str, printed: str) -> None:
     assert terminal.clean(text) == printed

@@ -22,7 +22,7 @@ SCENES = {"a1": "a", "a2": "a", "b": "b", "c": "c"}
 COSTS = {"a": 10.0, "b": 10.0, "c": 80.0}
 
 
-def test_a_run_at_the_usual_pace_takes_what_is_left_of_its_costs() -> None:
+def test_a_run_at_the_usual_pace_takes_its_remaining_costs() -> None:
     time_left = TimeLeft(SCENES, COSTS)
     time_left.end_test("b")
     assert time_left.seconds(10.0) == pytest.approx(90.0)
@@ -49,7 +49,7 @@ def test_a_scene_that_is_late_lasts_as_long_again() -> None:
     assert time_left.seconds(120.0) == 0.0
 
 
-def test_what_is_played_of_a_scene_is_over_but_never_more_than_the_scene() -> None:
+def test_the_played_part_of_a_scene_is_subtracted_up_to_its_cost() -> None:
     time_left = TimeLeft(SCENES, COSTS)
     time_left.start_test("a1", 0.0)
     time_left.start_test("a2", 7.0)
@@ -64,7 +64,7 @@ def test_scenes_that_are_played_alone_keep_all_workers_busy() -> None:
     assert time_left.seconds(10.0) == pytest.approx(80.0)
 
 
-def test_nothing_is_said_before_anything_is_known() -> None:
+def test_nothing_is_printed_before_anything_is_known() -> None:
     time_left = TimeLeft(SCENES, {"a": 1.0, "b": 10.0, "c": 89.0})
     assert time_left.seconds(1.0) is None
     time_left.end_test("a1")
@@ -79,11 +79,11 @@ def test_nothing_is_said_before_anything_is_known() -> None:
     ("seconds", "expected"),
     [(None, ""), (0.0, "less than a minute left"), (61.0, "about 2 min left"), (300.0, "about 5 min left")],
 )
-def test_it_is_said_to_the_minute(seconds: float | None, expected: str) -> None:
+def test_the_remaining_time_is_rounded_to_minutes(seconds: float | None, expected: str) -> None:
     assert words(seconds) == expected
 
 
-def test_the_line_of_a_run_says_what_is_done_failed_and_left(tmp_path: Path) -> None:
+def test_the_line_of_a_run_counts_done_failed_and_remaining_tests(tmp_path: Path) -> None:
     output = StringIO()
     time_left = TimeLeft({"t": "T", "u": "U"}, {"T": 100.0, "U": 1000.0})
     with (

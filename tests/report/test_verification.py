@@ -178,7 +178,7 @@ def unchecked(content: Content, folder: Path) -> tuple[str, ...]:
     return result.unchecked
 
 
-def test_what_is_not_covered_is_named(tmp_path: Path) -> None:
+def test_uncovered_files_are_named(tmp_path: Path) -> None:
     content = write_run(tmp_path)
     (tmp_path / "summary.html").write_text("conformant")
     (tmp_path / "allure" / "history").mkdir()
@@ -273,7 +273,7 @@ def test_an_edited_ledger_is_found_by_its_verdict(tmp_path: Path) -> None:
     assert lines[1].startswith("the ledger gives not-conformant, and another part `counts`, `profiles`, `requirements`")
 
 
-def test_what_another_suite_wrote_is_reported_as_unchecked(tmp_path: Path) -> None:
+def test_reports_of_another_suite_are_reported_as_unchecked(tmp_path: Path) -> None:
     result = verification.verify(write_run(tmp_path), tmp_path, REGISTRY, "sha256:another")
     assert result.problems == ()
     assert [text.partition(":")[0] for text in result.unchecked] == ["requirements", "ledger"]
@@ -298,7 +298,7 @@ def test_evidence_is_regular_files_only(tmp_path: Path) -> None:
     assert evidence.checksum_list(tmp_path) == f"\\{digest}  bundles/a\\nb\n"
 
 
-def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reports_the_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     content = write_run(tmp_path)
     assert call(tmp_path) == Exit.CONFORMANT
     assert "verified: digest of the verdict" in capsys.readouterr().out

@@ -35,7 +35,7 @@ def checks() -> Checks:
     return Checks("test", IDS, lambda check: None)
 
 
-def test_an_absent_object_blocks_and_the_others_are_judged(checks: Checks) -> None:
+def test_an_absent_object_blocks_its_checks_and_other_objects_are_judged(checks: Checks) -> None:
     checks.expect("CORE-004", "owners", {"a": 1, "b": 2, "c": 3}, {"a": 1, "b": ABSENT, "c": 4})
     checks.expect("CORE-006", "services", {"a": 1, "b": 2}, {"a": 1, "b": ABSENT})
     checks.expect("CORE-015", "specs", {"a": 1}, {"a": ABSENT})
@@ -50,7 +50,7 @@ def test_an_absent_object_blocks_and_the_others_are_judged(checks: Checks) -> No
     ]
 
 
-def test_of_a_set_without_objects_only_their_names_are_wrong() -> None:
+def test_a_set_without_objects_fails_only_the_checks_of_their_names() -> None:
     by_id = dict(outcomes_by_requirement(SetWithoutObjects().play()))
     assert set(IDS) == set(by_id)
     # The set itself exists, but its objects and pods are missing, and it publishes no selector.

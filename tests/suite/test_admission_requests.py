@@ -58,7 +58,7 @@ def test_an_authorizer_has_time_to_learn_that_the_protection_is_off() -> None:
     assert test_authorizer._ask_until_accepted(env, request) == "accepted" and env.waits == 2
 
 
-def test_a_protection_that_stays_on_is_told() -> None:
+def test_a_protection_that_stays_on_is_reported() -> None:
     env: Any = Env([REFUSED] * (test_authorizer.MAX_ATTEMPTS + 1))
     request: Any = None
     assert test_authorizer._ask_until_accepted(env, request) == "403: no" and env.waits == test_authorizer.MAX_ATTEMPTS

@@ -58,7 +58,7 @@ def events(result: RunResult) -> list[ledger.AnyEvent]:
 
 
 @pytest.mark.parametrize("repeat", [1, 3])
-def test_it_begins_when_the_other_workers_have_ended(faked: Faked, repeat: int) -> None:
+def test_a_lone_scene_starts_when_the_other_workers_have_ended(faked: Faked, repeat: int) -> None:
     faked.write(SCENES, ids=4)
     result = faked.run(workers=2, repeat=repeat)
     assert result.exit == 0, result.err
@@ -74,7 +74,7 @@ def test_it_begins_when_the_other_workers_have_ended(faked: Faked, repeat: int) 
     assert max(end_times) <= min(event.wall - event.seconds for event in loads)
 
 
-def test_it_is_the_last_one_of_a_single_worker(faked: Faked) -> None:
+def test_a_lone_scene_is_the_last_scene_of_a_single_worker(faked: Faked) -> None:
     faked.write(SCENES, ids=4)
     result = faked.run()
     assert result.exit == 0, result.err
@@ -111,7 +111,7 @@ class Line:
         self.answers.append(item)
 
 
-def test_a_worker_is_alone_when_the_others_say_that_they_end_or_are_gone(tmp_path: Path) -> None:
+def test_a_worker_is_the_last_one_when_the_others_have_ended_or_are_lost(tmp_path: Path) -> None:
     with ledger_file.RunLedger(tmp_path) as run_ledger:
         workers, lines = (
             Workers(RunSettings(run="r", directory="", implementation="x"), run_ledger, lambda collected: None),

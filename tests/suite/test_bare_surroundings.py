@@ -20,7 +20,7 @@ def _bare() -> None:
     os.close(0)
 
 
-def test_without_a_home_with_few_descriptors_and_no_standard_input(faked: Faked) -> None:
+def test_a_run_works_without_a_home_many_descriptors_or_standard_input(faked: Faked) -> None:
     faked.write(
         """
         @requirements("AA-001")

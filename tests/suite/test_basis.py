@@ -13,11 +13,11 @@ def test_a_must_has_a_basis_that_binds() -> None:
     assert [e.id for e in ENTRIES if e.level is Level.MUST and e.basis.kind not in BINDING_KINDS] == []
 
 
-def test_what_only_code_does_is_a_matter_of_compatibility() -> None:
+def test_requirements_that_rest_only_on_code_are_compat() -> None:
     assert [e.id for e in ENTRIES if (e.basis.kind is BasisKind.CODE) != (e.level is Level.COMPAT)] == []
 
 
-def test_what_no_document_says_has_a_reason() -> None:
+def test_requirements_without_a_document_have_a_reason() -> None:
     assert [e.id for e in ENTRIES if e.basis.kind not in BINDING_KINDS and not e.basis.reason] == []
 
 

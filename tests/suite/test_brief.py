@@ -40,7 +40,7 @@ def test_long_names_keep_their_ends_in_which_they_differ() -> None:
 
 
 @given(JSON.filter(lambda value: not isinstance(value, str)), st.integers(20, 300))
-def test_what_stays_is_balanced(value: object, limit: int) -> None:
+def test_a_shortened_value_is_balanced(value: object, limit: int) -> None:
     text = one_line(value, limit)
     assert len(text) <= limit
     bare = "".join(character for character in _without_strings(text) if character in "[]{}")

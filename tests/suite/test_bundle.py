@@ -65,7 +65,7 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     return tmp_path / "one"
 
 
-def test_the_index_names_every_file_and_says_what_failed(folder: Path) -> None:
+def test_the_index_names_every_file_and_the_failures(folder: Path) -> None:
     index = (folder / bundle.INDEX).read_text()
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {bundle.INDEX}
     rows = dict(re.findall(r"^\| \[.*\]\((.*)\) \| (.*) \|$", index, re.MULTILINE))
@@ -90,13 +90,13 @@ def test_there_are_objects_picture_logs_of_the_window_and_the_command(folder: Pa
     assert len(gzip.decompress((folder / bundle.HISTORY).read_bytes()).splitlines()) >= 7
 
 
-def test_events_are_told_in_a_line_each(folder: Path) -> None:
+def test_each_event_is_one_line(folder: Path) -> None:
     [line] = (folder / "events.txt").read_text().splitlines()
     assert line.endswith("Warning FailedScheduling Pod/b1: 0/1 nodes are available (kube-scheduler)")
 
 
 @pytest.mark.parametrize("folder", [False], indirect=True)
-def test_beyond_the_limit_only_what_is_small_is_kept(folder: Path) -> None:
+def test_only_small_files_are_kept_beyond_the_limit(folder: Path) -> None:
     """The index says that large files were left out."""
     names = {path.relative_to(folder).parts[0] for path in folder.rglob("*")}
     assert names >= {bundle.PICTURE, "timeline.txt", "checks.yaml", "reproduce.txt", "manifests", "events.txt"}
@@ -115,7 +115,7 @@ def test_many_objects_are_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "| [objects.yaml.gz](objects.yaml.gz) | all objects" in index and bundle.LEFT_OUT_NOTE not in index
 
 
-def test_nothing_of_a_long_log_is_lost(tmp_path: Path) -> None:
+def test_a_long_log_is_copied_in_full(tmp_path: Path) -> None:
     log, copy = tmp_path / "it.log", tmp_path / "logs" / "it.log"
     lines = [f"line {number}\n" for number in range(300_000)]
     log.write_text("before\n" + "".join(lines))
@@ -126,7 +126,7 @@ def test_nothing_of_a_long_log_is_lost(tmp_path: Path) -> None:
     assert short_log.read_text() == log.read_text()[-20:] and not short_log.with_name("short.log.gz").exists()
 
 
-def test_of_a_huge_log_the_end_is_copied(tmp_path: Path) -> None:
+def test_only_the_end_of_a_huge_log_is_copied(tmp_path: Path) -> None:
     log, copy = tmp_path / "it.log", tmp_path / "copy.log"
     log.write_text("x" * 1000 + "the end")
     bundle.copy_log(log, 10, copy, 100)
@@ -135,7 +135,7 @@ def test_of_a_huge_log_the_end_is_copied(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", irregular.KINDS)
-def test_what_took_the_place_of_a_log_is_not_read(tmp_path: Path, kind: str) -> None:
+def test_an_irregular_file_in_place_of_a_log_is_not_read(tmp_path: Path, kind: str) -> None:
     log, copy = tmp_path / "it.log", tmp_path / "copy.log"
     irregular.create(kind, log)
     bundle.copy_log(log, 10, copy)

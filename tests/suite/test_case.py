@@ -105,7 +105,7 @@ def test_a_scheduler_is_alive_once_it_has_bound_something(story: Story, roles: A
 
 
 @pytest.mark.parametrize("looked", [False, True])
-def test_what_is_gone_when_a_wait_times_out_was_a_sign_of_life(story: Story, looked: bool) -> None:
+def test_objects_that_are_deleted_before_a_timeout_are_a_sign_of_life(story: Story, looked: bool) -> None:
     """Objects that were deleted before the timeout count as well, and so do objects of an earlier test."""
     budget = WaitBudget()
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
@@ -143,19 +143,19 @@ def test_a_patch_returns_when_the_history_has_it(story: Story) -> None:
     assert story.history.view().record("pods", "a1").revision == 200
 
 
-def test_a_patch_that_is_overtaken_is_known_too(story: Story) -> None:
+def test_a_wait_for_a_patch_ends_if_a_later_write_is_recorded(story: Story) -> None:
     story.pod("a1", revision=150)
     later(story, 0.3, "a1", revision=201)
     play(story).patch("pods", "a1", {})
     assert story.log.now() == 0.3
 
 
-def test_a_patch_of_what_is_not_recorded_is_not_waited_for(story: Story) -> None:
+def test_a_patch_of_an_unrecorded_object_is_not_waited_for(story: Story) -> None:
     play(story).patch("configmaps", "a", {})
     assert story.log.now() == 0
 
 
-def test_a_patch_that_never_comes_back_is_waited_for_in_measure(story: Story) -> None:
+def test_the_wait_for_a_patch_is_limited(story: Story) -> None:
     story.pod("a1", revision=150)
     play(story).patch("pods", "a1", {})
     assert story.log.now() == OWN_WRITE_SECONDS
@@ -220,7 +220,7 @@ def test_a_silence_is_as_long_as_the_judged_scheduler_needs(
     assert story.log.now() == pytest.approx(lasts)
 
 
-def test_a_silence_is_of_what_is_asked_for(story: Story) -> None:
+def test_only_the_requested_resources_must_be_silent(story: Story) -> None:
     later(story, 1, "a1")
     case = play(story)
     case.quiet(2, of=("podgangs",))
@@ -305,7 +305,7 @@ start: running
     ],
     ids=["kill", "stop", "restart", "elect", "hand over"],
 )
-def test_what_the_driver_does_not_control_blocks_the_test(story: Story, tmp_path: Path, act: Any) -> None:
+def test_a_role_that_the_driver_does_not_control_blocks_the_test(story: Story, tmp_path: Path, act: Any) -> None:
     (tmp_path / "there.yaml").write_text(RUNNING)
     facts = ClusterFacts(tmp_path / "kubeconfig", tmp_path, {}, lambda index: 0)
     case = play(story, driver=Driver(loading.load(str(tmp_path / "there.yaml")), facts))
@@ -353,7 +353,7 @@ def test_a_process_that_ends_before_the_first_step_is_dead_in_the_test(story: St
 
 
 @pytest.mark.parametrize(("died", "seconds"), [([], 20), (["mine: the gang-scheduler exited with code 2"], 0)])
-def test_nothing_is_awaited_of_a_process_that_has_died(story: Story, died: list[str], seconds: float) -> None:
+def test_a_wait_ends_when_a_process_has_died(story: Story, died: list[str], seconds: float) -> None:
     deaths: list[str] = []
     case = play(
         story,
@@ -378,7 +378,7 @@ def test_pods_that_the_test_deletes_or_outdates_are_excused(story: Story) -> Non
     assert story.history.origins.excused == {uids["a1"], uids["a2"]} and recreated.uid not in uids.values()
 
 
-def test_a_verdict_without_records_is_of_the_moment_in_which_it_fell(story: Story) -> None:
+def test_a_verdict_without_records_has_the_current_time(story: Story) -> None:
     story.pod("a1")
     case = play(story)
     case.holds("AA-001", "a rule", RuleResult("", "a rule", False, "because"))
@@ -389,7 +389,7 @@ def test_a_verdict_without_records_is_of_the_moment_in_which_it_fell(story: Stor
     assert [check.at for check in case.checks.recorded] == [now, None, now, None]
 
 
-def test_a_comparison_that_fails_says_since_when_its_objects_are_so(story: Story) -> None:
+def test_a_failed_comparison_has_the_time_of_the_last_change(story: Story) -> None:
     first, second, third = story.pod("a1"), story.pod("b1"), story.pod("a1", node="n1")
     story.pod("c1")
     case = play(story)
@@ -403,7 +403,7 @@ def test_a_comparison_that_fails_says_since_when_its_objects_are_so(story: Story
     assert [check.at for check in case.checks.recorded] == [second.at, third.at, third.at, now, None]
 
 
-def test_a_failure_says_at_which_record_it_first_went_wrong(story: Story) -> None:
+def test_a_failure_names_the_first_wrong_record(story: Story) -> None:
     first, second = story.pod("a1"), story.pod("b1")
     case = play(story)
     case.holds("AA-001", "a rule", RuleResult("", "a rule", False, "because", (first, second)))
@@ -421,7 +421,7 @@ def test_a_failure_says_at_which_record_it_first_went_wrong(story: Story) -> Non
 HELD = {"metadata": {"annotations": {"conformance.grove.io/hold-ready": "yes"}}}
 
 
-def test_what_the_cluster_does_not_play_blocks_the_scene_before_anything_is_sent(story: Story) -> None:
+def test_an_ability_that_the_cluster_lacks_blocks_the_scene_before_anything_is_sent(story: Story) -> None:
     case = play(story, unplayed={"pod behaviors": "a held pod is Ready"})
     held_object = {"apiVersion": "v1", "kind": "ConfigMap", **HELD}
     attempts: list[Callable[[], object]] = [
@@ -436,7 +436,7 @@ def test_what_the_cluster_does_not_play_blocks_the_scene_before_anything_is_sent
     assert case.acts == []
 
 
-def test_what_a_cluster_plays_is_sent(story: Story) -> None:
+def test_objects_that_the_cluster_can_simulate_are_sent(story: Story) -> None:
     for unplayed in ({}, {"node failures": "a lost node stays Ready"}):
         case = play(story, unplayed=unplayed)
         story.pod("a", revision=200)

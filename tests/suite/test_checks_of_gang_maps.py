@@ -114,7 +114,7 @@ def test_a_rebuilt_map_may_have_too_few_pods_as_long_as_each_pod_has_its_gang() 
 
 
 @pytest.mark.parametrize(("pods", "count"), ((2, 0), (1, 2)))
-def test_what_is_added_after_an_update_is_looked_for_in_maps(pods: int, count: int) -> None:
+def test_members_added_after_an_update_are_compared_with_maps(pods: int, count: int) -> None:
     """MAP-008 judges whether added pods name a PodGang that exists."""
     story = Sets()
     sets = (test_updated_sets.ROLLED_SET, test_updated_sets.ON_DELETE_SET)

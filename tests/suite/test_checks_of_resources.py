@@ -38,7 +38,9 @@ def pack(**levels: str) -> dict[str, Any]:
         ({}, ["has lost"]),
     ),
 )
-def test_of_a_lost_level_only_its_own_constraints_go(remaining: dict[str, dict[str, str]], failed: list[str]) -> None:
+def test_only_the_constraints_of_a_lost_level_are_removed(
+    remaining: dict[str, dict[str, str]], failed: list[str]
+) -> None:
     """RES-060 judges whether constraints are in the right place."""
     story, workload = Story(), workloads.load("packed", {"binding": "b"})
     desired = expected(workload)
@@ -91,7 +93,7 @@ def test_labels_of_grove_are_not_taken_from_a_template(gang: str, count: int) ->
 
 
 @pytest.mark.parametrize(("role", "count"), (("prefill", 0), ("worker", 1)))
-def test_a_clique_of_the_right_template_may_lack_what_others_judge(role: str, count: int) -> None:
+def test_a_clique_of_the_right_template_may_lack_labels_defaults_and_pods(role: str, count: int) -> None:
     """RES-023 judges labels of the template, the profile admission judges defaults, and CORE-007 judges pods."""
     story, workload = Story(), workloads.load("namesakes")
     story.record("podcliques", "alike-0-prefill-worker", {"spec": {"roleName": role, "replicas": 2}})
@@ -101,7 +103,7 @@ def test_a_clique_of_the_right_template_may_lack_what_others_judge(role: str, co
 
 
 @pytest.mark.parametrize(("remains", "count"), ((True, 0), (False, 1)))
-def test_gangs_that_are_still_needed_are_those_of_before(remains: bool, count: int) -> None:
+def test_gangs_that_are_still_needed_are_kept(remains: bool, count: int) -> None:
     """Other requirements judge the contents of these PodGangs."""
     story = Story()
     for gang, cliques in {"a": ["p-0-fe"], "b": ["p-0-sg-1-wk"], "c": ["p-1-fe"], "d": ["p-0-sg-3-ld"]}.items():
@@ -128,7 +130,9 @@ def test_gangs_that_are_still_needed_are_those_of_before(remains: bool, count: i
         ),
     ),
 )
-def test_what_was_never_created_is_not_missed_after_a_removal(test: Any, premise: str, later: tuple[str, ...]) -> None:
+def test_an_object_that_was_never_created_does_not_count_as_removed(
+    test: Any, premise: str, later: tuple[str, ...]
+) -> None:
     story = Story()
     recorded = steps(story, premise, unmet="there are none") | steps(story, *later)
     with pytest.raises(Blocked):

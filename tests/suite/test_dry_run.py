@@ -55,14 +55,14 @@ DENIED = Answer(403, b'{"kind":"Status","reason":"Forbidden","code":403,"message
 MADE = Answer(201, b'{"kind":"Pod","metadata":{"name":"a","namespace":"ns"}}')
 
 
-def test_what_is_refused_is_asked_for_again_for_real():
+def test_a_rejected_dry_run_is_repeated_without_dry_run():
     server = Server(lambda method, dry: DENIED)
     assert DryRun(server, "ns").ask(DryRun(server, "ns").create(POD)).refused
     path = "/api/v1/namespaces/ns/pods"
     assert server.sent == [("POST", path, True), ("POST", path, False)]
 
 
-def test_a_refusal_of_dry_runs_alone_is_none_and_what_was_made_is_deleted():
+def test_a_rejection_of_dry_runs_alone_does_not_count_and_created_objects_are_deleted():
     server = Server(lambda method, dry: DENIED if dry else MADE)
     dry_run = DryRun(server, "ns")
     reply = dry_run.ask(dry_run.create(POD))
@@ -70,7 +70,7 @@ def test_a_refusal_of_dry_runs_alone_is_none_and_what_was_made_is_deleted():
     assert server.sent[-1] == ("DELETE", "/api/v1/namespaces/ns/pods/a", False)
 
 
-def test_nothing_is_sent_for_real_that_a_dry_run_accepts_or_nobody_judged():
+def test_accepted_and_unjudged_dry_runs_are_not_repeated():
     for answer in (MADE, Answer(500, b"{}")):
         server = Server(lambda method, dry, answer=answer: answer)
         dry_run = DryRun(server, "ns")
@@ -78,7 +78,7 @@ def test_nothing_is_sent_for_real_that_a_dry_run_accepts_or_nobody_judged():
         assert [dry for method, _, dry in server.sent if method == "POST"] == [True]
 
 
-def test_replies_tell_verdict_errors_and_warnings():
+def test_replies_contain_verdict_errors_and_warnings():
     denied = b'{"kind":"Status","reason":"Forbidden","code":403,"message":"no: [a.b: Required value, c: Forbidden: x]"}'
     reply = _reply(Answer(403, denied, ('299 - "say \\"when\\""', "odd")))
     assert reply.refused and not reply.accepted and reply.warnings == ('say "when"',)

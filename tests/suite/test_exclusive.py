@@ -44,7 +44,7 @@ def changes_in_code(scene: type[Scene]) -> Exclusive | None:
     return Exclusive.NODES if any("fail_node" in function_names for function_names in used) else None
 
 
-def test_a_scene_says_what_it_changes_for_others() -> None:
+def test_a_scene_declares_its_changes_for_other_scenes() -> None:
     all_scenes = [scene for scene in scenes() if scene.exclusive is not Exclusive.CLASSES]  # no call shows those
     assert {scene: scene.exclusive for scene in all_scenes} == {scene: changes_in_code(scene) for scene in all_scenes}
 

@@ -84,7 +84,7 @@ def test_rights_that_are_missing_are_named_before_the_first_test(reader: Path, a
 
 
 @pytest.mark.cluster
-def test_the_owner_of_a_cluster_is_told_what_will_be_made(
+def test_the_owner_of_a_cluster_is_informed_about_created_objects(
     bare_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reference = loading.load("reference")

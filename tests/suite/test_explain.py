@@ -52,7 +52,7 @@ def explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         ("MNV-05", ("manifests of fixtures/admission: ", "mnnvl-on")),
     ],
 )
-def test_explain_prints_what_is_known_of_an_id(
+def test_explain_describes_an_id(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], id: str, words: tuple[str, ...]
 ) -> None:
     code, text = explained(monkeypatch, capsys, id)

@@ -64,7 +64,7 @@ def test_a_failure_stays_when_its_ledger_is_rewritten(faked: Faked, workers: int
         'path.unlink(); path.symlink_to("/dev/zero")',
     ],
 )
-def test_what_the_ledger_has_become_is_told_beside_what_was_judged(faked: Faked, attack: str) -> None:
+def test_a_changed_ledger_is_reported_in_addition_to_the_verdict(faked: Faked, attack: str) -> None:
     result = run_attack(faked, f'[path] = (folder / "ledger").glob("*.jsonl"); {attack}', workers=1)
     assert result.outcomes == {"AA-001": "passed", "AA-002": "passed"}, result.err
     assert result.exit == 3
@@ -89,7 +89,7 @@ def test_other_files_in_the_folder_of_a_run_do_not_count(faked: Faked) -> None:
     assert (result.folder / "junit.xml").read_text().count("<testcase") == 2
 
 
-def test_a_folder_of_a_run_that_is_gone_is_made_again(faked: Faked) -> None:
+def test_a_removed_folder_of_a_run_is_recreated(faked: Faked) -> None:
     result = run_attack(faked, "shutil.rmtree(folder)", workers=1)
     assert result.exit == 3
     assert (result.folder / "report.yaml").exists() and (result.folder / "report.txt").exists()
@@ -97,7 +97,7 @@ def test_a_folder_of_a_run_that_is_gone_is_made_again(faked: Faked) -> None:
     assert "Traceback" not in result.err
 
 
-def test_a_report_that_cannot_be_written_is_told_in_a_line(faked: Faked) -> None:
+def test_a_report_that_cannot_be_written_is_reported_in_one_line(faked: Faked) -> None:
     result = run_attack(faked, '(folder / "report.yaml" / "x").mkdir(parents=True)', workers=1)
     assert result.exit == 3
     [line] = [line for line in result.err.splitlines() if "report.yaml" in line]
@@ -127,14 +127,14 @@ def test_junk_in_the_ledger_of_an_earlier_run_is_named(faked: Faked) -> None:
         list(ledger_file.read(faked.folder))
 
 
-def test_what_a_worker_sends_and_is_no_event_is_a_harness_fault(faked: Faked) -> None:
+def test_a_message_that_is_not_an_event_is_a_harness_fault(faked: Faked) -> None:
     with ledger_file.RunLedger(faked.folder) as run_ledger:
         run_ledger.append_encoded(b"junk")
         [fault] = run_ledger.events()
     assert isinstance(fault, ledger.HarnessFault) and "a worker sent something other than an event" in fault.what
 
 
-def test_a_full_disk_is_told_once(faked: Faked) -> None:
+def test_a_full_disk_is_reported_once(faked: Faked) -> None:
     run_ledger = ledger_file.RunLedger(faked.folder)
     run_ledger._file.close()
     run_ledger._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115, PTH123

@@ -24,7 +24,7 @@ SET, GANG = "s", "s-0"
         ({"controller": True, "uid": "of an earlier set"}, 0),
     ),
 )
-def test_gangs_are_found_by_what_owns_them(owner: dict[str, Any] | None, count: int) -> None:
+def test_gangs_are_found_by_their_owners(owner: dict[str, Any] | None, count: int) -> None:
     story = Story()
     story.owned("podcliquesets", SET, None)
     reference = {"kind": "PodCliqueSet", "name": SET, "uid": uid(story.history.view().get("podcliquesets", SET))}

@@ -31,7 +31,7 @@ def closing_badly(faked: Faked, tests: str) -> RunResult:
     return faked.run(workers=1)
 
 
-def test_clearing_up_that_fails_after_everything_has_passed_takes_no_verdict(faked: Faked) -> None:
+def test_a_failed_cleanup_after_passed_tests_does_not_change_the_verdict(faked: Faked) -> None:
     result = closing_badly(faked, PASSING_TEST)
     fault = "clearing up failed: process 7 does not end"
     assert (result.exit, result.report["verdict"]["result"]) == (0, "conformant"), result.err
@@ -40,7 +40,7 @@ def test_clearing_up_that_fails_after_everything_has_passed_takes_no_verdict(fak
     assert cases(result) == {"AA-001": [], "harness error": ["system-err"]}
 
 
-def test_clearing_up_that_fails_after_a_failure_does_not_hide_it(faked: Faked) -> None:
+def test_a_failed_cleanup_does_not_hide_a_failure(faked: Faked) -> None:
     result = closing_badly(faked, FAILING_TEST)
     assert (result.exit, result.outcomes) == (1, {"AA-001": "failed"})
     assert "is NOT conformant; there were harness errors besides" in result.out
@@ -71,7 +71,7 @@ def test_a_failure_stays_when_the_worker_is_killed(faked: Faked) -> None:
     assert cases(result)["harness error"] == ["error"]
 
 
-def test_the_error_of_a_scene_is_told_once_for_all_its_tests(faked: Faked) -> None:
+def test_the_error_of_a_scene_is_reported_once_for_all_its_tests(faked: Faked) -> None:
     died = """(_ for _ in ()).throw(__import__("conformance.errors").errors.HarnessError("etcd died"))"""
     faked.write(SCENE.replace("SECOND", died), ids=5)
     result = faked.run()

@@ -54,7 +54,9 @@ def blame(story: Story, folder: Path, audit: AuditLog, *lines: str) -> None:
         (line(REAPER, "create", "limitranges", "l", SPACE), f"create limitranges l of the namespace {SPACE}"),
     ],
 )
-def test_who_writes_what_belongs_to_the_cluster_is_named(story: Story, tmp_path: Path, act: str, message: str) -> None:
+def test_clients_that_write_objects_of_the_cluster_are_named(
+    story: Story, tmp_path: Path, act: str, message: str
+) -> None:
     with pytest.raises(Blocked, match=f"{message}.*: the user operator has done that") as blocked:
         blame(story, tmp_path, log(tmp_path), act)
     assert blocked.value.cause == "implementation"
@@ -62,7 +64,7 @@ def test_who_writes_what_belongs_to_the_cluster_is_named(story: Story, tmp_path:
 
 @pytest.mark.parametrize("resource", ["nodes/status", "pods/status", "pods/binding"])
 @pytest.mark.parametrize("writer", [KWOK, COLLECTOR, SUITE])
-def test_who_rejects_the_requests_of_components_is_named(
+def test_webhooks_that_reject_requests_of_components_are_named(
     story: Story, tmp_path: Path, resource: str, writer: tuple[str, str]
 ) -> None:
     with pytest.raises(Blocked, match=f"of the user {writer[0]} was rejected: .*'mine'") as blocked:
@@ -84,12 +86,12 @@ def test_who_rejects_the_requests_of_components_is_named(
         rejected(KWOK, "pods/status", "the object has been modified", 409),
     ],
 )
-def test_the_cluster_is_blamed_for_what_nobody_else_has_done(story: Story, tmp_path: Path, act: str) -> None:
+def test_the_cluster_is_blamed_if_no_client_has_interfered(story: Story, tmp_path: Path, act: str) -> None:
     with pytest.raises(HarnessError, match="1 of 1 nodes are not Ready"):
         blame(story, tmp_path, log(tmp_path), act)
 
 
-def test_what_was_rejected_before_the_test_is_of_another_time(story: Story, tmp_path: Path) -> None:
+def test_rejections_before_the_test_are_ignored(story: Story, tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="1 of 1 nodes are not Ready"):
         blame(story, tmp_path, log(tmp_path, rejected(KWOK, "nodes/status", REFUSAL)))
 

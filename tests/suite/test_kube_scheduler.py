@@ -18,7 +18,7 @@ TORN_STATES = {
 """Requirement → the start of the reported state, in which a pod of a service that does not fit is bound."""
 
 
-def test_it_tears_services_apart(tmp_path: Path) -> None:
+def test_kube_scheduler_violates_the_requirements_of_gangs(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "conformance", "run", "--implementation=kube-scheduler", "--workers=1"]
     command += [*(f"--id={id}" for id in TORN_STATES), "--time-scale=0.5", f"--report-dir={tmp_path}"]
     result = subprocess.run(command, capture_output=True, text=True)

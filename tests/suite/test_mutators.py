@@ -89,7 +89,7 @@ def test_a_policy_on_nodes_is_named_with_its_user(tmp_path: Path) -> None:
     ],
     ids=["of the suite", "on pods", "refused", "a dry run", "a read"],
 )
-def test_what_changes_nothing_of_others_is_not_named(tmp_path: Path, text: str) -> None:
+def test_policies_that_do_not_affect_others_are_not_named(tmp_path: Path, text: str) -> None:
     assert violation(tmp_path, text) == ""
 
 

@@ -48,7 +48,7 @@ def test_the_garbage_collector_of_our_cluster_is_restarted_for_new_kinds_alone(b
     assert not new_kinds.learn(bare_cluster, api) and manager(bare_cluster) == third
 
 
-def test_that_of_another_cluster_is_waited_for(
+def test_the_garbage_collector_of_another_cluster_is_waited_for(
     bare_cluster: Cluster, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = install(api, "seconds")

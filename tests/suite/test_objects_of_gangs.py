@@ -58,7 +58,7 @@ def _view(controllers: dict[str, str], *, grouped: bool = True) -> View:
         for of_leaf in (GANG_KIND, SET_KIND)
     ],
 )
-def test_objects_are_known_whoever_controls_them(controllers: dict[str, str]) -> None:
+def test_objects_are_found_regardless_of_their_controller(controllers: dict[str, str]) -> None:
     view = _view(controllers)
     gang_objects = objects.objects_of_gang(view, GANG)
     assert [name(item) for item in gang_objects.workloads] == ["workload"]

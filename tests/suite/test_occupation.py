@@ -87,7 +87,7 @@ def test_a_kwok_with_our_stages_plays_everything_and_gets_its_own_back(foreign: 
     assert remains(foreign) == []
 
 
-def test_stages_that_are_to_stay_outlive_the_run_until_somebody_cleans_up(foreign: Cluster) -> None:
+def test_stages_that_are_kept_outlive_the_run_until_they_are_cleaned_up(foreign: Cluster) -> None:
     before = specs(foreign)
     with occupied(foreign.kubeconfig, OccupationTerms("r3", OPTIONS, install_stages=True, keep_stages=True)):
         pass
@@ -128,7 +128,7 @@ def test_a_run_that_is_killed_while_it_replaces_stages_loses_none(
     assert remains(foreign) == []
 
 
-def test_what_a_killed_run_has_left_is_named_and_removed(foreign: Cluster) -> None:
+def test_the_remains_of_a_killed_run_are_named_and_removed(foreign: Cluster) -> None:
     async def leave(client: Client) -> None:
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "left-behind"}}
         await client.create(NAMESPACES, with_run_label(space, "r6"))

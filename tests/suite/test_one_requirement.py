@@ -43,7 +43,7 @@ def lines_that_restate(source: str) -> list[int]:
     return [test.lineno for test in tests if re.search(r"\b(MUST|SHOULD|MAY)\b", ast.get_docstring(test) or "")]
 
 
-def test_what_is_required_stands_in_the_registry_alone() -> None:
+def test_requirements_are_stated_only_in_the_registry() -> None:
     """A second copy of a requirement would drift from the first one."""
     places = [(path, lines_that_restate(path.read_text("utf-8"))) for path in sorted(TESTS.rglob("test_*.py"))]
     assert [f"{path.relative_to(TESTS).as_posix()}:{line}" for path, lines in places for line in lines] == []

@@ -66,5 +66,7 @@ def _failed(test: Any, played: SceneRun) -> set[str]:
         (lambda case: {"breached": not case.breached}, BREACHES),
     ],
 )
-def test_a_wrong_status_fails_what_speaks_of_it(status: Callable[[HealthCase], dict[str, Any]], ids: set[str]) -> None:
+def test_a_wrong_status_fails_only_the_requirements_about_it(
+    status: Callable[[HealthCase], dict[str, Any]], ids: set[str]
+) -> None:
     assert failed(status) == ids

@@ -43,7 +43,7 @@ def altered(sent: dict[str, Any], stored: dict[str, Any], *later: dict[str, Any]
     return [message.partition(" of ")[0] for message in pod_statuses.altered(story.history, {version: bodies})]
 
 
-def test_what_is_stored_as_it_was_sent_is_the_kubelets() -> None:
+def test_a_status_that_is_stored_as_sent_is_accepted() -> None:
     assert altered(SENT_STATUS, STORED_STATUS) == []
     assert altered({"conditions": [{"type": "x", "$patch": "delete"}]}, {"phase": "Pending"}) == []
     assert altered({"conditions": conditions(PodScheduled="False")}, {"phase": "Pending"}) == []
@@ -69,7 +69,9 @@ def test_what_is_stored_as_it_was_sent_is_the_kubelets() -> None:
         (SENT_STATUS, {**STORED_STATUS, "containerStatuses": []}, ["containerStatuses"]),
     ],
 )
-def test_what_is_stored_otherwise_is_named(sent: dict[str, Any], stored: dict[str, Any], parts: list[str]) -> None:
+def test_a_status_that_is_stored_differently_is_named(
+    sent: dict[str, Any], stored: dict[str, Any], parts: list[str]
+) -> None:
     assert altered(sent, stored) == parts
 
 

@@ -37,5 +37,5 @@ def _view(*owners: dict[str, Any]) -> View:
         ([{"controller": True, "kind": "ReplicaSet"}], 0),
     ),
 )
-def test_pods_are_found_by_what_owns_them(owners: list[dict[str, Any]], count: int) -> None:
+def test_pods_are_found_by_their_owners(owners: list[dict[str, Any]], count: int) -> None:
     assert len(predicates.pods_of(_view(*owners), CLIQUE)) == count

@@ -146,7 +146,7 @@ def test_a_component_that_was_led_to_it_is_not_at_fault(story: Story, tmp_path: 
     ],
     ids=["a token", "an applied Secret", "a Secret that is read", "a forged token", "a certificate", "a server's"],
 )
-def test_a_credential_of_a_component_makes_nobody_a_component(
+def test_a_stolen_credential_does_not_make_a_client_a_component(
     story: Story, tmp_path: Path, lines: list[str], user: str
 ) -> None:
     case = play(story, audit=audit(tmp_path))
@@ -183,7 +183,7 @@ def test_a_supplied_role_that_has_the_token_of_a_component_is_not_the_implementa
         case.until("AA-001", "what never comes", lambda view: None, 50)
 
 
-def test_nobody_is_accused_without_an_audit_log(story: Story) -> None:
+def test_no_client_is_accused_without_an_audit_log(story: Story) -> None:
     case = play(story)
     deletes(story, "n1")
     with pytest.raises(HarnessError, match="deleted by an unknown client"):

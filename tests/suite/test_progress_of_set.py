@@ -46,7 +46,7 @@ def test_everything_is_missing_where_nothing_was_made() -> None:
     assert len(missing) == 8 and all(line.unmet for line in missing)
 
 
-def test_what_is_missing_is_named_with_what_is_there() -> None:
+def test_missing_objects_are_named_with_existing_objects() -> None:
     story = complete()
     story.record("podcliques", "frontend-0-web", {}, kind="DELETED")
     story.record("podcliques", "web", {})

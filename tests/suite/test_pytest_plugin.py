@@ -41,7 +41,7 @@ def session(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*PYTEST, *arguments], cwd=folder, env=variables, capture_output=True, text=True, timeout=280)
 
 
-def test_it_imports_nothing_of_the_suite() -> None:
+def test_the_plugin_imports_nothing_of_the_suite() -> None:
     """Every pytest session loads the plugin if the package is installed."""
     code = "import pytest, sys; before = set(sys.modules); import grove_conformance.pytest_plugin"
     code += "; print(sorted({*sys.modules} - before))"
@@ -92,7 +92,7 @@ def test_a_cluster_beside_a_package_of_the_users_with_our_name_is_refused_in_one
     )
 
 
-def test_an_unknown_implementation_of_the_fixture_is_told_once_with_its_option(tmp_path: Path) -> None:
+def test_an_unknown_implementation_of_the_fixture_is_reported_once_with_its_option(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text("def test_mine(grove_cluster): pass\n")
     output = session(tmp_path, "--grove-implementation", "referense").stdout.partition("short test summary")[0]
     assert output.count('--grove-implementation: unknown implementation "referense" — did you mean "reference"?') == 1
@@ -200,7 +200,7 @@ def test_conformance_tests_run_with_pytests_own_options(tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.thorough), "2"])
-def test_ctrl_c_leaves_a_verdict_of_what_was_done_and_nothing_else(tmp_path: Path, workers: str) -> None:
+def test_ctrl_c_leaves_only_a_verdict_of_the_completed_tests(tmp_path: Path, workers: str) -> None:
     """A terminal sends SIGINT to all processes of the session, also while a test plays its scene."""
     command = [*PYTEST, *JUDGE_OPTIONS, "--grove-profile", "core", "-n", workers, "-v"]
     with subprocess.Popen(
@@ -237,7 +237,7 @@ def test_nodes_come_and_go(grove_cluster):
 """
 
 
-def test_a_wait_in_vain_says_what_was_seen_last() -> None:
+def test_a_wait_without_success_reports_the_last_state() -> None:
     from conformance.grove_cluster import GroveCluster
 
     cluster = GroveCluster.__new__(GroveCluster)

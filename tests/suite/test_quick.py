@@ -24,7 +24,7 @@ def plan(tmp_path: Path, **settings: object) -> launch.LaunchPlan:
 
 
 @pytest.mark.parametrize("features", [(), ("coherent", "topology")])
-def test_every_test_is_there_and_judges_what_the_list_says(tmp_path: Path, features: tuple[str, ...]) -> None:
+def test_every_listed_test_exists_and_judges_its_listed_requirements(tmp_path: Path, features: tuple[str, ...]) -> None:
     selected = plan(tmp_path, features=features).selected
     assert {test: ids[0] for test, ids in selected.items()} == quick.TESTS
     registry = requirement.load()

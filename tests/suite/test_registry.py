@@ -95,7 +95,7 @@ def test_a_sentence_has_the_rfc_2119_word_of_its_level_and_no_other(entry: requi
     assert wrong_words(entry) == []
 
 
-def test_each_requirement_says_what_is_wrong_where_it_does_not_hold() -> None:
+def test_each_requirement_names_its_violations() -> None:
     """The violation is the title of failures. It is unique, and it is not a norm."""
     entries = requirement.load().requirements.values()
     assert [entry.id for entry in entries if not entry.violation or "MUST" in entry.violation] == []
@@ -137,7 +137,7 @@ def test_a_document_that_is_not_listed_names_file_line_and_field(tmp_path: Path,
     assert 'did you mean "pull-566"?' in message
 
 
-def test_the_page_names_what_contradicts_a_requirement(tmp_path: Path) -> None:
+def test_the_page_names_the_contradictions_of_a_requirement(tmp_path: Path) -> None:
     (tmp_path / "core.yaml").write_text(
         HEAD + ENTRY.replace("basis: code", "basis: code, contradicts: [[pull-566, Title, Some words.]]")
     )
@@ -197,6 +197,6 @@ def test_successors_of_ended_requirements_start_with_the_next_release_line() -> 
         assert all(registry.requirements[id].since == first for id in entry.successors), entry.id
 
 
-def test_what_ends_needs_successors(tmp_path: Path) -> None:
+def test_a_requirement_that_ends_needs_successors(tmp_path: Path) -> None:
     ended = ENTRY.replace("since: v0", "since: v0, until: v0.1.0")
     assert "successors" in broken(tmp_path, HEAD + ended)

@@ -55,7 +55,7 @@ def failed_check(test: str, id: str = "CORE-001") -> ledger.Check:
         ([], True),
     ],
 )
-def test_what_did_not_pass_is_run_again_unless_that_was_expected(events: list[ledger.AnyEvent], repeated: bool) -> None:
+def test_tests_that_did_not_pass_are_run_again_unless_that_was_expected(events: list[ledger.AnyEvent], repeated: bool) -> None:
     assert rerun.find_unpassed_tests([run_started("t"), *events], frozenset({"CORE-002"})) == (
         ("t",) if repeated else ()
     )
@@ -89,7 +89,9 @@ def earlier(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("named", ["reports/r1", "r1"])
-def test_it_is_judged_as_it_was(earlier: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: str) -> None:
+def test_a_repeated_run_has_the_settings_of_the_earlier_run(
+    earlier: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     settings = rerun.settings_of(named, Path("reports"))
     assert settings.only == ("a.py::u", "a.py::v")
@@ -97,18 +99,18 @@ def test_it_is_judged_as_it_was(earlier: Path, monkeypatch: pytest.MonkeyPatch, 
     assert not settings.shard and not settings.part, "the tests say it all"
 
 
-def test_a_run_that_is_not_there_is_told(earlier: Path) -> None:
+def test_a_run_that_does_not_exist_is_reported(earlier: Path) -> None:
     with pytest.raises(UsageError, match="--rerun-failed: r2: no such run — give the folder of a run, or the id of"):
         rerun.settings_of("r2", earlier.parent)
 
 
-def test_settings_that_cannot_be_read_are_told(earlier: Path) -> None:
+def test_settings_that_cannot_be_read_are_reported(earlier: Path) -> None:
     (earlier / "run.json").write_text("{")
     with pytest.raises(UsageError, match=r"run\.json cannot be read: .* — give a run of this version of the suite"):
         rerun.settings_of("r1", earlier.parent)
 
 
-def test_a_run_in_which_everything_passed_is_told(earlier: Path) -> None:
+def test_a_run_in_which_everything_passed_is_reported(earlier: Path) -> None:
     text = (earlier / "ledger" / "run.jsonl").read_text()
     (earlier / "ledger" / "run.jsonl").write_text(text.splitlines(keepends=True)[1])
     with pytest.raises(UsageError, match=r"nothing is left to run: every test of .* has passed"):

@@ -171,7 +171,7 @@ def test_an_operator_without_crds_is_a_mistake_of_the_user(
     assert words in refused(monkeypatch, capsys, *command, str(tmp_path / "mine.yaml"))
 
 
-def test_the_command_that_reproduces_says_what_was_taken_over_from() -> None:
+def test_the_command_that_reproduces_states_the_source_of_its_settings() -> None:
     settings = RunSettings(
         run="r1",
         directory="",
@@ -188,7 +188,7 @@ def test_the_command_that_reproduces_says_what_was_taken_over_from() -> None:
     assert "--from" not in reproduction.command(msgspec.structs.replace(settings, earlier="", earlier_parameters={}))
 
 
-def test_the_command_that_reproduces_asks_for_what_the_run_was_asked_for() -> None:
+def test_the_command_that_reproduces_has_the_arguments_of_the_run() -> None:
     settings = RunSettings(run="r1", directory="", implementation="x", profiles=("core",), ids=("CORE-001",), repeat=3)
     assert "--profile core --id CORE-001 --repeat 3 " in reproduction.command(settings)
     assert "--repeat" not in reproduction.command(msgspec.structs.replace(settings, repeat=1))
@@ -237,7 +237,7 @@ def test_the_command_that_reproduces_can_be_called(monkeypatch: pytest.MonkeyPat
     assert reproduction.command(settings).startswith("grove-conformance run --implementation x")
 
 
-def test_a_named_test_is_judged_by_what_it_declares_of_the_selection() -> None:
+def test_a_named_test_is_judged_by_its_selected_requirements() -> None:
     registry = requirement.load()
     plan = launch.LaunchPlan({"t": ("CORE-001", "GANG-001"), "u": ()}, {"t": ("CORE-001", "GANG-001")})
     settings = RunSettings(run="r1", directory="", implementation="x", only=("t",))
@@ -279,7 +279,7 @@ def test_a_wrong_descriptor_names_file_line_and_field(
         assert word in message
 
 
-def test_list_and_explain_refuse_what_they_do_not_know(
+def test_list_and_explain_reject_unknown_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "unknown level 'MUSST'" in refused(monkeypatch, capsys, "list", "--level", "MUSST")
@@ -287,14 +287,14 @@ def test_list_and_explain_refuse_what_they_do_not_know(
     assert 'did you mean "CORE-001"?' in refused(monkeypatch, capsys, "explain", "core-0001")
 
 
-def test_a_stale_page_of_requirements_is_told(
+def test_a_stale_page_of_requirements_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     message = refused(monkeypatch, capsys, "docs", "--check", "--to", str(tmp_path / "old.md"))
     assert "is not up to date" in message and "grove-conformance docs" in message
 
 
-def test_a_full_disk_is_told_before_anything_starts(
+def test_a_full_disk_is_reported_before_anything_starts(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=3 << 20))

@@ -174,7 +174,7 @@ def test_an_unknown_id_in_a_test_is_refused_with_a_suggestion(faked: Faked) -> N
     assert 'declares AA-011, unknown (did you mean "AA-001"?)' in result.err
 
 
-def test_an_implementation_that_cannot_start_blocks_everything_and_is_told_once(faked: Faked) -> None:
+def test_an_implementation_that_cannot_start_blocks_everything_and_is_reported_once(faked: Faked) -> None:
     faked.write(
         PASSING_TESTS, opening='raise Blocked("fake cannot be started: it exited with code 3", "implementation")'
     )
@@ -290,7 +290,7 @@ def test_a_killed_worker_is_a_harness_error_that_names_the_test(faked: Faked) ->
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_interrupted_run_reports_what_it_knows_and_clears_up(
+def test_an_interrupted_run_reports_its_results_and_cleans_up(
     faked: Faked, number: signal.Signals, workers: int
 ) -> None:
     faked.write(
@@ -339,7 +339,7 @@ def test_an_interrupted_run_reports_what_it_knows_and_clears_up(
     ("tests", "code", "result"), [(PASSING_TESTS, 8, "conformant"), (FAILING_TESTS, 1, "not-conformant")]
 )
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_run_whose_output_nobody_reads_ends_with_its_report(
+def test_a_run_whose_output_is_closed_ends_with_its_report(
     faked: Faked, tests: str, code: int, result: str, workers: int
 ) -> None:
     """Examples are `… 2>&1 | head -1`, and a closed terminal if SIGHUP is ignored."""
@@ -379,7 +379,7 @@ def test_an_unbroken_environment_is_not_needed(faked: Faked, monkeypatch: pytest
     assert faked.run().exit == 0
 
 
-def test_who_keeps_the_recorder_from_reading_by_a_webhook_is_to_blame(faked: Faked) -> None:
+def test_an_implementation_whose_webhooks_prevent_reads_is_blamed(faked: Faked) -> None:
     faked.write(
         """
         from conformance.history.query import Withheld
@@ -422,7 +422,7 @@ def test_a_shard_that_passes_is_partial_and_a_success(faked: Faked) -> None:
     assert "shard 1/2 of the selection" in result.out
 
 
-def test_what_is_skipped_is_named_and_no_failure(faked: Faked) -> None:
+def test_skipped_requirements_are_named_and_do_not_fail(faked: Faked) -> None:
     faked.write(THREE_TESTS, ids=3)
     result = faked.run(skip=("AA-002",))
     assert result.exit == 0

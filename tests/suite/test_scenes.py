@@ -81,7 +81,7 @@ def test_a_failing_test_hides_no_other(faked: Faked) -> None:
     assert failure["bundle"] == "bundles/one" and failure["expected"] == ["none"] and failure["seen"] == ["one"]
 
 
-def test_a_step_that_does_not_come_fails_who_asks_for_it_and_blocks_who_needs_a_later_one(faked: Faked) -> None:
+def test_a_missing_step_fails_its_test_and_blocks_tests_of_later_steps(faked: Faked) -> None:
     write(faked, second='"two of three"')
     result = faked.run()
     assert result.exit == 1
@@ -104,7 +104,7 @@ def test_a_scene_goes_on_after_a_step_that_does_not_settle(faked: Faked) -> None
     assert result.report["verdict"]["requirements"][1]["failures"][0]["seen"] == "two of three"
 
 
-def test_what_the_driver_does_not_control_blocks_whoever_needs_a_later_step(faked: Faked) -> None:
+def test_a_role_that_the_driver_does_not_control_blocks_tests_of_later_steps(faked: Faked) -> None:
     write(faked)
     place = faked.folder / "tests" / "test_fake.py"
     reason = "the driver does not control the process of the operator"
@@ -118,7 +118,7 @@ def test_what_the_driver_does_not_control_blocks_whoever_needs_a_later_step(fake
     assert {r["reason"] for r in result.report["verdict"]["requirements"] if r["outcome"] == "blocked"} == {reason}
 
 
-def test_an_implementation_that_dies_in_a_scene_leaves_evidence_of_what_it_blocks(faked: Faked) -> None:
+def test_an_implementation_that_dies_in_a_scene_leaves_evidence_for_the_blocked_tests(faked: Faked) -> None:
     write(faked)
     place = faked.folder / "tests" / "test_fake.py"
     text = place.read_text().replace('env.wait_for("second", True)', 'raise Blocked("panic: nil", "implementation")')
@@ -130,7 +130,7 @@ def test_an_implementation_that_dies_in_a_scene_leaves_evidence_of_what_it_block
     assert "evidence: " in result.out + result.err and (result.folder / "bundles" / "one").is_dir()
 
 
-def test_what_is_blocked_by_a_process_that_exited_says_so(faked: Faked) -> None:
+def test_a_block_by_an_exited_process_has_that_reason(faked: Faked) -> None:
     write(faked)
     place = faked.folder / "tests" / "test_fake.py"
     message = "mine: the operator exited with code 7\\nnot seen within 1 s: second\\nnearest: no pod"
@@ -140,7 +140,7 @@ def test_what_is_blocked_by_a_process_that_exited_says_so(faked: Faked) -> None:
     assert reasons == {'the scene ended in waiting for "second": mine: the operator exited with code 7'}
 
 
-def test_a_refused_write_blocks_whoever_needs_a_later_step(faked: Faked) -> None:
+def test_a_rejected_write_blocks_tests_of_later_steps(faked: Faked) -> None:
     write(faked, second="env.refused()")
     result = faked.run()
     assert result.exit == 1

@@ -20,7 +20,7 @@ def chosen(*features: str, profiles: tuple[str, ...] = (), ids: tuple[str, ...] 
 
 
 @pytest.mark.parametrize("profiles", [(), ("operations",)])
-def test_what_is_about_a_feature_runs_for_who_claims_it(profiles: tuple[str, ...]) -> None:
+def test_tests_of_a_feature_run_if_it_is_claimed(profiles: tuple[str, ...]) -> None:
     """The same holds if only the profile of the feature is selected."""
     declared = ("OPS-003", "OPS-004", "INV-004")
     assert REGISTRY.requirements["OPS-003"].feature == "leader-election"
@@ -28,15 +28,15 @@ def test_what_is_about_a_feature_runs_for_who_claims_it(profiles: tuple[str, ...
     assert not chosen(profiles=profiles).takes(declared)
 
 
-def test_what_is_about_a_feature_among_others_runs() -> None:
+def test_tests_of_a_feature_and_other_requirements_run() -> None:
     assert chosen().takes(("OPS-003", "CORE-001", "INV-004"))
 
 
-def test_what_judges_invariants_alone_runs() -> None:
+def test_tests_that_judge_only_invariants_run() -> None:
     assert chosen().takes(("INV-004",))
 
 
-def test_what_was_not_asked_for_does_not_run() -> None:
+def test_unselected_tests_do_not_run() -> None:
     assert not chosen(ids=("CORE-002",)).takes(("CORE-001", "INV-004"))
     assert chosen(ids=("INV-004",)).takes(("CORE-001", "INV-004"))
     assert not chosen(profiles=("gang",)).takes(("CORE-001",))
@@ -92,14 +92,14 @@ def test_a_run_of_everything_plays_everything() -> None:
     assert selected(profiles=()) == (set(SCENES), {})
 
 
-def test_what_is_skipped_selects_no_test_and_is_not_judged() -> None:
+def test_skipped_requirements_are_not_judged_and_select_no_test() -> None:
     assert "own" not in selected(skip=("CORE-001",))[0]
     assert "CORE-001" not in scope(REGISTRY, (), (), BOTH, (), skip=("CORE-001",)).judged
     with pytest.raises(UsageError, match="unknown requirement 'CORE-00'"):
         selected(skip=("CORE-00",))
 
 
-def test_what_does_not_hold_for_a_feature_is_not_judged_where_it_is_claimed() -> None:
+def test_requirements_that_exclude_a_feature_are_not_judged_where_it_is_claimed() -> None:
     entry = replace(REGISTRY.requirements["CORE-001"], unless=("other-names",))
     registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "CORE-001": entry})
     assert "other-names" in registry.features
@@ -133,7 +133,7 @@ def test_a_promise_is_judged_from_the_version_that_makes_it(version: str, judged
     assert judged or of_version.unclaimed[entry.id] == "holds from Kubernetes 1.37"
 
 
-def test_what_holds_for_other_releases_is_not_judged() -> None:
+def test_requirements_of_other_releases_are_not_judged() -> None:
     entry = REGISTRY.requirements["CORE-001"]
     ended = replace(entry, until="v0.1.0-alpha.12-rc1", successors=("CORE-002",))
     later = replace(entry, id="CORE-002", since="v0.1.0-alpha.13")

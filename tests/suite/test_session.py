@@ -68,7 +68,7 @@ HUNG_MESSAGE = 'failed calling webhook "h.example": failed to call webhook: Post
         ('namespaces "x" already exists', False),
     ],
 )
-def test_who_keeps_the_suite_from_making_a_namespace_by_admission_is_to_blame(message: str, blamed: bool) -> None:
+def test_an_implementation_whose_webhooks_prevent_namespaces_is_blamed(message: str, blamed: bool) -> None:
     environment = object.__new__(ClusterEnvironment)
     environment._refusal, environment._namespace_failures = None, 0
     with pytest.raises(Blocked if blamed else HarnessError, match="the namespace n cannot be made: ") as raised:
@@ -125,9 +125,7 @@ DEAD_ERROR = NotStarted(Role.OPERATOR, "", "mine", "exited with code 3 before it
         (DEAD_ERROR, Blocked, "mine cannot be started: .*exited with code 3"),
     ],
 )
-def test_what_is_too_late_ends_the_run_without_a_verdict(
-    error: HarnessError, raised: type[Exception], words: str
-) -> None:
+def test_a_late_start_ends_the_run_without_a_verdict(error: HarnessError, raised: type[Exception], words: str) -> None:
     """Later tests do not wait again."""
 
     def start() -> None:
@@ -151,7 +149,7 @@ def test_what_is_too_late_ends_the_run_without_a_verdict(
 
 
 @pytest.mark.parametrize(("user", "by"), [("mallory", " by the user mallory"), (users.SUITE, "")])
-def test_removed_webhooks_are_named_with_who_has_removed_them(user: str, by: str) -> None:
+def test_removed_webhooks_are_named_with_the_user_who_removed_them(user: str, by: str) -> None:
     api: Any = SimpleNamespace(names=lambda plural: ["kept"] if plural == "validatingwebhookconfigurations" else [])
     audit: Any = SimpleNamespace(writers=lambda *about: [Writer(user, "hostile/1.0")])
     installed = [("ValidatingWebhookConfiguration", "kept"), ("ValidatingWebhookConfiguration", "gone")]
@@ -160,7 +158,7 @@ def test_removed_webhooks_are_named_with_who_has_removed_them(user: str, by: str
     assert removed(Refusing(500, "", ""), installed, None) == ""  # type: ignore[arg-type]
 
 
-def test_what_failed_is_run_again_by_its_test_and_not_by_its_requirements() -> None:
+def test_a_failure_is_reproduced_by_its_test() -> None:
     environment = object.__new__(ClusterEnvironment)
     environment._settings = RunSettings(run="r", directory="", implementation="x", reproduce="grove-conformance run")
     environment._registry = requirement.load()

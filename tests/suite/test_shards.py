@@ -53,14 +53,14 @@ def test_a_scene_without_a_cost_counts_as_the_median() -> None:
     assert parts == [{"t", "v"}, {"u", "w"}]
 
 
-def test_each_repetition_of_a_scene_costs_what_the_scene_costs() -> None:
+def test_each_repetition_of_a_scene_has_the_cost_of_the_scene() -> None:
     scenes = {f"t[{n} of 3]": f"f.py::Scene[{n} of 3]" for n in (1, 2, 3)} | {"u": "f.py::Other"}
     parts = shards.divide(scenes, 2, {"f.py::Scene": 2, "f.py::Other": 6}, repeat=3)
     assert parts == [{"u"}, {"t[1 of 3]", "t[2 of 3]", "t[3 of 3]"}]
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "3", "1/0", "a/b", "1/2/3", "-1/3", "1/ 3", "²/3"])
-def test_what_is_no_shard_is_told(text: str) -> None:
+def test_an_invalid_shard_is_reported(text: str) -> None:
     with pytest.raises(UsageError, match=r"--shard: .* is not a shard — give i/n, from 1/n to n/n"):
         shards.parse(text)
 
@@ -92,7 +92,7 @@ def test_the_costs_are_those_of_the_suite(tmp_path: Path) -> None:
     assert max(loads) < 1.2 * min(loads), loads
 
 
-def test_costs_are_medians_of_what_was_played_to_its_end() -> None:
+def test_costs_are_medians_of_complete_scenes() -> None:
     played = [
         ledger.ScenePlayed(scene="a.py::Scene", worker="w", seconds=duration, steps={}, ended_by=end)
         for duration, end in ((2.2, ""), (8.4, ""), (7.7, ""), (500.0, "pods Ready"))

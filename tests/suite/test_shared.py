@@ -67,7 +67,7 @@ def workers(tmp_path: Path) -> Iterator[tuple[Workers, dict[str, Line]]]:
     run_ledger.close()
 
 
-def test_who_asks_early_is_answered_when_the_first_worker_has_started_it(
+def test_an_early_question_is_answered_once_the_implementation_has_started(
     workers: tuple[Workers, dict[str, Line]],
 ) -> None:
     _, lines = workers
@@ -80,7 +80,7 @@ def test_who_asks_early_is_answered_when_the_first_worker_has_started_it(
     assert lines["gw1"].sent == [shared.encoded(LIVING_IMPLEMENTATION)], "and no worker gets it twice"
 
 
-def test_nobody_waits_for_a_first_worker_that_is_lost(workers: tuple[Workers, dict[str, Line]]) -> None:
+def test_no_worker_waits_for_a_lost_first_worker(workers: tuple[Workers, dict[str, Line]]) -> None:
     _, lines = workers
     lines["gw1"].call(shared.QUESTION)
     lines[FIRST_WORKER].call(None)

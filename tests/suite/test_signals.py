@@ -38,7 +38,7 @@ def test_a_run_is_stopped_once(number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)
-def test_what_comes_after_the_last_test_stops_neither_clearing_up_nor_the_report(number: signal.Signals) -> None:
+def test_a_signal_after_the_last_test_stops_neither_the_cleanup_nor_the_report(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with launch._handle_stop_signals(Console(file=StringIO())) as only_answer:
         only_answer()

@@ -71,11 +71,11 @@ def seconds_waited(story: Story, requests: Requests, *, limit: float = 60, real:
     return story.log.now()
 
 
-def test_who_asks_for_nothing_is_waited_for_half_the_time(story: Story) -> None:
+def test_the_wait_for_an_idle_implementation_is_halved(story: Story) -> None:
     assert seconds_waited(story, Requests(story)) == pytest.approx(30, abs=2)
 
 
-def test_who_acts_every_20_seconds_is_waited_for_in_full(story: Story) -> None:
+def test_the_wait_for_an_active_implementation_lasts_in_full(story: Story) -> None:
     assert seconds_waited(story, Requests(story, 20, 40)) >= 60
 
 
@@ -143,11 +143,11 @@ def test_a_refused_write_may_be_repeated_after_a_back_off(story: Story) -> None:
     assert seconds_waited(second, Requests(second, 0, 1, 3, 7, 15, request=conflict)) == pytest.approx(45, abs=2)
 
 
-def test_who_gives_up_after_a_refusal_is_waited_for_half_the_time(story: Story) -> None:
+def test_the_wait_for_an_implementation_that_gives_up_is_halved(story: Story) -> None:
     assert seconds_waited(story, Requests(story, 1, 2, request=REFUSED)) == pytest.approx(32, abs=2)
 
 
-def test_the_end_of_a_back_off_is_seen_in_what_was_refused_between_two_waits(story: Story) -> None:
+def test_the_end_of_a_back_off_is_derived_from_rejections_between_two_waits(story: Story) -> None:
     requests = Requests(story, 0, 2, 6, 14, request=REFUSED)
     story.log.later(15, story.keep_pace)
     case = play(story, silence=silence(story, requests))
@@ -162,7 +162,7 @@ def test_refusals_in_the_namespace_of_an_earlier_test_do_not_count(story: Story)
     assert seconds_waited(story, requests) == pytest.approx(45, abs=2)
 
 
-def test_what_moves_is_waited_for(story: Story) -> None:
+def test_a_changing_state_is_waited_for(story: Story) -> None:
     def bind_pod() -> None:
         story.keep_pace()
         story.pod("b1", after=0)
@@ -226,13 +226,13 @@ def test_a_long_back_off_is_waited_for(story: Story) -> None:
     assert seconds_waited(story, Requests(story, 0, 1, 3, 7, 15, 31, request=REFUSED), limit=150) > 31 + 32 + 16
 
 
-def test_what_happens_slowly_is_waited_for(story: Story) -> None:
+def test_slow_changes_are_waited_for(story: Story) -> None:
     for number in range(1, 6):
         story.log.later(28 * number, lambda n=number: (story.keep_pace(), story.pod(f"b{n}", after=0)))  # type: ignore[misc]
     assert seconds_waited(story, Requests(story, *range(0, 150, 5)), limit=150) >= 150
 
 
-def test_a_failed_creation_of_what_exists_may_be_repeated_after_a_back_off(story: Story) -> None:
+def test_a_failed_creation_of_an_existing_object_may_be_repeated_after_a_back_off(story: Story) -> None:
     def lasted(verb: str) -> float:
         story = Story(Scripted())
         story.pod("a1", after=0)
@@ -269,7 +269,7 @@ def test_the_implementation_has_its_time_after_each_act_of_the_test(
     assert story.log.now() - start == pytest.approx(30, abs=2)
 
 
-def test_what_is_not_the_implementations_is_waited_for_in_full(story: Story) -> None:
+def test_the_wait_for_real_components_lasts_in_full(story: Story) -> None:
     assert seconds_waited(story, Requests(story), real=True) >= 60
 
 
@@ -334,7 +334,7 @@ def test_reads_of_implementations_are_logged_where_they_are_wanted(user: str) ->
 @pytest.mark.parametrize(
     "user", [users.SUITE, "kwok-admin", "system:apiserver", "system:serviceaccount:kube-system:gc"]
 )
-def test_reads_that_count_for_nobody_are_logged_only_with_all_reads(user: str) -> None:
+def test_reads_of_the_suite_and_of_components_are_logged_only_with_all_reads(user: str) -> None:
     groups = ["system:serviceaccounts:kube-system"] if "kube-system" in user else ["system:masters"]
     assert [is_logged(reads, user, *groups) for reads in LoggedReads] == [False, False, True]
     assert user == users.SUITE or users.is_component(user)

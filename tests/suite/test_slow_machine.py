@@ -69,7 +69,7 @@ def test_a_quiet_time_is_one_in_which_the_machine_was_well(story: Story) -> None
 
 
 @pytest.mark.parametrize("seconds", [4, 9])
-def test_what_the_suite_did_too_late_is_not_the_implementations_doing(story: Story, seconds: float) -> None:
+def test_late_actions_of_the_suite_are_not_failures_of_the_implementation(story: Story, seconds: float) -> None:
     case = play(story)
     case.quiet(5)
     if seconds > 5:

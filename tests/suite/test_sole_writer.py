@@ -51,7 +51,7 @@ def with_pod(replicas: int = 2, **pod: Any) -> dict[str, Any]:
     return {"replicas": replicas, "template": {"cliques": [{"name": "a", "spec": {"podSpec": pod}}]}}
 
 
-def test_what_the_suite_asks_for_and_what_admission_adds_is_nobody_elses(story: Story, sole: SoleWriter) -> None:
+def test_changes_by_the_suite_and_by_admission_are_accepted(story: Story, sole: SoleWriter) -> None:
     create_set(story, sole)
     sole.nodes_created([node()])
     story.record("nodes", "n1", node())
@@ -83,7 +83,7 @@ PRUNED_SCRATCH: dict[str, Any] = {"name": "scratch", "ephemeral": {"volumeClaimT
 
 
 @pytest.mark.parametrize("stored", [{**STORED_SET, "replicas": 1}, {**STORED_SET, "template": {"cliques": []}}])
-def test_a_set_that_is_stored_otherwise_than_it_was_sent(
+def test_a_set_that_is_stored_differently_than_it_was_sent(
     story: Story, sole: SoleWriter, stored: dict[str, Any]
 ) -> None:
     create_set(story, sole, stored)
@@ -110,7 +110,7 @@ def container(**resources: Any) -> dict[str, Any]:
         ({"template": {"terminationDelay": "90s"}}, {"template": {"terminationDelay": "4h0m0s"}}, "terminationDelay"),
     ],
 )
-def test_what_a_set_asks_for_is_compared_by_its_meaning(
+def test_the_spec_of_a_set_is_compared_by_its_meaning(
     story: Story, sole: SoleWriter, sent: dict[str, Any], stored: dict[str, Any], other: str
 ) -> None:
     uid = story.record("podcliquesets", "s", {"spec": stored}).uid
@@ -148,14 +148,14 @@ SIDECAR, TOLERATION = {"name": "mesh"}, {"key": "x"}
         ({"kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": "b"}}, {"stringData": None}, ""),
     ],
 )
-def test_what_the_suite_makes_beside_sets_is_stored_as_it_was_sent(
+def test_other_objects_of_the_suite_are_stored_as_sent(
     story: Story, sole: SoleWriter, sent: dict[str, Any], change: dict[str, Any], other: str
 ) -> None:
     sole.created(sent, {**sent, **change})
     assert foreign(story, sole) == "" if not other else other in foreign(story, sole)
 
 
-def test_a_patch_that_is_stored_otherwise(story: Story, sole: SoleWriter) -> None:
+def test_a_patch_that_is_stored_differently(story: Story, sole: SoleWriter) -> None:
     raised = {"spec": {"hard": {"pods": "5"}}}
     sole.patched("resourcequotas", "q", raised, {**QUOTA, **raised})
     assert foreign(story, sole) == ""
@@ -163,13 +163,13 @@ def test_a_patch_that_is_stored_otherwise(story: Story, sole: SoleWriter) -> Non
     assert "ResourceQuota q: spec.hard.pods was stored as 3" in foreign(story, sole)
 
 
-def test_a_spec_that_somebody_else_changes(story: Story, sole: SoleWriter) -> None:
+def test_a_spec_that_another_client_changes(story: Story, sole: SoleWriter) -> None:
     create_set(story, sole)
     story.record("podcliquesets", "s", {"spec": {**STORED_SET, "replicas": 1}})
     assert "somebody else has changed spec.replicas to 1" in foreign(story, sole)
 
 
-def test_a_spec_that_somebody_else_changes_back(story: Story, sole: SoleWriter) -> None:
+def test_a_spec_that_another_client_changes_back(story: Story, sole: SoleWriter) -> None:
     create_set(story, sole)
     scaled = {**STORED_SET, "replicas": 3}
     sole.patched("podcliquesets", "s", {"spec": {"replicas": 3}}, {"metadata": {"uid": "uid-1"}, "spec": scaled})
@@ -178,7 +178,7 @@ def test_a_spec_that_somebody_else_changes_back(story: Story, sole: SoleWriter) 
     assert "somebody else has changed spec.replicas to 2" in foreign(story, sole)
 
 
-def test_a_set_that_somebody_else_deletes_and_makes_again(story: Story, sole: SoleWriter) -> None:
+def test_a_set_that_another_client_deletes_and_recreates(story: Story, sole: SoleWriter) -> None:
     create_set(story, sole)
     story.delete("podcliquesets", "s")
     assert "PodCliqueSet s was deleted by somebody else" in foreign(story, sole)
@@ -195,7 +195,7 @@ def test_a_set_that_somebody_else_deletes_and_makes_again(story: Story, sole: So
         ({**node(), "metadata": {"labels": {POOL: "pool", "rack": "r2"}}}, "labels"),
     ],
 )
-def test_a_node_that_somebody_else_changes(story: Story, sole: SoleWriter, now: dict[str, Any], subject: str) -> None:
+def test_a_node_that_another_client_changes(story: Story, sole: SoleWriter, now: dict[str, Any], subject: str) -> None:
     sole.nodes_created([node()])
     story.record("nodes", "n1", node())
     story.record("nodes", "n1", now)
@@ -212,18 +212,18 @@ def test_a_node_that_admission_changes_while_kwok_writes_it(story: Story, sole: 
     assert "node n1: somebody else has changed its allocatable" in foreign(story, sole)
 
 
-def test_a_taint_that_somebody_else_takes_away(story: Story, sole: SoleWriter) -> None:
+def test_a_taint_that_another_client_removes(story: Story, sole: SoleWriter) -> None:
     sole.nodes_created([node(taints=[{"key": POOL, "effect": "NoSchedule"}])])
     story.record("nodes", "n1", node())
     assert "somebody else has changed its taints" in foreign(story, sole)
 
 
-def test_a_node_that_somebody_else_adds_to_the_pool(story: Story, sole: SoleWriter) -> None:
+def test_a_node_that_another_client_adds_to_the_pool(story: Story, sole: SoleWriter) -> None:
     story.record("nodes", "mine", node())
     assert "node mine was made by somebody else" in foreign(story, sole)
 
 
-def test_how_a_pod_fares_is_for_the_kubelet_to_say(story: Story, sole: SoleWriter) -> None:
+def test_only_the_kubelet_may_write_pod_statuses(story: Story, sole: SoleWriter) -> None:
     waits = {"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}}
     ready = {"status": {"phase": "Pending", "conditions": [{"type": "Ready", "status": "True"}]}}
     versions = [

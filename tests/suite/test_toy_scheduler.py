@@ -94,7 +94,7 @@ def test_an_object_that_is_rejected_is_one_line_with_the_reason_of_the_api_serve
     assert "spec.weight" in line and "greater than or equal to 0" in line and "\n" not in line
 
 
-def test_a_process_that_dies_at_its_start_is_named_with_what_it_said(drive: Any) -> None:
+def test_a_process_that_dies_at_its_start_is_named_with_its_output(drive: Any) -> None:
     driver = drive(fault="dies")
     driver.install()
     with pytest.raises(NotStarted) as caught:

@@ -48,7 +48,7 @@ class SlowApi:
         (False, False, "deleted: discovery names it"),
     ],
 )
-def test_what_still_shows_a_kind_is_named(keeps_crd: bool, lists: bool, traces: str) -> None:
+def test_the_remaining_traces_of_a_kind_are_named(keeps_crd: bool, lists: bool, traces: str) -> None:
     api: Any = SlowApi(keeps_crd, lists)
     with pytest.raises(ClusterTooSlow) as slow, unserved(api, str(COMPUTE_DOMAINS), 0.1):
         raise AssertionError("the kind is still served")

@@ -64,7 +64,7 @@ def run(faked: Faked, role: str, scene: str = SCENE, judged: str = VIOLATION, **
 
 
 @pytest.mark.parametrize("selected", [{}, {"only": ["test_fake.py::test_first"], "ids": ["AA-001"]}])
-def test_what_is_printed_counts(faked: Faked, selected: dict[str, object]) -> None:
+def test_printed_violations_count(faked: Faked, selected: dict[str, object]) -> None:
     result = run(faked, "operator", **selected)
     assert "✗ INV-001 a rule" in result.err
     assert result.outcomes == {"AA-001": "passed", "INV-001": "failed"}
@@ -84,7 +84,7 @@ def test_a_violation_on_a_slow_machine_leaves_only_its_own_tests_without_a_verdi
     assert "too slow" in rule["reason"]
 
 
-def test_what_is_not_claimed_is_neither_printed_nor_counted(faked: Faked) -> None:
+def test_violations_of_unclaimed_invariants_are_neither_printed_nor_counted(faked: Faked) -> None:
     result = run(faked, "gang-scheduler", only=["test_fake.py::test_first"], ids=["AA-001"])
     assert "INV-001" not in result.err
     assert result.outcomes == {"AA-001": "passed"} and result.exit == 0

@@ -117,7 +117,7 @@ def test_a_broken_promise_is_seen(fault: str) -> None:
 
 
 @pytest.mark.parametrize(("choice", "id", "outcome"), PERMITTED_BEHAVIOR)
-def test_what_a_scheduler_may_do_breaks_no_promise(choice: str, id: str, outcome: str) -> None:
+def test_permitted_choices_of_a_scheduler_are_not_failures(choice: str, id: str, outcome: str) -> None:
     assert outcomes(choice, only=id) == {id: outcome}
 
 

@@ -98,7 +98,7 @@ def test_a_node_that_others_have_written_to_excuses_nothing(
     assert verdict(story.history) is not False if holds else verdict(story.history) is False
 
 
-def test_who_wrote_the_status_of_a_pod_is_known_by_the_version(story: Story, tmp_path: Path) -> None:
+def test_the_writer_of_a_pod_status_is_identified_by_the_version(story: Story, tmp_path: Path) -> None:
     def status(writer: tuple[str, str], version: str, credential: str | None = None) -> str:
         answer = {"kind": "Pod", "metadata": {"name": "a3", "resourceVersion": version}}
         event = json.loads(line(writer, "patch", "pods/status", "a3", SPACE, credential=credential))
@@ -131,7 +131,7 @@ def test_a_write_that_changes_nothing_is_not_the_one_that_produced_the_version(
     assert [*story.history.origins.statuses.values()] == forged
 
 
-def test_a_status_that_is_stored_otherwise_than_kwok_sent_it(story: Story, tmp_path: Path) -> None:
+def test_a_status_that_is_stored_differently_than_kwok_sent_it(story: Story, tmp_path: Path) -> None:
     record = story.record("pods", "a3", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
     answer = {"kind": "Pod", "metadata": {"name": "a3", "resourceVersion": record.version}}
     sent = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
@@ -146,7 +146,7 @@ def test_a_status_that_is_stored_otherwise_than_kwok_sent_it(story: Story, tmp_p
 
 @pytest.mark.parametrize("verb", ["patch", "delete"])
 @pytest.mark.parametrize("resource", ["resourcequotas", "limitranges"])
-def test_limits_of_a_test_that_somebody_else_changes(story: Story, tmp_path: Path, verb: str, resource: str) -> None:
+def test_limits_of_a_test_that_another_client_changes(story: Story, tmp_path: Path, verb: str, resource: str) -> None:
     lines = [
         line(writer, verb, resource, "q", space) for writer, space in ((REAPER, SPACE), (SUITE, SPACE), (REAPER, "x"))
     ]
