@@ -34,7 +34,7 @@ def test_names_are_those_of_the_worked_example():
     assert set(objects.gangs) == {"p-0", "p-0-sg-0", "p-0-sg-1"}
 
 
-def test_the_base_gang_holds_standalone_cliques_and_the_replicas_below_min_available():
+def test_the_base_gang_contains_standalone_cliques_and_the_replicas_below_min_available():
     objects = expected(workload(minAvailable=2))
     assert objects.gangs["p-0"].minimums == {
         "p-0-fe": 1,

@@ -52,7 +52,7 @@ def test_values_follow_the_types() -> None:
     assert [volume["disk"]["kind"] for volume in pod_spec["volumes"]] == ["Fast", "Slow"]
 
 
-def test_a_field_of_a_later_version_is_set_wherever_it_comes() -> None:
+def test_a_field_of_a_later_version_is_set_at_any_position() -> None:
     new = {"invented": TEXT}
     pod_spec = spec(UNIONS, PodSpec=new, Container=new, Probe=new, Exec=new, Grpc=new, Secret=new, Volume=new)
     holders = [pod_spec, *pod_spec["containers"], *pod_spec["volumes"]]
@@ -71,7 +71,7 @@ def test_a_type_of_a_later_version_is_set_as_a_whole() -> None:
     assert pod_spec["invented"][1]["b"] == {"port": 2}
 
 
-def test_an_alternative_of_a_later_version_has_an_item_of_its_own() -> None:
+def test_an_alternative_of_a_later_version_has_its_own_item() -> None:
     pod_spec = spec(UNIONS, Volume={"invented": reference("Secret")}, Probe={"invented": reference("Secret")})
     assert [sorted(volume.keys() - {"name"}) for volume in pod_spec["volumes"]] == [["secret"], ["disk"], ["invented"]]
     assert [sorted(c["probe"].keys() - {"seconds"}) for c in pod_spec["containers"]] == [

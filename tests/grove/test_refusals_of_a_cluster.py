@@ -25,7 +25,7 @@ def test_a_refusal_by_the_cluster_is_known(answer: str) -> None:
 
 
 @pytest.mark.parametrize("answer", [QUOTA, UNKNOWN, FAILED, LIMITS, RATIO])
-def test_a_refusal_that_a_scene_has_made_is_judged(answer: str) -> None:
+def test_a_rejection_caused_by_a_scene_is_judged(answer: str) -> None:
     assert not by_cluster(answer, {"house", "ResourceQuota", "LimitRange"}, SERVED)
 
 
@@ -34,26 +34,26 @@ def test_a_rejection_by_an_addition_of_the_implementation_is_judged(answer: str)
     assert not by_cluster(answer, (), ())
 
 
-SPOKEN = "exceeded quota: house, requested: pods=1"
+EXCEEDED = "exceeded quota: house, requested: pods=1"
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        f'admission webhook "mine.example.com" denied the request: {SPOKEN}',
-        f'admission webhook "mine.example.com" denied the request: pods "web-x" is forbidden: {SPOKEN}',
-        f"pods \"web-x\" is forbidden: ValidatingAdmissionPolicy 'mine' with binding 'mine' denied request: {SPOKEN}",
-        f'failed calling webhook "mine.example.com": failed to call webhook: Post "https://a/{SPOKEN}": EOF',
-        f'conversion webhook for grove.io/v1, Kind=PodCliqueSet failed: pods "web-x" is forbidden: {SPOKEN}',
-        f'PodCliqueSet.grove.io "web" is invalid: spec: Invalid value: "object": {SPOKEN}',
-        f'PodCliqueSet.grove.io "web" is invalid: spec: Invalid value: "object": pods "web-x" is forbidden: {SPOKEN}',
-        f'pods "{SPOKEN}" not found',
-        f'pods "a\\" is forbidden: {SPOKEN}" not found',
+        f'admission webhook "mine.example.com" denied the request: {EXCEEDED}',
+        f'admission webhook "mine.example.com" denied the request: pods "web-x" is forbidden: {EXCEEDED}',
+        f"pods \"web-x\" is forbidden: ValidatingAdmissionPolicy 'mine' with binding 'mine' denied request: {EXCEEDED}",
+        f'failed calling webhook "mine.example.com": failed to call webhook: Post "https://a/{EXCEEDED}": EOF',
+        f'conversion webhook for grove.io/v1, Kind=PodCliqueSet failed: pods "web-x" is forbidden: {EXCEEDED}',
+        f'PodCliqueSet.grove.io "web" is invalid: spec: Invalid value: "object": {EXCEEDED}',
+        f'PodCliqueSet.grove.io "web" is invalid: spec: Invalid value: "object": pods "web-x" is forbidden: {EXCEEDED}',
+        f'pods "{EXCEEDED}" not found',
+        f'pods "a\\" is forbidden: {EXCEEDED}" not found',
         'admission webhook "mine.example.com" denied the request: violates PodSecurity "restricted:latest"',
         'admission webhook "mine.example.com" denied the request: maximum cpu usage per Container is 1',
     ],
 )
-def test_the_words_of_the_cluster_can_be_spoken_by_others(answer: str) -> None:
+def test_others_can_use_the_messages_of_the_cluster(answer: str) -> None:
     assert not by_cluster(answer, (), SERVED)
 
 

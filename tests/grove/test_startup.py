@@ -9,11 +9,12 @@ from conformance.grove.expected import expected
 from tests.grove.test_expected import clique
 
 
-def parents(startup_type, cliques, group=(), floors=None, **fields):
-    """Return the parents of each clique object that has parents, with their floors; None if the specification leaves
+def parents(startup_type, cliques, group=(), minimums=None, **fields):
+    """Return the parents of each clique object that has parents, with their minimums; None if the specification leaves
     them open."""
     templates = [
-        clique(name, 3, minAvailable=(floors or {}).get(name, 1), startsAfter=after) for name, after in cliques.items()
+        clique(name, 3, minAvailable=(minimums or {}).get(name, 1), startsAfter=after)
+        for name, after in cliques.items()
     ]
     groups = [{"name": "sg", "cliqueNames": list(group), "replicas": 3, **fields}] if group else []
     spec = {
@@ -66,7 +67,7 @@ def test_explicit():
 
 def test_floors_are_those_of_whole_names():
     """Scenario OBJ-S75."""
-    assert parents("InOrder", {"b": [], "a-b": [], "c": []}, floors={"b": 1, "a-b": 2})["p-0-c"] == {"p-0-a-b": 2}
+    assert parents("InOrder", {"b": [], "a-b": [], "c": []}, minimums={"b": 1, "a-b": 2})["p-0-c"] == {"p-0-a-b": 2}
 
 
 @pytest.mark.parametrize("tags", [{}, {"grove.io/podcliqueset-replica-index": "x"}])

@@ -18,12 +18,12 @@ def test_recorded_hashes_are_reproduced(name: str) -> None:
     template = VECTORS[name]["template"]
     hashes = {}
     for library, form, clique in hash_vectors.expected(VECTORS[name]):
-        way = HashScheme(library, form == "canonical")
+        scheme = HashScheme(library, form == "canonical")
         template_clique = next((candidate for candidate in template["cliques"] if candidate["name"] == clique), None)
         hashes[library, form, clique] = (
-            template_hashes.of_clique(template_clique, template.get("priorityClassName") or "", way)
+            template_hashes.of_clique(template_clique, template.get("priorityClassName") or "", scheme)
             if template_clique is not None
-            else template_hashes.of_set(template, way)
+            else template_hashes.of_set(template, scheme)
         )
     assert hashes == hash_vectors.expected(VECTORS[name])
 

@@ -19,8 +19,8 @@ from reference_impl.plan.hashing.schemes import SCHEMES, Template, template_hash
 PAIRS = template_pairs.read()
 
 
-def hashes(template, ways):
-    return [template_hashes.of_clique(template, "", way) for way in ways]
+def hashes(template, schemes):
+    return [template_hashes.of_clique(template, "", scheme) for scheme in schemes]
 
 
 @pytest.mark.parametrize("pair", PAIRS.keyed, ids=lambda pair: pair.name)
@@ -44,7 +44,7 @@ def test_another_notation_is_the_same_amount_with_another_hash(pair):
 
 
 @pytest.mark.parametrize("pair", PAIRS.notations, ids=lambda pair: pair.name)
-def test_kubernetes_writes_a_notation_in_its_own_way(pair):
+def test_kubernetes_normalizes_notations(pair):
     assert _written(pair.before) == _written(pair.after) == _request(pair.before)
 
 
@@ -82,7 +82,7 @@ def test_random_templates(seed: int):
     assert before != shuffled
     assert hashes(before, CANONICAL) == hashes(shuffled, CANONICAL)
     assert not set(hashes(before, CANONICAL)) & set(hashes(other, CANONICAL))
-    for way in (*LEGACY, *CANONICAL):
-        scheme = SCHEMES[f"{'canonical' if way.canonical else 'legacy'}-{way.library}"]
+    for scheme in (*LEGACY, *CANONICAL):
+        reference_scheme = SCHEMES[f"{'canonical' if scheme.canonical else 'legacy'}-{scheme.library}"]
         read_template = Template.of("a", other["labels"], None, other["spec"]["podSpec"], None)
-        assert template_hashes.of_clique(other, "", way) == template_hash(read_template, scheme)
+        assert template_hashes.of_clique(other, "", scheme) == template_hash(read_template, reference_scheme)

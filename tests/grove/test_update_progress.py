@@ -37,12 +37,12 @@ def test_progress_is_read_whatever_it_is(document, running, ended, turns):
     )
 
 
-def test_counters_that_are_left_out_are_zero():
+def test_omitted_counters_are_zero():
     assert updates.counts(with_progress(ENDED))["updatedPodCliquesCount"] == 2
     assert updates.counts(with_progress(ENDED))["totalPodCliquesCount"] == 0
 
 
-def test_hashes_are_compared_by_the_field_that_says_that_they_are_reached():
+def test_hashes_are_compared_by_the_field_that_reports_the_reached_hash():
     clique = with_progress({"podTemplateHash": "h", "podCliqueSetGenerationHash": "g"})
     assert updates.target_hashes(clique) == {"currentPodTemplateHash": "h", "currentPodCliqueSetGenerationHash": "g"}
     assert updates.reached_hashes({"status": {"currentPodTemplateHash": "h"}}) == {"currentPodTemplateHash": "h"}

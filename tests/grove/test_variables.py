@@ -33,6 +33,6 @@ def test_values(variable: dict[str, Any], value: str) -> None:
     assert environment({"env": env}, POD)["V"] == value
 
 
-def test_a_duplicate_variable_keeps_the_first_place_and_the_last_value() -> None:
+def test_a_duplicate_variable_has_the_first_position_and_the_last_value() -> None:
     env = [{"name": name, "value": value} for name, value in (("A", "1"), ("B", "2"), ("A", "3"))]
     assert list(environment({"env": env}, POD).items()) == [("A", "3"), ("B", "2")]

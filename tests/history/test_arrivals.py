@@ -23,9 +23,9 @@ SPACE = "test"
 @given(st.lists(st.integers(1, 12), min_size=1, unique=True), st.integers(1, 12), st.integers(1, 12))
 def test_a_range_is_complete_once_each_of_its_revisions_has_arrived(arriving: list[int], begin: int, end: int) -> None:
     arrivals = Arrivals()
-    for place, revision in enumerate(arriving):
+    for index, revision in enumerate(arriving):
         arrivals.add(revision)
-        expected = set(range(begin + 1, end + 1)) <= set(arriving[: place + 1])
+        expected = set(range(begin + 1, end + 1)) <= set(arriving[: index + 1])
         if begin >= arriving[0]:
             assert arrivals.is_complete(begin, end) == expected
         assert expected or not arrivals.is_complete(begin, end)
@@ -77,14 +77,14 @@ def test_one_request_shows_that_everything_has_arrived() -> None:
     assert (arrive(recorder, server), server.requests) == (12, 1)
 
 
-def test_an_event_that_is_on_its_way_is_waited_for() -> None:
+def test_a_delayed_event_is_waited_for() -> None:
     recorder, server = new_recorder(), Server(11)
     server.meanwhile = lambda: recorder._feeds[0].on_event("DELETED", pod(11))
     assert arrive(recorder, server) == 11
     assert [record.kind for record in recorder.records_after(SPACE, 0)] == ["ADDED", "DELETED"]
 
 
-def test_a_revision_that_does_not_arrive_leaves_the_answer_to_lists() -> None:
+def test_lists_decide_if_a_revision_does_not_arrive() -> None:
     recorder, server = new_recorder(), Server(12)
     recorder._feeds[0].on_event("MODIFIED", pod(12))
     assert arrive(recorder, server) is None
@@ -104,7 +104,7 @@ def test_nothing_is_known_before_the_first_lists() -> None:
 def test_a_recorder_waits_for_less_time_after_waits_without_success() -> None:
     recorder, server = new_recorder(), cast(Client, Server(12))
 
-    async def twice_in_vain() -> None:
+    async def fail_twice() -> None:
         for times in (1, 2):
             assert await recorder._wait_for_arrivals(server) is None and recorder._failed_waits == times
         for revision in (11, 12):
@@ -112,5 +112,5 @@ def test_a_recorder_waits_for_less_time_after_waits_without_success() -> None:
         assert await recorder._wait_for_arrivals(server) == 12 and recorder._failed_waits == 0
 
     start = time.monotonic()
-    asyncio.run(twice_in_vain())
+    asyncio.run(fail_twice())
     assert time.monotonic() - start >= ARRIVAL_SECONDS * 1.5

@@ -41,7 +41,7 @@ def terminate(story, name: str = "a3", **changes: Any) -> None:
     story.pod(name, **pod_options(node="n1", ready=True, terminating=True, **changes))
 
 
-def test_a_gang_whose_pods_stay_is_right(story):
+def test_a_gang_whose_pods_remain_is_correct(story):
     record_ready_gang(story)
     assert verdict(story).holds is True
 
@@ -54,7 +54,7 @@ def test_a_deletion_that_nothing_asked_for_is_wrong(story):
     assert "pod a3 was Ready, gang s-0 was sound, and nothing asked for its deletion" in result.reason
 
 
-def test_a_pod_that_vanishes_at_once_is_wrong_too(story):
+def test_a_pod_that_disappears_at_once_is_wrong_too(story):
     record_ready_gang(story)
     story.delete("pods", "a3")
     assert verdict(story).holds is False
@@ -201,7 +201,7 @@ def test_nothing_is_known_before_a_gang_is_bound(story):
     assert verdict(story).holds is None
 
 
-@pytest.mark.parametrize("owned", [True, False], ids=["owned", "labelled"])
+@pytest.mark.parametrize("owned", [True, False], ids=["owned", "labeled"])
 def test_pods_without_a_controller_are_judged(story, owned):
     """Pods that refer to their PodClique only by an owner reference without `controller`, or only by a label."""
     controlled = story.owners

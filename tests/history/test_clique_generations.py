@@ -48,7 +48,7 @@ def test_terminating_and_deleted_pods_of_the_former_clique_do_not_count(replaced
     assert verdict(replaced).holds is True
 
 
-@pytest.mark.parametrize("owned", [True, False], ids=["owned", "labelled"])
+@pytest.mark.parametrize("owned", [True, False], ids=["owned", "labeled"])
 def test_pods_without_a_controller_are_judged(story, owned):
     """Pods that refer to their PodClique only by an owner reference without `controller`, or only by a label."""
 

@@ -18,8 +18,8 @@ def breach(story: Story, resource: str, name: str, second: float) -> None:
 
 
 def deletion(story: Story, name: str, second: float) -> None:
-    stamp = f"2026-01-01T00:00:{second:02.0f}Z"
-    story.record("podcliques", name, {"metadata": {"deletionTimestamp": stamp}}, after=second - story.at)
+    timestamp = f"2026-01-01T00:00:{second:02.0f}Z"
+    story.record("podcliques", name, {"metadata": {"deletionTimestamp": timestamp}}, after=second - story.at)
 
 
 def torn() -> tuple[Story, dict[str, list[Record]]]:

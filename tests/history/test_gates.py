@@ -26,7 +26,7 @@ def test_a_pod_ungated_after_its_gang_was_complete_is_right(story):
     assert verdict(story, "INV-005").holds is True
 
 
-def test_a_pod_that_stays_gated_says_nothing(story):
+def test_a_pod_that_stays_gated_is_not_judged(story):
     story.pod("a1", **A, gated=True)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     for id in ("INV-001", "INV-002", "INV-005"):
@@ -43,7 +43,7 @@ def test_a_pod_ungated_before_its_gang_exists_is_wrong(story):
     assert "did not exist" in result.reason
 
 
-def test_a_pod_made_without_a_gate_is_wrong(story):
+def test_a_pod_created_without_a_gate_is_wrong(story):
     story.pod("a1", **A)
     assert verdict(story, "INV-001").holds is False
     assert verdict(story, "INV-005").holds is False
@@ -96,7 +96,7 @@ def test_a_gang_that_became_complete_just_after_is_seen_although_it_arrived_befo
     assert verdict(story, "INV-001").holds is False
 
 
-def test_versions_that_contradict_the_arrivals_make_every_rule_unknown(story):
+def test_every_rule_is_unknown_if_versions_contradict_the_arrivals(story):
     story.pod("a1", **A, gated=True, revision=50)
     story.gang("s-0", {"s-0-a": (1, ["a1"])}, revision=3, after=60)
     story.pod("a1", **A, revision=60)

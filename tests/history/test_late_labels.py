@@ -17,7 +17,7 @@ def verdict(story: Story, id: str, **options: object) -> bool | None:
     return result.holds
 
 
-def labelled_late(story: Story) -> Record:
+def labeled_late(story: Story) -> Record:
     """Record a pod that is created and bound without its labels, before its gang is complete; return the record of its
     creation."""
     story.gang("s-0", {"s-0-w": (1, [])}, initialized=False)
@@ -30,7 +30,7 @@ def labelled_late(story: Story) -> Record:
 
 @pytest.mark.parametrize("id", ["INV-001", "INV-005", "GANG-005"])
 def test_a_pod_that_gets_its_labels_late_was_created_without_the_gate(story: Story, id: str) -> None:
-    labelled_late(story)
+    labeled_late(story)
     assert verdict(story, id) is False
 
 
@@ -61,7 +61,7 @@ def test_a_pod_without_its_labels_for_a_while_is_judged_meanwhile(story: Story) 
 
 
 def test_objects_of_another_operator_may_be_adopted(story: Story) -> None:
-    created = labelled_late(story)
+    created = labeled_late(story)
     assert verdict(story, "GANG-005", foreign_spans=[(created.seq - 1, created.seq)]) is None
 
 

@@ -12,7 +12,7 @@ A = {"gang": "s-0", "clique": "s-0-a"}
 B = {"gang": "s-0", "clique": "s-0-b"}
 SCALED = {"gang": "s-0-g-0", "clique": "s-0-g-1-w"}
 BASED = {labels.BASE_GANG: "s-0"}
-UNLABELLED = {labels.GROUP: "s-0-g", labels.GROUP_INDEX: "1", labels.SET_INDEX: "0", labels.PART_OF: "s"}
+GROUP_LABELS = {labels.GROUP: "s-0-g", labels.GROUP_INDEX: "1", labels.SET_INDEX: "0", labels.PART_OF: "s"}
 ONE = {"nvidia.com/gpu": "1"}
 
 
@@ -39,7 +39,7 @@ def test_a_gang_that_was_completed_long_after_a_partial_binding_is_wrong(story):
     assert "s-0-b has 0 of 1 bound" in result.reason
 
 
-def test_a_gang_that_is_made_whole_at_once_is_right(story):
+def test_a_gang_that_is_complete_at_once_is_correct(story):
     torn(story)
     story.pod("b1", **B, node="n1")
     story.pod("a1", **A, node="n1", after=SETTLED_SECONDS + 1)
@@ -82,8 +82,8 @@ def test_a_scaled_pod_that_is_bound_before_is_wrong(story):
 
 
 def test_a_scaled_pod_without_the_label_is_known_by_its_index(story):
-    scaled_story(story, UNLABELLED)
-    story.pod("w1", **SCALED, extra=UNLABELLED, node="n1")
+    scaled_story(story, GROUP_LABELS)
+    story.pod("w1", **SCALED, extra=GROUP_LABELS, node="n1")
     assert verdict(story, "INV-008").holds is False
 
 
@@ -93,9 +93,9 @@ def test_a_base_gang_of_another_name_is_known_by_its_pods(story):
     story.gang("s-0-1795511111-g-1", {"s-0-g-1-w": (1, ["w1"])})
     base = {labels.SET_INDEX: "0", labels.PART_OF: "s"}
     story.pod("a1", gang="s-0-1795511111", clique="s-0-a", extra=base)
-    story.pod("w1", gang="s-0-1795511111-g-1", clique="s-0-g-1-w", extra=UNLABELLED)
+    story.pod("w1", gang="s-0-1795511111-g-1", clique="s-0-g-1-w", extra=GROUP_LABELS)
     story.pod("a1", gang="s-0-1795511111", clique="s-0-a", extra=base, node="n1")
-    story.pod("w1", gang="s-0-1795511111-g-1", clique="s-0-g-1-w", extra=UNLABELLED, node="n1")
+    story.pod("w1", gang="s-0-1795511111-g-1", clique="s-0-g-1-w", extra=GROUP_LABELS, node="n1")
     assert verdict(story, "INV-008").holds is True
 
 
@@ -119,7 +119,7 @@ def test_a_recreated_base_gang_starts_over(story):
 
 def test_a_set_with_a_map_has_no_base_gang(story):
     """The gangs of such a set have anchors instead, and other rules (COH-265)."""
-    extra = {**UNLABELLED, "app.kubernetes.io/part-of": "s"}
+    extra = {**GROUP_LABELS, "app.kubernetes.io/part-of": "s"}
     story.owned("podgangmaps", "s-0", None)
     scaled_story(story, extra)
     story.pod("w1", **SCALED, extra=extra, node="n1")
@@ -162,7 +162,7 @@ def test_a_device_that_a_node_lacks_is_wrong_but_memory_that_it_does_not_report_
     assert verdict(story, "INV-010").holds is False
 
 
-def test_a_terminating_pod_keeps_its_room_until_it_is_deleted(story):
+def test_a_terminating_pod_occupies_its_node_until_it_is_deleted(story):
     story.node("n1", gpus="1")
     story.pod("a1", **A, asks=ONE)
     story.pod("a1", **A, asks=ONE, node="n1")

@@ -26,7 +26,7 @@ def test_a_wait_returns_if_its_condition_already_holds(story):
     assert story.history.wait("bound", bound, 0) == ["a1"]
 
 
-def test_a_wait_is_woken_by_the_record_that_matters(story):
+def test_a_wait_ends_with_the_relevant_record(story):
     story.pod("a1", **A)
     story.keep_pace()
     timer = threading.Timer(0.05, lambda: story.pod("a1", **A, node="n1", after=0.05))
@@ -111,7 +111,7 @@ def later(story, moments, append) -> None:
         story.log.later(moment, sentence)
 
 
-def test_a_wait_goes_on_while_something_moves(scripted):
+def test_a_wait_continues_while_the_state_changes(scripted):
     later(scripted, [0.9, 5.8, 10.7], lambda: scripted.pod("a1", **A, after=0))
     later(scripted, [15.6], lambda: scripted.pod("a1", **A, node="n1", after=0))
     assert scripted.history.wait("bound", bound, 1, max_seconds=60) == ["a1"]

@@ -39,12 +39,12 @@ def judge_story(story: Story) -> Placements:
     return placements.judge(records(story), story.at + LATER)
 
 
-def states(judgement: Placements) -> dict[str, GangState]:
-    return {fate.gang: fate.state for fate in judgement.fates}
+def states(judgment: Placements) -> dict[str, GangState]:
+    return {fate.gang: fate.state for fate in judgment.fates}
 
 
-def broken_rules(judgement: Placements) -> list[str]:
-    return [result.id for _, result in judgement.broken_rules]
+def broken_rules(judgment: Placements) -> list[str]:
+    return [result.id for _, result in judgment.broken_rules]
 
 
 def whole_gang(story: Story) -> None:
@@ -105,8 +105,8 @@ def test_the_state_of_a_gang(
     prepare: Callable[[Story], None], state: dict[str, GangState], rules: list[str], story: Story
 ) -> None:
     prepare(story)
-    judgement = judge_story(story)
-    assert (states(judgement), broken_rules(judgement)) == (state, rules)
+    judgment = judge_story(story)
+    assert (states(judgment), broken_rules(judgment)) == (state, rules)
 
 
 def test_the_time_between_the_first_bound_pod_and_the_admission(story: Story) -> None:
@@ -141,9 +141,9 @@ def test_a_required_domain(part: str, bound: int, rule: str, story: Story) -> No
     for name, node in list({"t1": "n2", "t2": "n2", "t3": "n1"}.items())[3 - bound :]:
         story.pod(name, gang="t-0", clique="t-0-a")
         story.pod(name, node=node, gang="t-0", clique="t-0-a")
-    judgement = judge_story(story)
-    assert broken_rules(judgement) == [rule]
-    assert "r1" in judgement.broken_rules[0][1].reason and "r2" in judgement.broken_rules[0][1].reason
+    judgment = judge_story(story)
+    assert broken_rules(judgment) == [rule]
+    assert "r1" in judgment.broken_rules[0][1].reason and "r2" in judgment.broken_rules[0][1].reason
 
 
 def test_a_node_that_lacks_the_label_is_in_no_domain(story: Story) -> None:
@@ -179,8 +179,8 @@ def test_pods_of_all_namespaces_use_up_nodes(story: Story) -> None:
             "MODIFIED" if node else "ADDED", "pods", namespace="other", name="a1", uid="uid-other",
             version=str(story.revision), raw=orjson.dumps(pod), at=story.at,
         )  # fmt: skip
-    judgement = judge_story(story)
-    assert [(space, result.id) for space, result in judgement.broken_rules] == [("", "INV-010")]
+    judgment = judge_story(story)
+    assert [(space, result.id) for space, result in judgment.broken_rules] == [("", "INV-010")]
 
 
 # -- files and commands
@@ -213,7 +213,7 @@ def test_a_recording_that_was_killed_ends_with_its_last_record(tmp_path: Path, s
     assert (now, len(loaded)) == (story.at, len(records(story)))
 
 
-def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path, story: Story) -> None:
+def test_a_truncated_line_is_ignored(tmp_path: Path, story: Story) -> None:
     torn_gang(story)
     path = recording(tmp_path, story, ends=False)
     path.write_bytes(path.read_bytes()[:-40])

@@ -157,7 +157,7 @@ def test_large_objects_are_kept_in_a_file_and_read_as_they_came() -> None:
     assert large.object["metadata"]["name"] == "b"  # a reader that has the record can still read it
 
 
-def test_the_file_of_a_namespace_goes_with_its_last_reader() -> None:
+def test_the_file_of_a_namespace_is_deleted_with_its_last_reader() -> None:
     log = Log()
     log.open("one")
     large = append(log, "b", namespace="one", padding="x" * (logs.LARGE_OBJECT_BYTES + 1))

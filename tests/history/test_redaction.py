@@ -114,6 +114,6 @@ def test_a_ledger_holds_no_tokens(tmp_path: Path) -> None:
     assert_clean(tmp_path)
 
 
-def test_the_folder_of_a_run_is_for_its_user_alone(tmp_path: Path) -> None:
+def test_only_its_user_can_read_the_folder_of_a_run(tmp_path: Path) -> None:
     RunSettings(run="r", directory=str(tmp_path / "reports" / "r"), implementation="x").save()
     assert (tmp_path / "reports" / "r").stat().st_mode & 0o777 == 0o700

@@ -12,13 +12,13 @@ from conformance.invariants.status_at_rest import REST_SECONDS, NoStatusWritesAt
 SET = ("podcliquesets", "s")
 
 
-def rested(story, *, calm: float = 0.5, unrest: list[tuple[float, float]] | None = None) -> RuleResult:
-    """Return the result of INV-007 `calm` seconds after the last record."""
+def rested(story, *, seconds: float = 0.5, unrest: list[tuple[float, float]] | None = None) -> RuleResult:
+    """Return the result of INV-007 `seconds` after the last record."""
     rule, gangs = NoStatusWritesAtRest(unrest or ()), Gangs()
     for record in story.history.records():
         rule.observe(record, gangs)
         gangs.apply(record)
-    return rule.result(gangs, story.at + calm)
+    return rule.result(gangs, story.at + seconds)
 
 
 def clique(story, status: dict[str, Any], *, generation: int = 1, after: float = 0.5, **metadata: Any) -> None:
@@ -37,10 +37,10 @@ def breach(status: str) -> dict[str, Any]:
     return {"conditions": [{"type": "MinAvailableBreached", "status": status}]}
 
 
-def test_a_status_that_is_left_alone_is_right(story):
+def test_an_unchanged_status_is_correct(story):
     clique(story, breach("True"))
     clique(story, breach("False"))
-    assert rested(story, calm=REST_SECONDS).holds is True
+    assert rested(story, seconds=REST_SECONDS).holds is True
 
 
 def test_an_operator_that_takes_over_may_write(story):
@@ -49,7 +49,7 @@ def test_an_operator_that_takes_over_may_write(story):
     start = story.at + REST_SECONDS
     clique(story, {"replicas": 2}, after=REST_SECONDS + 3)
     assert rested(story).holds is False
-    assert rested(story, unrest=[(start, start + 4)], calm=REST_SECONDS + 2).holds is True
+    assert rested(story, unrest=[(start, start + 4)], seconds=REST_SECONDS + 2).holds is True
     clique(story, {"replicas": 3}, after=2 * REST_SECONDS)
     assert rested(story, unrest=[(start, start + 4)]).holds is False
 
@@ -189,6 +189,6 @@ def test_a_clique_with_a_breach_or_errors_is_not_at_rest(story):
 
 def test_without_a_status_the_rule_is_unknown(story):
     story.pod("a1")
-    assert rested(story, calm=REST_SECONDS + 1).holds is None
+    assert rested(story, seconds=REST_SECONDS + 1).holds is None
     [result] = invariants.judge(story.history, rule_ids=["INV-007"])
     assert result.holds is None

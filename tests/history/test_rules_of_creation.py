@@ -54,7 +54,7 @@ def test_a_gang_that_was_just_deleted_counts_for_a_while(story, after, holds):
     assert verdict(story, "GANG-024").holds is holds
 
 
-def test_pods_of_any_age_and_pods_without_a_gang_say_nothing(story):
+def test_pods_of_any_age_and_pods_without_a_gang_are_not_judged(story):
     story.pod("a1", **A, gated=True, listed=True)
     story.pod("a1", **A)
     story.pod("other")
@@ -143,10 +143,10 @@ def test_pods_that_are_owned_and_not_controlled_have_one_index_each(clique):
     assert verdict(clique, "INV-025").holds is False
 
 
-@pytest.mark.parametrize("former", [{"terminating": True}, {"phase": "Failed"}, {"phase": "Succeeded"}])
-def test_a_pod_that_terminates_or_has_ended_leaves_its_index_to_another(clique, former):
+@pytest.mark.parametrize("previous", [{"terminating": True}, {"phase": "Failed"}, {"phase": "Succeeded"}])
+def test_a_pod_that_terminates_or_has_ended_leaves_its_index_to_another(clique, previous):
     record_indexed_pod(clique, "a1", 0)
-    record_indexed_pod(clique, "a1", 0, **former)
+    record_indexed_pod(clique, "a1", 0, **previous)
     record_indexed_pod(clique, "a2", 0)
     clique.delete("pods", "a2")
     record_indexed_pod(clique, "a3", 0)

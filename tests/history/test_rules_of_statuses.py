@@ -45,7 +45,7 @@ def test_ready_and_gated_pods_are_at_most_all_pods(story, status, holds):
     assert verdict(story, "CORE-018").holds is holds
 
 
-def test_a_transition_time_that_moves_alone_is_wrong(story):
+def test_a_transition_time_that_changes_without_its_status_is_wrong(story):
     record_clique(story, ("B", "True", "1"))
     assert verdict(story, "CORE-019").holds is None
     record_clique(story, ("B", "False", "1"))  # within the same second

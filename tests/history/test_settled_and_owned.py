@@ -12,13 +12,13 @@ A = {"gang": "s-0", "clique": "s-0-a"}
 B = {"gang": "s-0", "clique": "s-0-b"}
 
 
-def verdict(story, *, calm: float = SETTLED_SECONDS + 1, settle: float = 0) -> RuleResult:
-    """Return the result of INV-003 `calm` seconds after the last record."""
+def verdict(story, *, seconds: float = SETTLED_SECONDS + 1, settle: float = 0) -> RuleResult:
+    """Return the result of INV-003 `seconds` after the last record."""
     rule, gangs = NoGangHeldBelowMinimum(settle), Gangs()
     for record in story.history.records():
         rule.observe(record, gangs)
         gangs.apply(record)
-    return rule.result(gangs, story.at + calm)
+    return rule.result(gangs, story.at + seconds)
 
 
 def owned(story) -> RuleResult:
@@ -56,14 +56,14 @@ def test_a_gang_bound_in_part_is_wrong_once_settled(story):
 def test_a_gang_just_bound_in_part_cannot_be_judged_yet(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
-    assert verdict(story, calm=1).holds is None
+    assert verdict(story, seconds=1).holds is None
 
 
 def test_a_slow_scheduler_has_longer_to_bind_the_rest(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
     assert verdict(story, settle=SETTLED_SECONDS + 5).holds is None
-    assert verdict(story, settle=SETTLED_SECONDS + 5, calm=SETTLED_SECONDS + 6).holds is False
+    assert verdict(story, settle=SETTLED_SECONDS + 5, seconds=SETTLED_SECONDS + 6).holds is False
     assert verdict(story, settle=1).holds is False
 
 
@@ -207,7 +207,7 @@ def test_an_owner_that_never_existed_is_wrong(story):
     assert "never existed" in owned(story).reason
 
 
-def test_an_owner_whose_record_comes_later_is_right(story):
+def test_an_owner_that_is_recorded_later_is_correct(story):
     story.owned("podcliquesets", "s", None)
     pod = {
         "metadata": {
@@ -227,7 +227,7 @@ def test_orphans_of_a_deleted_owner_are_not_a_fault(story):
     assert owned(story).holds is True
 
 
-def test_a_reference_that_vanishes_while_the_owner_lives_is_wrong(story):
+def test_a_reference_that_disappears_while_the_owner_exists_is_wrong(story):
     tree(story)
     story.pod("a1", **A)
     assert owned(story).holds is False

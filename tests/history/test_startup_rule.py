@@ -119,7 +119,7 @@ def test_parent_pods_that_were_ready_one_after_another_do_not_reach_the_minimum(
 
 
 @pytest.mark.parametrize(("args", "holds"), ((["--after=s-0-a"], None), (["--podcliques=s-0-a:1"], False)))
-def test_only_waits_that_the_fake_kubelet_plays_are_judged(ordered, args, holds):
+def test_only_waits_that_the_fake_kubelet_simulates_are_judged(ordered, args, holds):
     """The fake kubelet ends an init container of another form at once."""
     ordered.pod("b1", wait={"name": "wait", "args": args})
     ordered.pod("b1", ready=True, wait={"name": "wait", "args": args})
@@ -142,6 +142,6 @@ def test_a_pod_that_a_list_first_shows_as_ready_is_not_judged(ordered):
     assert ordered.verdict().holds is None
 
 
-def test_a_pod_that_comes_ready_at_once_is_judged(ordered):
+def test_a_pod_that_is_ready_when_it_is_created_is_judged(ordered):
     ordered.pod("b1", ready=True)
     assert ordered.verdict().holds is False

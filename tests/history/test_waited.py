@@ -17,13 +17,13 @@ def breach_and_deletion(transition: str, arrival: float, deletion: str, end: flo
     """Record a breach and a deletion with these timestamps (minutes and seconds), whose records arrive at these
     seconds."""
     story = Story(Scripted())
-    condition = {"type": "MinAvailableBreached", "status": "True", "lastTransitionTime": stamp(transition)}
+    condition = {"type": "MinAvailableBreached", "status": "True", "lastTransitionTime": timestamp(transition)}
     cause = story.record("podcliques", "a", {"status": {"conditions": [condition]}}, after=arrival)
-    metadata: dict[str, Any] = {"deletionTimestamp": stamp(deletion)} if deletion else {}
+    metadata: dict[str, Any] = {"deletionTimestamp": timestamp(deletion)} if deletion else {}
     return cause, story.record("podcliques", "a", {"metadata": metadata, "status": {}}, after=end - arrival)
 
 
-def stamp(minute: str) -> str:
+def timestamp(minute: str) -> str:
     return f"2026-01-01T00:{minute}Z" if ":" in minute else minute
 
 

@@ -21,15 +21,15 @@ from tests.report.test_cases import judged
 from tests.report.test_model import DONE, TODAY, begin, check, ended, entry, registry, started
 
 LATER, SOON = datetime.date(2027, 2, 1), datetime.date(2026, 12, 1)
-WAYS = ("passed", "failed", "blocked", "untried", "broken", "unclaimed")
+OUTCOME_KINDS = ("passed", "failed", "blocked", "untried", "broken", "unclaimed")
 
 
-def report_of(*ways: str) -> Report:
-    return judged(*((way, Level.MUST) for way in ways))
+def report_of(*outcomes: str) -> Report:
+    return judged(*((outcome, Level.MUST) for outcome in outcomes))
 
 
 def test_decisive_failures_become_expected_failures() -> None:
-    report = judged(*((way, level) for level in (Level.MUST, Level.SHOULD) for way in WAYS))
+    report = judged(*((outcome, level) for level in (Level.MUST, Level.SHOULD) for outcome in OUTCOME_KINDS))
     assert [
         (failure.id, failure.reason, failure.expires) for failure in baseline.expected_failures(report, (), LATER)
     ] == [
@@ -55,7 +55,7 @@ def test_a_renewed_list_keeps_entries_that_still_fail_or_were_not_judged() -> No
 
 
 def test_unjudged_requirements_are_not_part_of_the_list() -> None:
-    report = judged(*((way, Level.MUST) for way in (*WAYS, "not run")), ("broken", Level.SHOULD))
+    report = judged(*((outcome, Level.MUST) for outcome in (*OUTCOME_KINDS, "not run")), ("broken", Level.SHOULD))
     assert baseline.unjudged(report) == ["AA-005", "AA-007"]
     assert baseline.unjudged(report_of("passed", "failed", "blocked", "unclaimed")) == []
 

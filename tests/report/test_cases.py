@@ -61,7 +61,7 @@ def missing(test: str, id: str) -> list[ledger.AnyEvent]:
     return []
 
 
-WAYS: dict[str, Callable[[str, str], list[ledger.AnyEvent]]] = {
+OUTCOME_KINDS: dict[str, Callable[[str, str], list[ledger.AnyEvent]]] = {
     "passed": passed,
     "failed": failed,
     "expected": failed,
@@ -79,40 +79,40 @@ LEVELS = (Level.MUST, Level.SHOULD)
 
 
 def judged(
-    *ways: tuple[str, Level], end: Sequence[ledger.AnyEvent] = (DONE,), ids: tuple[str, ...] = (), seed: str = ""
+    *outcomes: tuple[str, Level], end: Sequence[ledger.AnyEvent] = (DONE,), ids: tuple[str, ...] = (), seed: str = ""
 ) -> Report:
-    """Judge a run that has a requirement with its own test for each way. `ids` are selected; the first requirement
+    """Judge a run that has a requirement with its own test for each outcome. `ids` are selected; the first requirement
     rests on `seed`."""
     entries, events, expected, plan = [], [], [], {}
-    for number, (way, level) in enumerate(ways, 1):
+    for number, (outcome, level) in enumerate(outcomes, 1):
         id, test = ID.format(number), f"t.py::test_{number}"
-        item = entry(id, level=level, role="gang-scheduler" if way == "unclaimed" else "operator")
+        item = entry(id, level=level, role="gang-scheduler" if outcome == "unclaimed" else "operator")
         item = replace(item, seed=seed if number == 1 else "")
-        entries.append(replace(item, limit=Limit("X-1", "accepted") if way == "limit" else None))
-        events += WAYS[way](test, id)
+        entries.append(replace(item, limit=Limit("X-1", "accepted") if outcome == "limit" else None))
+        events += OUTCOME_KINDS[outcome](test, id)
         plan[test] = (id,)
-        if way in EXPECTED:
-            expected.append(msgspec.structs.replace(EXPECTED[way], id=id))
+        if outcome in EXPECTED:
+            expected.append(msgspec.structs.replace(EXPECTED[outcome], id=id))
     run = msgspec.structs.replace(begin(plan, expected=expected), ids=ids)
     return model.judge(registry(*entries), [run, *events, *end], TODAY)
 
 
 INTERRUPTED = ledger.RunFinished(wall=9.0, interrupted=True, status=2)
-EACH = [(way, level) for way in WAYS for level in LEVELS]
+ALL_OUTCOMES = [(outcome, level) for outcome in OUTCOME_KINDS for level in LEVELS]
 RUNS = [
-    *([one] for one in EACH),
-    *(list(pair) for pair in itertools.combinations(EACH, 2)),
-    [("passed", Level.MUST), *EACH],
+    *([one] for one in ALL_OUTCOMES),
+    *(list(pair) for pair in itertools.combinations(ALL_OUTCOMES, 2)),
+    [("passed", Level.MUST), *ALL_OUTCOMES],
 ]
 
 
 @functools.cache
 def reports() -> list[Report]:
-    result = [judged(*ways, end=end) for ways in RUNS for end in ((DONE,), (INTERRUPTED,))]
-    result += [judged(*ways, ids=(ID.format(1),)) for ways in RUNS]
-    result += [judged(*ways, seed="GREP-1") for ways in RUNS]
+    result = [judged(*outcomes, end=end) for outcomes in RUNS for end in ((DONE,), (INTERRUPTED,))]
+    result += [judged(*outcomes, ids=(ID.format(1),)) for outcomes in RUNS]
+    result += [judged(*outcomes, seed="GREP-1") for outcomes in RUNS]
     clearing = ledger.HarnessFault(wall=8.0, worker="gw0", what="process 7 does not end", clearing=True)
-    return result + [judged(*ways, end=(clearing, DONE)) for ways in RUNS]
+    return result + [judged(*outcomes, end=(clearing, DONE)) for outcomes in RUNS]
 
 
 def test_the_ledgers_have_every_outcome_and_every_exit_code() -> None:
@@ -162,7 +162,7 @@ def only(report: Report) -> cases.ReportCase:
 
 
 @pytest.mark.parametrize(
-    ("way", "level", "state", "message"),
+    ("outcome", "level", "state", "message"),
     [
         ("passed", Level.MUST, CaseState.PASSED, ""),
         ("failed", Level.MUST, CaseState.FAILED, "w: expected 1, seen 2"),
@@ -175,8 +175,8 @@ def only(report: Report) -> cases.ReportCase:
         ("broken", Level.MUST, CaseState.ERROR, "harness error: etcd died"),
     ],
 )
-def test_a_case_says_why_it_did_not_pass(way: str, level: Level, state: CaseState, message: str) -> None:
-    case = only(judged((way, level), ("passed", Level.MUST)))
+def test_a_case_has_the_reason_why_it_did_not_pass(outcome: str, level: Level, state: CaseState, message: str) -> None:
+    case = only(judged((outcome, level), ("passed", Level.MUST)))
     assert (case.state, case.message) == (state, message)
 
 
@@ -284,7 +284,7 @@ def test_junit_names_the_implementation_and_the_suite() -> None:
 
 
 def test_the_page_counts_the_failures_that_junit_counts(tmp_path: Path) -> None:
-    for report in reports()[: 2 * len(EACH)] + reports()[-1:]:
+    for report in reports()[: 2 * len(ALL_OUTCOMES)] + reports()[-1:]:
         suites = [suite for suite in ET.fromstring(junit.render(report)) if suite.get("name") != cases.GENERAL_GROUP]
         counts = Counter[str]()
         top = page.render(report, tmp_path).partition('id="profiles"')[0]
@@ -323,7 +323,7 @@ def test_only_pictures_are_attached(tmp_path: Path) -> None:
     assert "attachments" not in result["steps"][0]  # type: ignore[index]
 
 
-def test_allure_knows_a_requirement_again_in_the_next_run(tmp_path: Path) -> None:
+def test_allure_identifies_a_requirement_in_the_next_run(tmp_path: Path) -> None:
     [one], [other] = (
         allure_results(tmp_path / "a", real()),
         allure_results(tmp_path / "b", real(text="It does the same, reworded.")),

@@ -182,7 +182,7 @@ def test_a_died_process_blocks_requirements_of_other_tests() -> None:
     assert [result.requirement.id for result in cause.held_up] == ["AA-002"]
 
 
-def test_ends_of_logs_make_no_causes_of_their_own() -> None:
+def test_ends_of_logs_are_not_separate_causes() -> None:
     tests = {"t": ("AA-001",), "u": ("AA-002",)}
     waits = [f"nothing is bound; its log ends with: cycle {n} | of {n}\nnot seen within 3 s: x" for n in ("a", "b")]
     [cause] = causes_of(

@@ -9,7 +9,9 @@ import pytest
 from conformance.report import defects
 from conformance.suite.registry import requirement
 
-LEANING = re.compile(r"(It|Its|Both|This|These|That|They|Their|Such|Consequences?|(For|In|With) (this|the same))\b")
+DEPENDENT_START = re.compile(
+    r"(It|Its|Both|This|These|That|They|Their|Such|Consequences?|(For|In|With) (this|the same))\b"
+)
 """Starts of sentences that refer to an earlier sentence."""
 
 
@@ -20,10 +22,10 @@ def quoted() -> list[str]:
 
 
 @pytest.mark.parametrize("id", quoted())
-def test_the_sentence_stands_alone(id: str) -> None:
+def test_the_sentence_is_self_contained(id: str) -> None:
     sentence = defects.fact(defects.rows()[id])
     assert len(sentence) <= 320
-    assert not LEANING.match(sentence)
+    assert not DEPENDENT_START.match(sentence)
     assert sentence[-1] not in ":;,…"
     assert not re.match(r"[a-z]+\s", sentence)
 

@@ -78,7 +78,7 @@ def sample_report() -> model.Report:
     return model.judge(REGISTRY, EVENTS, date(2026, 11, 21))
 
 
-def test_a_report_says_which_requirements_rest_on_a_seed() -> None:
+def test_a_report_names_the_requirements_that_rest_on_a_seed() -> None:
     seeded = replace(REGISTRY.requirements["AA-002"], seed="pull request 1, reverted by 2")
     registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "AA-002": seeded})
     content = document.document(model.judge(registry, EVENTS, date(2026, 11, 21)))
@@ -106,7 +106,7 @@ def test_the_same_ledger_gives_the_same_bytes(tmp_path: Path) -> None:
     assert content["verdict"] == document.document(sample_report())["verdict"]
 
 
-def test_a_half_line_of_a_killed_worker_is_left_out(tmp_path: Path) -> None:
+def test_a_partial_line_of_a_killed_worker_is_ignored(tmp_path: Path) -> None:
     with ledger_file.RunLedger(tmp_path) as run_ledger:
         for event in EVENTS:
             run_ledger.write(event)
@@ -124,7 +124,7 @@ def test_times_are_not_part_of_the_verdict() -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "value"),
+    ("path", "value"),
     [
         (("verdict", "result"), "fine"),
         (("verdict", "counts", "passed"), -1),
@@ -134,12 +134,12 @@ def test_times_are_not_part_of_the_verdict() -> None:
         (("digest",), "md5:x"),
     ],
 )
-def test_the_schema_rejects_other_documents(way: tuple[str | int, ...], value: object) -> None:
+def test_the_schema_rejects_other_documents(path: tuple[str | int, ...], value: object) -> None:
     content = copy.deepcopy(document.document(sample_report()))
     document.validate(content)
-    place = content
-    for step in way[:-1]:
-        place = place[step]  # type: ignore[index]
-    place[way[-1]] = value  # type: ignore[index]
+    content_part = content
+    for step in path[:-1]:
+        content_part = content_part[step]  # type: ignore[index]
+    content_part[path[-1]] = value  # type: ignore[index]
     with pytest.raises(HarnessError, match="the report breaks its own schema"):
         document.validate(content)

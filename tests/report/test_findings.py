@@ -92,7 +92,7 @@ def test_a_failure_without_a_finding_and_an_unknown_requirement_are_reported() -
     ]
 
 
-def test_a_finding_says_that_its_requirement_rests_on_a_seed() -> None:
+def test_a_finding_states_that_its_requirement_rests_on_a_seed() -> None:
     seeded = replace(REGISTRY.requirements["AA-001"], seed="pull request 1")
     registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "AA-001": seeded})
     failed = run(AA_001=Outcome.FAILED, AA_002=Outcome.FAILED)

@@ -129,7 +129,7 @@ def test_the_page_leads_from_a_profile_to_its_requirements() -> None:
     assert '<td class="bad" title="failed">✗</td>' in row and "Text of AA-002." in row
 
 
-def test_a_requirement_that_no_run_knows_has_no_mark() -> None:
+def test_a_requirement_without_a_run_has_no_mark() -> None:
     text = matrix_page.page(matrix.matrix([of(run("passed"))], REGISTRY))
     (row,) = re.findall(r'<tr id="AA-002">.*?</tr>', text, re.S)
     assert row.endswith("<td>MUST</td><td></td></tr>")
@@ -196,7 +196,7 @@ def test_operators_and_gang_schedulers_have_a_table_each() -> None:
     assert [column.version.version for column in schedulers.older] == ["1"]
 
 
-def test_a_profile_that_binds_another_role_is_not_left_to_be_judged() -> None:
+def test_a_profile_of_another_role_is_not_an_unjudged_profile() -> None:
     table = scheduling()
     *_, scheduler, _ = table.columns
     assert {name: cell.word for name, cell in scheduler.cells.items()} == {
@@ -208,7 +208,7 @@ def test_a_profile_that_binds_another_role_is_not_left_to_be_judged() -> None:
     assert [column.implementation.name for column in table.bound_columns("core")] == ["whole", "operator"]
 
 
-def test_a_verdict_on_a_profile_says_nothing_of_another_role_that_passed() -> None:
+def test_a_verdict_on_a_profile_does_not_mention_another_role_that_passed() -> None:
     judged_run = run("passed", "passed", "passed", profiles={"core": "not-conformant"})
     assert cell(judged_run).word is CellWord.CONFORMANT
 
@@ -219,7 +219,7 @@ def test_other_versions_are_closed_at_first() -> None:
     assert "| profile | whole<br>1 | scheduler<br>2 |" in first and "| profile | scheduler<br>1 |" in closed
 
 
-def test_each_outcome_has_a_symbol_of_its_own() -> None:
+def test_each_outcome_has_its_own_symbol() -> None:
     assert MARKS.keys() == set(Outcome)
     assert len({mark.symbol for mark in MARKS.values()}) == len(Outcome)
     assert {word.mark for word in CellWord} & {mark.symbol for mark in MARKS.values()} == set("✓✗~–·")

@@ -139,7 +139,7 @@ def test_a_blocked_test_passes_nothing() -> None:
     assert (result.outcome, result.reason) == (Outcome.BLOCKED, "its process cannot be killed")
 
 
-def test_a_test_that_came_to_its_end_has_made_all_its_checks() -> None:
+def test_a_test_that_ended_normally_has_made_all_its_checks() -> None:
     """A soft failure does not end a test."""
     entries = registry(entry("AA-001"), entry("AA-002", level=Level.SHOULD))
     events = [begin({"t": ("AA-001", "AA-002")}), started("t", "AA-001", "AA-002"), check("t", "AA-001")]
@@ -198,7 +198,7 @@ def test_a_seed_that_the_implementation_blocks_is_counted_and_does_not_decide() 
 
 
 @pytest.mark.parametrize(("outcome", "code"), [("passed", Exit.CONFORMANT), ("failed", Exit.PARTIAL)])
-def test_with_seeds_alone_there_is_no_verdict_on_the_contract(outcome: str, code: Exit) -> None:
+def test_a_run_of_seeds_has_no_verdict_on_the_contract(outcome: str, code: Exit) -> None:
     entries = registry(entry("AA-001", seed="GREP-1"))
     events = [begin({"t": ("AA-001",)}), started("t", "AA-001"), check("t", "AA-001", outcome)]
     report = model.judge(entries, [*events, ended("t", outcome), DONE], TODAY)  # type: ignore[list-item]
@@ -206,7 +206,7 @@ def test_with_seeds_alone_there_is_no_verdict_on_the_contract(outcome: str, code
 
 
 @pytest.mark.parametrize("outcome", ["passed", "failed"])
-def test_a_profile_of_seeds_alone_leaves_the_verdict_on_the_others(outcome: str) -> None:
+def test_a_profile_of_seeds_does_not_affect_the_verdict_on_other_profiles(outcome: str) -> None:
     entries = registry(entry("AA-001"), entry("BB-001", seed="GREP-1", profile="gang"))
     head = msgspec.structs.replace(begin({"t": ("AA-001", "BB-001")}), profiles=("core", "gang"))
     events = [head, started("t", "AA-001", "BB-001"), check("t", "AA-001"), check("t", "BB-001", outcome)]
@@ -232,7 +232,7 @@ def test_a_shard_of_selected_requirements_is_a_success_without_tests_of_a_profil
     assert (report.verdict, report.exit) == (RunVerdict.PARTIAL, Exit.CONFORMANT)
 
 
-def test_a_profile_that_circumstances_block_does_not_make_a_run_of_others_empty() -> None:
+def test_a_profile_blocked_by_circumstances_does_not_make_a_run_of_other_profiles_empty() -> None:
     entries = registry(entry("AA-001"), entry("BB-001", profile="gang"))
     events = [begin({"t": ("AA-001",), "u": ("BB-001",)}, profiles=("core", "gang"))]
     events += [started("t", "AA-001"), check("t", "AA-001"), ended("t"), started("u", "BB-001")]

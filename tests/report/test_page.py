@@ -15,7 +15,7 @@ from conformance.report.model import Report
 from conformance.suite.outcomes import ledger
 from conformance.suite.registry import requirement
 from conformance.suite.registry.requirement import Level, Registry
-from tests.report.test_cases import INTERRUPTED, WAYS, judged, real
+from tests.report.test_cases import INTERRUPTED, OUTCOME_KINDS, judged, real
 from tests.report.test_model import DONE, TODAY, begin, ended, entry, started
 
 HOSTILE = "</pre></script><img src=x onerror=alert(1)>\"'&lt; {{ 7 * 191 }}"
@@ -90,11 +90,11 @@ def test_the_first_words_are_the_verdict_and_its_subject(tmp_path: Path) -> None
 
 
 def test_the_worst_is_first() -> None:
-    every = [(way, Level.MUST) for way in reversed(WAYS)]
+    every = [(outcome, Level.MUST) for outcome in reversed(OUTCOME_KINDS)]
     text = page.render(judged(*every), Path("none"))
     classes = re.findall(r'<h3 class="([a-z-]+) ', text)
     assert classes == [str(outcome) for outcome in tally.ORDER if str(outcome) in classes] and classes[0] == "failed"
-    assert len(re.findall(r'<details class="row', text)) == len(WAYS)
+    assert len(re.findall(r'<details class="row', text)) == len(OUTCOME_KINDS)
 
 
 def test_names_of_fields_in_sentences_are_code() -> None:
@@ -103,7 +103,7 @@ def test_names_of_fields_in_sentences_are_code() -> None:
     assert "a single ` mark" in page.render(real(text="a single ` mark", violation=""), Path("none"))
 
 
-def test_a_failure_quotes_the_document_that_says_otherwise() -> None:
+def test_a_failure_quotes_the_document_that_contradicts_it() -> None:
     text = words(page.render(real(basis=requirement.load().get("TMPL-016").basis), Path("none")))
     assert (
         "Says otherwise: Pull request 566: stable hashes, review comment on labels and annotations: “I am not" in text
@@ -111,10 +111,10 @@ def test_a_failure_quotes_the_document_that_says_otherwise() -> None:
 
 
 def test_requirements_of_seed_documents_are_counted_next_to_the_verdict() -> None:
-    ways = [("passed", Level.MUST), ("failed", Level.MUST)]
-    text = words(page.render(judged(*ways, seed="GREP-1"), Path("none")))
+    outcomes = [("passed", Level.MUST), ("failed", Level.MUST)]
+    text = words(page.render(judged(*outcomes, seed="GREP-1"), Path("none")))
     assert "mine 1 is NOT conformant; and 1 of 1 that the seed documents ask for" in text
-    text = words(page.render(judged(*reversed(ways), seed="GREP-1"), Path("none")))
+    text = words(page.render(judged(*reversed(outcomes), seed="GREP-1"), Path("none")))
     assert "mine 1 is conformant; and 0 of 1 that the seed documents ask for" in text
     assert "MUST of a seed document: does not decide the verdict." in text
 

@@ -12,7 +12,7 @@ import pytest_asyncio
 from conformance.report import page
 from conformance.suite.registry.requirement import Level
 from tests.pages.browser import LOW_CONTRAST_TEXTS, PROGRAM, Page, browser
-from tests.report.test_cases import WAYS, judged, real
+from tests.report.test_cases import OUTCOME_KINDS, judged, real
 from tests.report.test_page import attacked
 
 pytestmark = [pytest.mark.skipif(PROGRAM is None, reason="needs Chromium"), pytest.mark.asyncio(loop_scope="module")]
@@ -31,19 +31,21 @@ async def opened() -> AsyncIterator[Page]:
 def report(tmp_path: Path) -> Path:
     """The page of a run with each outcome: AA-001 passed, AA-002 failed, and so on."""
     path = tmp_path / "report.html"
-    path.write_text(page.render(judged(*((way, Level.MUST) for way in WAYS)), tmp_path))
+    path.write_text(page.render(judged(*((outcome, Level.MUST) for outcome in OUTCOME_KINDS)), tmp_path))
     return path
 
 
 async def test_a_reader_searches_filters_and_passes_the_view_on(opened: Page, report: Path) -> None:
     await opened.open(report)
-    assert len(await opened.value(VISIBLE_ROWS)) == len(WAYS)
+    assert len(await opened.value(VISIBLE_ROWS)) == len(OUTCOME_KINDS)
     await opened.press("/", *"aa-002")
     assert await opened.value(VISIBLE_ROWS) == ["AA-002"]
-    assert await opened.value("document.getElementById('found').textContent") == f"1 of {len(WAYS)} requirements"
+    assert (
+        await opened.value("document.getElementById('found').textContent") == f"1 of {len(OUTCOME_KINDS)} requirements"
+    )
     assert await opened.value("location.hash") == "#text=aa-002"
     await opened.press("Escape")
-    assert len(await opened.value(VISIBLE_ROWS)) == len(WAYS) and await opened.value("location.hash") == ""
+    assert len(await opened.value(VISIBLE_ROWS)) == len(OUTCOME_KINDS) and await opened.value("location.hash") == ""
     followed = "addEventListener('hashchange', done, {once: true}); document.querySelector('.chip.blocked').click()"
     await opened.value(f"new Promise(done => {{ {followed} }})")
     blocked = await opened.value(VISIBLE_ROWS)
@@ -95,8 +97,8 @@ async def test_text_can_be_read_in_light_and_dark(opened: Page, report: Path) ->
     for scheme in ("light", "dark"):
         await opened.scheme(scheme)
         await opened.value("document.querySelectorAll('details').forEach(details => { details.open = true; })")
-        poor = await opened.value(LOW_CONTRAST_TEXTS)
-        assert poor == [], scheme
+        low_contrast_texts = await opened.value(LOW_CONTRAST_TEXTS)
+        assert low_contrast_texts == [], scheme
         grounds.append(await opened.value("getComputedStyle(document.body).backgroundColor"))
     assert grounds[0] != grounds[1]
 

@@ -21,7 +21,7 @@ def lines(*outcomes: str) -> list[str]:
     return [str(rate) for rate in repetitions.rates(report)]
 
 
-def test_a_test_that_was_interrupted_counts_neither_way() -> None:
+def test_an_interrupted_test_counts_neither_as_passed_nor_as_failed() -> None:
     assert lines("passed", "passed", "interrupted") == ["all tests: 2 of 2 runs passed (95 % interval 34.2% to 100.0%)"]
 
 

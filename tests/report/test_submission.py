@@ -46,7 +46,7 @@ def test_a_name_has_to_be_one() -> None:
         ({"selection": {"profiles": [], "ids": [], "shard": "1/2"}}, "judges single requirements or a shard"),
     ],
 )
-def test_a_report_that_says_too_little_is_refused(change: dict[str, Any], message: str) -> None:
+def test_an_incomplete_report_is_rejected(change: dict[str, Any], message: str) -> None:
     report = content()
     submission.check(report, "here")
     report["verdict"] |= change

@@ -59,7 +59,7 @@ def test_unselected_requirements_are_counted_in_one_line(options: dict[str, obje
     assert "selected" not in printed(EVENTS, **options)
 
 
-def test_a_failure_says_all_that_is_needed() -> None:
+def test_a_failure_has_all_details() -> None:
     text = printed(EVENTS)
     block = text[text.index("1 cause of failures: 1 requirement failed") :]
     for words in (
@@ -79,7 +79,7 @@ def test_a_failure_says_all_that_is_needed() -> None:
         assert words in block, words
 
 
-def test_a_quick_run_says_nothing_of_conformance() -> None:
+def test_a_quick_run_makes_no_statement_about_conformance() -> None:
     registry = replace(REGISTRY, requirements={id: entry(id) for id in ("A-001", "A-002")})
 
     def line(tests: tuple[str, ...], outcome: Any = "passed") -> str:
@@ -112,7 +112,7 @@ def test_a_failure_quotes_the_document_that_its_requirement_rests_on(monkeypatch
     assert "says so:    Types of PodGang, comments, PodGroup.PodReferences: “PodReferences is a list" in text.getvalue()
 
 
-def test_a_failure_quotes_the_document_that_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_quotes_the_document_that_contradicts_it(monkeypatch: pytest.MonkeyPatch) -> None:
     contested = replace(REGISTRY.requirements["AA-002"], basis=requirement.load().get("TMPL-016").basis)
     monkeypatch.setitem(REGISTRY.requirements, "AA-002", contested)  # type: ignore[arg-type]
     text = " ".join(printed(EVENTS).split())
@@ -120,7 +120,7 @@ def test_a_failure_quotes_the_document_that_says_otherwise(monkeypatch: pytest.M
     assert "“I am not sure if updating the PodCliqueTemplateSpec labels" in text
 
 
-def test_a_failure_says_that_its_requirement_rests_on_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_states_that_its_requirement_rests_on_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     seeded = replace(REGISTRY.requirements["AA-002"], seed="pull request 1, reverted by 2")
     monkeypatch.setitem(REGISTRY.requirements, "AA-002", seeded)  # type: ignore[arg-type]
     text = " ".join(printed(EVENTS).split())
@@ -162,7 +162,7 @@ def test_the_output_names_the_judged_roles(roles: tuple[str, ...], words: str) -
     assert f"\n{words}\n" in text
 
 
-def test_a_failure_with_a_picture_says_where_it_is(tmp_path: Path) -> None:
+def test_a_failure_with_a_picture_has_its_path(tmp_path: Path) -> None:
     (tmp_path / "bundles" / "one").mkdir(parents=True)
     (tmp_path / "bundles" / "one" / "timeline.svg").write_text("<svg/>")
     output = StringIO()
@@ -263,7 +263,7 @@ def test_a_run_in_which_all_is_well_prints_nothing(tmp_path: Path) -> None:
     assert len(progress(tmp_path, *events, verbose=True).splitlines()) == 4
 
 
-def test_without_a_terminal_a_line_now_and_then_says_how_far_the_run_is(tmp_path: Path) -> None:
+def test_progress_is_printed_occasionally_without_a_terminal(tmp_path: Path) -> None:
     output = StringIO()
     with RunLedger(tmp_path) as run_ledger, Progress(run_ledger, 9, Console(file=output, width=200), 0.0, interval=0.0):
         run_ledger.write(PHASE)

@@ -57,7 +57,7 @@ def test_the_played_part_of_a_scene_is_subtracted_up_to_its_cost() -> None:
     assert time_left.seconds(100.0) == pytest.approx(90.0 + 90.0 * 160 / 70)
 
 
-def test_scenes_that_are_played_alone_keep_all_workers_busy() -> None:
+def test_lone_scenes_keep_all_workers_busy() -> None:
     time_left = TimeLeft(SCENES, COSTS, exclusive={"c"}, workers=2)
     time_left.end_test("a1")
     time_left.end_test("b")

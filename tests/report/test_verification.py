@@ -70,12 +70,12 @@ def forged(content: Content) -> None:
     verdict["exitCode"] = 0
 
 
-def edited(*way: str | int, value: object) -> Callable[[Content], None]:
+def edited(*path: str | int, value: object) -> Callable[[Content], None]:
     def edit(content: Content) -> None:
-        place: Any = content
-        for step in way[:-1]:
-            place = place[step]
-        place[way[-1]] = value
+        part: Any = content
+        for step in path[:-1]:
+            part = part[step]
+        part[path[-1]] = value
 
     return edit
 
@@ -210,7 +210,7 @@ def test_files_next_to_a_report_without_its_list_are_named(tmp_path: Path) -> No
     )
 
 
-def test_a_report_whose_list_has_evidence_alone_is_verified(tmp_path: Path) -> None:
+def test_a_report_whose_list_has_only_evidence_is_verified(tmp_path: Path) -> None:
     """Earlier versions of the suite wrote such lists."""
     content = write_run(tmp_path)
     sums = (tmp_path / evidence.FILE).read_text()
@@ -279,7 +279,7 @@ def test_reports_of_another_suite_are_reported_as_unchecked(tmp_path: Path) -> N
     assert [text.partition(":")[0] for text in result.unchecked] == ["requirements", "ledger"]
 
 
-def test_a_report_alone_is_verified_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_a_report_without_its_run_is_verified_as_far_as_possible(tmp_path: Path) -> None:
     content = write_run(tmp_path / "run")
     (tmp_path / "alone").mkdir()
     assert unchecked(content, tmp_path / "alone") == (
@@ -289,11 +289,11 @@ def test_a_report_alone_is_verified_as_far_as_it_goes(tmp_path: Path) -> None:
 
 
 def test_evidence_is_regular_files_only(tmp_path: Path) -> None:
-    place = tmp_path / "bundles"
-    place.mkdir()
-    (place / "a\nb").write_text("x")
-    (place / "link").symlink_to("/etc/passwd")
-    os.mkfifo(place / "fifo")
+    folder = tmp_path / "bundles"
+    folder.mkdir()
+    (folder / "a\nb").write_text("x")
+    (folder / "link").symlink_to("/etc/passwd")
+    os.mkfifo(folder / "fifo")
     digest = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
     assert evidence.checksum_list(tmp_path) == f"\\{digest}  bundles/a\\nb\n"
 

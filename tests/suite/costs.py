@@ -37,7 +37,7 @@ def seconds(events: Iterable[ledger.AnyEvent]) -> dict[str, list[float]]:
 
 
 def document(former_costs: shards.Costs, measured: Iterable[dict[str, list[float]]]) -> str:
-    """Return the text of the file: the median for each measured scene, and the former cost for all other scenes."""
+    """Return the text of the file: the median for each measured scene, and the previous cost for all other scenes."""
     all_times: dict[str, list[float]] = defaultdict(list)
     for run in measured:
         for scene, times in run.items():

@@ -147,11 +147,11 @@ class Faked:
                 "requirements": requirements,
             }
             (registry / f"{profile}.yaml").write_text(yaml.safe_dump(document))
-        place = self.folder / "tests"
-        place.mkdir(exist_ok=True)
-        (place / "conftest.py").write_text(CONFTEST.replace("OPENING", opening))
+        folder = self.folder / "tests"
+        folder.mkdir(exist_ok=True)
+        (folder / "conftest.py").write_text(CONFTEST.replace("OPENING", opening))
         head = "import os, signal, time\nfrom conformance.suite.registry.requirement import requirements\n"
-        (place / "test_fake.py").write_text(head + textwrap.dedent(tests))
+        (folder / "test_fake.py").write_text(head + textwrap.dedent(tests))
 
     def command(self, **changes: Any) -> list[str]:
         options = {

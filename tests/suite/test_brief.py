@@ -22,7 +22,7 @@ def test_a_short_value_is_whole() -> None:
     assert json.loads(one_line(POD, 1000)) == POD
 
 
-def test_the_deepest_parts_are_left_out_first() -> None:
+def test_the_deepest_parts_are_omitted_first() -> None:
     assert one_line(POD, 80) == '{"name":"a-0","spec":{"containers":[{…},{…},{…},{…},{…},{…},{…},{…},… 1 more]}}'
     assert one_line(POD, 40) == '{"name":"a-0","spec":{"containers":[…]}}'
     assert one_line(POD, 10) == "{…}"
@@ -33,7 +33,7 @@ def test_a_long_string_in_a_value_is_cut() -> None:
     assert one_line({"message": "x " * 250}, 60) == '{"message":"' + "x " * 19 + 'x…"}'
 
 
-def test_long_names_keep_their_ends_in_which_they_differ() -> None:
+def test_shortened_names_keep_their_different_ends() -> None:
     names = [f"inference-0-workers-{replica}-{clique}" for replica in (0, 1) for clique in ("decode", "prefill")]
     shortened = ["inference…s-0-decode", "inference…-0-prefill", "inference…s-1-decode", "inference…-1-prefill"]
     assert json.loads(one_line(names, 100)) == shortened

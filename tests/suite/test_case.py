@@ -204,7 +204,7 @@ def test_an_until_in_real_time_fails_when_that_is_over(story: Story) -> None:
 @pytest.mark.parametrize(
     ("scale", "real", "lasts"), [(1, False, 2), (0.1, False, MIN_QUIET_SECONDS), (0.1, True, 2), (2, False, 4)]
 )
-def test_a_silence_is_never_too_short_to_tell_anything(story: Story, scale: float, real: bool, lasts: float) -> None:
+def test_a_silence_has_a_minimum_length(story: Story, scale: float, real: bool, lasts: float) -> None:
     play(story, scale).quiet(2, real=real)
     assert story.log.now() == pytest.approx(lasts)
 
@@ -317,7 +317,7 @@ def test_a_role_that_the_driver_does_not_control_blocks_the_test(story: Story, t
     assert case.roles.pause("gang-scheduler") is False
 
 
-def test_webhooks_that_the_driver_has_not_installed_cannot_be_taken_away(story: Story, tmp_path: Path) -> None:
+def test_webhooks_that_the_driver_has_not_installed_cannot_be_removed(story: Story, tmp_path: Path) -> None:
     (tmp_path / "there.yaml").write_text(RUNNING)
     facts = ClusterFacts(tmp_path / "kubeconfig", tmp_path, {}, lambda index: 0)
     case = play(story, driver=Driver(loading.load(str(tmp_path / "there.yaml")), facts))
@@ -326,7 +326,7 @@ def test_webhooks_that_the_driver_has_not_installed_cannot_be_taken_away(story: 
     assert it.value.cause == "circumstances"
 
 
-def test_an_operator_that_died_before_it_was_killed_is_dead_by_itself(story: Story) -> None:
+def test_an_operator_that_died_before_it_was_killed_has_crashed(story: Story) -> None:
     deaths: list[str] = []
     driver = SimpleNamespace(
         descriptor=JUDGED,

@@ -39,11 +39,15 @@ def test_gangs_are_found_by_the_cliques_that_they_hold() -> None:
     actual = with_actual_gang_names(EXPECTED, view(names))
     assert {gang.name for gang in actual.gangs.values()} == set(names.values())
     for old, new in names.items():
-        was, now = EXPECTED.gangs[old], actual.gangs[new]
-        assert (now.minimums, now.owner, now.labels) == (was.minimums, was.owner, was.labels)
+        expected, observed = EXPECTED.gangs[old], actual.gangs[new]
+        assert (observed.minimums, observed.owner, observed.labels) == (
+            expected.minimums,
+            expected.owner,
+            expected.labels,
+        )
 
 
-def test_a_gang_that_is_not_there_keeps_its_name() -> None:
+def test_a_missing_gang_keeps_its_name() -> None:
     first, *rest = EXPECTED.gangs
     actual = with_actual_gang_names(EXPECTED, view({first: "other"}))
     assert set(actual.gangs) == {"other", *rest}
@@ -81,13 +85,19 @@ def test_cliques_name_the_gangs_that_hold_them() -> None:
 def test_a_gang_is_found_by_a_clique() -> None:
     first, *rest = EXPECTED.gangs
     current = view({first: "other"})
-    held_cliques, loose = sorted(EXPECTED.gangs[first].minimums), sorted(EXPECTED.gangs[rest[0]].minimums)
+    held_cliques, other_cliques = sorted(EXPECTED.gangs[first].minimums), sorted(EXPECTED.gangs[rest[0]].minimums)
     assert (
         name(gang_of(current, held_cliques[0])) == "other"
         and cliques_of(gang_of(current, held_cliques[0])) == held_cliques
     )
-    assert gang_of(current, loose[0]) is None and cliques_of(None) == []
-    assert all_in_gangs(held_cliques)(current) is True and none_in_gangs(loose)(current) is True
-    assert str(all_in_gangs([*held_cliques, loose[0]])(current)) == f"no gang has a PodGroup for {loose[0]}"
-    assert str(none_in_gangs([held_cliques[0], *loose])(current)) == f"gangs still have PodGroups for {held_cliques[0]}"
+    assert gang_of(current, other_cliques[0]) is None and cliques_of(None) == []
+    assert all_in_gangs(held_cliques)(current) is True and none_in_gangs(other_cliques)(current) is True
+    assert (
+        str(all_in_gangs([*held_cliques, other_cliques[0]])(current))
+        == f"no gang has a PodGroup for {other_cliques[0]}"
+    )
+    assert (
+        str(none_in_gangs([held_cliques[0], *other_cliques])(current))
+        == f"gangs still have PodGroups for {held_cliques[0]}"
+    )
     assert str(is_initialized(held_cliques[0])(current)) == f"gang of {held_cliques[0]}: Initialized is absent"

@@ -6,14 +6,14 @@ from conformance.history.query import Unmet
 from conformance.tests.gang_maps.test_updated_sets import _are_hashes_current, _hashes_of_entries
 from tests.history.story import Story
 
-HELD: dict[str, object] = {"podCliques": {"a": 2}}
+UNCHANGED_FIELDS: dict[str, object] = {"podCliques": {"a": 2}}
 
 
 def answer(**fields: object) -> bool | Unmet:
     """Return the result of the predicate for a map in which an entry with these fields has an old generation hash."""
     story = Story()
     story.record("podcliquesets", "s", {"status": {"currentGenerationHash": "new"}})
-    current = {"epoch": "1", "role": "Anchor", "podCliqueSetGenerationHash": "new", **HELD}
+    current = {"epoch": "1", "role": "Anchor", "podCliqueSetGenerationHash": "new", **UNCHANGED_FIELDS}
     old = {"epoch": "2", "role": "ScaleOut", "podCliqueSetGenerationHash": "old", **fields}
     story.record("podgangmaps", "s-0", {"spec": {"podCliqueSetReplicaIndex": 0, "entries": [current, old]}})
     return _are_hashes_current("s", _hashes_of_entries)(story.history.view())

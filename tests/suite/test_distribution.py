@@ -113,9 +113,9 @@ def test_every_test_runs_or_is_lost_with_its_worker(
             steps, (_, number) = 0, remaining.pop(0)
             session.kill(session.workers[number % len(session.workers)])
             continue
-        able = [worker for worker in session.workers if not worker.waits()]
-        assert able, f"all of {len(session.workers)} workers wait for a test"
-        session.step(random.choice(able))
+        free_workers = [worker for worker in session.workers if not worker.waits()]
+        assert free_workers, f"all of {len(session.workers)} workers wait for a test"
+        session.step(random.choice(free_workers))
         steps += 1
     assert len(session.lost) <= len(deaths)
     assert sorted(session.ran + session.lost) == sorted(session.tests)

@@ -14,7 +14,7 @@ from tests.history.story import Story
 ENDING = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
 
-class Unevicted:
+class RecordingWithoutEvictions:
     """A recording in which Kubernetes has evicted no pod."""
 
     def given(self, *steps: str) -> None:
@@ -23,12 +23,12 @@ class Unevicted:
 
 
 def test_a_cluster_that_evicts_nothing_blocks() -> None:
-    run: Any = Unevicted()
+    run: Any = RecordingWithoutEvictions()
     with pytest.raises(Blocked):
         test_lost_nodes.test_evicted_pods_are_replaced(run)
 
 
-def test_evicted_pods_are_terminating_or_gone() -> None:
+def test_evicted_pods_are_terminating_or_deleted() -> None:
     story = Story()
     for name in ("a", "b"):
         story.record("pods", name, {})

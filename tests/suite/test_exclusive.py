@@ -16,7 +16,7 @@ CONTROL_METHODS = {
     *("kill", "pause", "stop", "restart"),
     *("elect", "start_second_operator", "hand_over", "downgrade", "upgrade", "without_hooks"),
 }
-"""The methods of `env.roles` that affect the judgement of other scenes."""
+"""The methods of `env.roles` that affect the judgment of other scenes."""
 
 
 @functools.cache

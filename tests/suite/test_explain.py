@@ -71,7 +71,7 @@ def test_an_unknown_id_is_one_line_with_a_suggestion(
     assert "grove-conformance list has the requirements" in text
 
 
-def test_mutants_are_left_out_where_their_package_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutants_are_omitted_if_their_package_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     point = metadata.EntryPoint("other", "not_installed:caught", explain.MUTANTS)
     monkeypatch.setattr(metadata, "entry_points", lambda group: [point])
     assert "mutants:" not in explain.explain("GANG-022")

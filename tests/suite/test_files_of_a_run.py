@@ -148,7 +148,7 @@ def test_a_full_disk_is_reported_once(faked: Faked) -> None:
     )
 
 
-def test_a_worker_whose_controlling_process_is_gone_goes_on_to_clear_up() -> None:
+def test_a_worker_whose_controlling_process_has_exited_cleans_up() -> None:
     def closed(line: bytes) -> None:
         raise OSError("cannot send (already closed?)")
 

@@ -47,7 +47,7 @@ def test_a_failed_cleanup_does_not_hide_a_failure(faked: Faked) -> None:
     assert cases(result) == {"AA-001": ["failure"], "harness error": ["error"]}
 
 
-def test_a_failure_stays_beside_an_error_of_another_test(faked: Faked) -> None:
+def test_a_failure_remains_next_to_an_error_of_another_test(faked: Faked) -> None:
     error = """
     from conformance.errors import HarnessError
 

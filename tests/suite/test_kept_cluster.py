@@ -1,4 +1,4 @@
-"""Tests of --keep-cluster: after a failure, the cluster with all its objects stays until somebody takes it down."""
+"""Tests of --keep-cluster: after a failure, the cluster with all its objects remains until the user deletes it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_cluster_of_a_failure_stays_with_all_that_is_on_it(real: Real) -> No
     assert real.remains() == []
 
 
-def test_a_run_that_passes_keeps_nothing(real: Real) -> None:
+def test_a_run_that_passes_keeps_no_evidence(real: Real) -> None:
     real.write(FAILING_TESTS.replace("lambda view: None", "lambda view: True"))
     result = real.run(keep_cluster=True)
     assert result.exit == 0, result.out + result.err

@@ -31,9 +31,9 @@ def test_kube_scheduler_violates_the_requirements_of_gangs(tmp_path: Path) -> No
     assert verdict["implementation"]["roles"] == ["gang-scheduler"]
     failures = {r["id"]: r["failures"] for r in verdict["requirements"] if r["outcome"] == "failed"}
     assert set(failures) >= set(TORN_STATES)
-    for id, beginning in TORN_STATES.items():
+    for id, prefix in TORN_STATES.items():
         [failure] = failures[id]
-        assert failure["expected"] == "holds at every moment" and failure["seen"].startswith(beginning)
+        assert failure["expected"] == "holds at every moment" and failure["seen"].startswith(prefix)
         assert_bundle(path.parent / failure["bundle"], id, failure["test"], (path.parent / "report.txt").read_text())
 
 

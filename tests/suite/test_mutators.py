@@ -93,7 +93,7 @@ def test_policies_that_do_not_affect_others_are_not_named(tmp_path: Path, text: 
     assert violation(tmp_path, text) == ""
 
 
-def test_a_policy_that_is_gone_again_stays_named(tmp_path: Path) -> None:
+def test_a_policy_that_was_removed_is_still_named(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     path.write_text("")
     looking = mutators(tmp_path)

@@ -36,7 +36,7 @@ def barriers(api: Api) -> list[str]:
     return [name for name in api.names(CRDS.plural) if name.startswith("barriers")]
 
 
-def test_the_garbage_collector_of_our_cluster_is_restarted_for_new_kinds_alone(bare_cluster: Cluster, api: Api) -> None:
+def test_the_garbage_collector_of_our_cluster_is_restarted_only_for_new_kinds(bare_cluster: Cluster, api: Api) -> None:
     install(api, "firsts")
     first = manager(bare_cluster)
     assert new_kinds.learn(bare_cluster, api)

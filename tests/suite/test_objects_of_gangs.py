@@ -73,7 +73,7 @@ def test_pods_that_name_no_group_do_not_hide_the_tree_of_the_gang() -> None:
     assert objects.is_tree_complete(EXPECTED, GANG)(view) is True
 
 
-def test_groups_that_nothing_connects_with_the_gang_are_none_of_its_own() -> None:
+def test_groups_without_a_connection_to_the_gang_do_not_belong_to_it() -> None:
     kinds = ("workloads", "compositepodgroups", "podgroups")
     view = _view(dict.fromkeys(kinds, SET_KIND), grouped=False)
     assert objects.objects_of_gang(view, GANG) == objects.GangObjects([], [], [])

@@ -9,7 +9,7 @@ from conformance.suite.scenes.playing import decisive_first
 from conformance.suite.scenes.repeated import named
 
 
-def test_a_requirement_that_few_tests_judge_comes_before_one_that_many_do() -> None:
+def test_requirements_that_few_tests_judge_come_first() -> None:
     declared = {"a": ("INV-001",), "b": ("INV-001", "CORE-001"), "c": ("GANG-001",), "d": ("OTHER-1",)}
     items: list[Any] = [SimpleNamespace(nodeid=name) for name in declared]
     judged = frozenset({"INV-001", "GANG-001", "CORE-001"})

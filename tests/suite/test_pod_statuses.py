@@ -75,7 +75,7 @@ def test_a_status_that_is_stored_differently_is_named(
     assert altered(sent, stored) == parts
 
 
-def test_a_state_without_a_request_that_is_known_says_nothing() -> None:
+def test_a_state_without_a_known_request_is_not_judged() -> None:
     story = Story()
     version = story.record("pods", "a", {"status": STORED_STATUS}, listed=True).version
     assert list(pod_statuses.altered(story.history, {})) == []

@@ -105,7 +105,7 @@ def test_a_client_that_deletes_nodes_ends_the_test_at_once(story: Story, tmp_pat
 
 
 @pytest.mark.parametrize("agent", ["grove-conformance-x", "grove-conformance/suite", "kwok/v0.8"])
-def test_a_client_that_calls_itself_ours_is_blamed_all_the_same(story: Story, tmp_path: Path, agent: str) -> None:
+def test_another_client_with_the_user_agent_of_the_suite_is_blamed(story: Story, tmp_path: Path, agent: str) -> None:
     case = play(story, audit=audit(tmp_path))
     audit(tmp_path, ("operator", agent))
     deletes(story, "n1")

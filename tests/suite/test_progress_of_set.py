@@ -41,7 +41,7 @@ def test_nothing_is_missing_of_a_complete_set() -> None:
     assert [line for line in compared(complete()) if line.unmet] == []
 
 
-def test_everything_is_missing_where_nothing_was_made() -> None:
+def test_all_objects_are_missing_if_none_was_created() -> None:
     missing = compared(Story())
     assert len(missing) == 8 and all(line.unmet for line in missing)
 
@@ -54,7 +54,7 @@ def test_missing_objects_are_named_with_existing_objects() -> None:
     assert line == ProgressLine("podcliques frontend-0-web", "frontend-0-web missing; there: web")
 
 
-def test_a_gated_pod_is_counted_where_it_stands() -> None:
+def test_a_gated_pod_is_counted_at_its_position() -> None:
     story = complete()
     (pod,) = [pod for pod in story.history.view().list("pods") if pod["metadata"]["name"] == "b"]
     gated = {"schedulingGates": [{"name": "grove.io/podgang-pending-creation"}]}

@@ -76,7 +76,7 @@ def test_a_folder_of_the_users_with_the_name_of_our_package_hides_nothing(tmp_pa
     assert "core/test_managed_objects.py::test_exactly_the_expected_objects_exist" in done.stdout, done.stderr
 
 
-def test_a_cluster_beside_a_package_of_the_users_with_our_name_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_cluster_next_to_a_package_of_the_user_with_our_name_is_rejected_in_one_line(tmp_path: Path) -> None:
     """A process can import only one package with a given name."""
     (tmp_path / "conformance").mkdir()
     (tmp_path / "conformance" / "__init__.py").write_text("MINE = True\n")

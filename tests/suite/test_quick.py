@@ -60,6 +60,6 @@ def test_the_option_selects_these_tests(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/running.md"])
-def test_the_pages_say_that_it_is_no_verdict(page: str) -> None:
+def test_the_pages_state_that_a_quick_run_has_no_verdict(page: str) -> None:
     paragraphs = [" ".join(text.split()) for text in (PROJECT / page).read_text("utf-8").split("\n\n")]
     assert any("`--quick`" in text and "says nothing of conformance" in text for text in paragraphs)

@@ -105,8 +105,8 @@ def function_tests(function: Callable[..., None], path: Path) -> Iterator[Test]:
             mark for mark in (*marks, *(m for _, mark_values in values for m in mark_values)) if mark.name == MARK
         ]
         reaches = tuple(step.format_map(arguments) for step in mark.kwargs.get("reaches", ()))
-        place = f"{path.relative_to(TESTS).as_posix()}::{function.__name__}"
-        name = f"{place}[{'-'.join([scene.__name__, *map(str, arguments.values())])}]"
+        test_id = f"{path.relative_to(TESTS).as_posix()}::{function.__name__}"
+        name = f"{test_id}[{'-'.join([scene.__name__, *map(str, arguments.values())])}]"
         yield Test(name, function, scene, mark.args[0], reaches, arguments)
 
 

@@ -55,7 +55,9 @@ def test_pods_that_the_cluster_refuses_block_the_scene_by_the_audit_log(story: S
         ("podcliquesets", {"status": {"conditions": [{"type": "x", "message": QUOTA}]}}),
     ],
 )
-def test_without_an_audit_log_the_operators_words_tell(story: Story, resource: str, document: dict[str, Any]) -> None:
+def test_the_message_of_the_operator_decides_without_an_audit_log(
+    story: Story, resource: str, document: dict[str, Any]
+) -> None:
     story.record(resource, "s", document)
     with pytest.raises(Blocked, match="exceeded quota: house"):
         play(story).wait_for("pods", lambda view: False, 10)

@@ -144,12 +144,12 @@ def test_the_page_names_the_contradictions_of_a_requirement(tmp_path: Path) -> N
     assert "| code; contradicted by [Pull request 566" in catalogue.markdown(requirement.load(tmp_path))
 
 
-def test_an_id_stands_only_once(tmp_path: Path) -> None:
+def test_an_id_is_unique(tmp_path: Path) -> None:
     message = "core.yaml:7: requirements[1].id: AA-001 is already used in core.yaml:6: requirements[0].id"
     assert message in broken(tmp_path, HEAD + ENTRY + ENTRY)
 
 
-def test_an_id_stands_in_one_profile_only(tmp_path: Path) -> None:
+def test_an_id_is_in_only_one_profile(tmp_path: Path) -> None:
     (tmp_path / "alone.yaml").write_text(HEAD.replace("profile: core", "profile: alone") + ENTRY)
     assert "core.yaml:6: requirements[0].id: AA-001 is already used in alone.yaml:6" in broken(tmp_path, HEAD + ENTRY)
 
@@ -169,7 +169,7 @@ def test_an_empty_folder_is_no_registry(tmp_path: Path) -> None:
         requirement.load(tmp_path)
 
 
-def test_a_retired_requirement_says_why(tmp_path: Path) -> None:
+def test_a_retired_requirement_has_a_reason(tmp_path: Path) -> None:
     (tmp_path / "core.yaml").write_text(HEAD + ENTRY + "retired:\n- {id: AA-002, text: Old., reason: It was wrong.}\n")
     registry = requirement.load(tmp_path)
     with pytest.raises(UsageError, match="AA-002 is retired: It was wrong"):

@@ -14,30 +14,30 @@ from conformance.suite.scenes.scene import InvariantResult, Scene, SceneEnded, S
 ENDED = SceneEnded("pods Ready", "not seen within 60 s", 1.0)
 
 
-def outcomes_of(way: str, holds: bool | None, ended: Exception | None = None) -> list[str]:
+def outcomes_of(method: str, holds: bool | None, ended: Exception | None = None) -> list[str]:
     """Return the outcomes of the checks that a test makes."""
     history = History(Log(), "space")
     history.end()
     checks = Checks("test", ["AA-001"], lambda check: None)
     verdicts = {"AA-001": InvariantResult("a rule", holds, "seen", None)}
     run = Recorded(SceneRun("scene", Scene(), history, {}, verdicts, ended=ended), Scene(), checks)
-    getattr(run, way)()
+    getattr(run, method)()
     return [check.outcome for check in checks.recorded]
 
 
 @pytest.mark.parametrize("ended", [None, ENDED])
-@pytest.mark.parametrize("way", ["invariant", "judge_violation"])
-def test_a_violation_is_a_failure_although_the_scene_ended_early(way: str, ended: Exception | None) -> None:
-    assert outcomes_of(way, False, ended) == ["failed"]
+@pytest.mark.parametrize("method", ["invariant", "judge_violation"])
+def test_a_violation_is_a_failure_although_the_scene_ended_early(method: str, ended: Exception | None) -> None:
+    assert outcomes_of(method, False, ended) == ["failed"]
 
 
-def test_a_rule_alone_is_judged_over_whole_scenes() -> None:
+def test_a_rule_without_other_checks_is_judged_over_whole_scenes() -> None:
     assert outcomes_of("invariant", True) == ["passed"]
     assert outcomes_of("invariant", None) == ["unknown"]
     with pytest.raises(Blocked, match="pods Ready"):
         outcomes_of("invariant", True, ENDED)
 
 
-def test_a_rule_beside_other_checks_leaves_them_to_decide() -> None:
+def test_a_rule_next_to_other_checks_does_not_decide() -> None:
     assert outcomes_of("judge_violation", True) == outcomes_of("judge_violation", True, ENDED) == ["passed"]
     assert outcomes_of("judge_violation", None) == outcomes_of("judge_violation", None, ENDED) == []

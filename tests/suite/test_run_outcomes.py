@@ -105,7 +105,7 @@ def test_a_test_ends_early_only_where_all_that_was_asked_for_has_failed(faked: F
     assert result.checks == [("AA-001", "failed"), ("AA-002", "passed"), ("AA-003", "failed"), ("AA-004", "passed")]
 
 
-def test_a_soft_failure_goes_on_and_a_hard_one_ends_the_test(faked: Faked) -> None:
+def test_a_soft_failure_continues_and_a_hard_failure_ends_the_test(faked: Faked) -> None:
     faked.write(
         """
         @requirements("AA-001", "AA-002")
@@ -193,7 +193,7 @@ def test_a_cluster_that_cannot_start_is_a_harness_error(faked: Faked) -> None:
     assert result.out.count("etcd died") == 1
 
 
-def test_a_run_without_tests_says_so(faked: Faked) -> None:
+def test_a_run_without_tests_is_reported(faked: Faked) -> None:
     faked.write(PASSING_TESTS)
     result = faked.run(profiles=["gang"])
     assert result.exit == 5

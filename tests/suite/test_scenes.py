@@ -72,8 +72,8 @@ def test_a_scene_is_played_once_for_all_its_tests(faked: Faked) -> None:
 
 def test_a_failing_test_hides_no_other(faked: Faked) -> None:
     write(faked)
-    place = faked.folder / "tests" / "test_fake.py"
-    place.write_text(place.read_text().replace('["one"], run.at', '["none"], run.at'))
+    path = faked.folder / "tests" / "test_fake.py"
+    path.write_text(path.read_text().replace('["one"], run.at', '["none"], run.at'))
     result = faked.run()
     assert result.exit == 1
     assert result.outcomes == {"AA-001": "failed", **dict.fromkeys(["AA-002", "AA-003", "AA-004", "AA-005"], "passed")}
@@ -93,7 +93,7 @@ def test_a_missing_step_fails_its_test_and_blocks_tests_of_later_steps(faked: Fa
     assert 'ended in waiting for "second"' in result.err
 
 
-def test_a_scene_goes_on_after_a_step_that_does_not_settle(faked: Faked) -> None:
+def test_a_scene_continues_after_a_step_that_does_not_settle(faked: Faked) -> None:
     write(faked)
     place = faked.folder / "tests" / "test_fake.py"
     place.write_text(place.read_text().replace('wait_for("second", True)', 'settle("second", "two of three")'))

@@ -103,10 +103,10 @@ def test_requirements_that_exclude_a_feature_are_not_judged_where_it_is_claimed(
     entry = replace(REGISTRY.requirements["CORE-001"], unless=("other-names",))
     registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "CORE-001": entry})
     assert "other-names" in registry.features
-    without, with_it = scope(registry, (), (), BOTH, ()), scope(registry, (), (), BOTH, ("other-names",))
-    assert "CORE-001" in without.judged and without.takes(("CORE-001",))
-    assert with_it.unclaimed["CORE-001"] == "doesn't hold where the feature other-names is claimed"
-    assert not with_it.takes(("CORE-001",))
+    without_claim, with_claim = scope(registry, (), (), BOTH, ()), scope(registry, (), (), BOTH, ("other-names",))
+    assert "CORE-001" in without_claim.judged and without_claim.takes(("CORE-001",))
+    assert with_claim.unclaimed["CORE-001"] == "doesn't hold where the feature other-names is claimed"
+    assert not with_claim.takes(("CORE-001",))
 
 
 def test_a_violated_rule_counts_whatever_was_selected() -> None:
@@ -125,7 +125,7 @@ def test_a_profile_that_needs_another_cluster_runs_only_if_it_is_selected() -> N
 
 
 @pytest.mark.parametrize(("version", "judged"), [("1.36.3", False), ("v1.37.2", True), ("1.100.0", True), ("", True)])
-def test_a_promise_is_judged_from_the_version_that_makes_it(version: str, judged: bool) -> None:
+def test_a_promise_is_judged_from_its_first_version(version: str, judged: bool) -> None:
     entry = REGISTRY.requirements["WAPI-050"]
     assert entry.kubernetes == "1.37"
     of_version = scope(REGISTRY, (), ("WAPI-001", entry.id), BOTH, ("workload-api",), version)

@@ -81,7 +81,7 @@ def test_an_implementation_whose_webhooks_prevent_namespaces_is_blamed(message: 
         assert environment._refusal is None
 
 
-def test_an_api_server_that_makes_no_namespace_is_not_asked_for_one_in_every_test() -> None:
+def test_a_failed_creation_of_a_namespace_is_not_repeated_in_every_test() -> None:
     environment = object.__new__(ClusterEnvironment)
     environment._refusal, environment._namespace_failures = None, 0
     silent: Any = Refusing(504, "Timeout", "Timeout: request did not complete within requested timeout")
@@ -92,7 +92,7 @@ def test_an_api_server_that_makes_no_namespace_is_not_asked_for_one_in_every_tes
         environment._restart_processes()
 
 
-def test_nothing_is_judged_any_more_once_the_operator_cannot_be_restored() -> None:
+def test_nothing_is_judged_after_the_operator_could_not_be_restored() -> None:
     """A failure stays proven despite harness errors, so the harness must not cause failures."""
 
     def reset() -> None:

@@ -38,14 +38,14 @@ class Requests:
         return [self._request._replace(at=moment) for moment in due]
 
 
-class Obedient:
+class SuccessfulDriver:
     """A driver whose calls all succeed."""
 
     descriptor = SimpleNamespace(roles=frozenset())
     failures, failures_at_start, logs = tuple, 0, dict
 
     @property
-    def operators(self) -> Obedient:
+    def operators(self) -> SuccessfulDriver:
         return self
 
     def __getattr__(self, name: str) -> Callable[..., bool]:
@@ -88,7 +88,7 @@ def test_the_cause_of_a_failure_is_what_was_missing_and_not_the_silence(story: S
     assert (nearest_miss(observed), SILENCE_MESSAGE in observed) == ("not yet", True)
 
 
-def test_a_wait_that_ends_at_once_says_for_how_long_nothing_has_happened(story: Story) -> None:
+def test_a_wait_that_ends_at_once_reports_the_idle_time(story: Story) -> None:
     story.record("podcliques", "c", {}, after=0)
     case = play(story, silence=silence(story, Requests(story)))
     case.settled("something else", lambda view: None)  # ends when nothing more is expected
@@ -100,7 +100,7 @@ def test_a_wait_that_ends_at_once_says_for_how_long_nothing_has_happened(story: 
     assert lines[-1] == f"{SILENCE_MESSAGE} {story.log.now():.0f} s"
 
 
-def test_a_wait_that_ends_while_an_operator_polls_says_that_no_request_was_new(story: Story) -> None:
+def test_a_wait_that_ends_while_an_operator_polls_reports_that_no_request_was_new(story: Story) -> None:
     story.record("podcliques", "c", {}, after=0)
     case = play(story, silence=silence(story, Requests(story, *range(0, 60, 2))))
     with pytest.raises(CheckFailed):
@@ -108,7 +108,7 @@ def test_a_wait_that_ends_while_an_operator_polls_says_that_no_request_was_new(s
     assert "no new request" in str(case.checks.recorded[-1].seen).splitlines()[-1]
 
 
-def test_a_wait_that_was_prolonged_says_how_long_it_took(story: Story) -> None:
+def test_a_wait_that_was_prolonged_reports_its_duration(story: Story) -> None:
     case = play(story)
     with pytest.raises(CheckFailed):
         case.until("AA-001", "a pod", lambda view: Unmet("not yet"), 5)  # the implementation has done nothing so far
@@ -195,7 +195,7 @@ def rewrite_status(story: Story, every: float, *errors: str, until: float = 150)
         pytest.param(0.5, (ERROR,), 35, id="the same error twice a second"),
     ],
 )
-def test_a_status_that_says_the_same_again_and_again_is_not_waited_for(
+def test_a_status_that_is_rewritten_unchanged_is_not_waited_for(
     every: float, errors: tuple[str, ...], lasts: float
 ) -> None:
     story = Story(Scripted())
@@ -260,7 +260,7 @@ def test_the_implementation_has_its_time_after_each_act_of_the_test(
     story: Story, act: Callable[[Case], object]
 ) -> None:
     story.record("podcliques", "c", {}, after=0)  # a sign of life
-    case = play(story, driver=Obedient(), silence=silence(story, Requests(story)))
+    case = play(story, driver=SuccessfulDriver(), silence=silence(story, Requests(story)))
     case.settled("nothing", lambda view: False, 50)
     start = story.log.now()
     act(case)
@@ -306,14 +306,14 @@ def test_a_log_is_read_on_by_whole_lines(tmp_path: Path) -> None:
 
     with path.open("a") as log:
         log.write(line("half/1", 200, 4)[:30])
-    begun_within_a_line = AuditTail(AuditLog(path))
-    assert begun_within_a_line.poll() == []
+    tail_of_partial_line = AuditTail(AuditLog(path))
+    assert tail_of_partial_line.poll() == []
     with path.open("a") as log:
         log.write(line("half/1", 200, 4)[30:40])
-    assert begun_within_a_line.poll() == []
+    assert tail_of_partial_line.poll() == []
     with path.open("a") as log:
         log.write(line("half/1", 200, 4)[40:] + line("whole/1", 200, 5))
-    assert begun_within_a_line.poll() == [AuditedRequest("whole", 200, "list", "a", 5.5)]
+    assert tail_of_partial_line.poll() == [AuditedRequest("whole", 200, "list", "a", 5.5)]
 
 
 def is_logged(reads: LoggedReads, user: str, *groups: str) -> bool:

@@ -111,13 +111,13 @@ def _bound(story: Story, **metadata: Any) -> None:
     story.record("pods", "a1", {"metadata": metadata, "spec": {"nodeName": "n1"}}, after=0)
 
 
-def test_a_kubelet_that_lies_behind_ends_the_scene_without_a_verdict(story: Story) -> None:
+def test_a_kubelet_that_lags_ends_the_scene_without_a_verdict(story: Story) -> None:
     _bound(story)
     with pytest.raises(HarnessError, match=r"nothing was heard of 1 bound pods, of the first for 30 s"):
         play(story).wait_for("Ready", lambda view: False, 30)
 
 
-def test_a_kubelet_that_is_to_say_nothing_does_not_lie_behind(story: Story) -> None:
+def test_a_kubelet_without_pending_statuses_does_not_lag(story: Story) -> None:
     _bound(story, annotations={health.HOLD_STATUS: "yes"})
     with pytest.raises(SceneEnded):
         play(story).wait_for("Ready", lambda view: False, 2 * unattended.MAX_KUBELET_LAG_SECONDS)

@@ -66,7 +66,7 @@ def unequal(judge: Callable[[Any], None], run: Recording) -> list[str]:
         pytest.param({"pair-1-a": 1}, (), False, id="none"),
     ],
 )
-def test_groups_of_replicas_that_are_terminated_may_say_so(
+def test_groups_of_terminated_replicas_may_report_the_termination(
     recreated: Mapping[str, int], flagged: tuple[str, ...], right: bool
 ) -> None:
     judge = judges.test_groups_report_a_termination_until_they_recover

@@ -61,7 +61,7 @@ def _view(clique: str, pods: int, tag: str) -> View:
         ("broken", test_pod_replacement.test_a_broken_template_is_fixed_by_another_one),
     ],
 )
-def test_the_end_of_an_update_is_judged_by_itself(name: str, judge: Callable[[Any], None]) -> None:
+def test_the_end_of_an_update_is_judged_separately(name: str, judge: Callable[[Any], None]) -> None:
     run = AllAtOnce(name)
     judge(run)
     assert run.unequal == []
@@ -135,8 +135,10 @@ def test_only_added_pods_are_judged_by_their_number(deleted: str, unequal: list[
     assert run.unequal == unequal
 
 
-@pytest.mark.parametrize(("stays", "unequal"), [("", []), ("s-0-a", ["changed cliques with the hash of before"])])
-def test_hashes_of_unchanged_cliques_are_left_to_another_requirement(stays: str, unequal: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("unchanged_clique", "unequal"), [("", []), ("s-0-a", ["changed cliques with the hash of before"])]
+)
+def test_hashes_of_unchanged_cliques_are_left_to_another_requirement(unchanged_clique: str, unequal: list[str]) -> None:
     """TMPL-007 judges whether the hashes of unchanged cliques stay."""
     cliques = ["s-0-a", "s-1-a", "s-0-q"]
     run: Any = MarkedRecording(sizes=dict.fromkeys(cliques, 1))
@@ -145,7 +147,7 @@ def test_hashes_of_unchanged_cliques_are_left_to_another_requirement(stays: str,
         run.pod(f"{clique}-1", clique, "1", hash="h")
     run.mark("standalone: change")
     for clique in cliques:
-        now = "h" if clique == stays else "h2"
+        now = "h" if clique == unchanged_clique else "h2"
         run.clique(clique, now)
         if clique != "s-0-q":
             run.pod(f"{clique}-1", clique, "1", kind=DELETED)
@@ -176,14 +178,14 @@ def test_pods_that_are_not_held_block_a_scene(tag: str, hold: bool, blocks: bool
         changes.require_held(env, "s-0-a")
 
 
-def test_every_scene_that_holds_pods_makes_sure_of_it() -> None:
+def test_every_scene_that_holds_pods_requires_that_they_are_held() -> None:
     sources = {path.name: path.read_text("utf-8") for path in Path(str(changes.__file__)).parent.glob("test_*.py")}
     holding = {name for name, source in sources.items() if "changes.hold_pods(" in source}
     assert holding and all("changes.require_held(" in sources[name] for name in holding)
 
 
 def test_two_replicas_of_a_set_may_be_updated_together() -> None:
-    """The scene goes on, because the pods on which it acts exist."""
+    """The scene continues, because the pods on which it acts exist."""
     story = Story()
     for clique in ("in-0-web", "in-1-web"):
         for index, tag in enumerate("12"):
@@ -193,8 +195,8 @@ def test_two_replicas_of_a_set_may_be_updated_together() -> None:
             }
             spec = {"containers": [{"name": "main", "image": f"registry.example/web:{tag}"}], "nodeName": "n"}
             story.record("pods", f"{clique}-{index}", {"metadata": metadata, "spec": spec})
-    turns = [{"replicaIndex": 0}, {"replicaIndex": 1}]
-    story.record(disruption.SETS, "in", {"status": {"updateProgress": {"currentlyUpdating": turns}}})
+    updating_replicas = [{"replicaIndex": 0}, {"replicaIndex": 1}]
+    story.record(disruption.SETS, "in", {"status": {"updateProgress": {"currentlyUpdating": updating_replicas}}})
     view = story.history.view()
     assert test_set_replicas._has_one_held_replica("in", 2)(view) is True
     assert all(test_set_replicas._has_turn("in", index)(view) is True for index in (0, 1))

@@ -1,4 +1,4 @@
-"""Tests that a claimed invariant which is violated in a selected test counts, even if it was not selected."""
+"""Tests that a violation of a claimed invariant counts, even if the invariant was not selected."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VIOLATION = """running.at_end = lambda finished: running.checks.invariant("INV-0
         yield Case(running)"""
 
 
-DOUBT = """running.at_end = lambda finished: running.checks.record_doubt("INV-001", HarnessError("too slow"))
+DOUBTFUL_RULE = """running.at_end = lambda finished: running.checks.record_doubt("INV-001", HarnessError("too slow"))
         yield Case(running)"""
 DECLARING_TEST = """
     @requirement("INV-001")
@@ -78,7 +78,7 @@ def test_printed_violations_count(faked: Faked, selected: dict[str, object]) -> 
 
 
 def test_a_violation_on_a_slow_machine_leaves_only_its_own_tests_without_a_verdict(faked: Faked) -> None:
-    result = run(faked, "operator", SCENE + DECLARING_TEST, DOUBT)
+    result = run(faked, "operator", SCENE + DECLARING_TEST, DOUBTFUL_RULE)
     assert result.outcomes == {"AA-001": "passed", "INV-001": "harness-error"}, result.out + result.err
     [rule] = [entry for entry in result.report["verdict"]["requirements"] if entry["id"] == "INV-001"]
     assert "too slow" in rule["reason"]

@@ -63,12 +63,12 @@ def conformance_tests() -> Iterator[Callable[..., None]]:
 
 def play_scene(scene: type[Scene], fault: str) -> SceneRun:
     env: Any = Environment(fault)
-    acted, ended = scene(), None
+    played_scene, ended = scene(), None
     try:
-        acted.play(env)
+        played_scene.play(env)
     except SceneEnded as error:
         ended = error
-    return SceneRun(scene.__name__, acted, env.history, env.steps, {}, ended=ended)
+    return SceneRun(scene.__name__, played_scene, env.history, env.steps, {}, ended=ended)
 
 
 def outcomes(fault: str = "", only: str = "") -> dict[str, str]:
