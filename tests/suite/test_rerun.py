@@ -55,7 +55,9 @@ def failed_check(test: str, id: str = "CORE-001") -> ledger.Check:
         ([], True),
     ],
 )
-def test_tests_that_did_not_pass_are_run_again_unless_that_was_expected(events: list[ledger.AnyEvent], repeated: bool) -> None:
+def test_tests_that_did_not_pass_are_run_again_unless_that_was_expected(
+    events: list[ledger.AnyEvent], repeated: bool
+) -> None:
     assert rerun.find_unpassed_tests([run_started("t"), *events], frozenset({"CORE-002"})) == (
         ("t",) if repeated else ()
     )
