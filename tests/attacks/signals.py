@@ -173,18 +173,21 @@ def _reason(terminal: str) -> str:
 
 
 def table(cells: Sequence[Cell]) -> Iterator[str]:
-    """Yield the lines of the table: for each process and signal, the exit code and the seconds at each moment."""
+    """Yield the lines of the table: for each process and signal, the verdict and the seconds at each moment; a dash
+    where there is no such process, and nothing where no run was played."""
     yield "| process | signal | " + " | ".join(MOMENTS) + " |"
     yield "|---|---|" + "---|" * len(MOMENTS)
     by_key = {cell.key: cell for cell in cells}
     for target in TARGETS:
         for name in ("KILL", "STOP"):
-            columns = [_cell_text(by_key.get((target, moment, name))) for moment in MOMENTS]
-            yield f"| {target} | {name} | " + " | ".join(columns) + " |"
+            texts = [_cell_text(target, moment, by_key.get((target, moment, name))) for moment in MOMENTS]
+            yield f"| {target} | {name} | " + " | ".join(texts) + " |"
 
 
-def _cell_text(cell: Cell | None) -> str:
-    if cell is None or not cell.hit:
+def _cell_text(target: str, moment: str, cell: Cell | None) -> str:
+    if cell is None:
+        return "" if exists(target, moment) else "–"
+    if not cell.hit:
         return "–"
     return f"**{cell.problem}**" if cell.problem else f"{cell.verdict or 'no report'}, {cell.seconds:.0f} s"
 
