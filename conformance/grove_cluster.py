@@ -14,8 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from conformance.cluster import fleets, nodes, pod_behaviors
+from conformance.cluster import fleets, gpu_devices, gpu_failures, nodes, pod_behaviors
 from conformance.cluster.controlplane import Cluster
+from conformance.cluster.gpu_devices import DeviceFailure
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.cluster.progress import ProgressReporter, report_nothing
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
@@ -138,10 +139,10 @@ class GroveCluster:
         return own_logs | {f"cluster/{name}": monitor.log(name) for name in monitor.components()}
 
     @_hide_frames
-    def add_nodes(self, request: str) -> list[str]:
+    def add_nodes(self, request: str, gpus: gpu_devices.Form = "extended") -> list[str]:
         """Add nodes, such as `dgx-h100:4` or `gb200-nvl72:2racks`, and return their names once pods can be bound to
-        them. The nodes get the first free names, and racks are always complete new racks. Raises UsageError if the
-        request is invalid or a node is rejected."""
+        them. The nodes get the first free names, and racks are always complete new racks. `gpus` is the form in which
+        they offer their GPUs. Raises UsageError if the request is invalid or a node is rejected."""
 
         async def grow() -> list[str]:
             async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
@@ -151,6 +152,7 @@ class GroveCluster:
                 self.added_nodes += (
                     names  # before they are Ready, so that nodes that never become Ready are removed as well
                 )
+                manifests = gpu_devices.offered(manifests, gpus)
                 await nodes.create_requested_nodes(client, manifests, location="add_nodes")
                 return names
 
@@ -198,6 +200,18 @@ class GroveCluster:
         self.wait_for(f"node {name} is Ready", lambda: self._ready_status(name) == "True")
 
     @_hide_frames
+    def fail_gpu(self, node: str, device: str, xid: int = 79, drain: bool = False) -> None:
+        """Make a device of a node fail, and return when its slice says so: the device is not allocated any more, and
+        with `drain`, the pods that use it are evicted. Raises UsageError if there is no such device."""
+        self._change_gpu(node, device, DeviceFailure(xid, drain), "fail_gpu")
+
+    @_hide_frames
+    def repair_gpu(self, node: str, device: str) -> None:
+        """Repair a device that has failed, and return when its slice says so. Raises UsageError if there is no such
+        device."""
+        self._change_gpu(node, device, None, "repair_gpu")
+
+    @_hide_frames
     def behavior(self, name: str, **parameters: str | int) -> dict[str, str]:
         """Return the annotations that give a pod, or the pods of a clique, a behavior: `behavior("crash-loop",
         restart_after="2s", restarts=3)`. Raises UsageError for an unknown behavior or parameter."""
@@ -234,6 +248,13 @@ class GroveCluster:
             if name not in existing_names:
                 hint = suggestion(name, existing_names) if existing_names else "add_nodes adds some"
                 raise UsageError(f"unknown node {name!r}", where=location, hint=hint)
+
+    def _change_gpu(self, node: str, device: str, failure: DeviceFailure | None, location: str) -> None:
+        async def change() -> None:
+            async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
+                await gpu_failures.change(client, node, device, failure, location=location)
+
+        asyncio.run(change())
 
     def _label_lost(self, node: str, value: str | None) -> None:
         self._core.patch_node(node, {"metadata": {"labels": {LOST: value}}})

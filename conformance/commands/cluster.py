@@ -18,7 +18,7 @@ from conformance.cluster.ports import Port, is_free
 from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.cluster.state import Owner, StateRoot, known_roots
-from conformance.commands import cluster_nodes, cluster_samples, output
+from conformance.commands import cluster_gpu, cluster_nodes, cluster_samples, output
 from conformance.commands.cluster_clean import clean
 from conformance.commands.cluster_snapshots import list_or_remove, restore, snapshot, start
 from conformance.commands.cluster_usage import logs, status, top
@@ -177,6 +177,7 @@ app.command("snapshots")(list_or_remove)
 app.command("samples")(cluster_samples.list_samples)
 app.command()(clean)
 app.add_typer(cluster_nodes.app, name="nodes")
+app.add_typer(cluster_gpu.app, name="gpu")
 
 
 @app.command("list")

@@ -110,6 +110,8 @@ def test_a_command_succeeds_or_returns_its_own_exit_code() -> None:
         (["cluster", "top", "x"], "unknown cluster 'x'"),
         (["cluster", "logs", "x", "etcd"], "unknown cluster 'x'"),
         (["cluster", "nodes", "add", "x", "tiny:1"], "unknown cluster 'x'"),
+        (["cluster", "gpu", "fail", "x", "tiny-0", "gpu-0"], "unknown cluster 'x'"),
+        (["cluster", "gpu", "fail", "x", "tiny-0", "gpu-0", "--xid", "0"], "--xid"),
     ],
 )
 def test_wrong_usage_is_reported_in_one_line_with_exit_code_4(

@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from conformance.cluster import gpu_devices, nodes
+from conformance.cluster import gpu_devices, gpu_failures, nodes
+from conformance.cluster.gpu_devices import DeviceFailure
 from conformance.cluster.kubelet_sim import claims
 from conformance.cluster.kubelet_sim.init_wait import SimulatedPod
+from conformance.errors import UsageError
 
-UNALLOCATED_CLAIM = {"metadata": {"name": "gpu", "namespace": "ns"}}
+UNALLOCATED_CLAIM: dict[str, Any] = {"metadata": {"name": "gpu", "namespace": "ns"}}
 ALLOCATED_CLAIM = {**UNALLOCATED_CLAIM, "status": {"allocation": {"devices": {"results": []}}}}
 RESERVED_CLAIM = {
     **UNALLOCATED_CLAIM,
@@ -46,11 +48,9 @@ def test_a_node_without_gpus_has_no_devices() -> None:
 
 def test_a_slice_has_the_devices_that_the_driver_publishes() -> None:
     (node,) = gpu_devices.offered(nodes.manifests("gb200-nvl72", 1), "devices")
-    gpus = gpu_devices.gpus_of(node["metadata"]["annotations"])
-    assert gpus is not None
-    resource_slice = gpu_devices.slice_manifest("gb200-nvl72-0", "uid", gpus)
-    assert resource_slice["spec"]["pool"] == {"name": "gb200-nvl72-0", "generation": 1, "resourceSliceCount": 1}
-    devices = resource_slice["spec"]["devices"]
+    spec = slice_spec(node)
+    assert spec["pool"] == {"name": "gb200-nvl72-0", "generation": 1, "resourceSliceCount": 1}
+    devices = spec["devices"]
     assert [device["name"] for device in devices] == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
     attributes = devices[0]["attributes"]
     assert attributes["architecture"] == {"string": "Blackwell"}
@@ -63,6 +63,60 @@ def test_a_slice_has_the_devices_that_the_driver_publishes() -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"count": 1}', "not JSON"])
 def test_a_malformed_annotation_publishes_nothing(text: str) -> None:
     assert gpu_devices.gpus_of({gpu_devices.DEVICES: text}) is None
+
+
+def slice_spec(node: nodes.Manifest) -> dict[str, Any]:
+    """Return the spec of the slice of a node."""
+    annotations = node["metadata"]["annotations"]
+    gpus = gpu_devices.gpus_of(annotations)
+    assert gpus is not None
+    failures = gpu_devices.failures_of(annotations)
+    spec: dict[str, Any] = gpu_devices.slice_manifest(node["metadata"]["name"], "uid", gpus, failures)["spec"]
+    return spec
+
+
+def test_a_failed_device_has_a_taint_until_it_is_repaired() -> None:
+    (node,) = gpu_devices.offered(nodes.manifests("tiny", 1), "devices")
+    annotations = node["metadata"]["annotations"]
+    for device, failure in (("gpu-0", DeviceFailure(79)), ("gpu-1", DeviceFailure(48, drain=True))):
+        annotations[gpu_devices.FAILED] = gpu_devices.with_failure(annotations, device, failure)
+    first, second = slice_spec(node)["devices"]
+    assert first["taints"] == [{"key": "conformance.grove.io/xid", "value": "79", "effect": "NoSchedule"}]
+    assert second["taints"] == [{"key": "conformance.grove.io/xid", "value": "48", "effect": "NoExecute"}]
+    annotations[gpu_devices.FAILED] = gpu_devices.with_failure(annotations, "gpu-0", None)
+    first, second = slice_spec(node)["devices"]
+    assert "taints" not in first and "taints" in second
+    assert gpu_devices.with_failure(annotations, "gpu-1", None) is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"gpu-0": 79}', '{"gpu-0": {"xid": "x"}}', "not JSON"])
+def test_a_malformed_annotation_of_failures_is_ignored(text: str) -> None:
+    assert gpu_devices.failures_of({gpu_devices.FAILED: text}) == {}
+
+
+def test_a_slice_that_the_api_server_has_completed_is_not_written_again() -> None:
+    """The API server writes 16384Mi as 16Gi, and adds a time to each taint."""
+    (node,) = gpu_devices.offered(nodes.manifests("tiny", 1), "devices")
+    node["metadata"]["annotations"][gpu_devices.FAILED] = '{"gpu-0": {"xid": 79, "drain": false}}'
+    desired, stored = slice_spec(node), slice_spec(node)
+    assert stored["devices"][0]["capacity"]["memory"]["value"] == "16Gi"
+    stored["devices"][0]["taints"][0]["timeAdded"] = "2026-01-01T00:00:00Z"
+    assert gpu_devices.with_times(desired, stored) == stored
+    desired["devices"][0]["taints"][0]["value"] = "48"
+    assert "timeAdded" not in gpu_devices.with_times(desired, stored)["devices"][0]["taints"][0]
+
+
+@pytest.mark.parametrize(
+    ("form", "device", "message"),
+    [
+        ("devices", "gpu-7", "node tiny-0 has no device 'gpu-7'"),
+        ("extended", "gpu-0", "node tiny-0 does not offer its GPUs as devices — add nodes with --gpus devices"),
+    ],
+)
+def test_a_device_that_does_not_exist_cannot_fail(form: gpu_devices.Form, device: str, message: str) -> None:
+    (node,) = gpu_devices.offered(nodes.manifests("tiny", 1), form)
+    with pytest.raises(UsageError, match=message):
+        gpu_failures.require_device("tiny-0", node["metadata"]["annotations"], device, location="DEVICE")
 
 
 @pytest.mark.parametrize(

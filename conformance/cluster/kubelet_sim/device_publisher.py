@@ -75,13 +75,14 @@ class DevicePublisher:
         gpus = gpu_devices.gpus_of(node.metadata.annotations) if node is not None else None
         if node is None or gpus is None or node.metadata.deletion_timestamp is not None:
             return None
-        manifest = gpu_devices.slice_manifest(name, node.metadata.uid, gpus)
+        failures = gpu_devices.failures_of(node.metadata.annotations)
+        manifest = gpu_devices.slice_manifest(name, node.metadata.uid, gpus, failures)
         stored = self._slices.get("", manifest["metadata"]["name"])
         if stored is None:
             answer = await self._client.create(SLICES, manifest)
-        elif stored.spec != manifest["spec"]:
+        elif stored.spec != (spec := gpu_devices.with_times(manifest["spec"], stored.spec)):
             version = stored.metadata.resource_version
-            change = {"metadata": {"resourceVersion": version}, "spec": manifest["spec"]}
+            change = {"metadata": {"resourceVersion": version}, "spec": spec}
             answer = await self._client.patch(SLICES, None, stored.metadata.name, change)
         else:
             return None

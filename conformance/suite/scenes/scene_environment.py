@@ -13,9 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from conformance.cluster import abilities, gpu_devices, nodes, pace, pod_behaviors
+from conformance.cluster import abilities, gpu_devices, gpu_failures, nodes, pace, pod_behaviors
 from conformance.cluster.addons.volumes import PROVISIONER
 from conformance.cluster.audit import AuditLog
+from conformance.cluster.gpu_devices import DeviceFailure
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
 from conformance.evidence.replay import WAIT
@@ -250,6 +251,15 @@ class SceneEnvironment:
         taints."""
         self._set_node_state(node, lost=False)
 
+    def fail_gpu(self, node: str, device: str, xid: int = 79, drain: bool = False) -> None:
+        """Make a device of a node fail, and return once its slice has the taint. With `drain`, Kubernetes evicts the
+        pods that use the device."""
+        self._set_device_state(node, device, DeviceFailure(xid, drain))
+
+    def repair_gpu(self, node: str, device: str) -> None:
+        """Repair a device that has failed, and return once its slice has lost the taint."""
+        self._set_device_state(node, device, None)
+
     def create(self, obj: Object) -> Object:
         """Create an object. A rejection ends the scene, or blocks the test."""
         obj = self._completed(obj)
@@ -482,9 +492,26 @@ class SceneEnvironment:
             ready_pods = sum(pods.is_ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
             return not ready_pods or Unmet(f"{ready_pods} pods are still Ready on the lost node {node}")
 
-        description, limit = f"node {node} is {'lost' if lost else 'back'}", self.patience(60)
+        self._wait_for_node(node, f"node {node} is {'lost' if lost else 'back'}", has_turned)
+
+    def _set_device_state(self, node: str, device: str, failure: DeviceFailure | None) -> None:
+        metadata = (self.history.view().get("nodes", node) or {}).get("metadata", {})
+        annotations = metadata.get("annotations")
+        gpu_failures.require_device(node, annotations, device, location=self.pool)
+        annotation = gpu_devices.with_failure(annotations, device, failure)
+        self.patch("nodes", node, {"metadata": {"annotations": {gpu_devices.FAILED: annotation}}})
+
+        def has_turned(view: View) -> bool | Unmet:
+            taint = gpu_failures.taint_of(view.list("resourceslices"), node, device)
+            return taint == (failure.taint if failure else None) or Unmet(f"the taint of {device} is {taint}")
+
+        description = f"{device} of node {node} {'has failed' if failure else 'is repaired'}"
+        self._wait_for_node(node, description, has_turned)
+
+    def _wait_for_node(self, node: str, description: str, has_turned: Callable[[View], bool | Unmet]) -> None:
+        """Wait for what the cluster does by itself. Raises HarnessError if it does not happen."""
         try:
-            self.history.wait(description, has_turned, limit, is_hopeless=self._is_hopeless)
+            self.history.wait(description, has_turned, self.patience(60), is_hopeless=self._is_hopeless)
         except WaitTimeout as error:
             self._require_fault()
             self._require_no_interference()

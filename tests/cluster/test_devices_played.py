@@ -1,0 +1,159 @@
+"""Tests on a real control plane of nodes whose GPUs are devices: claims, failures, and slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from conformance.cluster import gpu_devices
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.settings import ClusterSettings
+from conformance.cluster.state import StateRoot
+from conformance.errors import UsageError
+from conformance.grove_cluster import GroveCluster
+from conformance.testing import devices
+
+pytestmark = pytest.mark.cluster
+API = ("resource.k8s.io", "v1")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroveCluster]:
+    state = StateRoot(tmp_path_factory.mktemp("state") / "root")
+    with GroveCluster(Cluster.up("devices", settings=ClusterSettings(addons=True), state=state)) as cluster:
+        cluster.add_nodes("tiny:1", gpus="devices")
+        yield cluster
+
+
+@pytest.fixture
+def namespace(cluster: GroveCluster) -> Iterator[str]:
+    with cluster.namespace() as name:
+        yield name
+        pods = core(cluster)
+        pods.delete_collection_namespaced_pod(name, grace_period_seconds=0)
+        cluster.wait_for("no claim is allocated", lambda: not allocated(cluster, name))
+
+
+def core(cluster: GroveCluster) -> Any:
+    from kubernetes.client import CoreV1Api
+
+    return CoreV1Api(cluster.client)
+
+
+def resources(cluster: GroveCluster) -> Any:
+    """Return the client for objects as dicts, of any kind."""
+    from kubernetes.client import CustomObjectsApi
+
+    return CustomObjectsApi(cluster.client)
+
+
+def slices(cluster: GroveCluster, node: str) -> list[Any]:
+    items = resources(cluster).list_cluster_custom_object(*API, "resourceslices")["items"]
+    return [item for item in items if item["spec"].get("nodeName") == node]
+
+
+def allocated(cluster: GroveCluster, namespace: str) -> dict[str, list[str]]:
+    """Map the claims of a namespace that are allocated to the names of their devices."""
+    items = resources(cluster).list_namespaced_custom_object(*API, namespace, "resourceclaims")["items"]
+    devices_by_claim = {
+        item["metadata"]["name"]: [name for *_, name in devices.allocated_devices(item)] for item in items
+    }
+    return {name: allocation for name, allocation in devices_by_claim.items() if allocation}
+
+
+def create(cluster: GroveCluster, namespace: str, name: str, *, node: str = "", **request_fields: Any) -> None:
+    """Create a claim and a pod that uses it."""
+    entry = devices.request(**request_fields)
+    claim = devices.claim(name, devices.claim_spec(entry))
+    resources(cluster).create_namespaced_custom_object(*API, namespace, "resourceclaims", claim)
+    container = {"name": "main", "image": "image", "resources": {"claims": [{"name": "gpu"}]}}
+    spec = {"containers": [container], "resourceClaims": [{"name": "gpu", "resourceClaimName": name}]}
+    placement = {"nodeName": node} if node else {}
+    core(cluster).create_namespaced_pod(namespace, {"metadata": {"name": name}, "spec": {**spec, **placement}})
+
+
+def is_running(cluster: GroveCluster, namespace: str, name: str) -> bool:
+    phase: str = core(cluster).read_namespaced_pod(name, namespace).status.phase
+    return phase == "Running"
+
+
+def is_unschedulable(cluster: GroveCluster, namespace: str, name: str) -> bool:
+    conditions = core(cluster).read_namespaced_pod(name, namespace).status.conditions or []
+    return any(condition.reason == "Unschedulable" for condition in conditions)
+
+
+def exists(cluster: GroveCluster, namespace: str, name: str) -> bool:
+    return name in {pod.metadata.name for pod in core(cluster).list_namespaced_pod(namespace).items}
+
+
+def test_kube_scheduler_allocates_devices(cluster: GroveCluster, namespace: str) -> None:
+    create(cluster, namespace, "both", count=2)
+    cluster.wait_for("the pod runs", lambda: is_running(cluster, namespace, "both"))
+    assert sorted(allocated(cluster, namespace)["both"]) == ["gpu-0", "gpu-1"]
+    create(cluster, namespace, "further")
+    cluster.wait_for("no device is free", lambda: is_unschedulable(cluster, namespace, "further"))
+    core(cluster).delete_namespaced_pod("both", namespace)
+    cluster.wait_for("the waiting pod runs", lambda: is_running(cluster, namespace, "further"))
+
+
+def test_a_pod_waits_for_its_allocation(cluster: GroveCluster, namespace: str) -> None:
+    create(cluster, namespace, "waiting", node="tiny-0")
+    messages = cluster.wait_for("an event", lambda: messages_of(cluster, namespace, "FailedPrepareDynamicResources"))
+    assert messages == ["Failed to prepare dynamic resources: ResourceClaim waiting is not allocated"]
+    pod = core(cluster).read_namespaced_pod("waiting", namespace)
+    assert pod.status.phase == "Pending"
+    assert pod.status.container_statuses[0].state.waiting.reason == "ContainerCreating"
+
+
+def messages_of(cluster: GroveCluster, namespace: str, reason: str) -> list[str]:
+    return [event.message for event in core(cluster).list_namespaced_event(namespace).items if event.reason == reason]
+
+
+def test_a_failed_device_is_not_allocated_until_it_is_repaired(cluster: GroveCluster, namespace: str) -> None:
+    cluster.fail_gpu("tiny-0", "gpu-0", xid=48)
+    create(cluster, namespace, "one")
+    cluster.wait_for("the pod runs", lambda: is_running(cluster, namespace, "one"))
+    assert allocated(cluster, namespace)["one"] == ["gpu-1"]
+    create(cluster, namespace, "two")
+    cluster.wait_for("no device is free", lambda: is_unschedulable(cluster, namespace, "two"))
+    cluster.repair_gpu("tiny-0", "gpu-0")
+    cluster.wait_for("the waiting pod runs", lambda: is_running(cluster, namespace, "two"))
+    assert allocated(cluster, namespace)["two"] == ["gpu-0"]
+
+
+def test_a_drained_device_loses_its_pods(cluster: GroveCluster, namespace: str) -> None:
+    create(cluster, namespace, "one")
+    create(cluster, namespace, "two")
+    for name in ("one", "two"):
+        cluster.wait_for("the pod runs", lambda name=name: is_running(cluster, namespace, name))  # type: ignore[misc]
+    lost = next(name for name, names in allocated(cluster, namespace).items() if names == ["gpu-0"])
+    cluster.fail_gpu("tiny-0", "gpu-0", drain=True)
+    cluster.wait_for("the pod is evicted", lambda: not exists(cluster, namespace, lost))
+    (rest,) = {"one", "two"} - {lost}
+    assert is_running(cluster, namespace, rest)
+    cluster.repair_gpu("tiny-0", "gpu-0")
+
+
+def test_slices_follow_nodes_and_are_written_once(cluster: GroveCluster) -> None:
+    (node,) = cluster.add_nodes("tiny:1", gpus="devices")
+    (first,) = cluster.wait_for("a slice", lambda: slices(cluster, node))
+    cluster.fail_gpu(node, "gpu-1")
+    cluster.repair_gpu(node, "gpu-1")
+    (changed,) = slices(cluster, node)
+    # One creation and two changes; a publisher that disagrees with what the API server stores would go on writing.
+    assert changed["metadata"]["generation"] == first["metadata"]["generation"] + 2
+    resources(cluster).delete_cluster_custom_object(*API, "resourceslices", first["metadata"]["name"])
+    (restored,) = cluster.wait_for("the slice again", lambda: slices(cluster, node))
+    assert restored["metadata"]["uid"] != first["metadata"]["uid"] and restored["spec"] == changed["spec"]
+    cluster.remove_nodes([node])
+    cluster.wait_for("no slice", lambda: not slices(cluster, node))
+
+
+def test_an_unknown_node_or_device_is_a_mistake(cluster: GroveCluster) -> None:
+    with pytest.raises(UsageError, match="fail_gpu: unknown node 'tiny-9' — did you mean"):
+        cluster.fail_gpu("tiny-9", "gpu-0")
+    with pytest.raises(UsageError, match="repair_gpu: node tiny-0 has no device 'gpu-9' — did you mean"):
+        cluster.repair_gpu("tiny-0", "gpu-9")
+    assert not gpu_devices.failures_of(core(cluster).read_node("tiny-0").metadata.annotations)
