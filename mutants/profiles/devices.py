@@ -68,8 +68,8 @@ def _devices_of_attempts_kept() -> None:
 def _freed_devices_forgotten() -> None:
     original, used = ClaimStore.ledger, set[DeviceId]()
 
-    def ledger(self: ClaimStore) -> Ledger:
-        cycle_ledger = original(self)
+    def ledger(self: ClaimStore, nodes: Iterable[Node]) -> Ledger:
+        cycle_ledger = original(self, nodes)
         used.update(cycle_ledger.usage.devices)
         cycle_ledger.usage.devices.update(used)
         return cycle_ledger
