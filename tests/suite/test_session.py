@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,8 @@ from conformance.cluster.outages import Watcher
 from conformance.errors import ClusterTooSlow, HarnessError, SupervisorLost
 from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import NotStarted
+from conformance.implementation.process import ProcessEnd
+from conformance.implementation.role_process import ProcessFailure
 from conformance.suite.environment import GivenUp, folder_name, randomness, short_name
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.registry import requirement
@@ -178,3 +181,19 @@ def test_an_implementation_that_keeps_the_environment_from_opening_is_blamed(mon
     with pytest.raises(Blocked, match="the APIService x answers, and then: the recorder could not list") as blocked:
         ClusterEnvironment(RunSettings(run="r", directory="/", implementation="x"), "gw0", SimpleNamespace())  # type: ignore[arg-type]
     assert blocked.value.cause == "implementation"
+
+
+def test_the_log_of_a_process_that_was_killed_outlives_its_cluster(tmp_path: Path) -> None:
+    log = tmp_path / "cluster" / "operator.log"
+    log.parent.mkdir()
+    log.write_text("began\n")
+    failure = ProcessFailure(Role.OPERATOR, "", "mine", ProcessEnd(-9, 5.0), f"it says nothing (all of it: {log})")
+    environment = object.__new__(ClusterEnvironment)
+    environment._settings = RunSettings(run="r", directory=str(tmp_path / "run"), implementation="x")
+    environment._watcher = SimpleNamespace(settled=lambda start: [])  # type: ignore[assignment]
+    driver = SimpleNamespace(failures=lambda: (failure,), logs=lambda: {"operator": log})
+    environment.driver = driver  # type: ignore[assignment]
+    with pytest.raises(HarnessError, match=r"ended by SIGKILL; .* logs/operator.log beside the report") as error:
+        environment._require_healthy(3.0, True)
+    assert str(tmp_path) not in str(error.value)
+    assert (tmp_path / "run" / "logs" / "operator.log").read_text() == "began\n"

@@ -293,7 +293,10 @@ class ClusterEnvironment:
         if outages := outages_since(start):
             raise HarnessError(f"the cluster is not well: {outages[0]}")
         if thoroughly:
-            role_process.require_not_killed(self.driver.failures(), start)
+            try:
+                role_process.require_not_killed(self.driver.failures(), start)
+            except HarnessError as error:
+                raise HarnessError(str(redaction.value(self._keep_logs(str(error))))) from error
 
     def _lasting_outage(self) -> Outage | None:
         """Return the outage that has not ended in time, which means that the cluster is broken; None if there is
