@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from conformance.cluster.settings import NODE_LEASES
+from conformance.suite.environment import short_name
 from kube.errors import ApiError
 from tests.attacks.helpers import ADMISSION, NODES, for_each_object, mode, send
 from tests.attacks.policies import rule
 
 NODE = "dgx-h100-0"
 """The end of the name of the first node of a test that uses nodes of this profile."""
+SCENE = "core/ready_set.py::ReadyDisaggregatedSet"
+"""The scene of the test that attacks.yaml selects for these modes."""
 
 
 def deny(kubeconfig: Path, requests: dict[str, Any], message: str = "no") -> None:
@@ -69,26 +71,21 @@ def limit_namespaces(kubeconfig: Path, folder: Path) -> None:
     in_each_namespace(kubeconfig, limit)
 
 
+def first_node(folder: Path) -> str:
+    """Return the name that the first node of the scene SCENE will have: anybody who knows the run can compute it."""
+    [run] = folder.glob("reports/*")
+    return f"{short_name(SCENE, run.name)}-{NODE}"
+
+
 @mode
 def hold_leases_of_nodes(kubeconfig: Path, folder: Path) -> None:
-    """Create the Lease of each test's first node, so that KWOK leaves the node to somebody else."""
-
-    def hold(name: str) -> None:
-        until = {"renewTime": "2100-01-01T00:00:00.000000Z", "leaseDurationSeconds": 100_000}
-        body = {"metadata": {"name": f"{name}-{NODE}"}, "spec": {"holderIdentity": "hostile", **until}}
-        send(
-            kubeconfig,
-            "POST",
-            f"/apis/coordination.k8s.io/v1/namespaces/{NODE_LEASES}/leases",
-            json.dumps(body).encode(),
-        )
-
-    in_each_namespace(kubeconfig, hold)
+    """Create the Lease of a node before the node, so that KWOK leaves the node to somebody else."""
+    until = {"renewTime": "2100-01-01T00:00:00.000000Z", "leaseDurationSeconds": 100_000}
+    body = {"metadata": {"name": first_node(folder)}, "spec": {"holderIdentity": "hostile", **until}}
+    send(kubeconfig, "POST", f"/apis/coordination.k8s.io/v1/namespaces/{NODE_LEASES}/leases", body)
 
 
 @mode
 def take_names_of_nodes(kubeconfig: Path, folder: Path) -> None:
     """Create a node under the name that the first node of a test will have."""
-    in_each_namespace(
-        kubeconfig, lambda name: send(kubeconfig, "POST", NODES, {"metadata": {"name": f"{name}-{NODE}"}})
-    )
+    send(kubeconfig, "POST", NODES, {"metadata": {"name": first_node(folder)}})
