@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from typing import Any, Literal
 
 import yaml
 
+from conformance.cluster import gpu_partitions
+from conformance.cluster.gpu_partitions import Partitions
 from conformance.cluster.nodes import GPU, PER_ROOT, PROFILE, Manifest
 from conformance.data import folder
 
@@ -30,6 +33,9 @@ FAILED = "conformance.grove.io/failed-gpus"
 `DeviceFailure`."""
 XID = "conformance.grove.io/xid"
 """The key of the taint of a device that has failed. Its value is the number of the error."""
+MAX_DEVICES, MAX_COUNTER_SETS = 64, 8
+"""Maximum numbers in a slice (DRA-03). 128 devices would be permitted until one of them is tainted."""
+_SLICE_SUFFIX = re.compile(r"(-counters)?(-[1-9][0-9]*)?")
 DRIVER_VERSION, CUDA_VERSION = "580.95.5", "13.0.0"
 """The versions that all devices report."""
 
@@ -115,34 +121,83 @@ def with_failure(annotations: Mapping[str, str] | None, device: str, failure: De
 
 
 def device_names(annotations: Mapping[str, str] | None) -> list[str]:
-    """Return the names of the devices of a node that can fail; empty if the node offers no devices."""
+    """Return the names of the devices of a node that can fail: its cards and their partitions. Empty if the node offers
+    no devices."""
     gpus = gpus_of(annotations)
-    return [f"gpu-{index}" for index in range(gpus.count)] if gpus else []
+    cards = [f"gpu-{index}" for index in range(gpus.count)] if gpus else []
+    return list(dict.fromkeys([*cards, *device_taints(annotations)]))
+
+
+def device_taints(annotations: Mapping[str, str] | None) -> dict[str, list[dict[str, str]]]:
+    """Map the devices of a node to their taints. A card that has failed takes its partitions with it."""
+    taints: dict[str, list[dict[str, str]]] = {}
+    for manifest in slice_manifests("", "", annotations):
+        for device in manifest["spec"].get("devices", ()):
+            taints[device["name"]] = device.get("taints", [])
+    return taints
 
 
 def slice_name(node: str) -> str:
-    """Return the name of the ResourceSlice of a node."""
+    """Return the name of the first ResourceSlice of a node."""
     return f"{node}-{DRIVER}"
 
 
-def slice_manifest(node: str, uid: str, gpus: Gpus, failures: Mapping[str, DeviceFailure]) -> Manifest:
-    """Return the ResourceSlice with the GPUs of a node. The node owns it, so that it is deleted with the node."""
-    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": True}
-    devices = [_device(node, index, gpus) for index in range(gpus.count)]
+def is_slice_of(name: str, node: str) -> bool:
+    """Return whether a ResourceSlice with this name is one of those that are published for a node."""
+    stem = slice_name(node)
+    return name.startswith(stem) and _SLICE_SUFFIX.fullmatch(name.removeprefix(stem)) is not None
+
+
+def slice_manifests(
+    node: str, uid: str, annotations: Mapping[str, str] | None, generation: int = 1
+) -> Sequence[Manifest]:
+    """Return the ResourceSlices with the devices of a node; empty if the annotations are malformed. The node owns them,
+    so that they are deleted with the node. Counters are in slices of their own, as the API demands."""
+    try:
+        gpus, partitions = gpus_of(annotations), gpu_partitions.partitions_of(annotations)
+    except ValueError:
+        return ()
+    if gpus is None:
+        return ()
+    devices = [device for index in range(gpus.count) for device in _card_devices(node, index, gpus, partitions)]
+    failures = failures_of(annotations)
     for device in devices:
-        if device["name"] in failures:
-            device["taints"] = [failures[device["name"]].taint]
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceSlice",
-        "metadata": {"name": slice_name(node), "ownerReferences": [owner]},
-        "spec": {
-            "driver": DRIVER,
-            "nodeName": node,
-            "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
-            "devices": devices,
-        },
-    }
+        name = device["name"]
+        if failure := failures.get(name) or failures.get(name.partition("-mig-")[0]):
+            device["taints"] = [failure.taint]
+    contents = {_suffix("", index): {"devices": part} for index, part in enumerate(_parts(devices, MAX_DEVICES))}
+    if partitions is not None and partitions.dynamic:
+        sets = [_counter_set(index, gpus, partitions) for index in range(gpus.count)]
+        for index, part in enumerate(_parts(sets, MAX_COUNTER_SETS)):
+            contents[_suffix("-counters", index)] = {"sharedCounters": part}
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": True}
+    pool = {"name": node, "generation": generation, "resourceSliceCount": len(contents)}
+    return [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": slice_name(node) + suffix, "ownerReferences": [owner]},
+            "spec": {"driver": DRIVER, "nodeName": node, "pool": pool, **content},
+        }
+        for suffix, content in contents.items()
+    ]
+
+
+def next_generation(stored_specs: Iterable[Mapping[str, Any]], slice_count: int) -> int:
+    """Return the generation of a pool. It grows when the number of slices changes, so that nobody takes a mixture of
+    old and new slices for the pool (DRA-02)."""
+    pools = [spec["pool"] for spec in stored_specs]
+    newest = max((pool["generation"] for pool in pools), default=1)
+    counts = {pool["resourceSliceCount"] for pool in pools if pool["generation"] == newest}
+    return newest + 1 if counts - {slice_count} else newest
+
+
+def _suffix(kind: str, index: int) -> str:
+    return f"{kind}-{index}" if index else kind
+
+
+def _parts(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def with_times(desired: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,6 +211,48 @@ def with_times(desired: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[st
                 if stored_taint.items() >= taint.items() and "timeAdded" in stored_taint:
                     taint["timeAdded"] = stored_taint["timeAdded"]
     return spec
+
+
+def _card_devices(node: str, index: int, gpus: Gpus, partitions: Partitions | None) -> list[dict[str, Any]]:
+    """Return the devices of one card: the card, its partitions, or both if counters tell which ones are free."""
+    card = _device(node, index, gpus)
+    if partitions is None:
+        return [card]
+    memory = _mebibytes(gpus.memory)
+    devices = [card] if partitions.dynamic else []
+    for partition in gpu_partitions.card_partitions(partitions):
+        name = f"{card['name']}-{partition.suffix}"
+        mig_attributes = {
+            "type": {"string": "mig"},
+            "uuid": {"string": f"MIG-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{name}.{node}')}"},
+            "profile": {"string": partition.profile},
+            "parentUUID": card["attributes"]["uuid"],
+        }
+        share = memory * len(partition.memory_slices) // partitions.memory_slices
+        devices.append(
+            {
+                "name": name,
+                "attributes": {**card["attributes"], **mig_attributes},
+                "capacity": {"memory": {"value": _quantity(share)}},
+            }
+        )
+        if partitions.dynamic:
+            consumed = gpu_partitions.slice_counters(partitions, partition)
+            devices[-1]["consumesCounters"] = [_counters(index, consumed, share)]
+    if partitions.dynamic:
+        card["consumesCounters"] = [_counters(index, gpu_partitions.slice_counters(partitions), memory)]
+    return devices
+
+
+def _counter_set(index: int, gpus: Gpus, partitions: Partitions) -> dict[str, Any]:
+    content = _counters(index, gpu_partitions.slice_counters(partitions), _mebibytes(gpus.memory))
+    return {"name": content["counterSet"], "counters": content["counters"]}
+
+
+def _counters(index: int, slices: Mapping[str, int], memory: int) -> dict[str, Any]:
+    """Return the consumption of slices and memory of a card."""
+    amounts = {name: {"value": str(amount)} for name, amount in slices.items()}
+    return {"counterSet": f"gpu-{index}-counter-set", "counters": {"memory": {"value": _quantity(memory)}, **amounts}}
 
 
 def _device(node: str, index: int, gpus: Gpus) -> dict[str, Any]:
@@ -175,13 +272,17 @@ def _device(node: str, index: int, gpus: Gpus) -> dict[str, Any]:
     return {
         "name": f"gpu-{index}",
         "attributes": attributes,
-        "capacity": {"memory": {"value": _canonical(gpus.memory)}},
+        "capacity": {"memory": {"value": _quantity(_mebibytes(gpus.memory))}},
     }
 
 
-def _canonical(memory: str) -> str:
-    """Return an amount in Mi as the API server writes it: in the largest unit that divides it."""
-    amount, units = int(memory.removesuffix("Mi")), ["Mi", "Gi", "Ti"]
+def _mebibytes(memory: str) -> int:
+    return int(memory.removesuffix("Mi"))
+
+
+def _quantity(mebibytes: int) -> str:
+    """Return an amount of memory as the API server writes it: in the largest unit that divides it."""
+    amount, units = mebibytes, ["Mi", "Gi", "Ti"]
     while amount and amount % 1024 == 0 and len(units) > 1:
         amount //= 1024
         units.pop(0)

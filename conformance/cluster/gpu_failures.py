@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import orjson
 from tenacity import AsyncRetrying, RetryError, retry_if_exception, retry_if_result, stop_after_attempt, wait_fixed
 
 from conformance.cluster import gpu_devices, pace
@@ -44,7 +45,8 @@ async def change(client: Client, node: str, device: str, failure: DeviceFailure 
     )(write)
 
     async def differs() -> bool:
-        return taint_of(await client.list(RESOURCE_SLICES), node, device) != (failure.taint if failure else None)
+        metadata = orjson.loads(await client.get(NODES, None, node))["metadata"]
+        return not are_published(await client.list(RESOURCE_SLICES), node, metadata.get("annotations"))
 
     try:
         await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=pace.stop_after(20))(differs)
@@ -53,7 +55,7 @@ async def change(client: Client, node: str, device: str, failure: DeviceFailure 
         raise HarnessError(problem, where=f"device {device}") from None
 
 
-def require_device(node: str, annotations: dict[str, str] | None, device: str, *, location: str) -> None:
+def require_device(node: str, annotations: Mapping[str, str] | None, device: str, *, location: str) -> None:
     """Raise UsageError unless a node offers a device of this name."""
     names = gpu_devices.device_names(annotations)
     if not names:
@@ -63,13 +65,14 @@ def require_device(node: str, annotations: dict[str, str] | None, device: str, *
         raise UsageError(f"node {node} has no device {device!r}", where=location, hint=suggestion(device, names))
 
 
-def taint_of(slices: Iterable[Any], node: str, device: str) -> dict[str, str] | None:
-    """Return the taint of a device that has failed, without its time; None if the device has not failed."""
-    for item in slices:
-        spec = item["spec"]
-        if (spec["driver"], spec["pool"]["name"]) == (gpu_devices.DRIVER, node):
-            for published in spec.get("devices") or ():
-                for taint in published.get("taints") or () if published["name"] == device else ():
-                    if taint["key"] == gpu_devices.XID:
-                        return {key: taint[key] for key in ("key", "value", "effect")}
-    return None
+def are_published(slices: Iterable[Any], node: str, annotations: Mapping[str, str] | None) -> bool:
+    """Return whether the devices of a node have the taints in its slices that its annotations demand."""
+    taints = {
+        device["name"]: [
+            {key: taint[key] for key in taint if key != "timeAdded"} for taint in device.get("taints") or ()
+        ]
+        for item in slices
+        if (item["spec"]["driver"], item["spec"]["pool"]["name"]) == (gpu_devices.DRIVER, node)
+        for device in item["spec"].get("devices") or ()
+    }
+    return taints == gpu_devices.device_taints(annotations)

@@ -15,10 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from tenacity import AsyncRetrying, RetryError, retry_if_result, wait_fixed
 
 from conformance import documents
-from conformance.cluster import pace
+from conformance.cluster import gpu_partitions, pace
+from conformance.cluster.gpu_partitions import PARTITIONS, Partitions
 from conformance.data import folder
 from conformance.errors import HarnessError, UsageError
 from kube.client import Client
@@ -70,6 +72,7 @@ class NodeProfile:
     rack_is_nvlink_domain: bool = False
     gpus_per_pcie_root: int = 1
     taints: Sequence[Mapping[str, str]] = ()
+    partitions: Partitions | None = None
 
     @property
     def gpus(self) -> int:
@@ -113,6 +116,7 @@ def load_profile(path: Path) -> NodeProfile:
         rack_is_nvlink_domain=data.get("rackIsNvlinkDomain", False),
         gpus_per_pcie_root=data.get("gpusPerPcieRoot", 1),
         taints=data.get("taints", ()),
+        partitions=gpu_partitions.load(document),
     )
     count = parsed_profile.labels.get("nvidia.com/gpu.count")
     if count is not None and count != str(parsed_profile.gpus):  # TP-33
@@ -174,6 +178,8 @@ def node_manifest(
     annotations = dict(SIMULATED_ANNOTATION)
     if node_profile.gpus_per_pcie_root > 1:
         annotations[PER_ROOT] = str(node_profile.gpus_per_pcie_root)
+    if node_profile.partitions is not None:
+        annotations[PARTITIONS] = msgspec.json.encode(node_profile.partitions).decode()
     return {
         "apiVersion": "v1",
         "kind": "Node",

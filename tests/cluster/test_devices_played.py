@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.cluster import gpu_devices
+from conformance.cluster import gpu_devices, gpu_partitions
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.settings import ClusterSettings
 from conformance.cluster.state import StateRoot
@@ -63,10 +63,12 @@ def allocated(cluster: GroveCluster, namespace: str) -> dict[str, list[str]]:
     return {name: allocation for name, allocation in devices_by_claim.items() if allocation}
 
 
-def create(cluster: GroveCluster, namespace: str, name: str, *, node: str = "", **request_fields: Any) -> None:
-    """Create a claim and a pod that uses it."""
-    entry = devices.request(**request_fields)
-    claim = devices.claim(name, devices.claim_spec(entry))
+def create(
+    cluster: GroveCluster, namespace: str, name: str, *, node: str = "", match: str = "", **request_fields: Any
+) -> None:
+    """Create a claim and a pod that uses it. All devices of the claim have the same value of the attribute `match`."""
+    constraints = {"constraints": [{"matchAttribute": match}]} if match else {}
+    claim = devices.claim(name, devices.claim_spec(devices.request(**request_fields), **constraints))
     resources(cluster).create_namespaced_custom_object(*API, namespace, "resourceclaims", claim)
     container = {"name": "main", "image": "image", "resources": {"claims": [{"name": "gpu"}]}}
     spec = {"containers": [container], "resourceClaims": [{"name": "gpu", "resourceClaimName": name}]}
@@ -134,6 +136,36 @@ def test_a_drained_device_loses_its_pods(cluster: GroveCluster, namespace: str) 
     (rest,) = {"one", "two"} - {lost}
     assert is_running(cluster, namespace, rest)
     cluster.repair_gpu("tiny-0", "gpu-0")
+
+
+def test_partitions_of_a_card_run_together_but_not_beside_the_card(cluster: GroveCluster, namespace: str) -> None:
+    """Pods of the whole cards wait until the card that is partitioned is whole again."""
+    (node,) = cluster.add_nodes("dgx-h100-mig:1", gpus="devices")
+    half = [{"cel": {"expression": 'device.attributes["gpu.nvidia.com"].profile == "3g.40gb"'}}]
+    whole = [{"cel": {"expression": 'device.attributes["gpu.nvidia.com"].productName.contains("H100")'}}]
+    parent = "gpu.nvidia.com/parentUUID"
+    create(cluster, namespace, "halves", deviceClassName="mig.nvidia.com", count=2, selectors=half, match=parent)
+    cluster.wait_for("the pod with two partitions runs", lambda: is_running(cluster, namespace, "halves"))
+    card = allocated(cluster, namespace)["halves"][0].partition("-mig-")[0]
+    assert sorted(allocated(cluster, namespace)["halves"]) == [f"{card}-mig-3g40gb-0", f"{card}-mig-3g40gb-4"]
+    create(cluster, namespace, "cards", count=8, selectors=whole)
+    cluster.wait_for("a card is in use", lambda: is_unschedulable(cluster, namespace, "cards"))
+    core(cluster).delete_namespaced_pod("halves", namespace)
+    cluster.wait_for("the pod with all cards runs", lambda: is_running(cluster, namespace, "cards"))
+    cluster.remove_nodes([node])
+
+
+def test_the_slices_of_a_node_follow_its_partitions(cluster: GroveCluster) -> None:
+    (node,) = cluster.add_nodes("dgx-h100-mig:1", gpus="devices")
+    cluster.wait_for("three slices", lambda: len(slices(cluster, node)) == 3)
+    assert {item["spec"]["pool"]["generation"] for item in slices(cluster, node)} == {1}
+    core(cluster).patch_node(node, {"metadata": {"annotations": {gpu_partitions.PARTITIONS: None}}})
+    cluster.wait_for("one slice", lambda: len(slices(cluster, node)) == 1)
+    (item,) = slices(cluster, node)
+    assert item["spec"]["pool"] == {"name": node, "generation": 2, "resourceSliceCount": 1}
+    assert [device["name"] for device in item["spec"]["devices"]] == [f"gpu-{index}" for index in range(8)]
+    cluster.remove_nodes([node])
+    cluster.wait_for("no slice", lambda: not slices(cluster, node))
 
 
 def test_slices_follow_nodes_and_are_written_once(cluster: GroveCluster) -> None:

@@ -66,13 +66,14 @@ def test_a_malformed_annotation_publishes_nothing(text: str) -> None:
 
 
 def slice_spec(node: nodes.Manifest) -> dict[str, Any]:
-    """Return the spec of the slice of a node."""
-    annotations = node["metadata"]["annotations"]
-    gpus = gpu_devices.gpus_of(annotations)
-    assert gpus is not None
-    failures = gpu_devices.failures_of(annotations)
-    spec: dict[str, Any] = gpu_devices.slice_manifest(node["metadata"]["name"], "uid", gpus, failures)["spec"]
+    """Return the spec of the only slice of a node."""
+    (spec,) = slice_specs(node)
     return spec
+
+
+def slice_specs(node: nodes.Manifest) -> list[dict[str, Any]]:
+    metadata = node["metadata"]
+    return [item["spec"] for item in gpu_devices.slice_manifests(metadata["name"], "uid", metadata["annotations"])]
 
 
 def test_a_failed_device_has_a_taint_until_it_is_repaired() -> None:

@@ -1,8 +1,8 @@
-"""Publishes the devices of nodes, as the driver for NVIDIA GPUs does on each node: a ResourceSlice for a node whose
+"""Publishes the devices of nodes, as the driver for NVIDIA GPUs does on each node: the ResourceSlices of nodes whose
 GPUs are devices, and the DeviceClasses once there is such a node. Part of the process `startup-order`.
 
-The garbage collector deletes the slice of a deleted node. A slice that was deleted or changed is written again. On a
-cluster without such nodes, the publisher sends no request.
+The garbage collector deletes the slices of a deleted node. A slice that was deleted or changed is written again, and
+slices beyond those that a node needs are deleted. On a cluster without such nodes, the publisher sends no request.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from conformance.cluster import gpu_devices
+from conformance.cluster.nodes import Manifest
 from kube.client import Client
 from kube.errors import ApiError
 from kube.informer import Informer, typed_decoder
@@ -23,6 +24,7 @@ from kube.workqueue import WorkQueue, work
 SLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False)
 CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
 _WRITERS = 8
+_NODE = "node"
 
 
 class PublishedSlice(msgspec.Struct):
@@ -30,6 +32,16 @@ class PublishedSlice(msgspec.Struct):
 
     metadata: ObjectMeta
     spec: dict[str, Any] = {}
+
+    @property
+    def node(self) -> str:
+        """Return the node that can use the devices."""
+        return str(self.spec.get("nodeName", ""))
+
+    @property
+    def is_published(self) -> bool:
+        """Return whether the slice is one of those that are published here, judging by its name."""
+        return gpu_devices.is_slice_of(self.metadata.name, self.node)
 
 
 class DevicePublisher:
@@ -42,6 +54,7 @@ class DevicePublisher:
             client, SLICES, typed_decoder(PublishedSlice), field_selector=f"spec.driver={gpu_devices.DRIVER}"
         )
         self._slices.add_handler(self._on_slice)
+        self._slices.add_index(_NODE, lambda item: [item.node] if item.is_published else [])
         self._queue: WorkQueue[str] = WorkQueue()
         self._needed = asyncio.Event()
         nodes.add_handler(self._on_node)
@@ -66,25 +79,32 @@ class DevicePublisher:
             self._queue.add(node.metadata.name)
 
     def _on_slice(self, kind: str, old: PublishedSlice | None, item: PublishedSlice) -> None:
-        node = item.spec.get("nodeName", "")
-        if item.metadata.name == gpu_devices.slice_name(node):
-            self._queue.add(node)
+        if item.is_published:
+            self._queue.add(item.node)
 
     async def _publish(self, name: str) -> float | None:
         node = self._nodes.get("", name)
-        gpus = gpu_devices.gpus_of(node.metadata.annotations) if node is not None else None
-        if node is None or gpus is None or node.metadata.deletion_timestamp is not None:
+        if node is None or node.metadata.deletion_timestamp is not None:
             return None
-        failures = gpu_devices.failures_of(node.metadata.annotations)
-        manifest = gpu_devices.slice_manifest(name, node.metadata.uid, gpus, failures)
-        stored = self._slices.get("", manifest["metadata"]["name"])
+        stored = {item.metadata.name: item for item in self._slices.indexed(_NODE, name)}
+        specs = [item.spec for item in stored.values()]
+        annotations = node.metadata.annotations
+        count = len(gpu_devices.slice_manifests(name, node.metadata.uid, annotations))
+        generation = gpu_devices.next_generation(specs, count)
+        manifests = gpu_devices.slice_manifests(name, node.metadata.uid, annotations, generation)
+        for manifest in manifests:
+            await self._write(manifest, stored.pop(manifest["metadata"]["name"], None))
+        for surplus in stored.values() if manifests else ():
+            await self._client.delete(SLICES, None, surplus.metadata.name)
+        return None
+
+    async def _write(self, manifest: Manifest, stored: PublishedSlice | None) -> None:
         if stored is None:
             answer = await self._client.create(SLICES, manifest)
         elif stored.spec != (spec := gpu_devices.with_times(manifest["spec"], stored.spec)):
-            version = stored.metadata.resource_version
-            change = {"metadata": {"resourceVersion": version}, "spec": spec}
+            meta = {"resourceVersion": stored.metadata.resource_version}
+            change = {"metadata": meta, "spec": {**dict.fromkeys(stored.spec), **spec}}
             answer = await self._client.patch(SLICES, None, stored.metadata.name, change)
         else:
-            return None
+            return
         self._slices.observe(self._slices.decode(answer))
-        return None

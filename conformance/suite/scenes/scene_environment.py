@@ -502,8 +502,9 @@ class SceneEnvironment:
         self.patch("nodes", node, {"metadata": {"annotations": {gpu_devices.FAILED: annotation}}})
 
         def has_turned(view: View) -> bool | Unmet:
-            taint = gpu_failures.taint_of(view.list("resourceslices"), node, device)
-            return taint == (failure.taint if failure else None) or Unmet(f"the taint of {device} is {taint}")
+            current = (view.get("nodes", node) or {}).get("metadata", {}).get("annotations")
+            are_published = gpu_failures.are_published(view.list("resourceslices"), node, current)
+            return are_published or Unmet(f"the slices of node {node} have other taints")
 
         description = f"{device} of node {node} {'has failed' if failure else 'is repaired'}"
         self._wait_for_node(node, description, has_turned)
