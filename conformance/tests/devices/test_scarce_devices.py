@@ -29,13 +29,13 @@ class GangsThatCompeteForDevices(Scene):
         env.create(waiting)
         env.wait_for("gangs without devices ungated", predicates.all_ungated([*self.too_large, *self.waiting]))
         env.create(small)
-        env.wait_for("gang that needs the last device bound", predicates.all_bound(self.small))
+        env.settle("gang that needs the last device bound", predicates.all_bound(self.small), 60)
         env.quiet(1)
         env.mark("no device free")
         env.delete("podcliquesets", "small")
         env.delete("podcliquesets", "first")
-        env.wait_for("waiting gang bound on freed devices", predicates.all_bound(self.waiting))
-        env.wait_for("waiting gang is ready", predicates.is_available("waiting", 1))
+        env.settle("waiting gang bound on freed devices", predicates.all_bound(self.waiting), 60)
+        env.settle("waiting gang is ready", predicates.is_available("waiting", 1), 60)
         env.quiet(1)
         env.mark("devices freed")
 
@@ -57,7 +57,7 @@ def test_no_device_is_allocated_twice(run: Recorded[GangsThatCompeteForDevices])
 
 @requirement("DEV-003")
 def test_a_gang_without_devices_is_not_bound(run: Recorded[GangsThatCompeteForDevices]) -> None:
-    run.given("gang that needs the last device bound")
+    """Once nothing moves, no pod of a gang that lacks devices is bound, whether or not another gang has the devices."""
     for clique in (*run.scene.too_large, *run.scene.waiting):
         count = predicates.bound_counts(run.at("no device free"), [clique])[clique.name]
         run.expect(f"bound pods of {clique.name}", 0, count)
