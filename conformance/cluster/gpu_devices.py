@@ -31,6 +31,10 @@ DEVICES = "conformance.grove.io/gpu-devices"
 FAILED = "conformance.grove.io/failed-gpus"
 """The annotation of a node with devices that have failed: a JSON object from device names to the fields of
 `DeviceFailure`."""
+OCCUPIED = "conformance.grove.io/occupied-gpus"
+"""The annotation of a node some of whose GPUs are taken: how many, counted from the first one."""
+OCCUPIED_TAINT = {"key": "conformance.grove.io/occupied", "effect": "NoSchedule"}
+"""The taint of a device that is taken."""
 XID = "conformance.grove.io/xid"
 """The key of the taint of a device that has failed. Its value is the number of the error."""
 MAX_DEVICES, MAX_COUNTER_SETS = 64, 8
@@ -160,11 +164,15 @@ def slice_manifests(
     if gpus is None:
         return ()
     devices = [device for index in range(gpus.count) for device in _card_devices(node, index, gpus, partitions)]
-    failures = failures_of(annotations)
+    failures, occupied_cards = failures_of(annotations), _occupied_cards(annotations)
     for device in devices:
         name = device["name"]
-        if failure := failures.get(name) or failures.get(name.partition("-mig-")[0]):
-            device["taints"] = [failure.taint]
+        card = name.partition("-mig-")[0]
+        taints = [dict(OCCUPIED_TAINT)] if card in occupied_cards else []
+        if failure := failures.get(name) or failures.get(card):
+            taints.append(failure.taint)
+        if taints:
+            device["taints"] = taints
     contents = {_suffix("", index): {"devices": part} for index, part in enumerate(_parts(devices, MAX_DEVICES))}
     if partitions is not None and partitions.dynamic:
         sets = [_counter_set(index, gpus, partitions) for index in range(gpus.count)]
@@ -190,6 +198,11 @@ def next_generation(stored_specs: Iterable[Mapping[str, Any]], slice_count: int)
     newest = max((pool["generation"] for pool in pools), default=1)
     counts = {pool["resourceSliceCount"] for pool in pools if pool["generation"] == newest}
     return newest + 1 if counts - {slice_count} else newest
+
+
+def _occupied_cards(annotations: Mapping[str, str] | None) -> set[str]:
+    text = (annotations or {}).get(OCCUPIED, "")
+    return {f"gpu-{index}" for index in range(int(text))} if text.isdecimal() and len(text) < 5 else set()
 
 
 def _suffix(kind: str, index: int) -> str:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from conformance import documents
 from conformance.cluster import assets as programs
-from conformance.cluster import fleets, gpu_devices, pins, pod_behaviors, policies, progress
+from conformance.cluster import fleets, gpu_devices, gpu_occupancy, pins, pod_behaviors, policies, progress
 from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.ports import Port, is_free
 from conformance.cluster.prune import prune as prune_state
@@ -46,6 +46,7 @@ def up(
     level: cluster_nodes.Level = None,
     pool: cluster_nodes.Pool = "",
     gpus: cluster_nodes.Gpus = "extended",
+    occupied: cluster_nodes.Occupied = "",
     apiserver_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the API server; 0 chooses a free one.")
     ] = 0,
@@ -98,6 +99,7 @@ def up(
         for node_request in (node_request for entry in chosen_samples for node_request in entry.nodes):
             used_names = {manifest["metadata"]["name"] for manifest in manifests}
             manifests += fleets.requested_nodes(node_request, pool, keys, used_names=used_names)
+    manifests = gpu_occupancy.with_occupancy(gpu_devices.offered(manifests, gpus), occupied)
     if pods and pods not in (behaviors := pod_behaviors.load().behaviors):
         raise UsageError(f"unknown behavior {pods!r}", where="--pods", hint=documents.suggestion(pods, behaviors))
     cluster_policies = policies.load(policies.select(policy or ()))
@@ -127,7 +129,7 @@ def up(
             deployment.install_policies(cluster, settings.policies, report)
             if manifests:
                 report(f"cluster {name}", f"making {len(manifests)} node{'s' * (len(manifests) > 1)}")
-                cluster_nodes.create(cluster, gpu_devices.offered(manifests, gpus))
+                cluster_nodes.create(cluster, manifests)
             if descriptors:
                 deployment.start(cluster, *descriptors, report)
             for entry in chosen_samples:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from conformance.cluster import fleets, gpu_devices, nodes
+from conformance.cluster import fleets, gpu_devices, gpu_occupancy, nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.commands import output
 from conformance.commands.named_cluster import RequiredName, call_api, find_started
@@ -25,6 +25,9 @@ Gpus = Annotated[
     gpu_devices.Form,
     typer.Option(help="Offer GPUs as the resource nvidia.com/gpu, or as devices of ResourceSlices."),
 ]
+Occupied = Annotated[
+    str, typer.Option(metavar="COUNT/GPUS", help="Take so many of the GPUs of each node, for example 2/8.")
+]
 _ARGUMENT = "NODES"
 
 
@@ -35,6 +38,7 @@ def add(
     level: Level = None,
     pool: Pool = "",
     gpus: Gpus = "extended",
+    occupied: Occupied = "",
 ) -> None:
     """Add nodes, and wait until they are Ready. New nodes get the first free names. Racks and blocks are added as new
     ones."""
@@ -47,6 +51,7 @@ def add(
             batch = fleets.requested_nodes(text, pool, keys, used_names=used_names, location=_ARGUMENT)
             used_names |= {manifest["metadata"]["name"] for manifest in batch}
             new_nodes += gpu_devices.offered(batch, gpus)
+        new_nodes = gpu_occupancy.with_occupancy(new_nodes, occupied)
         await nodes.create_requested_nodes(client, new_nodes, location=_ARGUMENT)
         return [manifest["metadata"]["name"] for manifest in new_nodes]
 

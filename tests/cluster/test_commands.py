@@ -84,6 +84,7 @@ def test_a_command_succeeds_or_returns_its_own_exit_code() -> None:
         (["cluster", "up", "x", "--nodes", "tinny:1"], "tiny"),
         (["cluster", "up", "x", "--nodes", "tiny:many"], "--nodes"),
         (["cluster", "up", "x", "--nodes", "tiny:1", "--nodes", "tiny:2"], "duplicate"),
+        (["cluster", "up", "x", "--nodes", "tiny:1", "--occupied", "3/2"], "--occupied: '3/2' is not a share"),
         (["cluster", "up", "x", "--set", "a=b"], "--implementation"),
         (["cluster", "up", "x", "--sample", "serving"], "--sample: needs --implementation NAME"),
         (["cluster", "up", "x", "--sample", "servin"], "unknown sample 'servin' — did you mean \"serving\"?"),
