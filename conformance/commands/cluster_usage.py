@@ -21,8 +21,10 @@ from conformance.cluster.usage import Amount, ProfileUsage, Usage, usage
 from conformance.commands import output
 from conformance.commands.named_cluster import READY, Name, RequiredName, call_api, dead_role_message, find_started
 from conformance.errors import Exit, UsageError
+from conformance.grove.kinds import RESOURCE_CLAIMS, RESOURCE_SLICES
 from kube.client import Client
-from kube.resource import NODES, PODS
+from kube.errors import ApiError
+from kube.resource import NODES, PODS, Resource
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _GIB = Decimal(1 << 30)
@@ -80,7 +82,7 @@ def top(
             f"{int(process.uptime) // 60}m{int(process.uptime) % 60:02}s",
         )
     console.print(table)
-    table = Table("nodes", *_right_aligned("Ready", "pods", "CPU", "memory Gi", "GPUs"))
+    table = Table("nodes", *_right_aligned("Ready", "pods", "CPU", "memory Gi", "GPUs", "devices"))
     for group in cluster_usage.groups:
         table.add_row(group.profile, f"{group.ready}/{group.nodes}", *_amounts(group))
     console.print(table if cluster_usage.groups else "nodes: none")
@@ -109,10 +111,20 @@ def logs(
     os.execvp("tail", command)  # noqa: S606 - a list, never shell text
 
 
+async def _listed(client: Client, kind: Resource) -> list[dict[str, Any]]:
+    """Return the objects of a kind; none if the API server does not serve it."""
+    try:
+        return await client.list(kind)
+    except ApiError as error:
+        if not error.not_found:
+            raise
+        return []
+
+
 def _usage(cluster: Cluster) -> Usage:
     async def fetch_usage(client: Client) -> Usage:
-        nodes, pods = await asyncio.gather(client.list(NODES), client.list(PODS))
-        return usage(nodes, pods)
+        kinds = (NODES, PODS, RESOURCE_SLICES, RESOURCE_CLAIMS)
+        return usage(*await asyncio.gather(*(_listed(client, kind) for kind in kinds)))
 
     return call_api(cluster, fetch_usage)
 
@@ -148,6 +160,8 @@ def _status_document(cluster: Cluster, state: str, cluster_usage: Usage | None) 
         gpus = cluster_usage.amount(GPU)
         document["nodes"] = {"ready": ready, "total": nodes, "groups": _groups(cluster_usage)}
         document["gpus"] = {"requested": int(gpus.requested), "allocatable": int(gpus.allocatable)}
+        allocated, devices = cluster_usage.devices
+        document["devices"] = {"allocated": allocated, "published": devices}
         document["pods"] = cluster_usage.pods
     return document
 
@@ -168,6 +182,9 @@ def _status_lines(document: dict[str, Any]) -> Iterator[str]:
         profiles = ", ".join(f"{group['nodes']} {group['profile']}" for group in nodes["groups"])
         yield f"nodes           {nodes['ready']} of {nodes['total']} Ready: {profiles or 'none'}"
         yield f"GPUs            {gpus['requested']} of {gpus['allocatable']} requested"
+        devices = document["devices"]
+        if devices["published"]:
+            yield f"devices         {devices['allocated']} of {devices['published']} allocated"
         yield f"pods            {_counts(document['pods'])}"
 
 
@@ -178,6 +195,7 @@ def _groups(cluster_usage: Usage) -> list[dict[str, Any]]:
             "nodes": group.nodes,
             "ready": group.ready,
             "pods": group.pods,
+            "devices": {"allocated": group.allocated_devices, "published": group.devices},
             "resources": {
                 resource: {"requested": float(amount.requested), "allocatable": float(amount.allocatable)}
                 for resource, amount in sorted(group.amounts.items())
@@ -192,6 +210,7 @@ def _amounts(group: ProfileUsage) -> Iterator[str]:
     for resource, unit in (("cpu", Decimal(1)), ("memory", _GIB), (GPU, Decimal(1))):
         amount = group.amounts.get(resource, Amount())
         yield f"{float(amount.requested / unit):g}/{float(amount.allocatable / unit):g}" if amount.allocatable else "-"
+    yield f"{group.allocated_devices}/{group.devices}" if group.devices else "-"
 
 
 def _counts(pods: Mapping[str, int]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.cluster import nodes
+from conformance.cluster import gpu_devices, nodes
 from conformance.cluster.nodes import GPU
 from conformance.cluster.usage import pod_state, usage
 
@@ -41,6 +41,30 @@ def test_nodes_are_counted_by_profile_and_only_requests_of_bound_pods_count() ->
     assert (gpus.requested, gpus.allocatable) == (4, 12)
     assert result.groups[1].amounts["cpu"].requested == 1
     assert result.pods == {"Ready": 2, "Pending": 1, "Succeeded": 1}
+
+
+def test_devices_are_counted_by_profile() -> None:
+    manifests = gpu_devices.offered([*nodes.manifests("tiny", 2), *nodes.manifests("dgx-h100-mig", 1)], "devices")
+    slices = [
+        resource_slice
+        for manifest in manifests
+        for resource_slice in gpu_devices.slice_manifests(
+            manifest["metadata"]["name"], "uid", manifest["metadata"]["annotations"]
+        )
+    ]
+    claims = [claim("tiny-1", "gpu-0"), claim("dgx-h100-mig-0", "gpu-0-mig-1g10gb-0"), claim("tiny-7", "gpu-0"), {}]
+    result = usage(manifests, [pod("tiny-1", {"phase": "Running"})], slices, claims)
+    assert [(group.profile, group.allocated_devices, group.devices) for group in result.groups] == [
+        ("dgx-h100-mig", 1, 112),
+        ("tiny", 1, 4),
+    ]
+    assert result.devices == (2, 116)
+    assert result.amount(GPU).requested == 0  # devices meet the request of the pod
+
+
+def claim(pool: str, device: str) -> dict[str, Any]:
+    result = {"driver": gpu_devices.DRIVER, "pool": pool, "device": device}
+    return {"status": {"allocation": {"devices": {"results": [result]}}}}
 
 
 def test_an_empty_cluster_has_no_usage() -> None:
