@@ -21,6 +21,7 @@ from conformance.cluster import gpu_partitions
 from conformance.cluster.gpu_partitions import Partitions
 from conformance.cluster.nodes import GPU, PER_ROOT, PROFILE, Manifest
 from conformance.data import folder
+from conformance.errors import UsageError
 
 Form = Literal["extended", "devices"]
 """How nodes offer their GPUs: as the extended resource nvidia.com/gpu, or as devices."""
@@ -37,6 +38,8 @@ OCCUPIED_TAINT = {"key": "conformance.grove.io/occupied", "effect": "NoSchedule"
 """The taint of a device that is taken."""
 XID = "conformance.grove.io/xid"
 """The key of the taint of a device that has failed. Its value is the number of the error."""
+MAX_GPUS = 256
+"""Maximum number of GPUs of a node with devices, far above that of any machine: more are a mistake in a profile."""
 MAX_DEVICES, MAX_COUNTER_SETS = 64, 8
 """Maximum numbers in a slice (DRA-03). 128 devices would be permitted until one of them is tainted."""
 _SLICE_SUFFIX = re.compile(r"(-counters)?(-[1-9][0-9]*)?")
@@ -72,10 +75,13 @@ class DeviceFailure:
 
 def as_devices(node: Manifest) -> Manifest:
     """Return a node that offers its GPUs as devices instead of as an extended resource. A node without GPUs is returned
-    unchanged."""
+    unchanged. Raises UsageError if the node has too many GPUs to publish them."""
     count = int(node["status"]["allocatable"].get(GPU, "0"))
     if not count:
         return node
+    if count > MAX_GPUS:
+        problem = f"node {node['metadata']['name']} has {count} GPUs, too many for devices"
+        raise UsageError(problem, where="--gpus", hint=f"at most {MAX_GPUS}")
     labels = node["metadata"]["labels"]
     gpus = Gpus(
         count,

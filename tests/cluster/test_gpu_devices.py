@@ -65,6 +65,14 @@ def test_a_malformed_annotation_publishes_nothing(text: str) -> None:
     assert gpu_devices.gpus_of({gpu_devices.DEVICES: text}) is None
 
 
+def test_a_node_with_too_many_gpus_for_devices_is_a_mistake() -> None:
+    (node,) = nodes.manifests("tiny", 1)
+    node["status"]["allocatable"]["nvidia.com/gpu"] = "100000"
+    assert gpu_devices.offered([node], "extended") == [node]
+    with pytest.raises(UsageError, match="--gpus: node tiny-0 has 100000 GPUs, too many for devices — at most 256"):
+        gpu_devices.offered([node], "devices")
+
+
 def slice_spec(node: nodes.Manifest) -> dict[str, Any]:
     """Return the spec of the only slice of a node."""
     (spec,) = slice_specs(node)
