@@ -159,7 +159,7 @@ def test_a_report_with_hostile_content_is_verified_or_refused(path: Path, conten
 
 def verify_report(path: Path) -> object:
     content = reading.load(path)
-    return verification.verify(content, path.parent, requirement.load(), ""), comparison.of_report(content, "a")
+    return verification.verify(content, path.parent, requirement.load(), ""), comparison.compared_report(content, "a")
 
 
 def test_a_report_with_too_many_values_is_refused(path: Path) -> None:

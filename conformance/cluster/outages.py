@@ -69,12 +69,11 @@ class Outage:
 @dataclass
 class _ProbeState:
     """The state of the checks of one component, either of its process or of its page. `last_success` is the start time
-    of the last successful check, and `last_check` the start time of the last check."""
+    of the last successful check."""
 
     name: str
     grace: float
     last_success: float
-    last_check: float
     outage: Outage | None = None
 
 
@@ -96,8 +95,8 @@ class Watcher:
         silence, self._unnoticed = silence * max(1.0, time_scale), UNNOTICED_SECONDS * max(1.0, time_scale)
         self._clock, self._wall_clock, self._silence, self._on_stop = clock, wall_clock, silence, on_stop
         now = clock()
-        self._processes = [(_ProbeState(c.name, 0.0, now, now), c.process) for c in components if c.process is not None]
-        self._pages = [(_ProbeState(c.name, silence, now, now), c.page) for c in components if c.page is not None]
+        self._processes = [(_ProbeState(c.name, 0.0, now), c.process) for c in components if c.process is not None]
+        self._pages = [(_ProbeState(c.name, silence, now), c.page) for c in components if c.page is not None]
         self._probes = [probe for probe, _ in (*self._processes, *self._pages)]
         self._lateness = Lateness(LATE_SECONDS * max(1.0, time_scale))
         self._past_outages: deque[Outage] = deque(maxlen=1000)
@@ -129,7 +128,7 @@ class Watcher:
             return ""
 
         now, wake_event = self._clock(), threading.Event()
-        probe = _ProbeState(name, self._silence, now, now)
+        probe = _ProbeState(name, self._silence, now)
         with self._changes:
             self._probes, self._wake_events = [*self._probes, probe], [*self._wake_events, wake_event]
             self._pages = [*self._pages, (probe, page)]
@@ -235,7 +234,6 @@ class Watcher:
     def _record(self, probe: _ProbeState, complaint: str, begin: float) -> None:
         now = self._clock()
         with self._changes:
-            probe.last_check = begin
             if not complaint:
                 if probe.outage is not None:
                     self._past_outages.append(replace(probe.outage, end=now))

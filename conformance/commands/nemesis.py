@@ -217,10 +217,12 @@ class Evidence:
     def rows(self, scenario_results: list[campaign.ScenarioResults]) -> dict[str, list[sides.ChangeRow]]:
         """Map each finding's plan to the rows that show both runs side by side."""
         return {
-            str(tried.plan): sides.side_by_side(sides.changes(entry.course.history), self.changes[str(tried.plan)])
+            str(tried.plan): sides.side_by_side(
+                sides.changes(entry.faultless_runs.history), self.changes[str(tried.plan)]
+            )
             for entry in scenario_results
             for tried in entry.findings()
-            if entry.course is not None and str(tried.plan) in self.changes
+            if entry.faultless_runs is not None and str(tried.plan) in self.changes
         }
 
 

@@ -303,7 +303,7 @@ def _read_side(path: Path) -> ComparedReport:
     report_path = reading.report_path(path)
     text = reading.text(report_path)
     if reading.is_report(text):
-        return comparison.of_report(reading.parse(text, report_path), name)
+        return comparison.compared_report(reading.parse(text, report_path), name)
     runs = recorded.read(path)
     if len(runs) != 1:
         raise UsageError(f"has {len(runs)} runs", where=name, hint="give a report, or a file with one recorded run")

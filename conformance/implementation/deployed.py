@@ -14,7 +14,7 @@ from tenacity import AsyncRetrying, RetryError, retry_if_not_result, stop_after_
 from conformance.errors import HarnessError
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.output import TAIL_PREFIX, Output
-from conformance.implementation.process import ProcessEnd
+from conformance.implementation.process import ProcessExit
 from conformance.implementation.release import AGENT, Release
 from conformance.implementation.role_process import NotStarted, ProcessFailure
 from conformance.implementation.values import Values
@@ -214,9 +214,9 @@ class DeployedRole:
             for key, count, code in _containers(pod):
                 if count > self._restarts.get(key, 0):
                     await self._collect_logs(client)
-                    container_end = ProcessEnd(code, time.monotonic())
+                    container_exit = ProcessExit(code, time.monotonic())
                     message = f"its container was restarted{self._log_tail()}"
-                    self._failures.append(ProcessFailure(self.role, "", self.descriptor.name, container_end, message))
+                    self._failures.append(ProcessFailure(self.role, "", self.descriptor.name, container_exit, message))
                 self._restarts[key] = count
 
     async def _collect_logs(self, client: Client) -> None:

@@ -54,7 +54,7 @@ class ReadinessTimeout(NotReady):
 
 
 @dataclass(frozen=True)
-class ProcessEnd:
+class ProcessExit:
     """The end of a process. `code` is the exit code, or the negative number of the signal. `unsupervised`: the suite
     has ended the process because its supervisor was killed."""
 
@@ -107,7 +107,7 @@ class ProcessGroup:
                 raise SupervisorLost(f"the process that supervises {argv[0]} was killed before it had started that")
             raise OSError(int(number or errno.ESRCH), os.strerror(int(number or errno.ESRCH)), argv[0])
         self.pid = int(number)
-        self._end: ProcessEnd | None = None
+        self._end: ProcessExit | None = None
         self._has_ended = threading.Event()
         assert self._supervisor.stdin is not None
         self._commands = self._supervisor.stdin
@@ -116,11 +116,11 @@ class ProcessGroup:
         threading.Thread(target=self._limit_log, name=f"bound-{self.pid}", daemon=True).start()
 
     @property
-    def end(self) -> ProcessEnd | None:
+    def end(self) -> ProcessExit | None:
         """Return how the program ended; None while it is alive."""
         return self._end
 
-    def stop(self, grace: float) -> ProcessEnd:
+    def stop(self, grace: float) -> ProcessExit:
         """Send SIGTERM to the process group, and SIGKILL to the rest when the leader has exited or `grace` seconds have
         passed. A suspended process gets SIGKILL at once, because it cannot react. Raises HarnessError if the program
         does not end."""
@@ -129,7 +129,7 @@ class ProcessGroup:
             self._send_command("K")
         return self._wait_until_killed()
 
-    def kill(self) -> ProcessEnd:
+    def kill(self) -> ProcessExit:
         """Send SIGKILL to the program and all of its descendants. Raises HarnessError if they do not end."""
         self._send_command("K")
         return self._wait_until_killed()
@@ -138,13 +138,13 @@ class ProcessGroup:
         """Let the program outlive this process."""
         self._send_command("D")
 
-    def wait(self) -> ProcessEnd:
+    def wait(self) -> ProcessExit:
         """Block until the program has ended."""
         self._has_ended.wait()
         assert self._end is not None
         return self._end
 
-    def _wait_until_killed(self) -> ProcessEnd:
+    def _wait_until_killed(self) -> ProcessExit:
         if not self._has_ended.wait(OBEY_SECONDS):
             self._kill_unsupervised()
         if not self._has_ended.wait(KILL_SECONDS):
@@ -227,7 +227,7 @@ class ProcessGroup:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
         with self._command_lock:
-            self._end = ProcessEnd(int(code or -signal.SIGKILL), time.monotonic(), unsupervised=not code)
+            self._end = ProcessExit(int(code or -signal.SIGKILL), time.monotonic(), unsupervised=not code)
             with contextlib.suppress(BrokenPipeError):
                 self._commands.close()
         self._has_ended.set()

@@ -12,7 +12,7 @@ from conformance.implementation import inherited, placeholders
 from conformance.implementation.certificates import write_private
 from conformance.implementation.descriptor import Descriptor, Process, Role
 from conformance.implementation.output import TAIL_PREFIX
-from conformance.implementation.process import NotReady, ProcessEnd, ProcessGroup, ReadinessTimeout
+from conformance.implementation.process import NotReady, ProcessExit, ProcessGroup, ReadinessTimeout
 from conformance.implementation.program import find_program, resolve_path
 from conformance.implementation.values import ProcessLocation, Values
 
@@ -30,7 +30,7 @@ class ProcessFailure:
     process: str
     """The name of the process within the role; empty for a role's only process."""
     implementation: str
-    end: ProcessEnd
+    end: ProcessExit
     log_tail: str
 
     def require_supervised(self) -> None:
@@ -144,10 +144,10 @@ class RoleProcess:
             self.group.wait_ready(page, ready.log, ready.within, check_siblings)
         except NotReady as error:
             timed_out = isinstance(error, ReadinessTimeout)
-            process_end = self.group.end
-            if process_end is not None:
-                self._failure(process_end, self.group.log_tail()).require_supervised()
-            code = process_end.code if process_end is not None else None
+            process_exit = self.group.end
+            if process_exit is not None:
+                self._failure(process_exit, self.group.log_tail()).require_supervised()
+            code = process_exit.code if process_exit is not None else None
             raise self._not_started(
                 str(error) + self._missing_variables(str(error)), timed_out=timed_out, code=code
             ) from error
@@ -155,10 +155,10 @@ class RoleProcess:
 
     def require_running(self, waiting: RoleProcess) -> None:
         """Raise NotStarted if this process ended by itself while another process was `waiting` to become ready."""
-        if self is not waiting and self.group is not None and (process_end := self.group.end) is not None:
-            self._failure(process_end, self.group.log_tail()).require_supervised()
+        if self is not waiting and self.group is not None and (process_exit := self.group.end) is not None:
+            self._failure(process_exit, self.group.log_tail()).require_supervised()
             phase = "after it was ready, before all others were" if self._ready else "before it was ready"
-            raise self._not_started(f"{process_end} {phase}; {self.group.log_tail()}")
+            raise self._not_started(f"{process_exit} {phase}; {self.group.log_tail()}")
 
     def stop(self) -> None:
         """Send SIGTERM, and SIGKILL after the grace period."""
@@ -170,9 +170,9 @@ class RoleProcess:
 
     def record_failures(self) -> None:
         """Record a failure if the process has ended by itself."""
-        if self.group is not None and (process_end := self.group.end) is not None:
+        if self.group is not None and (process_exit := self.group.end) is not None:
             log_tail = self.group.log_tail()
-            self._failures.append(self._failure(process_end, log_tail + self._missing_variables(log_tail)))
+            self._failures.append(self._failure(process_exit, log_tail + self._missing_variables(log_tail)))
             self.group = None
 
     def last_log_lines(self, lines: int) -> str:
@@ -189,8 +189,8 @@ class RoleProcess:
             self.group.kill() if kill else self.group.stop(self._process.stop.grace)
             self.group = None
 
-    def _failure(self, process_end: ProcessEnd, output: str) -> ProcessFailure:
-        return ProcessFailure(self.role, self._process.name, self._descriptor.name, process_end, output)
+    def _failure(self, process_exit: ProcessExit, output: str) -> ProcessFailure:
+        return ProcessFailure(self.role, self._process.name, self._descriptor.name, process_exit, output)
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of the program: inherited variables, the cluster's variables, and the descriptor's

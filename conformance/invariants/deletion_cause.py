@@ -153,8 +153,8 @@ class DeletionHasCause(Invariant):
             number(document, "spec", "priority") or 0,
         )
 
-    def _template(self, pcs: str, clique_uid: str) -> tuple[object, object]:
-        return self._templates.get(pcs), self._templates.get(clique_uid)
+    def _template(self, set_name: str, clique_uid: str) -> tuple[object, object]:
+        return self._templates.get(set_name), self._templates.get(clique_uid)
 
     def _track_health(self, gang: str, gangs: Gangs, moment: float) -> None:
         """Track whether a gang has been healthy until now."""

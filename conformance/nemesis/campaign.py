@@ -54,7 +54,7 @@ class ScenarioResults:
     """The results of one scenario. `refusal` is the reason why the scenario could not be run, or empty."""
 
     scenario: FaultScenario
-    course: FaultlessRuns | None = None
+    faultless_runs: FaultlessRuns | None = None
     refusal: str = ""
     plans: int = 0
     tried: list[PlanTrial] = field(default_factory=list)
@@ -156,11 +156,11 @@ class Campaign:
                 continue
             self._report(scenario.name, "playing it without a fault")
             try:
-                scenario_results.course = learn(self._beds[0], scenario)
+                scenario_results.faultless_runs = learn(self._beds[0], scenario)
             except NotAtRest as error:
                 scenario_results.refusal = str(error)
                 continue
-            points = [point for point in scenario_results.course.points if self._point_text in str(point)]
+            points = [point for point in scenario_results.faultless_runs.points if self._point_text in str(point)]
             plans = choice.plans(scenario.name, points, faults)
             scenario_results.plans = len(plans)
             share = (deadline - time.monotonic()) / (len(scenarios) - number)
@@ -250,8 +250,8 @@ class Campaign:
         )
 
     def _run_once(self, bed: FaultTestbed, scenario_results: ScenarioResults, plan: FaultPlan) -> FaultOutcome:
-        assert scenario_results.course is not None, "no plan is played before its scenario is learned"
-        outcome = play(bed, scenario_results.scenario, scenario_results.course, plan)
+        assert scenario_results.faultless_runs is not None, "no plan is played before its scenario is learned"
+        outcome = play(bed, scenario_results.scenario, scenario_results.faultless_runs, plan)
         if outcome.verdict not in BROKEN and outcome.lines:
             with self._lock:
                 scenario_results.unprovoked_lines.update(outcome.lines)
@@ -265,12 +265,12 @@ class Campaign:
             if outcome.lines in scenario_results.confirmed_differences:
                 return False
             scenario_results.confirmed_differences.add(outcome.lines)
-        assert scenario_results.course is not None
-        longer_course = learn_more(bed, scenario_results.scenario, scenario_results.course, REPLAYS)
+        assert scenario_results.faultless_runs is not None
+        longer_runs = learn_more(bed, scenario_results.scenario, scenario_results.faultless_runs, REPLAYS)
         with self._lock:
-            longer_course = replace(
-                longer_course, runs=[*scenario_results.course.runs, *longer_course.runs[-REPLAYS:]]
+            longer_runs = replace(
+                longer_runs, runs=[*scenario_results.faultless_runs.runs, *longer_runs.runs[-REPLAYS:]]
             )  # another lane may have learned meanwhile
-            has_changed = not longer_course.has_same_results(scenario_results.course)
-            scenario_results.course = longer_course
+            has_changed = not longer_runs.has_same_results(scenario_results.faultless_runs)
+            scenario_results.faultless_runs = longer_runs
         return has_changed

@@ -137,9 +137,11 @@ def learn(bed: FaultTestbed, scenario: FaultScenario, runs: int = 2) -> Faultles
     return FaultlessRuns([rests for rests, *_ in runs_without_fault], points, history)
 
 
-def learn_more(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, runs: int) -> FaultlessRuns:
+def learn_more(bed: FaultTestbed, scenario: FaultScenario, faultless_runs: FaultlessRuns, runs: int) -> FaultlessRuns:
     """Run a scenario `runs` more times without a fault. Raises NotAtRest if a step does not come to rest."""
-    return replace(course, runs=[*course.runs, *(_run_without_fault(bed, scenario)[0] for _ in range(runs))])
+    return replace(
+        faultless_runs, runs=[*faultless_runs.runs, *(_run_without_fault(bed, scenario)[0] for _ in range(runs))]
+    )
 
 
 @contextlib.contextmanager
@@ -183,7 +185,7 @@ def _run_without_fault(bed: FaultTestbed, scenario: FaultScenario) -> tuple[dict
         return rests, points, history.frozen()
 
 
-def play(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
+def play(bed: FaultTestbed, scenario: FaultScenario, faultless_runs: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
     """Run a plan. Raises Abandoned if the result is no longer needed."""
     namespace, start = f"nemesis-{next(_numbers)}", time.monotonic()
     verdict, place, lines = FaultVerdict.SAME, "", list[str]()
@@ -203,9 +205,11 @@ def play(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan
                 verdict, place, lines = FaultVerdict.STUCK, step.name, [str(error)]
                 break
             past_version = bed.revision()
-            verdict, lines = _wait_for_end(bed, history, step, course.rests[step.name], course.masked, watcher)
+            verdict, lines = _wait_for_end(
+                bed, history, step, faultless_runs.rests[step.name], faultless_runs.masked, watcher
+            )
             if verdict is FaultVerdict.SAME:
-                verdict, lines = _compare_course(bed, history, course.rests[step.name], mark)
+                verdict, lines = _compare_course(bed, history, faultless_runs.rests[step.name], mark)
                 differs_before_end = verdict is not FaultVerdict.SAME
             if verdict is not FaultVerdict.SAME or (injector is not None and not injector.has_struck):
                 place = step.name

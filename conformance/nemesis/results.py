@@ -77,14 +77,14 @@ def report(run_info: RunInfo, scenario_results: Sequence[ScenarioResults], compl
 
 
 def _scenario(scenario_results: ScenarioResults) -> dict[str, Any]:
-    course = scenario_results.course
+    faultless_runs = scenario_results.faultless_runs
     faults = Counter(tried.plan.fault for tried in scenario_results.tried)
     bad = Counter(tried.plan.fault for tried in scenario_results.findings())
     return {
         "name": scenario_results.scenario.name,
         "text": scenario_results.scenario.text,
         "refused": scenario_results.refusal,
-        "points": len(course.points) if course else 0,
+        "points": len(faultless_runs.points) if faultless_runs else 0,
         "pointsTried": len({tried.plan.point for tried in scenario_results.tried}),
         "plans": scenario_results.plans,
         "tried": len(scenario_results.tried),
@@ -97,7 +97,7 @@ def _scenario(scenario_results: ScenarioResults) -> dict[str, Any]:
                 "broken": sorted(rest.broken),
                 "writesAtRest": rest.writing,
             }
-            for name, rest in (course.rests if course else {}).items()
+            for name, rest in (faultless_runs.rests if faultless_runs else {}).items()
         ],
     }
 

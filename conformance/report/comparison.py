@@ -148,7 +148,7 @@ def compare(old: ComparedReport, new: ComparedReport) -> Comparison:
     )
 
 
-def of_report(content: Document, name: str) -> ComparedReport:
+def compared_report(content: Document, name: str) -> ComparedReport:
     """Return a report as one side of a comparison."""
     verdict, run = content["verdict"], content["run"]
     implementation = verdict["implementation"]

@@ -141,15 +141,15 @@ def suite_digest() -> str:
 
 def environment(settings: RunSettings) -> dict[str, str]:
     """Return what the results of a run depend on besides the implementation and the suite."""
-    versions_used = served_versions(settings.kubernetes)
+    cluster_info = served_versions(settings.kubernetes)
     if settings.cluster == "existing":
-        versions_used = existing.versions(Path(settings.kubeconfig))
+        cluster_info = existing.versions(Path(settings.kubeconfig))
     if settings.cluster_features:
-        versions_used["features"] = shlex.join(settings.cluster_features.options())
+        cluster_info["features"] = shlex.join(settings.cluster_features.options())
     if settings.policies:
-        versions_used["policies"] = ", ".join(Path(word).name for word in settings.policies)
+        cluster_info["policies"] = ", ".join(Path(word).name for word in settings.policies)
     return {
-        **versions_used,
+        **cluster_info,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}".lower(),
         "cpus": str(os.cpu_count() or 0),

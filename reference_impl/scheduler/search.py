@@ -194,7 +194,10 @@ class Search:
         (need, settled_room, first_sums), other_parts = parts[0], parts[1:]
         too_small = self._too_small_domains(key, settled, [need for need, _, _ in parts])
         maximum, minimum = need.desired_count - settled_room, need.count - settled_room
-        other_counts = [(other.desired_count - b, other.count - b, slots) for other, b, slots in other_parts]
+        other_counts = [
+            (other.desired_count - other_settled_room, other.count - other_settled_room, slots)
+            for other, other_settled_room, slots in other_parts
+        ]
         domains_of_others = dict.fromkeys(self.capacity.domains(key), 0) if minimum <= 0 else {}
         fitting = [
             (room, v)

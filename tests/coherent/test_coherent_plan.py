@@ -68,8 +68,8 @@ def test_worked_traces_are_permitted_step_by_step(name: str) -> None:
     trace, old_keys, generation = TRACES[name], frozenset[str](), ""
     sizes = {component.key: component.replicas for component in trace.components}
     for write_before, write in zip(trace.writes, trace.writes[1:], strict=False):
-        if write.begins:
-            old_keys, generation = frozenset(entry.key for entry in write_before.layout), write.begins
+        if write.start_generation:
+            old_keys, generation = frozenset(entry.key for entry in write_before.layout), write.start_generation
         assert broken_partition(write.layout, sizes) == []
         problems = change.problems(
             change.LayoutChange(write_before.layout, write.layout),

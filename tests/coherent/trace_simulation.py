@@ -60,8 +60,8 @@ class TraceSimulation:
         for index in range(self.replicas):
             self.index = index
             for number, write in enumerate(self.trace.writes[1:], 1):
-                if write.begins:
-                    self.start_update(write.begins)
+                if write.start_generation:
+                    self.start_update(write.start_generation)
                 self.write(write.layout)
                 if number in self._faults_by_write and index == self.replicas - 1:
                     self._faults_by_write[number](self)

@@ -125,11 +125,12 @@ class Story:
         ready: bool = True,
         cordoned: bool = False,
         tags: Mapping[str, str] | None = None,
-        **has: str,
+        **allocatable: str,
     ) -> Record:
-        """Record a node. `has` are the node's allocatable resources; `gpus` stands for nvidia.com/gpu."""
-        allocatable = {("nvidia.com/gpu" if resource == "gpus" else resource): n for resource, n in has.items()}
-        status = {"conditions": [{"type": "Ready", "status": str(ready)}], "allocatable": allocatable}
+        """Record a node. The keyword arguments are the node's allocatable resources. `gpus` stands for
+        nvidia.com/gpu."""
+        amounts = {("nvidia.com/gpu" if resource == "gpus" else resource): n for resource, n in allocatable.items()}
+        status = {"conditions": [{"type": "Ready", "status": str(ready)}], "allocatable": amounts}
         spec = {"unschedulable": True} if cordoned else {}
         return self.record("nodes", name, {"metadata": {"labels": dict(tags or {})}, "spec": spec, "status": status})
 

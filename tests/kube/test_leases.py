@@ -27,7 +27,7 @@ from kube.leases import (
     released_record,
 )
 
-TERMS = LeaseTiming(lease=15, deadline=10, retry=2)
+TIMING = LeaseTiming(lease=15, deadline=10, retry=2)
 HELD = Record("other", 15, "2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.000000Z", 3)
 
 
@@ -90,8 +90,8 @@ class FakeLeaseServer:
         return answer
 
 
-def elector(leases: FakeLeaseServer, identity: str = "me", terms: LeaseTiming = TERMS) -> Elector:
-    return Elector(leases, "ns", "l", identity=identity, terms=terms)  # type: ignore[arg-type]
+def elector(leases: FakeLeaseServer, identity: str = "me", timing: LeaseTiming = TIMING) -> Elector:
+    return Elector(leases, "ns", "l", identity=identity, terms=timing)  # type: ignore[arg-type]
 
 
 def clock() -> float:
@@ -104,29 +104,29 @@ def clock() -> float:
 def test_a_lease_expires_by_the_local_clock_after_its_record_was_first_seen() -> None:
     observation = observe(None, HELD, 100)
     assert observe(observation, HELD, 110) is observation
-    assert not can_acquire(observation, "me", TERMS, 114.9) and can_acquire(observation, "me", TERMS, 115)
+    assert not can_acquire(observation, "me", TIMING, 114.9) and can_acquire(observation, "me", TIMING, 115)
     renewed = observe(observation, Record(**{**HELD.__dict__, "renewed": "1999-01-01T00:00:00.000000Z"}), 110)
     assert renewed.first_seen == 110, "what the other's clock says does not matter, only that it has written"
 
 
 def test_the_duration_in_the_record_applies_instead_of_ours() -> None:
-    assert can_acquire(Observation(Record("other", 3), 0), "me", TERMS, 3)
-    assert not can_acquire(Observation(Record("other", 60), 0), "me", TERMS, 59)
-    assert not can_acquire(Observation(Record("other", 0), 0), "me", TERMS, 14) and can_acquire(
-        Observation(Record("other"), 0), "me", TERMS, 15
+    assert can_acquire(Observation(Record("other", 3), 0), "me", TIMING, 3)
+    assert not can_acquire(Observation(Record("other", 60), 0), "me", TIMING, 59)
+    assert not can_acquire(Observation(Record("other", 0), 0), "me", TIMING, 14) and can_acquire(
+        Observation(Record("other"), 0), "me", TIMING, 15
     )
 
 
 def test_a_lease_without_a_holder_and_our_own_lease_can_be_acquired() -> None:
-    assert can_acquire(Observation(Record(""), 0), "me", TERMS, 0) and can_acquire(
-        Observation(Record("me", 15), 0), "me", TERMS, 0
+    assert can_acquire(Observation(Record(""), 0), "me", TIMING, 0) and can_acquire(
+        Observation(Record("me", 15), 0), "me", TIMING, 0
     )
 
 
 def test_claims_keep_or_change_the_holder() -> None:
-    assert claim(None, "me", TERMS, "t") == Record("me", 15, "t", "t", 0)
-    assert claim(HELD, "me", TERMS, "t") == Record("me", 15, "t", "t", 4)
-    assert claim(Record("me", 15, "a", "b", 4), "me", TERMS, "t") == Record("me", 15, "a", "t", 4)
+    assert claim(None, "me", TIMING, "t") == Record("me", 15, "t", "t", 0)
+    assert claim(HELD, "me", TIMING, "t") == Record("me", 15, "t", "t", 4)
+    assert claim(Record("me", 15, "a", "b", 4), "me", TIMING, "t") == Record("me", 15, "a", "t", 4)
     assert claim(None, "me", LeaseTiming(lease=0.4), "t").seconds == 1, "the API knows whole seconds, at least one"
     assert released_record(HELD, "t") == Record("", 1, "t", "t", 3)
 
@@ -171,8 +171,8 @@ def test_a_dead_leader_is_replaced_after_its_lease_and_a_live_leader_never() -> 
         await acquire_task
         # The other candidate sees the last renewal at its next check, and finds it expired at the first check after
         # that.
-        poll_delay = TERMS.retry * (1 + JITTER)
-        assert 13 <= clock() - died_at <= TERMS.lease + 2 * poll_delay
+        poll_delay = TIMING.retry * (1 + JITTER)
+        assert 13 <= clock() - died_at <= TIMING.lease + 2 * poll_delay
         assert (leases.record.holder, leases.record.transitions) == ("second", 1)
         assert not first.leads
 
@@ -205,7 +205,7 @@ def test_a_lease_is_released_after_a_renewal_without_a_response() -> None:
         await candidate.acquire()
         hold_task = asyncio.create_task(candidate.hold())
         leases.slow = 1
-        await asyncio.sleep(TERMS.retry + 0.5)
+        await asyncio.sleep(TIMING.retry + 0.5)
         assert leases.version == 2, "the renewal is stored, and its answer is on the way"
         hold_task.cancel()
         await candidate.release()
@@ -261,7 +261,7 @@ def test_a_leader_that_cannot_renew_stops_before_another_may_lead() -> None:
         leases.fault = broken
         with pytest.raises(LeadershipLost, match=r"lease ns/l was not renewed within 10 s"):
             await candidate.hold()
-        assert clock() - started_at <= TERMS.deadline < TERMS.lease
+        assert clock() - started_at <= TIMING.deadline < TIMING.lease
         assert not candidate.leads
 
     leap(scenario())
@@ -275,7 +275,7 @@ def test_a_leader_also_stops_if_the_api_server_does_not_respond() -> None:
         started_at, leases.hang = clock(), True
         with pytest.raises(LeadershipLost):
             await candidate.hold()
-        assert clock() - started_at <= TERMS.deadline
+        assert clock() - started_at <= TIMING.deadline
 
     leap(scenario())
 
@@ -309,7 +309,7 @@ def test_a_leader_whose_lease_was_taken_stops_at_once() -> None:
         started_at = clock()
         with pytest.raises(LeadershipLost, match="held by other"):
             await candidate.hold()
-        assert clock() - started_at <= TERMS.retry
+        assert clock() - started_at <= TIMING.retry
         assert leases.record == HELD
 
     leap(scenario())
@@ -353,7 +353,7 @@ def test_a_process_that_was_suspended_too_long_must_not_write() -> None:
         candidate = elector(leases)
         await candidate.acquire()
         candidate.check()
-        await asyncio.sleep(TERMS.deadline)  # no renewal, as when the process is stopped by SIGSTOP
+        await asyncio.sleep(TIMING.deadline)  # no renewal, as when the process is stopped by SIGSTOP
         with pytest.raises(LeadershipLost):
             candidate.check()
 

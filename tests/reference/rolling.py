@@ -124,13 +124,13 @@ class Rolling:
             group.status = statuses.group_status(group, self.pcs, self.cliques.get, now)
 
     def set_pass(self, now: str) -> None:
-        generation = revisions.set_revision(self.pcs)
+        revision = revisions.set_revision(self.pcs)
         observed = update_set_replicas.ObservedSet(
             self.pcs, self.cliques.get, self.groups.get, lambda _: self.cliques.get
         )
-        progress = update_set_replicas.progress(self.pcs, generation, observed, now)
+        progress = update_set_replicas.progress(self.pcs, revision, observed, now)
         self.pcs.status = statuses.set_status(
-            self.pcs, generation.hash, self.cliques.get, self.groups.get, True, progress
+            self.pcs, revision.hash, self.cliques.get, self.groups.get, True, progress
         )
         expected_names = set()
         for index in range(self.pcs.spec.replicas):

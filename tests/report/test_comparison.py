@@ -109,9 +109,9 @@ def test_facts_that_differ_are_reported() -> None:
 def test_a_known_limit_of_a_report_does_not_fail() -> None:
     content = document.document(sample_report())
     (entry,) = [candidate for candidate in content["verdict"]["requirements"] if candidate["id"] == "AA-002"]
-    assert comparison.of_report(content, "a").requirements["AA-002"].fails
+    assert comparison.compared_report(content, "a").requirements["AA-002"].fails
     entry["outcome"] = "known-limit"
-    requirement = comparison.of_report(content, "a").requirements["AA-002"]
+    requirement = comparison.compared_report(content, "a").requirements["AA-002"]
     assert (requirement.fails, requirement.holds) == (False, True)
 
 

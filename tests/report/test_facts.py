@@ -15,7 +15,7 @@ def lines(description: str, expected: object, actual: object) -> list[str]:
     [entry] = content["verdict"]["requirements"]
     entry["failures"][0] |= {"what": description, "expected": expected, "seen": actual}
     [annotation] = check_annotations.commands(content)
-    side = comparison.of_report(content, "run")
+    side = comparison.compared_report(content, "run")
     return [annotation.partition(" t: ")[2], side.requirements["AA-001"].reason]
 
 

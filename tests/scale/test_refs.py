@@ -63,7 +63,7 @@ def test_a_failed_build_is_reported_with_its_last_line_and_retried(tmp_path: Pat
             repository.build_commit(repository.commit("main"), report_nothing)
 
 
-def test_unknown_refs_and_folders_are_reported(tmp_path: Path, repo: Path) -> None:
+def test_unknown_refs_and_non_repositories_are_reported(tmp_path: Path, repo: Path) -> None:
     with pytest.raises(UsageError, match='unknown ref "mian"'):
         Repository(repo, tmp_path, "").commit("mian")
     with pytest.raises(UsageError, match="unknown ref"):

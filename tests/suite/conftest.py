@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from faked import Faked
-from real import Real
+from real import RealRun
 
 
 @pytest.fixture
@@ -16,9 +16,9 @@ def faked(tmp_path: Path) -> Faked:
 
 
 @pytest.fixture
-def real(faked: Faked) -> Iterator[Real]:
+def real_run(faked: Faked) -> Iterator[RealRun]:
     """A run on a real cluster. What the run leaves is removed at the end of the test."""
-    run = Real(faked)
+    run = RealRun(faked)
     yield run
     if run.process is not None and run.process.poll() is None:
         run.process.kill()

@@ -26,7 +26,7 @@ WAITING = """
 """
 
 
-class Real:
+class RealRun:
     """A run on a real cluster, with its own state folder. Its second test waits, unless other tests are written."""
 
     def __init__(self, faked: Faked) -> None:

@@ -82,7 +82,7 @@ def test_epochs_are_compared_whatever_the_names_of_gangs_and_whether_pods_run() 
     assert failures(test_scaled_sets.test_maps_of_removed_replicas_go, story, steps) == []
 
 
-def test_a_new_gang_with_the_epoch_of_an_earlier_one_is_seen() -> None:
+def test_a_gang_that_reuses_an_earlier_epoch_is_reported() -> None:
     story, steps = scaled_sets("1", "2", "2")
     [failure] = failures(test_scaled_sets.test_an_added_replica_begins_with_new_epochs, story, steps)
     assert failure.startswith("epochs of earlier PodGangs")

@@ -32,7 +32,7 @@ def test_objects_go_to_the_test_namespace_unless_they_have_none():
     assert dry_run.delete("pods", "a", user="alice").user == "alice"
 
 
-def test_a_missing_kind_is_a_valid_response():
+def test_a_request_for_an_unserved_kind_is_not_sent():
     assert DryRun(Api(), "ns").create({"kind": "Thing", "metadata": {}}).unsent_reason == "no things"
 
 

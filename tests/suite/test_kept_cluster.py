@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from real import Real
+from real import RealRun
 
 pytestmark = pytest.mark.cluster
 
@@ -23,9 +23,9 @@ FAILING_TESTS = """
 """
 
 
-def test_the_cluster_of_a_failure_stays_with_all_that_is_on_it(real: Real) -> None:
-    real.write(FAILING_TESTS)
-    result = real.run(keep_cluster=True)
+def test_the_cluster_of_a_failure_stays_with_all_that_is_on_it(real_run: RealRun) -> None:
+    real_run.write(FAILING_TESTS)
+    result = real_run.run(keep_cluster=True)
     assert result.exit == 1, result.err
     assert result.outcomes == {"AA-001": "failed", "AA-002": "not-run"}, "the run ends with the failure"
     match = re.search(r"cluster (\S+) was kept, with the namespace (\S+) of the test", result.err)
@@ -33,17 +33,17 @@ def test_the_cluster_of_a_failure_stays_with_all_that_is_on_it(real: Real) -> No
 
     def cluster(*words: str) -> str:
         command = [sys.executable, "-m", "conformance.cli", "cluster", *words]
-        return subprocess.check_output(command, env=real.faked.environment(), text=True)
+        return subprocess.check_output(command, env=real_run.faked.environment(), text=True)
 
     assert match[1] in cluster("prune") + cluster("list"), "it belongs to nobody who could have gone"
     objects = cluster("kubectl", match[1], "--", "get", "namespaces,nodes", "-o", "name")
     assert f"namespace/{match[2]}" in objects and "node/" in objects
     cluster("down", match[1])
-    assert real.remains() == []
+    assert real_run.remains() == []
 
 
-def test_a_run_that_passes_keeps_no_evidence(real: Real) -> None:
-    real.write(FAILING_TESTS.replace("lambda view: None", "lambda view: True"))
-    result = real.run(keep_cluster=True)
+def test_a_run_that_passes_keeps_no_evidence(real_run: RealRun) -> None:
+    real_run.write(FAILING_TESTS.replace("lambda view: None", "lambda view: True"))
+    result = real_run.run(keep_cluster=True)
     assert result.exit == 0, result.out + result.err
-    assert "was kept" not in result.err and real.remains() == []
+    assert "was kept" not in result.err and real_run.remains() == []

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from real import Real
+from real import RealRun
 
 pytestmark = pytest.mark.cluster
 
@@ -34,7 +34,7 @@ def write_descriptor(folder: Path, name: str, operator: str, scheduler: str) -> 
 
 
 @pytest.mark.thorough  # a whole run with the attack of the same name
-def test_an_implementation_that_deletes_nodes_is_named(real: Real, tmp_path: Path) -> None:
+def test_an_implementation_that_deletes_nodes_is_named(real_run: RealRun, tmp_path: Path) -> None:
     (tmp_path / "reaper.py").write_text(
         """\
 import sys, time
@@ -54,7 +54,7 @@ while True:
     )
     operator = f'{{argv: ["${{python}}", "{tmp_path}/reaper.py", "${{kubeconfig}}"], ready: {{log: ready}}}}'
     descriptor = write_descriptor(tmp_path, "reaper", operator, IDLE_PROCESS)
-    real.write(
+    real_run.write(
         """
         @requirements("AA-001")
         def test_one(case):
@@ -63,27 +63,27 @@ while True:
         """,
         ids=1,
     )
-    result = real.run(240, implementation=descriptor, workers=0)
+    result = real_run.run(240, implementation=descriptor, workers=0)
     assert result.exit == 1, result.out + result.err
     assert result.outcomes == {"AA-001": "blocked"}
     assert re.search(r'of the test was deleted by the user operator \(client "grove-conformance-x/1\.0"\)', result.out)
-    assert real.remains() == []
+    assert real_run.remains() == []
 
 
-def test_an_implementation_that_exits_at_once(real: Real, tmp_path: Path) -> None:
+def test_an_implementation_that_exits_at_once(real_run: RealRun, tmp_path: Path) -> None:
     argv = """["${python}", "-c", "print('no such flag'); raise SystemExit(3)"]"""
     process = f'{{argv: {argv}, ready: {{http: "http://127.0.0.1:${{port.health}}/readyz"}}}}'
     descriptor = write_descriptor(tmp_path, "crasher", process, process)
-    result = real.run(120, implementation=descriptor, workers=1)
+    result = real_run.run(120, implementation=descriptor, workers=1)
     assert result.exit == 1, result.err
     assert set(result.outcomes.values()) == {"blocked"}
     assert result.out.count("exited with code 3 before it was ready") == 1
     assert "no such flag" in (result.folder / "logs" / "operator.log").read_text()
     assert "Traceback" not in result.out + result.err
-    assert real.remains() == []
+    assert real_run.remains() == []
 
 
-def test_an_implementation_that_dies_fails_its_test_at_once_and_is_revived(real: Real, tmp_path: Path) -> None:
+def test_an_implementation_that_dies_fails_its_test_at_once_and_is_revived(real_run: RealRun, tmp_path: Path) -> None:
     """The implementation serves a health page until a file appears, then exits."""
     (tmp_path / "fragile.py").write_text(
         """\
@@ -108,7 +108,7 @@ os._exit(7)
         for end in (deadly, tmp_path / "never")
     )
     descriptor = write_descriptor(tmp_path, "fragile", *processes)
-    real.faked.write(
+    real_run.faked.write(
         f"""
         DEADLY = {str(deadly)!r}
 
@@ -123,12 +123,12 @@ os._exit(7)
             case.until("AA-002", "nothing dies any more", lambda view: True)
         """
     )
-    conftest = real.faked.folder / "tests" / "conftest.py"
+    conftest = real_run.faked.folder / "tests" / "conftest.py"
     conftest.write_text(
         "import os, pytest\n@pytest.fixture(autouse=True)\ndef alive():\n    yield\n"
         f"    os.path.exists({str(deadly)!r}) and os.unlink({str(deadly)!r})\n"
     )
-    result = real.run(120, implementation=descriptor, workers=1)
+    result = real_run.run(120, implementation=descriptor, workers=1)
     assert result.exit == 1, result.err + result.out
     assert result.outcomes == {"AA-001": "failed", "AA-002": "passed"}
     assert "fragile: the operator exited with code 7" in result.out
@@ -140,4 +140,4 @@ os._exit(7)
     assert {"history.jsonl.gz", "timeline.txt", "objects.yaml", "checks.yaml", "reproduce.txt"} <= {
         p.name for p in bundle.iterdir()
     }
-    assert real.remains() == []
+    assert real_run.remains() == []

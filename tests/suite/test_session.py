@@ -14,7 +14,7 @@ from conformance.cluster.outages import Watcher
 from conformance.errors import ClusterTooSlow, HarnessError, SupervisorLost
 from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import NotStarted
-from conformance.implementation.process import ProcessEnd
+from conformance.implementation.process import ProcessExit
 from conformance.implementation.role_process import ProcessFailure
 from conformance.suite.environment import GivenUp, folder_name, randomness, short_name
 from conformance.suite.outcomes.checks import Blocked
@@ -187,7 +187,7 @@ def test_the_log_of_a_process_that_was_killed_outlives_its_cluster(tmp_path: Pat
     log = tmp_path / "cluster" / "operator.log"
     log.parent.mkdir()
     log.write_text("began\n")
-    failure = ProcessFailure(Role.OPERATOR, "", "mine", ProcessEnd(-9, 5.0), f"it says nothing (all of it: {log})")
+    failure = ProcessFailure(Role.OPERATOR, "", "mine", ProcessExit(-9, 5.0), f"it says nothing (all of it: {log})")
     environment = object.__new__(ClusterEnvironment)
     environment._settings = RunSettings(run="r", directory=str(tmp_path / "run"), implementation="x")
     environment._watcher = SimpleNamespace(settled=lambda start: [])  # type: ignore[assignment]

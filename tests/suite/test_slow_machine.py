@@ -36,11 +36,11 @@ def story() -> Story:
 def slow_case(story: Story, until: float, **options: Any) -> Case:
     """Return a case on a machine that is too slow until a given time."""
 
-    def lost(begin: float) -> tuple[float, list[Delay]]:
+    def time_lost(begin: float) -> tuple[float, list[Delay]]:
         end = min(until, story.log.now())
         return max(0.0, end - begin), [Delay("kube-apiserver", 1.5, 0, end)] if end > begin else []
 
-    return play(story, machine=Machine(lost, story.log.now), **options)
+    return play(story, machine=Machine(time_lost, story.log.now), **options)
 
 
 def test_a_wait_lasts_for_as_long_again_as_the_machine_was_too_slow(story: Story) -> None:

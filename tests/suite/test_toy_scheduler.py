@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 from faked import Faked
-from real import Real
+from real import RealRun
 
 from conformance.cluster.controlplane import Cluster
 from conformance.errors import HarnessError
@@ -176,12 +176,12 @@ DEAF_TEST = """
 
 
 @pytest.fixture
-def run(real: Real, faked: Faked, bare_cluster: Cluster, ask: Ask) -> Callable[..., Any]:
+def run(real_run: RealRun, faked: Faked, bare_cluster: Cluster, ask: Ask) -> Callable[..., Any]:
     """A function that runs tests with the toy scheduler on the cluster of this module."""
     ask(lambda client: client.patch(NAMESPACES, None, "kube-system", DISPOSABLE))
 
     def run(name: str, tests: str, ids: int, **parameters: str) -> Any:
-        real.write(tests, ids)
+        real_run.write(tests, ids)
         registry = faked.folder / "registry" / "core.yaml"
         registry.write_text(registry.read_text().replace("- operator", "- gang-scheduler"))
         options: dict[str, Any] = {
@@ -190,7 +190,7 @@ def run(real: Real, faked: Faked, bare_cluster: Cluster, ask: Ask) -> Callable[.
             "workers": 0,
             "run": name,
         }
-        return real.run(implementation=TOY, parameters=parameters, roles=["gang-scheduler"], **options)
+        return real_run.run(implementation=TOY, parameters=parameters, roles=["gang-scheduler"], **options)
 
     return run
 

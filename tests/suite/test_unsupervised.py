@@ -10,7 +10,7 @@ import pytest
 
 from conformance.errors import HarnessError, SupervisorLost
 from conformance.implementation.descriptor import Role
-from conformance.implementation.process import ProcessEnd
+from conformance.implementation.process import ProcessExit
 from conformance.implementation.role_process import ProcessFailure, require_not_killed
 from conformance.suite.scenes.machine import Machine
 from conformance.suite.scenes.roles import Roles
@@ -23,7 +23,7 @@ def test_an_operator_that_ended_with_its_supervisor_is_not_blamed(unsupervised: 
     driver: Any = SimpleNamespace(failures=lambda: deaths, failures_at_start=0, logs=dict)
     roles = Roles(driver, "n", anything, anything, lambda: None, Machine())
     deaths.append(
-        ProcessFailure(Role.OPERATOR, "", "mine", ProcessEnd(-9, 0.0, unsupervised), "its log ends with: nothing")
+        ProcessFailure(Role.OPERATOR, "", "mine", ProcessExit(-9, 0.0, unsupervised), "its log ends with: nothing")
     )
     if not unsupervised:
         assert roles.exited_processes() == "mine: the operator was ended by SIGKILL; its log ends with: nothing"
@@ -33,7 +33,7 @@ def test_an_operator_that_ended_with_its_supervisor_is_not_blamed(unsupervised: 
 
 
 def killed_operator(at: float, code: int = -9) -> ProcessFailure:
-    return ProcessFailure(Role.OPERATOR, "", "mine", ProcessEnd(code, at), "its log ends with: nothing")
+    return ProcessFailure(Role.OPERATOR, "", "mine", ProcessExit(code, at), "its log ends with: nothing")
 
 
 def test_the_first_process_that_is_killed_takes_the_verdict_of_its_scene() -> None:

@@ -56,12 +56,12 @@ class DevicePublisher:
         self._slices.add_handler(self._on_slice)
         self._slices.add_index(_NODE, lambda item: [item.node] if item.is_published else [])
         self._queue: WorkQueue[str] = WorkQueue()
-        self._needed = asyncio.Event()
+        self._device_node_event = asyncio.Event()
         nodes.add_handler(self._on_node)
 
     async def run(self) -> None:
         """Publish devices until cancelled."""
-        await self._needed.wait()
+        await self._device_node_event.wait()
         for manifest in gpu_devices.class_manifests():
             try:
                 await self._client.create(CLASSES, manifest)
@@ -73,12 +73,12 @@ class DevicePublisher:
             await self._slices.wait_until_synced()
             group.create_task(work(self._queue, self._publish, _WRITERS))
 
-    def _on_node(self, kind: str, old: Any, node: Any) -> None:
-        if kind != "DELETED" and gpu_devices.gpus_of(node.metadata.annotations) is not None:
-            self._needed.set()
+    def _on_node(self, event_type: str, old: Any, node: Any) -> None:
+        if event_type != "DELETED" and gpu_devices.gpus_of(node.metadata.annotations) is not None:
+            self._device_node_event.set()
             self._queue.add(node.metadata.name)
 
-    def _on_slice(self, kind: str, old: PublishedSlice | None, item: PublishedSlice) -> None:
+    def _on_slice(self, event_type: str, old: PublishedSlice | None, item: PublishedSlice) -> None:
         if item.is_published:
             self._queue.add(item.node)
 

@@ -19,7 +19,7 @@ from kube.workqueue import WorkQueue, work
 
 EVENTS = Resource("", "v1", "events", "Event")
 _WRITERS = 8
-_POD = "pod"
+WAITING_PODS_INDEX = "pod"
 
 
 class PreparedClaims:
@@ -31,14 +31,14 @@ class PreparedClaims:
         self._claims = Informer(client, CLAIMS, typed_decoder(Claim))
         self._claims.add_handler(self._on_claim)
         self._queue: WorkQueue[Key] = WorkQueue()
-        self._needed = asyncio.Event()
-        self._posted: dict[str, str] = {}
+        self._waiting_pod_event = asyncio.Event()
+        self._posted_problems: dict[str, str] = {}
         pods.add_handler(self._on_pod)
-        pods.add_index(_POD, self._waiting_for)
+        pods.add_index(WAITING_PODS_INDEX, self._waiting_for)
 
     async def run(self) -> None:
         """Simulate the preparation of claims until cancelled."""
-        await self._needed.wait()
+        await self._waiting_pod_event.wait()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._claims.run())
             await self._claims.wait_until_synced()
@@ -49,15 +49,15 @@ class PreparedClaims:
             return []
         return [f"{pod.metadata.namespace}/{name}" for name in claims.names(pod).values() if name]
 
-    def _on_pod(self, kind: str, old: SimulatedPod | None, pod: SimulatedPod) -> None:
-        if kind != "DELETED" and pod.waits_for_claims:
-            self._needed.set()
+    def _on_pod(self, event_type: str, old: SimulatedPod | None, pod: SimulatedPod) -> None:
+        if event_type != "DELETED" and pod.waits_for_claims:
+            self._waiting_pod_event.set()
             self._queue.add(pod.metadata.key)
-        elif self._posted:
-            self._posted.pop(pod.metadata.uid, None)
+        elif self._posted_problems:
+            self._posted_problems.pop(pod.metadata.uid, None)
 
-    def _on_claim(self, kind: str, old: Claim | None, claim: Claim) -> None:
-        for pod in self._pods.indexed(_POD, f"{claim.metadata.namespace}/{claim.metadata.name}"):
+    def _on_claim(self, event_type: str, old: Claim | None, claim: Claim) -> None:
+        for pod in self._pods.indexed(WAITING_PODS_INDEX, f"{claim.metadata.namespace}/{claim.metadata.name}"):
             self._queue.add(pod.metadata.key)
 
     async def _prepare(self, key: Key) -> float | None:
@@ -67,10 +67,10 @@ class PreparedClaims:
         problem = claims.problem(pod, {name: self._claims.get(key[0], name) for name in claims.names(pod).values()})
         if not problem:
             await status.patch_status(self._client, self._pods, pod, claims.started(status.now()))
-        elif self._posted.get(pod.metadata.uid) != problem:
-            if pod.metadata.uid not in self._posted and not pod.status.container_statuses:
+        elif self._posted_problems.get(pod.metadata.uid) != problem:
+            if pod.metadata.uid not in self._posted_problems and not pod.status.container_statuses:
                 await status.patch_status(self._client, self._pods, pod, claims.creating(pod, status.now()))
-            self._posted[pod.metadata.uid] = problem
+            self._posted_problems[pod.metadata.uid] = problem
             await self._post_event(pod, problem)
         return None
 

@@ -24,7 +24,7 @@ class LayoutChange:
         return [entry for entry in self._new() if entry.anchor]
 
     @property
-    def new_tails(self) -> list[Entry]:
+    def new_non_anchors(self) -> list[Entry]:
         """Return the new gangs that are not anchors."""
         return [entry for entry in self._new() if not entry.anchor]
 
@@ -141,7 +141,7 @@ def movement_errors(change: LayoutChange, generation: str, old: Collection[str])
     for gang in change.gains_by_gang:
         if entries[gang].generation != generation:
             yield f"gang {gang} of an old generation gains members (COH-164)"
-    for entry in (*change.new_anchors, *change.new_tails):
+    for entry in (*change.new_anchors, *change.new_non_anchors):
         if entry.generation != generation:
             yield f"gang {entry.key} is new and of another generation than the update"
     if removed != dict(change.batch.counts):
@@ -170,7 +170,7 @@ def _anchor_problems(
     components may then have progressed differently (COH-Q33)."""
     if len(change.new_anchors) > 1:
         yield f"{len(change.new_anchors)} anchors are opened at once"
-    if change.new_tails or change.gains_by_gang:
+    if change.new_non_anchors or change.gains_by_gang:
         yield "more than an anchor is made in the sub-step that opens it"
     for entry in change.new_anchors:
         for key, component in in_scope.items():
@@ -184,11 +184,11 @@ def _anchor_problems(
 def _tail_problems(change: LayoutChange, generation: str) -> Iterator[str]:
     """Yield the errors of a sub-step without a new anchor: each tail must hold one replica, and pods must join the
     newest anchor of the update."""
-    for entry in change.new_tails:
+    for entry in change.new_non_anchors:
         if sum(map(entry.size, entry.components())) != 1 or any(key.kind == "clique" for key in entry.components()):
             yield f"gang {entry.key} is no anchor and holds {entry.content()}, not one replica of one scaling group"
     anchors = [entry.key for entry in change.after if entry.anchor and entry.generation == generation]
-    if change.new_tails and not anchors:
+    if change.new_non_anchors and not anchors:
         yield "replicas get gangs of their own before the update has opened an anchor"
     for gang in change.gains_by_gang:
         if anchors and gang != _newest(anchors):

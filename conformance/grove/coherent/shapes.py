@@ -135,7 +135,7 @@ def clique_mapping(clique: Document | None) -> dict[str, int]:
     if isinstance(value, list):
         mapped_pods = items(clique, "status", "podGangMapping")
         return {text(entry, "podGangName"): number(entry, "podCount") or 0 for entry in mapped_pods}
-    return _numbers(value)
+    return _integer_values(value)
 
 
 def group_mapping(group: Document | None, template: str) -> dict[str, tuple[int, ...]]:
@@ -143,10 +143,10 @@ def group_mapping(group: Document | None, template: str) -> dict[str, tuple[int,
     scaling group's name in entries."""
     value = at(group, "status", "podGangMapping")
     if isinstance(value, Mapping):
-        return {key: _integers(replica_indices) for key, replica_indices in value.items()}
+        return {key: _integer_items(replica_indices) for key, replica_indices in value.items()}
     indices: dict[str, tuple[int, ...]] = {}
     for entry in items(group, "status", "podGangMapping"):
-        epoch, replica_indices = text(entry, "epoch"), _integers(at(entry, "replicaIndices"))
+        epoch, replica_indices = text(entry, "epoch"), _integer_items(at(entry, "replicaIndices"))
         if text(entry, "role") == ANCHOR_ROLE:
             indices[epoch] = (*indices.get(epoch, ()), *replica_indices)
         else:
@@ -165,7 +165,7 @@ def has_mapping(owner: Document | None) -> bool:
 def _gangs(entry: Document) -> Iterator[Entry]:
     """Yield the gangs of one entry of a map."""
     key, generation = _key(entry), text(entry, "podCliqueSetGenerationHash")
-    cliques = {member: count for member, count in _numbers(at(entry, "podCliques")).items() if count}
+    cliques = {member: count for member, count in _integer_values(at(entry, "podCliques")).items() if count}
     groups = {member: group_indices for member, group_indices in _groups(entry).items() if group_indices}
     dependent = _has_dependencies(entry)
     role = text(entry, "role")
@@ -202,7 +202,7 @@ def _has_dependencies(entry: Document) -> bool:
 def _groups(entry: Document) -> dict[str, tuple[int, ...]]:
     value = at(entry, "pcsgReplicaIndices")
     return (
-        {group: _integers(group_indices) for group, group_indices in value.items()}
+        {group: _integer_items(group_indices) for group, group_indices in value.items()}
         if isinstance(value, Mapping)
         else {}
     )
@@ -224,11 +224,11 @@ def _first_texts(document: Document, *fields: str) -> list[str]:
     return next((values for field in fields if (values := texts(document, field))), [])
 
 
-def _numbers(value: object) -> dict[str, int]:
+def _integer_values(value: object) -> dict[str, int]:
     if not isinstance(value, Mapping):
         return {}
     return {k: v for k, v in value.items() if isinstance(v, int) and not isinstance(v, bool)}
 
 
-def _integers(value: Any) -> tuple[int, ...]:
+def _integer_items(value: Any) -> tuple[int, ...]:
     return tuple(item for item in value if isinstance(item, int)) if isinstance(value, list) else ()

@@ -28,7 +28,7 @@ def _growth_problems(change: LayoutChange) -> Iterator[str]:
 
 
 def _new_gang_problems(change: LayoutChange) -> Iterator[str]:
-    for entry in (*change.new_anchors, *change.new_tails):
+    for entry in (*change.new_anchors, *change.new_non_anchors):
         if entry.anchor:
             yield f"gang {entry.key} is new and an anchor"
         if any(key.kind == "clique" for key in entry.components()):

@@ -21,11 +21,11 @@ _MEMBER = re.compile(r"(?P<name>[A-Za-z]+)(?:(?P<count>\d+)|\[(?P<indices>[\d,]+
 
 @dataclass(frozen=True)
 class TraceWrite:
-    """One write of the map. `begins`: the generation of the update that starts with it, if any; `unavailable`: the
-    numbers of members of the batch that were already unavailable."""
+    """One write of the map. `start_generation`: the generation of the update that starts with the write, if any;
+    `unavailable`: the numbers of members of the batch that were already unavailable."""
 
     layout: Layout
-    begins: str
+    start_generation: str
     unavailable: Mapping[Key, int]
 
 

@@ -100,12 +100,12 @@ class ServingUnit(_DeletionRule):
     idle_reason = "no update in two or more steps deleted a pod that was Ready"
 
     def _judge(self, pod: CoherentPod, record: Record) -> None:
-        pcs, replica = pod.component.set, pod.component.replica
-        if self.state.sets[pcs].interrupted:
+        set_name, replica = pod.component.set, pod.component.replica
+        if self.state.sets[set_name].interrupted:
             return
-        components = self.state.components(pcs, replica, self.state.sets[pcs].scope)
+        components = self.state.components(set_name, replica, self.state.sets[set_name].scope)
         components = [component for component in components if component.replicas]
-        places = {component.key: ReplicaComponent(pcs, replica, component.key) for component in components}
+        places = {component.key: ReplicaComponent(set_name, replica, component.key) for component in components}
         if plan.steps(components).count < 2 or any(
             replica_component in self._losses for replica_component in places.values()
         ):
@@ -115,8 +115,8 @@ class ServingUnit(_DeletionRule):
         if any(component.unavailable > component.minimum for component in components):
             return  # a proposal whose updates wait only for scheduling does not guarantee it then
         self.judged += 1
-        generation = self.state.sets[pcs].generation
-        set_gangs = {candidate.gang for candidate in self.state.pods.values() if candidate.component.set == pcs}
+        generation = self.state.sets[set_name].generation
+        set_gangs = {candidate.gang for candidate in self.state.pods.values() if candidate.component.set == set_name}
         new_gangs = {gang for gang in set_gangs if self._generation(gang) == generation}
         versions = {"new": new_gangs, "old": set_gangs - new_gangs}
         lacking_names = {

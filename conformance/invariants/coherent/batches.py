@@ -49,15 +49,18 @@ class OneBatchAtATime(CoherentRule):
             or not self.state.is_updating(self.state.written_map[0])
         ):
             return
-        pcs, replica = self.state.written_map
-        change = LayoutChange(self.state.previous_layout, self.state.maps[pcs, replica])
+        set_name, replica = self.state.written_map
+        change = LayoutChange(self.state.previous_layout, self.state.maps[set_name, replica])
         if not (change.losses_by_gang and change.batch.counts):
             return  # scaling that was admitted just before the update moves no members
-        coherent_set, done_keys = self.state.sets[pcs], {self.state.key_of_gang(gang) for gang in self._reached_gangs()}
+        coherent_set, done_keys = (
+            self.state.sets[set_name],
+            {self.state.key_of_gang(gang) for gang in self._reached_gangs()},
+        )
         for entry in self.state.previous_layout:
             if entry.generation == coherent_set.generation and entry.key not in coherent_set.old_keys:
                 self.judged += 1
-                self._judge(record, f"{pcs}-{replica}", entry, done_keys)
+                self._judge(record, f"{set_name}-{replica}", entry, done_keys)
 
     def _judge(self, record: Record, prefix: str, entry: Entry, done_keys: set[str]) -> None:
         if entry.key not in done_keys:

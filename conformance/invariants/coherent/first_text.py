@@ -50,10 +50,10 @@ class FirstText(CoherentRule):
             )
             self._report_violation(reason, record)
 
-    def _current_anchors(self, pcs: str, replica: int) -> list[Entry]:
+    def _current_anchors(self, set_name: str, replica: int) -> list[Entry]:
         """Return the anchors of the current generation."""
-        generation = self.state.sets[pcs].generation
-        return [e for e in self.state.maps.get((pcs, replica), ()) if e.anchor and e.generation == generation]
+        generation = self.state.sets[set_name].generation
+        return [e for e in self.state.maps.get((set_name, replica), ()) if e.anchor and e.generation == generation]
 
     def _max_unavailable(self, component: Component, components: Sequence[Component], anchors: Sequence[Entry]) -> int:
         """Return how many members of a component may currently be unavailable."""

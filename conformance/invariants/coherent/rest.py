@@ -33,9 +33,9 @@ class SteadyState(CoherentRule):
 
     def judge_state(self, record: Record) -> None:
         """Judge the state after a record."""
-        pcs = record.name if record.resource == "podcliquesets" else label(record.object, PART_OF)
+        set_name = record.name if record.resource == "podcliquesets" else label(record.object, PART_OF)
         if record.resource != "podcliquesets" or self.state.update_starts:
-            self._changed_at[pcs] = record.at
+            self._changed_at[set_name] = record.at
         if record.resource == "podgangs":
             self._gangs.pop(record.name, None)
             if record.kind != DELETED:
@@ -50,42 +50,44 @@ class SteadyState(CoherentRule):
         ]
 
     def _violation_at_end(self, gangs: Gangs, now: float) -> Violation | None:
-        for pcs, replica in self._resting_replicas(now):
+        for set_name, replica in self._resting_replicas(now):
             self.judged += 1
-            if errors := self._errors(pcs, replica):
-                return f"replica {replica} of {pcs}: {'; '.join(errors)}", ()
+            if errors := self._errors(set_name, replica):
+                return f"replica {replica} of {set_name}: {'; '.join(errors)}", ()
         return None
 
-    def _errors(self, pcs: str, replica: int) -> list[str]:
-        coherent_set, layout = self.state.sets[pcs], self.state.maps[pcs, replica]
-        sizes = {component.key: component.replicas for component in self.state.components(pcs, replica)}
+    def _errors(self, set_name: str, replica: int) -> list[str]:
+        coherent_set, layout = self.state.sets[set_name], self.state.maps[set_name, replica]
+        sizes = {component.key: component.replicas for component in self.state.components(set_name, replica)}
         errors = broken_partition(layout, sizes)
         entry_keys = {entry.key for entry in layout}
         existing_keys = {
             shapes.key_of(record.object, self.state.members)
             for record in self._gangs.values()
-            if label(record.object, PART_OF) == pcs and _replica(record, pcs) == replica
+            if label(record.object, PART_OF) == set_name and _replica(record, set_name) == replica
         }
         errors += [f"there is no gang of entry {key}" for key in sorted(entry_keys - existing_keys)]
         errors += [f"gang {key} is in no entry" for key in sorted(existing_keys - entry_keys)]
         for entry in layout:
-            outdated = [key for key in entry.components() & coherent_set.scope if self._is_outdated(pcs, entry, key)]
+            outdated = [
+                key for key in entry.components() & coherent_set.scope if self._is_outdated(set_name, entry, key)
+            ]
             if outdated:
                 names = ", ".join(sorted(key.name for key in outdated))
                 errors.append(f"gang {entry.key} of an old generation holds {names}, which the last update changed")
         return errors
 
-    def _is_outdated(self, pcs: str, entry: Entry, key: Key) -> bool:
+    def _is_outdated(self, set_name: str, entry: Entry, key: Key) -> bool:
         """Return whether a gang holds a different version of a component than the gangs of the set's generation.
         Components that an interrupted update has moved stay where they are if the next update does not change them
         (COH-197)."""
-        generation = self.state.sets[pcs].generation
+        generation = self.state.sets[set_name].generation
         if entry.generation == generation:
             return False
         entry_versions: set[tuple[str, str]] = set()
         current_versions: set[tuple[str, str]] = set()
         for pod in self.state.pods.values():
-            if pod.is_terminating or (pod.component.set, pod.component.key) != (pcs, key):
+            if pod.is_terminating or (pod.component.set, pod.component.key) != (set_name, key):
                 continue
             gang = self.state.key_of_gang(pod.gang)
             template = pod.clique.rpartition("-")[2] if pod.index >= 0 else key.name
@@ -96,8 +98,8 @@ class SteadyState(CoherentRule):
         return not entry_versions or not entry_versions <= current_versions
 
 
-def _replica(record: Record, pcs: str) -> int | None:
+def _replica(record: Record, set_name: str) -> int | None:
     """Return the index of the set replica that a gang belongs to, from its label or, without one, from its name
     (COH-271)."""
-    index = label(record.object, SET_INDEX) or record.name.removeprefix(f"{pcs}-").partition("-")[0]
+    index = label(record.object, SET_INDEX) or record.name.removeprefix(f"{set_name}-").partition("-")[0]
     return decimal(index)

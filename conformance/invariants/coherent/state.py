@@ -143,29 +143,33 @@ class CoherentState:
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
-    def components(self, pcs: str, replica: int, only: Collection[Key] | None = None) -> list[Component]:
+    def components(self, set_name: str, replica: int, only: Collection[Key] | None = None) -> list[Component]:
         """Return the components of a set replica, with their currently desired sizes; with `only`, just these
         components."""
         return [
-            Component(key, self.sizes.get(ReplicaComponent(pcs, replica, key), replicas), minimum, budget)
-            for key, replicas, minimum, budget in _components(self.sets[pcs].template)
+            Component(key, self.sizes.get(ReplicaComponent(set_name, replica, key), replicas), minimum, budget)
+            for key, replicas, minimum, budget in _components(self.sets[set_name].template)
             if only is None or key in only
         ]
 
-    def is_updating(self, pcs: str) -> bool:
+    def is_updating(self, set_name: str) -> bool:
         """Return whether a coherent update of a set is in progress."""
-        coherent_set = self.sets.get(pcs)
+        coherent_set = self.sets.get(set_name)
         return coherent_set is not None and coherent_set.is_coherent and coherent_set.running
 
-    def is_waiting(self, pcs: str, replica: int) -> bool:
+    def is_waiting(self, set_name: str, replica: int) -> bool:
         """Return whether the running update has not reached a replica yet: no entry in its map has the newest
         generation."""
-        generation_hashes = {entry.generation for entry in self.maps.get((pcs, replica), ())}
-        return self.is_updating(pcs) and bool(generation_hashes) and self.sets[pcs].generation not in generation_hashes
+        generation_hashes = {entry.generation for entry in self.maps.get((set_name, replica), ())}
+        return (
+            self.is_updating(set_name)
+            and bool(generation_hashes)
+            and self.sets[set_name].generation not in generation_hashes
+        )
 
-    def has_budget(self, pcs: str) -> bool:
+    def has_budget(self, set_name: str) -> bool:
         """Return whether any template of a set has maxUnavailable."""
-        set_template = self.sets[pcs].template
+        set_template = self.sets[set_name].template
         entries = [clique.entry for clique in set_template.standalone] + [group.entry for group in set_template.groups]
         return any(number(at(entry, "rollingUpdate"), "maxUnavailable") is not None for entry in entries)
 
@@ -294,7 +298,7 @@ class CoherentState:
         )
         if self.update_starts:
             coherent_set.interrupted = has_changed and previous_set.running
-            layouts = [layout for (pcs, _), layout in self.maps.items() if pcs == record.name]
+            layouts = [layout for (set_name, _), layout in self.maps.items() if set_name == record.name]
             coherent_set.old_keys = frozenset(entry.key for layout in layouts for entry in layout)
         if is_declared and not previous_set.is_declared and previous_set.running:
             coherent_set.interrupted = True
@@ -302,7 +306,7 @@ class CoherentState:
             coherent_set.interrupted, coherent_set.ended_at = False, record.at
 
     def _observe_part(self, record: Record) -> None:
-        pcs, replica = label(record.object, labels.PART_OF), label(record.object, labels.SET_INDEX)
+        set_name, replica = label(record.object, labels.PART_OF), label(record.object, labels.SET_INDEX)
         group = label(record.object, labels.GROUP)
         if record.resource == "podcliques":
             self.cliques[record.name] = record.object
@@ -311,34 +315,36 @@ class CoherentState:
                 self.deleting_clique = record.uid
             if group:
                 index = label(record.object, labels.GROUP_INDEX)
-                self.members[record.name] = f"{group.removeprefix(f'{pcs}-{replica}-')}/{index}"
+                self.members[record.name] = f"{group.removeprefix(f'{set_name}-{replica}-')}/{index}"
                 return
         replica_index = decimal(replica)
         if replica_index is None:
             return
         component_kind = "group" if record.resource == "podcliquescalinggroups" else "clique"
-        key = Key("group" if component_kind == "group" else "clique", record.name.removeprefix(f"{pcs}-{replica}-"))
+        key = Key(
+            "group" if component_kind == "group" else "clique", record.name.removeprefix(f"{set_name}-{replica}-")
+        )
         if record.kind == DELETED:
-            self.sizes.pop(ReplicaComponent(pcs, replica_index, key), None)
+            self.sizes.pop(ReplicaComponent(set_name, replica_index, key), None)
         else:
-            self.sizes[ReplicaComponent(pcs, replica_index, key)] = number(record.object, "spec", "replicas") or 0
+            self.sizes[ReplicaComponent(set_name, replica_index, key)] = number(record.object, "spec", "replicas") or 0
 
     def _observe_map(self, record: Record) -> None:
-        pcs, replica = gang_maps.set_of(record.object), shapes.replica(record.object)
+        set_name, replica = gang_maps.set_of(record.object), shapes.replica(record.object)
         if replica is None:
             return
         layout = () if record.kind == DELETED else shapes.entries(record.object)
-        earlier_layout, self.maps[pcs, replica] = self.maps.get((pcs, replica), ()), layout
-        (self.unmapped.add if record.kind == DELETED else self.unmapped.discard)((pcs, replica))
+        earlier_layout, self.maps[set_name, replica] = self.maps.get((set_name, replica), ()), layout
+        (self.unmapped.add if record.kind == DELETED else self.unmapped.discard)((set_name, replica))
         if shapes.is_by_epoch(record.object):
-            self.epochs.add(pcs)
+            self.epochs.add(set_name)
         for entry in layout:
             self.generation_hashes[entry.key] = entry.generation
         for key in {entry.key for entry in earlier_layout} - {entry.key for entry in layout}:
             self.removed_at[key] = record.at
-        if pcs in self.sets:
-            self.written_map, self.previous_layout = (pcs, replica), earlier_layout
-            self.sets[pcs].is_coherent |= self.sets[pcs].is_declared and record.kind != DELETED
+        if set_name in self.sets:
+            self.written_map, self.previous_layout = (set_name, replica), earlier_layout
+            self.sets[set_name].is_coherent |= self.sets[set_name].is_declared and record.kind != DELETED
 
     def _observe_gang(self, record: Record) -> None:
         if record.kind == DELETED:
@@ -351,21 +357,21 @@ class CoherentState:
 
     def _observe_pod(self, record: Record) -> None:
         document = record.object
-        pcs, replica = label(document, labels.PART_OF), label(document, labels.SET_INDEX)
+        set_name, replica = label(document, labels.PART_OF), label(document, labels.SET_INDEX)
         clique = label(document, labels.CLIQUE)
         replica_index = decimal(replica)
-        if not pcs or replica_index is None or not clique:
+        if not set_name or replica_index is None or not clique:
             return
-        stored_pods = self.pods if pcs in self.sets else self._other_pods
+        stored_pods = self.pods if set_name in self.sets else self._other_pods
         previous_pod = stored_pods.get(record.uid)
         self.previous_pod = previous_pod if stored_pods is self.pods else None
         group, index = label(document, labels.GROUP), label(document, labels.GROUP_INDEX)
-        prefix = f"{pcs}-{replica}-"
+        prefix = f"{set_name}-{replica}-"
         key = Key("group", group.removeprefix(prefix)) if group else Key("clique", clique.removeprefix(prefix))
         is_terminating = record.kind == DELETED or terminating(document)
         stored_pods[record.uid] = CoherentPod(
             name=record.name,
-            component=ReplicaComponent(pcs, replica_index, key),
+            component=ReplicaComponent(set_name, replica_index, key),
             index=-1 if not group or (group_index := decimal(index)) is None else group_index,
             clique=clique,
             owner=self._owners.current_owner(record),

@@ -37,7 +37,7 @@ def note_writers(history: History, audit: AuditLog, mark: int) -> None:
 
     def read_log() -> bool:
         deleted_by: dict[str, set[str]] = {}
-        nodes, statuses, limits = set[str](), dict[str, str](), list[str]()
+        nodes, statuses, limit_change_messages = set[str](), dict[str, str](), list[str]()
         sent.clear()
         for request in audit.accepted(mark):
             is_eviction = (request.verb, request.resource) in EVICTIONS and _is_decided_by_user(request)
@@ -57,11 +57,13 @@ def note_writers(history: History, audit: AuditLog, mark: int) -> None:
                 sent.setdefault(request.version, []).append(request.sent)
             elif request.resource in LIMIT_RESOURCES and request.verb != "create" and _foreign(request.user):
                 subject = f"{request.resource} {request.name}".rstrip()
-                limits.append(f"{subject} of the test: the user {request.user} asked to {request.verb} it")
+                limit_change_messages.append(
+                    f"{subject} of the test: the user {request.user} asked to {request.verb} it"
+                )
         history.origins.deleted_by = {pod: sorted(deleted_by[pod]) for pod in sorted(deleted_by)}
         history.origins.changed_nodes = sorted(nodes)
         history.origins.statuses = statuses
-        history.origins.altered = limits
+        history.origins.altered = limit_change_messages
         return pods <= deleted_by.keys()
 
     Retrying(

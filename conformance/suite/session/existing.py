@@ -174,14 +174,16 @@ def facts(kubeconfig: Path, directory: Path, run: str, stack: ExitStack) -> Clus
     return ClusterFacts(kubeconfig, directory, {}, lambda index: ports.port(first_port, index), run=run)
 
 
-def watcher(kubeconfig: Path, api: Api, time_scale: float, simulator: Owner | None = None) -> Watcher:
+def watcher(kubeconfig: Path, api: Api, time_scale: float, kubelet_simulator: Owner | None = None) -> Watcher:
     """Return a watcher of every component if the cluster is one of the suite's. For other clusters, the watcher
     observes only the API server and the process that the run has started alongside KWOK."""
     cluster = own_cluster(kubeconfig)
     if cluster is not None:
         return outages.watch(cluster, time_scale)
     server = MonitoredComponent(COMPONENTS[Port.APISERVER], page=lambda: api.complaint(2))
-    processes = [outages.process_component(kubelet.COMPONENT, simulator)] if simulator is not None else []
+    processes = (
+        [outages.process_component(kubelet.COMPONENT, kubelet_simulator)] if kubelet_simulator is not None else []
+    )
     return Watcher([server, *processes], time_scale=time_scale)
 
 

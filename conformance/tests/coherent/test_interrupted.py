@@ -37,7 +37,7 @@ def test_a_raised_budget_applies_at_once(run: Recorded[Interrupted]) -> None:
     """maxUnavailable is raised from one to two after the first sub-step."""
     run.given("first sub-steps", "wider: ended")
     steps = change.changes(sets.layouts(run.between("change", "end"), "wider"))
-    run.expect("gangs of further replicas by sub-step", [0, 2, 1], [len(step.new_tails) for step in steps])
+    run.expect("gangs of further replicas by sub-step", [0, 2, 1], [len(step.new_non_anchors) for step in steps])
 
 
 @requirement("COHR-075", reaches="thrice: ended")

@@ -39,7 +39,7 @@ def gangs_by_pod(view: View) -> dict[str, str]:
 def test_added_replicas_get_gangs_of_their_own(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """Two replicas are added after an update."""
     change = permitted_change(run, "at rest", "replicas added", 4, 6)
-    contents = sorted(entry.content() for entry in change.new_tails)
+    contents = sorted(entry.content() for entry in change.new_non_anchors)
     run.expect("new gangs", ["{p[4]}", "{p[5]}"], contents)
     run.expect("gangs that have changed", [], sorted({*change.gains_by_gang, *change.losses_by_gang}))
     before, after = gangs_by_pod(run.at("at rest")), gangs_by_pod(run.at("replicas added: at rest"))
@@ -50,7 +50,7 @@ def test_added_replicas_get_gangs_of_their_own(run: Recorded[ScaledAfterAnUpdate
 def test_added_pods_join_the_newest_gang(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """All anchors hold pods of f, so the newest anchor is also the newest gang with pods of f."""
     change = permitted_change(run, "replicas added: at rest", "pods added", 6, 6)
-    run.expect("new gangs", [], [entry.content() for entry in (*change.new_anchors, *change.new_tails)])
+    run.expect("new gangs", [], [entry.content() for entry in (*change.new_anchors, *change.new_non_anchors)])
     run.expect("pods that joined a gang", [2], [added.get(CLIQUE_KEY, 0) for added in change.gains_by_gang.values()])
 
 

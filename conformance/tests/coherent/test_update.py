@@ -126,7 +126,7 @@ def test_replicas_are_replaced_in_order(run: Recorded[SetUpdatedFourTimes]) -> N
     """The replicas of one sub-step may be replaced in any order."""
     replicas: dict[str, list[int]] = {"p": [], "d": []}
     for step in change.changes(layouts(run, ALL)):
-        for entry in (*step.new_anchors, *step.new_tails):
+        for entry in (*step.new_anchors, *step.new_non_anchors):
             for group, indices in entry.groups.items():
                 replicas[group] += sorted(indices)
     run.expect("replicas, in the order of their sub-steps", {"p": [0, 1, 2, 3], "d": [0, 1, 2]}, replicas)

@@ -17,7 +17,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invaria
 
 ROLLED_SET, ON_DELETE_SET = "r", "d"
 REPLICAS = 2
-HASHES_UPDATED, OTHER_HASHES_UPDATED = (
+ROLLED_ENTRIES_UPDATED, GANGS_AND_ON_DELETE_ENTRIES_UPDATED = (
     "entries have the new generation",
     "gangs, and entries of OnDelete, have the new generation",
 )
@@ -47,12 +47,12 @@ class UpdatedSets(Scene):
         for workload in (rolling_set, on_delete):
             _change_images(env, workload)
         env.wait_for("sets updated", all_of(*(_is_updated(set_name, before[set_name]) for set_name in set_names)), 120)
-        env.settle(HASHES_UPDATED, _are_hashes_current(ROLLED_SET, _hashes_of_entries))
+        env.settle(ROLLED_ENTRIES_UPDATED, _are_hashes_current(ROLLED_SET, _hashes_of_entries))
         other_hashes = (
             _are_hashes_current(ON_DELETE_SET, _hashes_of_entries),
             *(_are_hashes_current(set_name, _hashes_of_gangs) for set_name in set_names),
         )
-        env.settle(OTHER_HASHES_UPDATED, all_of(*other_hashes))
+        env.settle(GANGS_AND_ON_DELETE_ENTRIES_UPDATED, all_of(*other_hashes))
         env.settled("maps followed again", all_of(*map(following.are_maps_followed, set_names)))
         env.quiet(1)
         env.mark("updated")
@@ -170,12 +170,12 @@ def test_replaced_pods_join_the_same_gang(run: Recorded[UpdatedSets]) -> None:
     run.same("gangs of pods by PodClique", gangs_by_clique[0], gangs_by_clique[1])
 
 
-@requirement("MAP-042", reaches=HASHES_UPDATED)
+@requirement("MAP-042", reaches=ROLLED_ENTRIES_UPDATED)
 def test_entries_have_the_generation_of_the_set(run: Recorded[UpdatedSets]) -> None:
     """The entries must have the generation hash within 30 s of the end of the update."""
 
 
-@requirement("MAP-045", reaches=OTHER_HASHES_UPDATED)
+@requirement("MAP-045", reaches=GANGS_AND_ON_DELETE_ENTRIES_UPDATED)
 def test_gangs_and_entries_on_delete_have_the_generation_of_the_set(run: Recorded[UpdatedSets]) -> None:
     """The gangs outlive the update with either strategy, so their label has to change. OnDelete keeps the old pods."""
 

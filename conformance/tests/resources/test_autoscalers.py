@@ -175,9 +175,9 @@ def test_claims_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]
 
 
 @predicate
-def _are_scales_published(view: View, pcs: str, groups: list[str], cliques: list[str]) -> bool:
+def _are_scales_published(view: View, set_name: str, groups: list[str], cliques: list[str]) -> bool:
     """All these objects publish the selector of their pods in their statuses."""
-    fields = [("podcliquesets", pcs, "hpaPodSelector")]
+    fields = [("podcliquesets", set_name, "hpaPodSelector")]
     fields += [("podcliquescalinggroups", group, "selector") for group in groups]
     fields += [("podcliques", clique, "hpaPodSelector") for clique in cliques]
     return all(text(view.get(resource, object_name), "status", field) for resource, object_name, field in fields)

@@ -112,10 +112,8 @@ def test_domains_and_channels_are_as_upstreams(run: Recorded[LinkedCliques]) -> 
         domain = expected_domains.clique_domain(run.scene.workload, clique)
         for owner, spec in (*_clique_template(clique, view), *_pod_specs(clique, view)):
             _expect_channel(run, owner, spec, items(spec, "initContainers"), domain)
-            templates_without_channels = [
-                item for item in items(spec, "containers") if not expected_domains.has_gpu(item)
-            ]
-            _expect_channel(run, owner, spec, templates_without_channels, domain)
+            containers_without_gpus = [item for item in items(spec, "containers") if not expected_domains.has_gpu(item)]
+            _expect_channel(run, owner, spec, containers_without_gpus, domain)
 
 
 @requirement(

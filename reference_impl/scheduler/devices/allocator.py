@@ -58,7 +58,7 @@ def allocate(
 
 
 @dataclass
-class _Open:
+class _OpenRequest:
     """A request of a claim that must be met, and the constraints of the claim."""
 
     claim: int
@@ -67,7 +67,7 @@ class _Open:
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class _ChosenDevice:
     """A device that the search has chosen."""
 
     claim: int
@@ -83,20 +83,20 @@ class _Search:
         self, claims: Sequence[ResourceClaimSpec], node: NodeDevices, inventory: Inventory, usage: Usage
     ) -> None:
         self._claims, self._node, self._inventory, self._usage = claims, node, inventory, usage
-        self._open = [
-            _Open(index, request, claim.devices.constraints)
+        self._open_requests = [
+            _OpenRequest(index, request, claim.devices.constraints)
             for index, claim in enumerate(claims)
             for request in claim.devices.requests
         ]
-        self._chosen: list[_Chosen] = []
+        self._chosen_devices: list[_ChosenDevice] = []
         self._steps = MAX_STEPS
         self._candidates: dict[int, list[PublishedDevice]] = {}
-        self._likeness: dict[DeviceId, object] = {}
+        self._equivalence_keys: dict[DeviceId, object] = {}
 
     def run(self) -> list[Results]:
         """Return the devices of each claim. Raises UnallocatableError if the claims cannot be allocated on the node."""
         try:
-            for part in self._open:
+            for part in self._open_requests:
                 for alternative in part.request.alternatives:
                     self._candidates[id(alternative)] = self._selected(alternative)
         except (ExpressionError, LookupError) as error:
@@ -105,11 +105,11 @@ class _Search:
             if not self._meet(0):
                 raise UnallocatableError("cannot allocate all claims")
             results: list[Results] = [[] for _ in self._claims]
-            for chosen in self._chosen:
+            for chosen in self._chosen_devices:
                 results[chosen.claim].append(_result(chosen))
             return results
         finally:
-            while self._chosen:
+            while self._chosen_devices:
                 self._give_back()
 
     def _selected(self, alternative: Request) -> list[PublishedDevice]:
@@ -121,9 +121,9 @@ class _Search:
 
     def _meet(self, position: int) -> bool:
         """Meet the requests from `position` on. Return whether that is possible."""
-        if position == len(self._open):
+        if position == len(self._open_requests):
             return True
-        part = self._open[position]
+        part = self._open_requests[position]
         for alternative in part.request.alternatives:
             candidates = self._candidates[id(alternative)]
             if alternative.allocation_mode == "All":
@@ -135,10 +135,10 @@ class _Search:
         return False
 
     def _take_all(self, position: int, alternative: Request, candidates: Sequence[PublishedDevice]) -> bool:
-        mark = len(self._chosen)
+        mark = len(self._chosen_devices)
         if all(self._choose(position, alternative, device) for device in candidates) and self._meet(position + 1):
             return True
-        while len(self._chosen) > mark:
+        while len(self._chosen_devices) > mark:
             self._give_back()
         return False
 
@@ -151,12 +151,12 @@ class _Search:
         tried: set[object] = set()
         for index in range(start, len(candidates) - count + 1):
             device = candidates[index]
-            if self._alike(device) in tried or not self._choose(position, alternative, device):
+            if self._equivalence_key(device) in tried or not self._choose(position, alternative, device):
                 continue
             if self._take_some(position, alternative, candidates, count - 1, index + 1):
                 return True
             self._give_back()
-            tried.add(self._alike(device))
+            tried.add(self._equivalence_key(device))
         return False
 
     def _choose(self, position: int, alternative: Request, device: PublishedDevice) -> bool:
@@ -164,19 +164,19 @@ class _Search:
         self._steps -= 1
         if self._steps < 0:
             raise UnallocatableError("no allocation was found with reasonable effort")
-        part = self._open[position]
+        part = self._open_requests[position]
         if not self._is_free(device, alternative) or not self._is_permitted(part, alternative, device):
             return False
-        chosen_devices = [chosen.device for chosen in self._chosen if chosen.claim == part.claim]
+        chosen_devices = [chosen.device for chosen in self._chosen_devices if chosen.claim == part.claim]
         if device in chosen_devices or len(chosen_devices) == MAX_RESULTS:  # a claim has no device twice
             return False
-        self._chosen.append(_Chosen(part.claim, part.request.name, alternative, device))
+        self._chosen_devices.append(_ChosenDevice(part.claim, part.request.name, alternative, device))
         if not alternative.admin_access:
             self._usage.take(device.device_id, self._inventory)
         return True
 
     def _give_back(self) -> None:
-        chosen = self._chosen.pop()
+        chosen = self._chosen_devices.pop()
         if not chosen.alternative.admin_access:
             self._usage.take(chosen.device.device_id, self._inventory, -1)
 
@@ -194,7 +194,7 @@ class _Search:
             for counter, amount in device.consumption.items()
         )
 
-    def _is_permitted(self, part: _Open, alternative: Request, device: PublishedDevice) -> bool:
+    def _is_permitted(self, part: _OpenRequest, alternative: Request, device: PublishedDevice) -> bool:
         """Return whether the constraints of the claim permit a device."""
         for constraint in part.constraints:
             if not constraint.covers(part.request.name, alternative.name):
@@ -205,7 +205,7 @@ class _Search:
                 return False
             other_values = (
                 chosen.device.attribute(name)
-                for chosen in self._chosen
+                for chosen in self._chosen_devices
                 if chosen.claim == part.claim and constraint.covers(chosen.request, chosen.alternative.name)
             )
             if constraint.match_attribute:
@@ -215,26 +215,28 @@ class _Search:
                 return False
         return True
 
-    def _alike(self, device: PublishedDevice) -> object:
+    def _equivalence_key(self, device: PublishedDevice) -> object:
         """Return a key that is equal for devices that the search cannot distinguish. Devices that share counters stay
         distinct, because they leave different devices free."""
-        key = self._likeness.get(device.device_id)
+        key = self._equivalence_keys.get(device.device_id)
         if key is None:
             if device.consumption:
                 key = device.device_id
             else:
-                names = {c.match_attribute or c.distinct_attribute for part in self._open for c in part.constraints}
+                names = {
+                    c.match_attribute or c.distinct_attribute for part in self._open_requests for c in part.constraints
+                }
                 candidates = self._candidates.values()
                 key = (
                     device.taints,
                     tuple(device.attribute(name) for name in sorted(names)),
                     tuple(device in selected for selected in candidates),
                 )
-            self._likeness[device.device_id] = key
+            self._equivalence_keys[device.device_id] = key
         return key
 
 
-def _result(chosen: _Chosen) -> Result:
+def _result(chosen: _ChosenDevice) -> Result:
     alternative, device = chosen.alternative, chosen.device
     name = f"{chosen.request}/{alternative.name}" if alternative.name else chosen.request
     return Result(

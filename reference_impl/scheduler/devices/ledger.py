@@ -110,7 +110,7 @@ class Ledger:
                 continue
             claim = self.claims.get((pod.metadata.namespace, name)) if name else None
             if claim is None:
-                pod_claims.problem = pod_claims.problem or _missing(reference.name, name)
+                pod_claims.problem = pod_claims.problem or _missing_claim_reason(reference.name, name)
             elif claim.metadata.deletion_timestamp is not None:
                 pod_claims.problem = pod_claims.problem or f"resourceclaim {name} is being deleted"
             elif is_own and not _is_owned(claim.metadata, pod):
@@ -147,7 +147,7 @@ class Ledger:
         for claim in claims.shared:
             if (first := self._shared.get(claim.metadata.uid)) is not None and not self._reaches(first, claim, node):
                 return "resourceclaim not available on the node"
-        outcome = self._solved(self._open(claims), node)
+        outcome = self._solved(self._claims_needing_devices(claims), node)
         return outcome if isinstance(outcome, str) else ""
 
     def place(self, pod: Pod, node: Node, delta: int) -> None:
@@ -172,7 +172,7 @@ class Ledger:
         name = node.metadata.name
         version = self._versions[name], self._version
         if (cached := self._likenesses.get(name)) is None or cached[0] != version:
-            self._likenesses[name] = cached = version, self._described(self._on(node))
+            self._likenesses[name] = cached = version, self._described(self._devices_on(node))
         return cached[1]
 
     def _described(self, node: NodeDevices) -> object:
@@ -215,12 +215,12 @@ class Ledger:
 
     # -- claims that are placed in this cycle ----
 
-    def _open(self, claims: PodClaims) -> list[ResourceClaim]:
+    def _claims_needing_devices(self, claims: PodClaims) -> list[ResourceClaim]:
         """Return the claims that need devices: claims of the pod, and shared claims that no placed pod uses yet."""
         return [*claims.pod_owned, *(claim for claim in claims.shared if claim.metadata.uid not in self._shared)]
 
     def _add(self, pod: Pod, claims: PodClaims, node: Node) -> None:
-        open_claims, name = self._open(claims), node.metadata.name
+        open_claims, name = self._claims_needing_devices(claims), node.metadata.name
         outcome = self._solved(open_claims, node)
         placed = Placed(pod, open_claims, None)
         self._placed[name].append(placed)
@@ -252,7 +252,7 @@ class Ledger:
         return cached[1]
 
     def _solve(self, claims: list[ResourceClaim], node: Node) -> list[list[Results]] | str:
-        devices, entries = self._on(node), self._placed[node.metadata.name]
+        devices, entries = self._devices_on(node), self._placed[node.metadata.name]
         specs = [claim.spec for claim in claims]
         current_results = [entry.results or [] for entry in entries]
         try:
@@ -289,7 +289,7 @@ class Ledger:
 
     # -- devices ----
 
-    def _on(self, node: Node) -> NodeDevices:
+    def _devices_on(self, node: Node) -> NodeDevices:
         devices = self._nodes.get(node.metadata.name)
         if devices is None:
             devices = self.inventory.on_node(node.metadata.name, node.metadata.labels)
@@ -335,7 +335,7 @@ def _devices(claim: ResourceClaim) -> list[DeviceId]:
     return [result.device_id for result in allocation.devices.results if not result.admin_access] if allocation else []
 
 
-def _missing(reference: str, name: str) -> str:
+def _missing_claim_reason(reference: str, name: str) -> str:
     if not name:
         return f"waits for the controller manager to create the resourceclaim {reference}"
     return f"resourceclaim {name} does not exist"
