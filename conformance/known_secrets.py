@@ -103,8 +103,8 @@ def learn(secret: bytes) -> None:
 
 
 def redact(content: bytes, replacement: bytes) -> bytes:
-    """Return a text in which each word that contains part of a secret is replaced by `instead`. JSON stays valid
-    JSON."""
+    """Return a text in which each word that contains part of a secret is replaced with `replacement`. JSON stays
+    valid JSON."""
     if not _secrets:
         return content
     parts, copied_to = list[bytes](), 0

@@ -254,7 +254,7 @@ class Client:
         )
 
     async def apply(self, resource: Resource, body: Mapping[str, Any], *, manager: str, force: bool = True) -> bytes:
-        """Create or change exactly the fields in `body` by server-side apply."""
+        """Apply `body` server-side: create the object, or set the fields that `body` contains."""
         metadata = body["metadata"]
         return await self.request(
             "PATCH",

@@ -50,7 +50,7 @@ class Outcome:
 
     @property
     def right(self) -> bool:
-        """Return whether this is a right outcome."""
+        """Return whether the outcome is as expected."""
         return self.outcome in RIGHT_OUTCOMES
 
     @classmethod

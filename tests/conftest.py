@@ -45,8 +45,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 THOROUGH = os.environ.get("THOROUGH", "") not in ("", "0")
-"""Whether cases with the mark `thorough` also run: cases that take long, and cases that repeat another case with other
-values."""
+"""Whether cases with the mark `thorough` also run: slow cases, and cases that repeat another one with other values."""
 TIMEOUT_SECONDS = 300
 """Maximum duration of a test in seconds, unless its file sets another limit. pyproject.toml has the same value."""
 

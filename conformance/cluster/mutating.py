@@ -22,7 +22,7 @@ PLURALS = (POLICIES, WEBHOOKS, CRDS.plural, API_SERVICES)
 CONTROLLER_GROUPS = ("apps", "batch")
 """The API groups of Kubernetes whose objects create pods."""
 METRICS_SUFFIX = "metrics.k8s.io"
-"""The suffix of the API groups of Kubernetes that aggregated API servers serve."""
+"""The suffix of Kubernetes' metrics API groups, which are served by aggregated API servers."""
 GROVE_GROUPS = (PODCLIQUESETS.group, PODGANGS.group)
 """The API groups of Grove."""
 

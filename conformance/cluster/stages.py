@@ -120,7 +120,7 @@ def _behavior_stage(stage: Stage, name: str, parameters: Mapping[str, str], loca
 
 def _unnamed_stage(stage: Stage, condition: str, random_condition: str = "", suffix: str = "-unnamed") -> Stage:
     """Return the stage of a behavior for pods that do not name it: for pods for which `condition` (jq) returns a value
-    and `jq_condition` (jq) is true."""
+    and `random_condition` (jq), unless it is empty, is true."""
     expanded = copy.deepcopy(stage)
     expanded["metadata"]["name"] += suffix
     selector = expanded["spec"]["selector"]

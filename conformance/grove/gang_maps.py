@@ -177,7 +177,8 @@ def placement_errors(
     map_entries: Iterable[MapEntry], sizes: Mapping[str, int], group_sizes: Mapping[str, int]
 ) -> list[str]:
     """Return an error for each component whose members the entries do not hold exactly once: pods of standalone cliques
-    (`sizes`: template → replicas), and replicas of scaling groups (`grouped`: template → replicas) (GM-38)."""
+    (`sizes`: template → replicas), and replicas of scaling groups (`group_sizes`: template → replicas)
+    (GM-38)."""
     all_entries = list(map_entries)
     errors = []
     for clique, size in sorted(sizes.items()):

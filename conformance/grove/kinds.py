@@ -31,8 +31,7 @@ COMPUTE_DOMAINS = Resource("resource.nvidia.com", "v1beta1", "computedomains", "
 """A kind that belongs to a driver; a cluster may not have it."""
 
 SECONDARY_RESOURCES = (SERVICE_ACCOUNTS, SECRETS, ROLES, ROLE_BINDINGS, AUTOSCALERS, RESOURCE_CLAIMS)
-"""Kinds of objects that an operator may create in addition to the kinds of Grove, pods and Services (OBJ-108 …
-OBJ-113)."""
+"""Kinds of which an operator may create objects, besides pods, Services and Grove's own kinds (OBJ-108 … OBJ-113)."""
 
 WORKLOADS, PODGROUPS, COMPOSITES = (
     f"{plural}.scheduling.k8s.io" for plural in ("workloads", "podgroups", "compositepodgroups")

@@ -311,7 +311,7 @@ class _Feed:
     def __init__(
         self, log: Log, watched: Watched, record_arrival: Callable[[str], None] = lambda version: None
     ) -> None:
-        """`arrive` is called with the resourceVersion of each watch event."""
+        """`record_arrival` is called with the resourceVersion of each watch event."""
         self.resource = watched.resource
         self._keep = redaction.record if self.resource == SECRETS else watched.keep
         self._selectors = {"labelSelector": watched.labels, "fieldSelector": watched.fields}

@@ -258,7 +258,8 @@ async def _poll_until(condition: Callable[[], Coroutine[Any, Any, bool]], timeou
 
 def _containers(pod: Object) -> list[tuple[str, int, int]]:
     """Return a key, the number of restarts and the last exit code for each container in the pod's status. The code is
-    given as in `Ended`: a container that was ended by a signal has the status code 128 plus the signal's number."""
+    given as in `ProcessExit`: a container that was ended by a signal has the status code 128 plus the signal's
+    number."""
     result = []
     for status in pod.get("status", {}).get("containerStatuses") or []:
         code = ((status.get("lastState") or {}).get("terminated") or {}).get("exitCode", 0)

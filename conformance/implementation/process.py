@@ -55,7 +55,7 @@ class ReadinessTimeout(NotReady):
 
 @dataclass(frozen=True)
 class ProcessExit:
-    """The end of a process. `code` is the exit code, or the negative number of the signal. `unsupervised`: the suite
+    """The exit of a process. `code` is the exit code, or the negative number of the signal. `unsupervised`: the suite
     has ended the process because its supervisor was killed."""
 
     code: int

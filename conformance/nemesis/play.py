@@ -60,8 +60,9 @@ BROKEN = frozenset({FaultVerdict.DIFFERENT, FaultVerdict.STUCK, FaultVerdict.LEF
 
 @dataclass(frozen=True)
 class Rest:
-    """The end of a step. `taken_down` is the number of pods that were Ready and are gone, `seconds` the time since the
-    act, `broken` the violated invariants. `writing`: the role still writes, although nothing changes."""
+    """The end of a step. `taken_down` is the number of pods that were Ready and are gone, `seconds` is the time since
+    the step's action, and `broken` holds the violated invariants. `writing` says whether the implementation is still
+    writing although nothing changes."""
 
     form: normal_form.Form
     seconds: float

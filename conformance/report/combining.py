@@ -37,7 +37,8 @@ _OUTCOMES_WORST_FIRST = ("failed", "blocked", "harness-error", "interrupted", "k
 
 @dataclass(frozen=True)
 class PartialRun:
-    """One of the runs to combine: its path for messages, and its events."""
+    """One of the runs to combine: the path that error messages show for it, its RunStarted event, and all its
+    events."""
 
     place: str
     started: RunStarted

@@ -180,8 +180,8 @@ def _column(
 
 
 def _cell(entries: Sequence[Requirement], outcomes: Mapping[str, Outcome], has_failed: bool) -> Cell:
-    """Return the cell for the requirements of a profile that bind a version. `failed`: a report says that the profile
-    is not conformant, which may be due to a blocked requirement."""
+    """Return the cell for the requirements of a profile that bind a version. `has_failed`: a report says that the
+    profile is not conformant, which may be due to a blocked requirement."""
     if not entries:
         return Cell(CellWord.OTHER_ROLE, {}, 0, 0)
     tally = Counter(outcomes[entry.id] for entry in entries if entry.id in outcomes)

@@ -321,8 +321,8 @@ def _tests(started: RunStarted, events: list[AnyEvent]) -> dict[str, _Test]:
 def _result(
     entry: Requirement, selection: Selection, tests: Mapping[str, _Test], interrupted: bool, unplanned_reason: str
 ) -> Result:
-    """Return the outcome of a requirement: the worst outcome in all tests that declare it. `unplanned` is the reason if
-    no test of the run declares it."""
+    """Return the outcome of a requirement: the worst outcome in all tests that declare it. `unplanned_reason` is the
+    reason if no test of the run declares it."""
     if entry.id in selection.unclaimed:
         return Result(entry, Outcome.NOT_CLAIMED, reason=selection.unclaimed[entry.id])
     if entry.id not in selection.judged:

@@ -1,7 +1,7 @@
 """Timing markers: their names, their conditions, and the raw floors with which they are compared.
 
-A marker whose name Grove's own scale tests use has the same definition as there (spec E2E-311 … E2E-316). Stricter or
-additional markers have different names.
+Markers that share a name with one in Grove's own scale tests are defined as they are in those tests (spec E2E-311 …
+E2E-316). Stricter or additional markers have different names.
 """
 
 from __future__ import annotations

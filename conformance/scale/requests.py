@@ -32,7 +32,8 @@ def summarize(requests: Counter[AuditKey], pods: int) -> dict[str, dict[str, obj
 
 
 def is_counted(user: str, program: str, excluded_programs: Collection[str] = NOT_COUNTED) -> bool:
-    """Return whether a request counts: it is not from the suite, and not from a component in `left_out`."""
+    """Return whether a request counts: it is not from the suite, and not from a component in
+    `excluded_programs`."""
     return user != users.SUITE and not (users.is_component(user) and program in excluded_programs)
 
 

@@ -41,8 +41,9 @@ class RunningTest:
     """The first write of another client to objects that only the suite may write; if there is one, the test judges
     nothing."""
     violation: Callable[[], str] = lambda: ""
-    """Returns a message about the first change of the API server that no implementation may make; empty if there is
-    none. After such a change, an error of the harness may be its effect."""
+    """Returns a message about the first forbidden mutator (a mutating webhook, policy or conversion), or about a write
+    that the audit log has lost; empty if there is neither. A harness error after such a write may have been caused by
+    it."""
     removed: str = ""
     """Installed webhooks that were missing when evidence of a failure was collected."""
     keep_objects: bool = False

@@ -272,7 +272,8 @@ def breaches_by_requirement(result: ScenarioResult, breaches: Sequence[Breach]) 
 
 
 def _broken_by(breach: Breach, result: ScenarioResult, needlessly_waiting: Collection[str]) -> list[str]:
-    """Return the requirements that a breach breaks. `needless` is the set of gangs that wait although they fit."""
+    """Return the requirements that a breach breaks. `needlessly_waiting` holds the gangs that wait although they
+    fit."""
     checks, is_must, rule_requirement = (
         result.scenario.checks,
         breach.level == "MUST",

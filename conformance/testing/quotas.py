@@ -9,12 +9,12 @@ from conformance.grove.fields import mapping
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 
 ENFORCEMENT_SECONDS = 30.0
-"""Seconds within which the quota controller must have counted a new quota."""
+"""Seconds within which the quota controller must have synced a new quota."""
 
 
 def limit_pods(env: SceneEnvironment, name: str, pods: int) -> None:
-    """Create a ResourceQuota for pods, and wait until the quota controller has counted it. Until then, pods may exceed
-    the quota."""
+    """Create a ResourceQuota for pods, and wait until the quota controller has synced it (`status.hard` is set). Until
+    then, pods may exceed the quota."""
     hard = {"pods": str(pods)}
     env.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": {"hard": hard}})
 

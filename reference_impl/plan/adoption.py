@@ -41,8 +41,8 @@ def named_members(pcs: PodCliqueSet, index: int, gangs: Iterable[PodGang]) -> En
 
 def live_layout(gangs: Iterable[PodGang], observed: Observed, entry_by_replica: EntryByReplica | None = None) -> Layout:
     """Return the entries that the gangs' labels describe, with the members whose labels name them (GM-16). A scaling
-    group replica without any pod or clique, for example because it is being moved, is placed in the entry that `named`
-    gives for it."""
+    group replica without any pod or clique, for example because it is being moved, is placed in the entry that
+    `entry_by_replica` gives for it."""
     entries_by_key: dict[str, Entry] = {}
     for gang in gangs:
         meta = gang.metadata

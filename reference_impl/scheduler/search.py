@@ -3,8 +3,8 @@
 Domains are chosen first, starting with the broadest scope, and then nodes in these domains. A greedy placement is tried
 first, domain by domain: large pods before small ones, the fullest nodes first. If it fails everywhere, the domains are
 chosen again, and `packing` decides exactly: before each choice whether the pods fit anywhere, and after the last choice
-where they fit. Domains that consist of a single node are not chosen one by one. Instead, their pods are packed as one
-item. A budget of steps limits the effort.
+where they fit. If a domain is a single node (such as a hostname), it is not chosen in advance: the pods that must share
+it are packed as one item. A budget of steps limits the effort.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class Search:
         self, key: str, settled: frozenset[str], parts: Sequence[tuple[Need, int, Mapping[str, int]]]
     ) -> Iterator[frozenset[str]]:
         """Yield the settled domains plus one domain. Domains that also have capacity for the extra pods come first, the
-        the tightest of them first; the other domains follow, the largest first."""
+        tightest of them first; the other domains follow, the largest first."""
         (need, settled_room, first_sums), other_parts = parts[0], parts[1:]
         too_small = self._too_small_domains(key, settled, [need for need, _, _ in parts])
         maximum, minimum = need.desired_count - settled_room, need.count - settled_room

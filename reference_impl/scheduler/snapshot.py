@@ -92,8 +92,8 @@ def _keys(constraint: GangTopology | None) -> tuple[str, str]:
 
 
 def unbound_pods(pods: Iterable[Pod], scheduler_name: str, assumed_nodes: Collection[str]) -> set[str]:
-    """Return the pods (by uid) that are for this scheduler and not bound. `assumed_nodes` holds pods whose
-    binding request has been sent."""
+    """Return the UIDs of this scheduler's unbound pods, except pods whose binding request has been sent (the keys of
+    `assumed_nodes`)."""
     return {
         pod.metadata.uid for pod in pods if pod.spec.scheduler_name == scheduler_name and not pod.spec.node_name
     }.difference(assumed_nodes)

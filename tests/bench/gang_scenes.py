@@ -1,10 +1,10 @@
-"""Checks the hard rules of the gang scheduler on large scenes, which have partly occupied nodes of different kinds, and
-gangs that all differ in sizes, requests, domains and priorities. The check needs no cluster.
+"""Checks that the gang scheduler keeps its hard rules in large generated clusters, which have partly occupied nodes of
+different kinds, and gangs that all differ in sizes, requests, domains and priorities. The check needs no real cluster.
 
     .venv/bin/python -m tests.bench.gang_scenes 0 2000
 
-This command judges the scenes of these seeds, one cycle each. The exit code is 1 if a scene breaks a rule or a search
-gives up.
+This command runs seeds 0 to 1999, one cycle each. The exit code is 1 if the scheduler breaks a rule or a search gives
+up.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ PYTHON = {
     "grove-conformance run": "the command",
     "grove_conformance.start": "owner watch and startup order",
 }
-"""The names of programs, by a text in the arguments of a Python process."""
+"""Substring of a Python process's command line → the name to show for the program."""
 
 
 def program(arguments: list[str]) -> str:

@@ -31,7 +31,7 @@ NAMED_SECTION = re.compile(
 LINK = re.compile(r"(?<!!)\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
 DOCUMENTS_FILE = "conformance/suite/registry/documents.yaml"
 NOTE_WORDS = re.compile(r"\b(?:MUST|SHOULD|MAY|COMPAT|compat)\b|Texts?:|not verified")
-"""Words of working notes, which the reason of a requirement must not contain."""
+"""Words that belong in working notes and must not appear in the reason for a requirement."""
 PUBLIC_DOCUMENT_NAME = re.compile(r"GREP-\d+|KEP-\d{4}")
 """The name of one of upstream's public documents."""
 

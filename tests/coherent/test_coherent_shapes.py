@@ -86,7 +86,8 @@ def test_empty_entries_are_listed() -> None:
 
 
 def test_an_anchor_may_have_scaling_groups_only() -> None:
-    """Without standalone cliques, non-empty podCliques cannot mark the anchor (COH-228)."""
+    """In a set without standalone cliques, the anchor's `podCliques` is empty too, so a non-empty `podCliques` cannot
+    be the test for an anchor (COH-228)."""
     map_without_cliques = make_map({"name": "s-0-1", HASH: "h", "pcsgReplicaIndices": {"P": [0]}})
     assert [entry.anchor for entry in shapes.entries(map_without_cliques)] == [True]
 

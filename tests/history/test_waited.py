@@ -14,8 +14,8 @@ from tests.history.story import Story
 
 
 def breach_and_deletion(transition: str, arrival: float, deletion: str, end: float) -> tuple[Record, Record]:
-    """Record a breach and a deletion with these timestamps (minutes and seconds), whose records arrive at these
-    seconds."""
+    """Record a breach and a deletion. `transition` and `deletion` are their timestamps (`MM:SS`); `arrival` and `end`
+    are when their records arrive, in seconds after the start of the log."""
     story = Story(Scripted())
     condition = {"type": "MinAvailableBreached", "status": "True", "lastTransitionTime": timestamp(transition)}
     cause = story.record("podcliques", "a", {"status": {"conditions": [condition]}}, after=arrival)

@@ -202,7 +202,7 @@ class CrashRun:
 
 @dataclass
 class Testbed:
-    """The objects that all lives share."""
+    """The objects that all crash runs share."""
 
     name: str
     connection: config.Connection

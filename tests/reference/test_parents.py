@@ -24,7 +24,8 @@ def pcs(
     replicas: int = 3,
     minimums: dict[str, int] | None = None,
 ) -> PodCliqueSet:
-    """Return a set `p` of these cliques with their startsAfter; `group` lists the members of the scaling group `sg`."""
+    """Return a PodCliqueSet named `p`. `cliques` maps each clique name to its `startsAfter`; `group` lists the cliques
+    of scaling group `sg`."""
     templates: list[Any] = [
         {
             "name": name,

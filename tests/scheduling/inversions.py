@@ -99,7 +99,7 @@ def waiting_gangs(scene: Scene, placed: Placed) -> list[Gang]:
 
 
 def free_without(lower_gangs: list[Gang], placed: Placed, free: Mapping[str, Amounts]) -> dict[str, Amounts]:
-    """Return the free capacity as if the newly bound pods of the gangs in `lower` were not bound."""
+    """Return the free capacity as if the newly bound pods of the gangs in `lower_gangs` were not bound."""
     result = {name: dict(amounts) for name, amounts in free.items()}
     for group in (group for gang in lower_gangs for group in gang.groups):
         for node in placed.get(group.name, ()):

@@ -15,7 +15,7 @@ TORN_STATES = {
     "SCHED-007": "bound: 1 pods of serve-0-prefill (since #",
     "SCHED-008": "bound: 1 pods of serve-0-",  # it is random which pod is bound first
 }
-"""Requirement → the start of the reported state, in which a pod of a service that does not fit is bound."""
+"""Requirement → prefix of the reported state: a pod is bound although its gang as a whole does not fit."""
 
 
 def test_kube_scheduler_violates_the_requirements_of_gangs(tmp_path: Path) -> None:

@@ -70,7 +70,8 @@ def traces() -> list[Trace]:
 
 
 def plans() -> list[PlanTrace]:
-    """Return the worked plans. Raises UsageError with file, line and field if the file is invalid."""
+    """Return the example plans of the specification. Raises UsageError with file, line and field if the file is
+    invalid."""
     document = documents.read(folder() / "traces.yaml", folder() / "traces.schema.json")
     return [
         PlanTrace(entry["id"], _components(entry), tuple(entry["batches"]))

@@ -143,6 +143,6 @@ def _spread(instance: Instance, pods: Sequence[BoundPod]) -> Iterator[Clash]:
 
 
 def _is_selected(neighbor: BoundPod, pod: BoundPod, term: Mapping[str, Any]) -> bool:
-    """Return whether a term of `pod` selects `near`: the term selects the groups that it names, or the pod's own
+    """Return whether a term of `pod` selects `neighbor`: the term selects the groups that it names, or the pod's own
     group."""
     return neighbor.full_name in term.get("groups", (pod.full_name,))

@@ -84,7 +84,7 @@ class SetInstanceRun(InstanceRun):
 
 
 class SetMappingRun(MappingRun):
-    """The service of the mappings as a PodCliqueSet."""
+    """A run of a mapping in which the workload is created as a PodCliqueSet."""
 
     def create(self) -> None:
         """Create the set."""

@@ -29,9 +29,9 @@ def _rules() -> frozenset[str]:
 @dataclass(frozen=True)
 class Selection:
     """The requirements that a run judges. `profiles`: the profiles that the report shows. `judged`: ids that get a
-    verdict. `unclaimed`: id → why the implementation does not claim it, for ids in `profiles`. `foreign`: ids that do
-    not apply to the claimed features or the release. `named`: ids that the user selected by id. `skipped`: ids that the
-    user excluded. `everywhere`: whether invariants select every scene in which they can be judged."""
+    verdict. `unclaimed`: id → why the implementation does not claim it, for ids in `profiles`. `inapplicable_ids`:
+    ids that do not apply to the claimed features or the release. `named`: ids that the user selected by id. `skipped`:
+    ids that the user excluded. `everywhere`: whether invariants select every scene in which they can be judged."""
 
     profiles: tuple[str, ...]
     judged: frozenset[str]
@@ -42,8 +42,8 @@ class Selection:
     everywhere: bool = True
 
     def tests(self, declared: Mapping[str, Iterable[str]], scenes: Mapping[str, str]) -> Tests:
-        """Return the tests that run. `declared` maps all tests to the ids that they declare, `scenes` to the scenes
-        that they judge."""
+        """Return the tests to run. `declared` maps each test to the requirement ids it declares, and `scenes` maps it
+        to the scene it judges."""
         selected = {test: frozenset(ids) for test, ids in declared.items() if self.takes(ids)}
         if self.everywhere:
             return Tests(frozenset(selected), {})

@@ -13,8 +13,8 @@ MAX_KUBELET_LAG_SECONDS = 10.0
 
 
 def pods_of(history: History, pool: str, seconds: float) -> str:
-    """Return a message about pods on the nodes of a test about which the kubelet has reported nothing for `within`
-    seconds; empty if there are none."""
+    """Return a message about pods on the nodes of a test about which the kubelet has reported nothing for `seconds`;
+    empty if there are none."""
     view = history.view()
     attended_nodes = {
         name(node)

@@ -24,7 +24,7 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
         lone_groups: Collection[str] = (),
         lone_worker: str = "",
     ) -> None:
-        """`only`: the one worker that may get the `lone_groups`; empty for any worker."""
+        """`lone_worker`: the one worker that may get the `lone_groups`; empty for any worker."""
         super().__init__(config, log)
         self._groups, self._lone_groups, self._lone_worker = groups, lone_groups, lone_worker
 

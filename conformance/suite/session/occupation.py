@@ -118,7 +118,7 @@ def _require_clean(leftovers_found: Sequence[Leftover], terms: OccupationTerms) 
 
 
 def _install_stages(kubeconfig: Path, terms: OccupationTerms, stack: ExitStack) -> tuple[list[str], Owner]:
-    """Install our Stages for KWOK, and start the process that runs alongside it."""
+    """Install our Stages for KWOK, and start the kubelet simulation that complements KWOK."""
     if existing.own_cluster(kubeconfig) is not None:
         raise UsageError("the cluster is of the suite and has them", where="--install-stages", hint="leave it out")
     if not terms.options:

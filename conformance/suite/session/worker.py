@@ -157,8 +157,8 @@ class ClusterEnvironment:
             raise
 
     def _violation(self) -> str:
-        """Return a message about the first change of the API server that no implementation may make; empty if there is
-        none, or if the audit log cannot be read."""
+        """Return a message about the first forbidden mutator, or about a write that the audit log has lost; empty if
+        there is neither, or if the audit log cannot be read."""
         try:
             return self._mutators()
         except HarnessError:
@@ -267,8 +267,8 @@ class ClusterEnvironment:
         )
 
     def _attach_to_cluster(self, starts_implementation: bool) -> ClusterFacts:
-        """Attach to an existing cluster. `installs`: whether the run starts the implementation, so that webhooks that
-        already exist do not belong to it."""
+        """Attach to an existing cluster. If the run starts the implementation, webhooks that already exist do not
+        belong to it."""
         self._report_phase("looking at the existing cluster")
         kubeconfig = Path(self._settings.kubeconfig)
         api = Api(self._loop, kubeconfig, "grove-conformance/suite")

@@ -1,7 +1,7 @@
 """Judgement of the replies to dry-run requests.
 
-The requirement of a manifest is judged by whether the request is rejected. Separate requirements (`FIELD_REQUIREMENTS`)
-judge which field a rejection names.
+A manifest's main requirement passes or fails on whether the request is rejected. Whether the rejection names the right
+field is judged under separate requirements (`FIELD_REQUIREMENTS`).
 """
 
 from __future__ import annotations

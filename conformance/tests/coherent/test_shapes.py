@@ -33,8 +33,8 @@ def test_standalone_cliques_only(run: Recorded[SetsOfEveryShape]) -> None:
     """The two texts have different plans for this shape."""
     expect_planned_update(run, "alone")
     observed = shape(sets.layout(run.at("end"), "alone"))
-    # According to the older texts, each step opens an anchor. According to the newest text, one anchor takes in all
-    # pods (GM-154).
+    # In older revisions of GREP-393, each step opens an anchor. In the newest revision, one anchor takes over all pods
+    # (GM-154).
     run.expect("gangs in the end", observed if observed == ["anchor {f2}"] * 3 else ["anchor {f6}"], observed)
 
 

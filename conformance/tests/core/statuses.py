@@ -27,7 +27,7 @@ HEALTHY_GROUP: Conditions = {
 
 
 def all_comparisons(expected_set: ExpectedObjects, view: View, set_name: str) -> Iterator[Comparison]:
-    """Yield the comparisons of this module, except for `reasons`."""
+    """Yield the comparisons of this module, except for `compare_reasons`."""
     yield compare_set_status(expected_set, view, set_name)
     yield compare_clique_statuses(expected_set, view)
     yield compare_group_statuses(expected_set, view)

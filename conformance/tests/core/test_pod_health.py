@@ -129,7 +129,8 @@ def test_a_clique_is_not_breached_while_its_pods_start(run: Recorded[PodsInAllSt
 
 @requirement("CORE-038", reaches="breach of crashed ended")
 def test_a_pod_that_has_failed_is_not_starting(run: Recorded[PodsInAllStates]) -> None:
-    """A pod that has failed may never start, whereas a pod that has succeeded is expected to start again."""
+    """A pod whose container failed might never start, whereas one whose container exited with 0 is expected to be
+    restarted."""
     view = run.at("statuses follow the pods")
     breaches = _compare_breaches(run.scene.cliques.values(), run.scene.cases, view, *UNDECIDED_CASES)
     run.same("MinAvailableBreached", *breaches)

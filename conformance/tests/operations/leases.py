@@ -48,7 +48,7 @@ def is_renewed(holder: str) -> Predicate:
 
 @predicate
 def has_other_holder(view: View, former: str) -> bool | Unmet:
-    """The holder of the Lease is not `than`."""
+    """The holder of the Lease is not `former`."""
     current = current_holder(view)
     return current if isinstance(current, Unmet) else current != former or Unmet(f"its holder is still {former}")
 

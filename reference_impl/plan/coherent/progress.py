@@ -47,8 +47,8 @@ def unready_entries(update_entries: Layout, components: Sequence[Component], obs
 
 
 def incomplete_reason(update_entries: Layout, components: Sequence[Component], observed: Observed) -> str | None:
-    """Return why an anchor that other pods have joined is not complete, or None if all its pods of each clique are
-    Ready (COH-151, COH-226)."""
+    """Return why the open anchor is incomplete: it has taken in pods above its minimum and some are not Ready. Return
+    None if it is complete, or there is none (COH-151, COH-226)."""
     anchor = open_anchor(update_entries)
     if anchor is None:
         return None

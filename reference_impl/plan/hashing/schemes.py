@@ -96,6 +96,5 @@ def generation_hash(templates: Iterable[Template], scheme: Scheme, *, in_order: 
 
 
 def covers(template: Template, scheme: Scheme) -> bool:
-    """Return whether a scheme covers every field of a template that is set. A scheme that does not cover every field
-    would miss some changes."""
+    """Return whether a scheme covers every field that the template sets. Any other scheme would miss some changes."""
     return _dump_template(template.data, scheme).whole

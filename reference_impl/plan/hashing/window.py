@@ -30,8 +30,9 @@ _MAX_RECOGNISED = 64
 
 
 class CurrentHashes:
-    """The hashes of one template or set: the hash that is written, and other hashes with the scheme that yields them.
-    The other hashes are computed only when a stored hash differs from the written one, which is rare."""
+    """The hashes of one template or set: the hash that the operator writes, and the hashes that other schemes give for
+    the same content, each with its scheme. The latter are computed only when an object carries a hash other than the
+    one that the operator would write, which is rare."""
 
     def __init__(self, written: str, compute_foreign: Callable[[], dict[str, Scheme]]) -> None:
         self.written, self._compute_foreign = written, compute_foreign

@@ -208,7 +208,7 @@ class Result(msgspec.Struct, rename="camel", omit_defaults=True):
 
     @property
     def device_id(self) -> DeviceId:
-        """The device."""
+        """The device's unique id: driver, pool and name."""
         return self.driver, self.pool, self.device
 
 
