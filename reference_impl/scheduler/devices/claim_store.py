@@ -36,6 +36,8 @@ class ClaimStore:
     def __init__(self, client: Client, changed: Callable[[], None], *, served: bool) -> None:
         self._client = client
         self._inventory: Inventory | None = None
+        self._cycle_inventory = Inventory()
+        """The devices that the decisions of the last cycle are about; others may be published before the writes."""
         self._extended: dict[str, str] = {}
         """The extended resources that devices serve in this cycle, with their classes."""
         self._slices = Informer(client, SLICES, typed_decoder(ResourceSlice))
@@ -55,6 +57,7 @@ class ClaimStore:
         """Return the devices and claims for a scheduling cycle."""
         if self._inventory is None:
             self._inventory = Inventory(self._slices, self._classes)
+        self._cycle_inventory = self._inventory
         offered = {resource for node in nodes for resource in node.allocatable}
         ledger = Ledger(self._inventory, self._claims, offered)
         self._extended = ledger.extended
@@ -97,8 +100,7 @@ class ClaimStore:
         return {pod.metadata.uid for decision in failed for pod in decision.pods}
 
     async def _write(self, decision: ClaimDecision) -> bool:
-        claim, inventory = decision.claim, self._inventory
-        assert inventory is not None
+        claim, inventory = decision.claim, self._cycle_inventory
         try:
             if not claim.metadata.name:
                 body = extended.manifest(decision.pods[0], self._extended)
