@@ -1,0 +1,242 @@
+"""Variants of the gang scheduler in the choice of devices and in the writes of claims."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+from kube.errors import REQUEST_FAILED, ApiError
+from mutants.registry import variant
+from mutants.replacement import alter, replace
+from reference_impl.scheduler.devices import decisions
+from reference_impl.scheduler.devices.claim_store import ClaimStore
+from reference_impl.scheduler.devices.decisions import ClaimDecision
+from reference_impl.scheduler.devices.inventory import Inventory, NodeDevices
+from reference_impl.scheduler.devices.ledger import Ledger
+from reference_impl.scheduler.devices.objects import FINALIZER
+
+ROLE: Final = "gang-scheduler"
+PROFILE: Final = ("devices",)
+WRITES: Final = "each replaces the write of a claim"
+DELAY_SECONDS = 1.0
+"""Seconds before claims are allocated, in the variant that allocates late."""
+
+
+@variant(
+    "last-device-first",
+    ROLE,
+    "chooses the devices of a node from the last to the first",
+    "DEV-001",
+    "DEV-008",
+)
+def _last_device_first() -> None:
+    def reversed_(devices: NodeDevices, *arguments: Any) -> NodeDevices:
+        return dataclasses.replace(devices, devices=devices.devices[::-1])
+
+    alter(Inventory, "on_node", reversed_)
+
+
+@variant(
+    "claims-allocated-last-first",
+    ROLE,
+    "allocates the last claim of a cycle first",
+    "DEV-001",
+    "DEV-005",
+)
+def _claims_allocated_last_first() -> None:
+    alter(decisions, "decisions", lambda decided, *arguments: (decided[0][::-1], decided[1]))
+
+
+@variant(
+    "claims-allocated-in-sequence",
+    ROLE,
+    "allocates one claim after the other, and binds the pods after the last",
+    "DEV-001",
+    "DEV-002",
+    "DEV-003",
+)
+def _claims_allocated_in_sequence() -> None:
+    original = ClaimStore.write
+
+    async def write(self: ClaimStore, claim_decisions: Iterable[ClaimDecision]) -> set[str]:
+        failed = set[str]()
+        for decision in claim_decisions:
+            failed |= await original(self, [decision])
+        return failed
+
+    replace(ClaimStore, "write", write)
+
+
+@variant(
+    "claims-allocated-late",
+    ROLE,
+    "waits a second before it allocates claims",
+    "DEV-001",
+    "DEV-004",
+    "DEV-005",
+)
+def _claims_allocated_late() -> None:
+    original = ClaimStore.write
+
+    async def write(self: ClaimStore, claim_decisions: Iterable[ClaimDecision]) -> set[str]:
+        if order := list(claim_decisions):
+            await asyncio.sleep(DELAY_SECONDS)
+        return await original(self, order)
+
+    replace(ClaimStore, "write", write)
+
+
+@variant(
+    "claims-reserved-after-allocation",
+    ROLE,
+    "allocates a claim and reserves it for the pods in a second write",
+    "DEV-001",
+    "DEV-003",
+    "DEV-006",
+    profiles=PROFILE,
+    conflict=WRITES,
+)
+def _claims_reserved_after_allocation() -> None:
+    async def write(self: ClaimStore, decision: ClaimDecision) -> bool:
+        status = _status(self, decision)
+        if not (allocation := status.pop("allocation", None)):
+            return await original(self, decision)
+        return await _all_written(self, decision, {"allocation": allocation}, status)
+
+    original = ClaimStore._write
+    _replace_write(write)
+
+
+@variant(
+    "claims-reserved-for-one-pod-at-a-time",
+    ROLE,
+    "reserves a shared claim for one pod after the other",
+    "DEV-006",
+    "DEV-001",
+    profiles=PROFILE,
+    conflict=WRITES,
+)
+def _claims_reserved_for_one_pod_at_a_time() -> None:
+    async def write(self: ClaimStore, decision: ClaimDecision) -> bool:
+        status = _status(self, decision)
+        consumers = status["reservedFor"]
+        first_count = min(len(decision.claim.status.reserved_for) + 1, len(consumers))
+        writes = [{**status, "reservedFor": consumers[:count]} for count in range(first_count, len(consumers) + 1)]
+        return await _all_written(self, decision, *writes)
+
+    _replace_write(write)
+
+
+@variant(
+    "finalizer-after-allocation",
+    ROLE,
+    "adds the finalizer to claims once they are allocated",
+    "DEV-001",
+    "DEV-005",
+    profiles=PROFILE,
+    conflict=WRITES,
+)
+def _finalizer_after_allocation() -> None:
+    async def write(self: ClaimStore, decision: ClaimDecision) -> bool:
+        return await _all_written(self, decision, _status(self, decision), finalizer_first=False)
+
+    _replace_write(write)
+
+
+@variant(
+    "claims-allocated-anew",
+    ROLE,
+    "allocates each claim, deallocates it, and allocates it again",
+    "DEV-001",
+    "DEV-002",
+    "DEV-003",
+    "DEV-005",
+    profiles=PROFILE,
+    conflict=WRITES,
+)
+def _claims_allocated_anew() -> None:
+    async def write(self: ClaimStore, decision: ClaimDecision) -> bool:
+        status, nothing = _status(self, decision), {"allocation": None, "reservedFor": None}
+        repetition = [nothing, status] if "allocation" in status else []
+        return await _all_written(self, decision, status, *repetition)
+
+    _replace_write(write)
+
+
+@variant(
+    "results-in-another-order",
+    ROLE,
+    "lists the devices of a claim in the reverse order",
+    "DEV-008",
+    "DEV-007",
+)
+def _results_in_another_order() -> None:
+    def reversed_(content: dict[str, Any], *arguments: Any) -> dict[str, Any]:
+        devices = content["devices"]
+        return {**content, "devices": {**devices, "results": devices["results"][::-1]}}
+
+    alter(decisions, "allocation", reversed_)
+
+
+@variant(
+    "nodes-of-claims-by-hostname",
+    ROLE,
+    "names the node of an allocation by the label with its host name",
+    "DEV-006",
+    "DEV-001",
+)
+def _nodes_of_claims_by_hostname() -> None:
+    def by_hostname(selector: dict[str, Any] | None, results: Any, inventory: Any, node: str) -> dict[str, Any] | None:
+        expressions = [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]
+        return selector and {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+
+    alter(decisions, "_node_selector", by_hostname)
+
+
+@variant(
+    "devices-wait-in-other-words",
+    ROLE,
+    "says in other words that devices are missing",
+    "DEV-003",
+    "DEV-005",
+)
+def _devices_wait_in_other_words() -> None:
+    alter(Ledger, "refusal", lambda reason, *arguments: reason and "not enough accelerators")
+
+
+def _replace_write(write: Callable[[ClaimStore, ClaimDecision], Awaitable[bool]]) -> None:
+    """Replace the write of claims that exist; claims for extended resources are created as before."""
+    original = ClaimStore._write
+
+    async def write_existing(self: ClaimStore, decision: ClaimDecision) -> bool:
+        return await (write if decision.claim.metadata.name else original)(self, decision)
+
+    replace(ClaimStore, "_write", write_existing)
+
+
+def _status(store: ClaimStore, decision: ClaimDecision) -> dict[str, Any]:
+    """Return the status that the reference would write."""
+    return decision.status(store._cycle_inventory)
+
+
+async def _all_written(
+    store: ClaimStore, decision: ClaimDecision, *statuses: dict[str, Any], finalizer_first: bool = True
+) -> bool:
+    """Write statuses of a claim in this order. Return whether all could be written."""
+    claim = decision.claim
+    finalizers = claim.metadata.finalizers or []
+    missing = decision.results is not None and FINALIZER not in finalizers
+    content = {"finalizers": [*finalizers, FINALIZER]}
+    try:
+        if missing and finalizer_first:
+            claim = await store._patch(claim, content)
+        for status in statuses:
+            claim = await store._patch(claim, {}, status)
+        if missing and not finalizer_first:
+            await store._patch(claim, content)
+    except REQUEST_FAILED as error:
+        assert not isinstance(error, ApiError) or error.conflict or error.not_found, error
+        return False
+    return True
