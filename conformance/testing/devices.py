@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.grove.fields import Document, at, items, name
+from conformance.grove.scheduling.admits import is_selected
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
@@ -103,3 +104,21 @@ def claims_of(view: View, pods: Sequence[Document]) -> dict[str, Document | None
             source = reference if "resourceClaimName" in reference else created.get(reference.get("name"), {})
             names.append(str(source.get("resourceClaimName", "")))
     return {claim_name: view.get("resourceclaims", claim_name) for claim_name in names}
+
+
+def available_nodes(view: View, resource_claim: Document) -> set[str]:
+    """Return the nodes on which the devices of a claim are available according to its allocation."""
+    selector = at(resource_claim, "status", "allocation", "nodeSelector")
+    if selector is None:
+        return {name(node) for node in view.list("nodes")}
+    terms = [
+        {"matchExpressions": [*items(term, "matchExpressions"), *items(term, "matchFields")]}
+        for term in items(selector, "nodeSelectorTerms")
+    ]
+    return {name(node) for node in view.list("nodes") if is_selected(_labels_and_name(node), terms)}
+
+
+def _labels_and_name(node: Document) -> dict[str, str]:
+    """Return the labels of a node, and its name as the field metadata.name."""
+    labels: dict[str, str] = (node.get("metadata") or {}).get("labels") or {}
+    return {**labels, "metadata.name": name(node)}

@@ -3,7 +3,7 @@ regardless of its capacity."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from conformance.grove.scheduling.instance import Group, Node
@@ -40,8 +40,13 @@ def selection_problem(node: Node, group: Group) -> str:
     if mismatches := {k: v for k, v in group.demands.get("nodeSelector", {}).items() if node.labels.get(k) != v}:
         return f"the node selector asks for {mismatches}"
     terms = group.demands.get("nodeAffinity")
-    matches = terms is None or any(_matches_term(term, node) for term in terms)
+    matches = terms is None or is_selected(node.labels, terms)
     return "" if matches else "the required node affinity does not match"
+
+
+def is_selected(labels: Mapping[str, str], terms: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether one of the terms matches a node with these labels."""
+    return any(_matches_term(term, labels) for term in terms)
 
 
 def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
@@ -54,10 +59,10 @@ def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
     return toleration["key"] == taint["key"] and (exists or same_value)
 
 
-def _matches_term(term: Mapping[str, Any], node: Node) -> bool:
+def _matches_term(term: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Return whether all expressions of a term hold. A term without expressions matches nothing."""
     expressions = term.get("matchExpressions", [])
-    return bool(expressions) and all(_matches_expression(e, node.labels.get(e["key"])) for e in expressions)
+    return bool(expressions) and all(_matches_expression(e, labels.get(e["key"])) for e in expressions)
 
 
 def _matches_expression(expression: Mapping[str, Any], value: str | None) -> bool:

@@ -41,6 +41,10 @@ class ClaimsThatSelectDevices(Scene):
         env.mark("all gangs placed")
 
 
+@requirement("DEV-001", reaches=("gang hopper is ready", "gang pair is ready", "gang shared is ready"))
+def test_gangs_with_claims_of_each_kind_run(run: Recorded[ClaimsThatSelectDevices]) -> None: ...
+
+
 @requirement("DEV-006", reaches="gang shared is ready")
 def test_pods_that_share_a_claim_run_where_its_devices_are(run: Recorded[ClaimsThatSelectDevices]) -> None:
     view = run.at("all gangs placed")
@@ -62,6 +66,17 @@ def test_devices_of_a_claim_share_an_attribute(run: Recorded[ClaimsThatSelectDev
     for claim, roots in _values(run, "pair", ROOT, request="pair").items():
         run.expect(f"number of devices of {claim} for the request with the constraint", 2, len(roots))
         run.expect(f"PCIe roots of the devices of {claim}", [roots[0]] * 2 if roots else [], roots)
+
+
+@requirement("DEV-016", reaches=("gang hopper is ready", "gang shared is ready"))
+def test_allocations_name_the_nodes_of_their_devices(run: Recorded[ClaimsThatSelectDevices]) -> None:
+    view = run.at("all gangs placed")
+    for set_name in ("hopper", "shared"):
+        (clique,) = run.scene.cliques[set_name]
+        for claim, resource in devices.claims_of(view, predicates.pods_of(view, clique.name)).items():
+            allocated = devices.allocated_devices(resource or {})
+            pools = {pool for _, pool, _ in allocated}
+            run.expect(f"nodes of the devices of {claim}", pools, devices.available_nodes(view, resource or {}))
 
 
 def _values(

@@ -1,0 +1,69 @@
+"""Mutants of the scheduler in the writes of claims, and in what it does with gangs that need devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from mutants.registry import mutant
+from mutants.replacement import replace, replace_unnoted
+from reference_impl.scheduler import cycle
+from reference_impl.scheduler.capacity import Capacity
+from reference_impl.scheduler.cycle import Cycle, Plan
+from reference_impl.scheduler.devices import decisions
+from reference_impl.scheduler.devices.claim_store import ClaimStore
+from reference_impl.scheduler.devices.inventory import Inventory
+from reference_impl.scheduler.devices.ledger import Ledger
+from reference_impl.scheduler.devices.objects import ResourceClaim
+from reference_impl.scheduler.gang import Gang
+from reference_impl.scheduler.model import Node
+from reference_impl.scheduler.search import Budget
+
+ROLE: Final = "gang-scheduler"
+
+
+@mutant("claims-without-nodes", ROLE, "does not say on which nodes the devices of a claim are", "DEV-016")
+def _claims_without_nodes() -> None:
+    replace(decisions, "_node_selector", lambda results, inventory, node: None)
+
+
+@mutant("extra-pods-take-devices-first", ROLE, "gives a gang devices for all its pods before the next gang", "DEV-014")
+def _extra_pods_take_devices_first() -> None:
+    original = cycle.place_minimum
+
+    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
+        placed = original(gang, capacity, result, budget)
+        if placed:
+            cycle.place_extra_pods(gang, capacity, result, budget)
+        return placed
+
+    def yield_extra_pods(cycle: Cycle) -> bool:
+        return False
+
+    replace(cycle, "place_minimum", place_minimum)
+    replace_unnoted(cycle, "yield_extra_pods", yield_extra_pods)
+
+
+@mutant("devices-of-victims-kept", ROLE, "does not count the devices of pods that it could evict", "DEV-015")
+def _devices_of_victims_kept() -> None:
+    original = Ledger._use
+
+    def use(self: Ledger, claim: ResourceClaim, delta: int) -> None:
+        if delta > 0:
+            original(self, claim, delta)
+
+    replace(Ledger, "_use", use)
+
+
+@mutant("devices-listed-once", ROLE, "knows only the devices that exist when it first schedules", "DEV-013")
+def _devices_listed_once() -> None:
+    original, inventories = ClaimStore.ledger, list[Inventory]()
+
+    def ledger(self: ClaimStore, nodes: Iterable[Node]) -> Ledger:
+        if inventories:
+            self._inventory = inventories[0]
+        cycle_ledger = original(self, nodes)
+        inventories.append(cycle_ledger.inventory)
+        return cycle_ledger
+
+    replace(ClaimStore, "ledger", ledger)

@@ -1,0 +1,87 @@
+"""Mutants of the scheduler in the choice of devices for the requests of a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from mutants.registry import mutant
+from mutants.replacement import replace
+from reference_impl.scheduler.devices.allocator import _Search
+from reference_impl.scheduler.devices.inventory import Inventory, PublishedDevice
+from reference_impl.scheduler.devices.objects import DeviceRequest, Request
+
+ROLE: Final = "gang-scheduler"
+
+Devices = Sequence[PublishedDevice]
+
+
+def _replace_alternatives(part: slice) -> None:
+    def alternatives(self: DeviceRequest) -> list[Request]:
+        return [self.exactly] if self.exactly is not None else self.first_available[part]
+
+    replace(DeviceRequest, "alternatives", property(alternatives))
+
+
+@mutant("class-selectors-ignored", ROLE, "ignores the selectors of DeviceClasses", "DEV-007")
+def _class_selectors_ignored() -> None:
+    def is_selected(self: Inventory, device: PublishedDevice, request: Request) -> bool:
+        expressions = [selector.cel.expression for selector in request.selectors if selector.cel is not None]
+        return all(self._is_matched(device, expression) for expression in expressions)
+
+    replace(Inventory, "is_selected", is_selected)
+
+
+@mutant("later-selectors-ignored", ROLE, "ignores the selectors of all requests after the first", "DEV-007")
+def _later_selectors_ignored() -> None:
+    original = _Search._selected
+
+    def selected(self: _Search, alternative: Request) -> list[PublishedDevice]:
+        first_requests = {part.claim: part.request for part in reversed(self._open)}
+        if any(alternative is entry for request in first_requests.values() for entry in request.alternatives):
+            return original(self, alternative)
+        return original(self, msgspec.structs.replace(alternative, selectors=[]))
+
+    replace(_Search, "_selected", selected)
+
+
+@mutant("first-alternative-only", ROLE, "tries only the first alternative of a request", "DEV-009")
+def _first_alternative_only() -> None:
+    _replace_alternatives(slice(1))
+
+
+@mutant("all-free-devices-suffice", ROLE, "allocates all free devices if all devices are requested", "DEV-010")
+def _all_free_devices_suffice() -> None:
+    original = _Search._take_all
+
+    def take_all(self: _Search, position: int, alternative: Request, candidates: Devices) -> bool:
+        free_devices = [device for device in candidates if self._is_free(device, alternative)]
+        return bool(free_devices) and original(self, position, alternative, free_devices)
+
+    replace(_Search, "_take_all", take_all)
+
+
+@mutant("count-ignored", ROLE, "allocates one device for each request", "DEV-011")
+def _count_ignored() -> None:
+    original = _Search._take_some
+
+    def take_some(
+        self: _Search, position: int, alternative: Request, candidates: Devices, count: int, start: int
+    ) -> bool:
+        return original(self, position, alternative, candidates, min(count, 1), start)
+
+    replace(_Search, "_take_some", take_some)
+
+
+@mutant("distinct-attribute-ignored", ROLE, "ignores the attributes in which devices must differ", "DEV-012")
+def _distinct_attribute_ignored() -> None:
+    original = _Search._is_permitted
+
+    def is_permitted(self: _Search, part: Any, alternative: Request, device: PublishedDevice) -> bool:
+        if any(constraint.distinct_attribute for constraint in part.constraints):
+            return True
+        return original(self, part, alternative, device)
+
+    replace(_Search, "_is_permitted", is_permitted)
