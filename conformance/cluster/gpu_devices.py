@@ -13,11 +13,13 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
 import yaml
 
 from conformance.cluster import gpu_partitions
+from conformance.cluster.annotations import decoded
 from conformance.cluster.gpu_partitions import Partitions
 from conformance.cluster.nodes import GPU, PER_ROOT, PROFILE, Manifest
 from conformance.data import folder
@@ -51,12 +53,12 @@ DRIVER_VERSION, CUDA_VERSION = "580.95.5", "13.0.0"
 class Gpus:
     """The GPUs of a node. `memory` is a quantity in Mi, and `per_root` the number of GPUs that share a PCIe root."""
 
-    count: int
+    count: Annotated[int, msgspec.Meta(ge=0, le=MAX_GPUS)]
     product: str
     architecture: str
     compute_capability: str
     memory: str
-    per_root: int = 1
+    per_root: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
 @dataclass(frozen=True)
@@ -106,19 +108,16 @@ def offered(nodes: Iterable[Manifest], form: Form) -> list[Manifest]:
 def gpus_of(annotations: Mapping[str, str] | None) -> Gpus | None:
     """Return the GPUs that a node offers as devices; None if there are none, or if the annotation is malformed."""
     try:
-        return Gpus(**json.loads((annotations or {})[DEVICES]))
-    except (KeyError, TypeError, ValueError):
+        return decoded(annotations, DEVICES, Gpus)
+    except ValueError:
         return None
 
 
 def failures_of(annotations: Mapping[str, str] | None) -> dict[str, DeviceFailure]:
     """Return the failures of a node's devices by name; empty if there are none, or if the annotation is malformed."""
     try:
-        entries = json.loads((annotations or {})[FAILED])
-        return {
-            str(device): DeviceFailure(int(fields["xid"]), bool(fields["drain"])) for device, fields in entries.items()
-        }
-    except (AttributeError, KeyError, TypeError, ValueError):
+        return decoded(annotations, FAILED, dict[str, DeviceFailure]) or {}
+    except ValueError:
         return {}
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from conformance.cluster.annotations import decoded
 from conformance.documents import Document
 from conformance.errors import UsageError
 from conformance.suggestions import suggestion
@@ -59,8 +60,7 @@ class GpuPartition:
 def partitions_of(annotations: Mapping[str, str] | None) -> Partitions | None:
     """Return the partitions of a node's GPUs; None if there are none. Raises ValueError if the annotation is
     malformed."""
-    text = (annotations or {}).get(PARTITIONS)
-    return None if text is None else msgspec.json.decode(text, type=Partitions)
+    return decoded(annotations, PARTITIONS, Partitions)
 
 
 def card_partitions(partitions: Partitions) -> Sequence[GpuPartition]:

@@ -60,7 +60,19 @@ def test_a_slice_has_the_devices_that_the_driver_publishes() -> None:
         assert len({device["attributes"][name]["string"] for device in devices}) == 4
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"count": 1}', "not JSON"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"count": 1}',
+        "not JSON",
+        "[" * 100_000,
+        '{"count": 1000000000, "product": "", "architecture": "", "compute_capability": "", "memory": ""}',
+    ],
+    ids=range(7),
+)
 def test_a_malformed_annotation_publishes_nothing(text: str) -> None:
     assert gpu_devices.gpus_of({gpu_devices.DEVICES: text}) is None
 
