@@ -125,5 +125,5 @@ def _devices(run: Recorded[ClaimsOfEachForm], form: str, request: str = "") -> l
 def _roots(run: Recorded[ClaimsOfEachForm], form: str, request: str = "") -> list[str]:
     """Return the PCIe roots of the devices of a gang, or of its devices for one request."""
     view = run.at("gangs placed")
-    found = (devices.attributes(view, device) for device in _devices(run, form, request))
-    return [str((attributes.get(ROOT) or {}).get("string", "")) for attributes in found]
+    published = (devices.attributes(view, device) for device in _devices(run, form, request))
+    return [str((attributes.get(ROOT) or {}).get("string", "")) for attributes in published]
