@@ -39,7 +39,7 @@ def _later_selectors_ignored() -> None:
     original = _Search._selected
 
     def selected(self: _Search, alternative: Request) -> list[PublishedDevice]:
-        first_requests = {part.claim: part.request for part in reversed(self._open)}
+        first_requests = {part.claim: part.request for part in reversed(self._open_requests)}
         if any(alternative is entry for request in first_requests.values() for entry in request.alternatives):
             return original(self, alternative)
         return original(self, msgspec.structs.replace(alternative, selectors=[]))
