@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from mutants.registry import mutant
 from mutants.replacement import replace, replace_unnoted
@@ -17,6 +17,7 @@ from reference_impl.scheduler.devices.ledger import Ledger
 from reference_impl.scheduler.devices.objects import ResourceClaim
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Node
+from reference_impl.scheduler.placing import place
 from reference_impl.scheduler.search import Budget
 
 ROLE: Final = "gang-scheduler"
@@ -25,6 +26,30 @@ ROLE: Final = "gang-scheduler"
 @mutant("claims-without-nodes", ROLE, "does not say on which nodes the devices of a claim are", "DEV-016")
 def _claims_without_nodes() -> None:
     replace(decisions, "_node_selector", lambda results, inventory, node: None)
+
+
+@mutant("claims-for-all-gpu-nodes", ROLE, "says that the devices of a claim are on each node with GPUs", "DEV-016")
+def _claims_for_all_gpu_nodes() -> None:
+    def node_selector(results: Any, inventory: Inventory, node: str) -> dict[str, Any]:
+        expressions = [{"key": "nvidia.com/gpu.present", "operator": "In", "values": ["true"]}]
+        return {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+
+    replace(decisions, "_node_selector", node_selector)
+
+
+@mutant("gangs-bound-as-far-as-devices-reach", ROLE, "binds the pods of a gang for which devices are free", "DEV-003")
+def _gangs_bound_as_far_as_devices_reach() -> None:
+    original = cycle.place_minimum
+
+    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
+        placed = original(gang, capacity, result, budget)
+        for index, pods in () if placed else gang.pending_pods:
+            for pod in pods:
+                if (placement := place(gang, [(index, [pod])], capacity, budget)) is not None:
+                    cycle.bind(gang, placement, capacity, result)
+        return placed
+
+    replace(cycle, "place_minimum", place_minimum)
 
 
 @mutant("extra-pods-take-devices-first", ROLE, "gives a gang devices for all its pods before the next gang", "DEV-014")

@@ -9,9 +9,10 @@ import msgspec
 
 from mutants.registry import mutant
 from mutants.replacement import replace
+from reference_impl.scheduler.devices import allocator
 from reference_impl.scheduler.devices.allocator import _Search
 from reference_impl.scheduler.devices.inventory import Inventory, PublishedDevice
-from reference_impl.scheduler.devices.objects import DeviceRequest, Request
+from reference_impl.scheduler.devices.objects import Constraint, DeviceRequest, Request, Result
 
 ROLE: Final = "gang-scheduler"
 
@@ -34,6 +35,15 @@ def _class_selectors_ignored() -> None:
     replace(Inventory, "is_selected", is_selected)
 
 
+@mutant("one-true-selector-suffices", ROLE, "takes a device if one of the selectors is true", "DEV-007")
+def _one_true_selector_suffices() -> None:
+    def is_selected(self: Inventory, device: PublishedDevice, request: Request) -> bool:
+        selectors = (*self.classes[request.device_class_name].spec.selectors, *request.selectors)
+        return any(self._is_matched(device, selector.cel.expression) for selector in selectors if selector.cel)
+
+    replace(Inventory, "is_selected", is_selected)
+
+
 @mutant("later-selectors-ignored", ROLE, "ignores the selectors of all requests after the first", "DEV-007")
 def _later_selectors_ignored() -> None:
     original = _Search._selected
@@ -52,6 +62,21 @@ def _first_alternative_only() -> None:
     _replace_alternatives(slice(1))
 
 
+@mutant("last-alternative-first", ROLE, "tries the alternatives of a request from the last to the first", "DEV-009")
+def _last_alternative_first() -> None:
+    _replace_alternatives(slice(None, None, -1))
+
+
+@mutant("alternatives-unnamed", ROLE, "does not say which alternative of a request it has allocated", "DEV-009")
+def _alternatives_unnamed() -> None:
+    original = allocator._result
+
+    def result(chosen: Any) -> Result:
+        return msgspec.structs.replace(original(chosen), request=chosen.request)
+
+    replace(allocator, "_result", result)
+
+
 @mutant("all-free-devices-suffice", ROLE, "allocates all free devices if all devices are requested", "DEV-010")
 def _all_free_devices_suffice() -> None:
     original = _Search._take_all
@@ -59,6 +84,14 @@ def _all_free_devices_suffice() -> None:
     def take_all(self: _Search, position: int, alternative: Request, candidates: Devices) -> bool:
         free_devices = [device for device in candidates if self._is_free(device, alternative)]
         return bool(free_devices) and original(self, position, alternative, free_devices)
+
+    replace(_Search, "_take_all", take_all)
+
+
+@mutant("one-device-for-all", ROLE, "allocates one device if all devices are requested", "DEV-010")
+def _one_device_for_all() -> None:
+    def take_all(self: _Search, position: int, alternative: Request, candidates: Devices) -> bool:
+        return self._take_some(position, alternative, candidates, 1, 0)
 
     replace(_Search, "_take_all", take_all)
 
@@ -85,3 +118,8 @@ def _distinct_attribute_ignored() -> None:
         return original(self, part, alternative, device)
 
     replace(_Search, "_is_permitted", is_permitted)
+
+
+@mutant("constraints-cover-all-requests", ROLE, "applies a constraint to all requests of a claim", "DEV-001")
+def _constraints_cover_all_requests() -> None:
+    replace(Constraint, "covers", lambda self, request, alternative: True)
