@@ -340,7 +340,7 @@ def test_only_the_matrix_of_a_markdown_page_is_generated(folder: Path, capsys: p
     page.write_text("# Words\n\n<!-- matrix summary -->\nold\n<!-- end -->\n")
     assert call("matrix", folder, "--to", page) == Exit.CONFORMANT
     text = page.read_text()
-    assert "\n| **Mine** 1 | – | – | 19 not judged yet |\n" in text and "| profile |" not in text and "old" not in text
+    assert "\n| **Mine** 1 | – | – | 20 not judged yet |\n" in text and "| profile |" not in text and "old" not in text
 
     page.write_text("# Words\n")
     assert call("matrix", folder, "--to", page) == Exit.USAGE

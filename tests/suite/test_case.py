@@ -258,7 +258,7 @@ class Broken:
     def refuse(self, *given: object) -> None:
         raise NotStarted(Role.OPERATOR, "", "mine", "ended with exit code 3")
 
-    elect = add_second = become = refuse
+    enable_leader_election = add_second = replace_operator = refuse
 
     @property
     def operators(self) -> Broken:

@@ -15,7 +15,7 @@ def test_limits_are_numbers_constants_defaults_or_expressions() -> None:
     assert Wait("deleted pod replaced", 60.0) in update, "a default"
     assert Wait("{…}: cliques and groups report the end", 30.0) in update, "a number, and a name that is filled in"
     played = limits.of_scene("conformance.testing.playing", "ScenarioRunner")
-    assert Wait("every scenario is at rest where it may be", "within") in played, "an expression"
+    assert Wait("every scenario is at rest where it may be", "limit_seconds") in played, "an expression"
 
 
 def test_only_the_steps_that_a_test_names_count_if_it_names_any() -> None:

@@ -34,7 +34,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     [
         (
             ("--profile", "cor"),
-            ("unknown profile 'cor'", 'did you mean "core"?', "core, gang, gang-maps, hashes, lifecycle"),
+            ("unknown profile 'cor'", 'did you mean "core"?', "core, devices, gang, gang-maps, hashes"),
         ),
         (("--id", "CORE-999"), ("unknown requirement 'CORE-999'", "did you mean")),
         (("--profile", "gang", "--id", "CORE-001"), ("CORE-001 is of profile core", "--profile core")),
