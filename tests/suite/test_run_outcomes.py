@@ -318,8 +318,9 @@ def test_an_interrupted_run_reports_its_results_and_cleans_up(
     ledger, deadline = faked.folder / "run" / "ledger" / "run.jsonl", time.monotonic() + LONGEST
 
     def waits_after_a_pass() -> bool:
-        """With two workers, the second test may start before the first one has passed."""
-        return mark.exists() and '"outcome":"passed"' in ledger.read_text()
+        """With two workers, the second test may start, and pass a check, before the first one has ended."""
+        ends = [line for line in ledger.read_text().splitlines() if '"test-finished"' in line] if mark.exists() else []
+        return any("::test_one" in line and '"outcome":"passed"' in line for line in ends)
 
     while not waits_after_a_pass() and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.02)
