@@ -108,7 +108,7 @@ def test_a_watch_that_lags_is_named_and_waited_for(
     """The watch's events are held back on their way to the log, for longer than a watch takes on an idle machine."""
     watch = next(feed.reflector for feed in recorder._feeds if feed.resource == SERVICES)
     delayed: list[bytes] = []
-    monkeypatch.setattr(watch, "_take", delayed.append)
+    monkeypatch.setattr(watch, "_process_line", delayed.append)
     make(cluster, "held")
     assert recorder.complete("default", 1).lagging == "services"
     monkeypatch.undo()
@@ -116,7 +116,7 @@ def test_a_watch_that_lags_is_named_and_waited_for(
     waiting = threading.Thread(target=lambda: answers.append(recorder.complete("default", 1).lagging))
     waiting.start()
     for line in delayed:
-        recorder._loop.call_soon_threadsafe(recorder._loop.call_later, 2, watch._take, line)
+        recorder._loop.call_soon_threadsafe(recorder._loop.call_later, 2, watch._process_line, line)
     waiting.join()
     assert answers == [""]
     assert [record.kind for record in History(recorder, "default").records("services", "held")] == ["ADDED"]
@@ -166,7 +166,7 @@ def test_an_event_that_lags_is_missed_without_lists(
     make(cluster, "missed-0")
     assert counting.complete("default", 30).lagging == ""
     watch = next(feed.reflector for feed in counting._feeds if feed.resource == SERVICES)
-    monkeypatch.setattr(watch, "_take", lambda line: None)
+    monkeypatch.setattr(watch, "_process_line", lambda line: None)
     make(cluster, "missed-1")
     assert counting.complete("default", 1).lagging == "services"
 
