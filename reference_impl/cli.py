@@ -27,7 +27,7 @@ from reference_impl.plan.lines import LINES, MAPS
 from reference_impl.plan.workload_api.mode import Mode
 from reference_impl.runtime import configuration, health, leadership, logs
 from reference_impl.runtime.waiting import retry_until_answered
-from reference_impl.scheduler.devices.objects import FIRST_WITH_CLAIMS
+from reference_impl.scheduler.devices import claim_store
 from reference_impl.scheduler.model import pod_type
 from reference_impl.scheduler.scheduler import GangScheduler
 
@@ -185,8 +185,8 @@ def scheduler(
         async with AsyncExitStack() as stack:
             agent = "grove-reference-scheduler"
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
-            kubernetes = await retry_until_answered(client.version)
-            pods, has_claims = pod_type(kubernetes), kubernetes >= FIRST_WITH_CLAIMS
+            pods = pod_type(await retry_until_answered(client.version))
+            has_claims = await retry_until_answered(lambda: claim_store.is_served(client))
             gang_scheduler = GangScheduler(client, name=scheduler_name, pods=pods, devices=has_claims)
             await stack.enter_async_context(health.serve(health_port, gang_scheduler.ready, gang_scheduler.metrics))
             await gang_scheduler.run()

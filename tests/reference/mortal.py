@@ -14,8 +14,13 @@ from kube.client import Client
 
 _COLLECTION = re.compile(r"(/api/v1|/apis/[^/]+/[^/]+)/([a-z]+)")
 _OF_STORAGE = {"persistentvolumes", "storageclasses", "csinodes", "csidrivers", "volumeattachments"}
+_OF_DEVICES = {"resourceslices", "deviceclasses"}
 _EVERYWHERE = frozenset(
-    {"namespaces", "nodes", "clustertopologybindings", "priorityclasses", "selfsubjectreviews", *_OF_STORAGE}
+    {
+        *("namespaces", "nodes", "clustertopologybindings", "priorityclasses", "selfsubjectreviews"),
+        *_OF_STORAGE,
+        *_OF_DEVICES,
+    }
 )
 """Cluster-scoped resources."""
 

@@ -115,7 +115,7 @@ def test_processes_start_in_order_and_restart_together(drive: Any) -> None:
     before = driver.pids(Role.GANG_SCHEDULER)
     assert list(before) == PROCESSES
     os.kill(before[PROCESSES[1]], signal.SIGKILL)
-    [binder] = [process for process in driver._players[Role.GANG_SCHEDULER].processes if process.name == PROCESSES[1]]
+    [binder] = [process for process in driver._runners[Role.GANG_SCHEDULER].processes if process.name == PROCESSES[1]]
     binder.group.wait()
     assert not driver.is_alive(Role.GANG_SCHEDULER)
     [failure] = map(str, driver.failures())
@@ -197,7 +197,9 @@ def run(real_run: RealRun, faked: Faked, bare_cluster: Cluster, ask: Ask) -> Cal
 
 def test_a_run_adds_labels_records_placements_and_survives_the_death_of_one_process(run: Any) -> None:
     result = run("good", PASSING_AND_KILLED_TESTS, 3)
-    assert result.outcomes == {"AA-001": "passed", "AA-002": "failed", "AA-003": "passed"}, result.out + result.err
+    assert result.outcomes == {"AA-001": "passed", "AA-002": "harness-error", "AA-003": "passed"}, (
+        result.out + result.err
+    )
     assert "the process bind of the gang-scheduler was ended by SIGKILL; its log ends with: " in result.out
     [bundle] = (result.folder / "bundles").iterdir()
     assert {f"{name}.log" for name in PROCESSES} <= {path.name for path in (bundle / "logs").iterdir()}

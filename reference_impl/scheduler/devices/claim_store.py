@@ -29,6 +29,18 @@ from reference_impl.scheduler.model import Node, Pod
 log = logging.getLogger(__name__)
 
 
+async def is_served(client: Client) -> bool:
+    """Return whether the API server has ResourceClaims. It has none before Kubernetes 1.34, and where they are switched
+    off. Raises ApiError."""
+    try:
+        await client.request("GET", f"/apis/{CLAIMS.group}/{CLAIMS.version}")
+    except ApiError as error:
+        if not error.not_found:
+            raise
+        return False
+    return True
+
+
 class ClaimStore:
     """The informer caches of slices, classes and claims. Without `served`, the cluster does not have these resources,
     and no claim exists."""

@@ -15,8 +15,6 @@ SLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", na
 CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
 CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
 
-FIRST_WITH_CLAIMS = (1, 34)
-"""The first version of Kubernetes that serves these resources."""
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """The finalizer of allocated claims. The controller manager removes it when it deallocates a claim."""
 
