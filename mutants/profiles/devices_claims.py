@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from mutants.profiles.scheduler_placement import place_extra_pods_early
 from mutants.registry import mutant
 from mutants.replacement import replace, replace_unnoted
 from reference_impl.scheduler import cycle
@@ -54,18 +55,10 @@ def _gangs_bound_as_far_as_devices_reach() -> None:
 
 @mutant("extra-pods-take-devices-first", ROLE, "gives a gang devices for all its pods before the next gang", "DEV-014")
 def _extra_pods_take_devices_first() -> None:
-    original = cycle.place_minimum
-
-    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        placed = original(gang, capacity, result, budget)
-        if placed:
-            cycle.place_extra_pods(gang, capacity, result, budget)
-        return placed
-
     def yield_extra_pods(cycle: Cycle) -> bool:
         return False
 
-    replace(cycle, "place_minimum", place_minimum)
+    place_extra_pods_early()
     replace_unnoted(cycle, "yield_extra_pods", yield_extra_pods)
 
 

@@ -118,8 +118,8 @@ def _scaled_never() -> None:
     replace(cycle, "base_scheduled", lambda gang, scheduled: not gang.base)
 
 
-@breaks("extras-early", "gives a gang its extra pods before other gangs their minimums", "OR-6", caught_by="SCHED-051")
-def _extras_early() -> None:
+def place_extra_pods_early() -> None:
+    """Give each gang its extra pods before the minimums of the gangs after it."""
     original = cycle.place_minimum
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
@@ -129,6 +129,11 @@ def _extras_early() -> None:
         return placed
 
     replace(cycle, "place_minimum", place_minimum)
+
+
+@breaks("extras-early", "gives a gang its extra pods before other gangs their minimums", "OR-6", caught_by="SCHED-051")
+def _extras_early() -> None:
+    place_extra_pods_early()
     replace(cycle, "yield_extra_pods", lambda this: False)
 
 

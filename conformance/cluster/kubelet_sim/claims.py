@@ -14,9 +14,7 @@ import msgspec
 
 from conformance.cluster.kubelet_sim.init_wait import SimulatedPod
 from kube.objects import ObjectMeta
-from kube.resource import Resource
 
-CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
 STARTS = "PodReadyToStartContainers"
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from conformance.cluster import gpu_devices
 from conformance.cluster.nodes import Manifest
+from conformance.grove.kinds import RESOURCE_SLICES
 from kube.client import Client
 from kube.errors import ApiError
 from kube.informer import Informer, typed_decoder
@@ -21,7 +22,6 @@ from kube.objects import ObjectMeta
 from kube.resource import Resource
 from kube.workqueue import WorkQueue, work
 
-SLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False)
 CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
 _WRITERS = 8
 _NODE = "node"
@@ -51,7 +51,7 @@ class DevicePublisher:
         """Must be called before `nodes` runs."""
         self._client, self._nodes = client, nodes
         self._slices = Informer(
-            client, SLICES, typed_decoder(PublishedSlice), field_selector=f"spec.driver={gpu_devices.DRIVER}"
+            client, RESOURCE_SLICES, typed_decoder(PublishedSlice), field_selector=f"spec.driver={gpu_devices.DRIVER}"
         )
         self._slices.add_handler(self._on_slice)
         self._slices.add_index(_NODE, lambda item: [item.node] if item.is_published else [])
@@ -95,16 +95,16 @@ class DevicePublisher:
         for manifest in manifests:
             await self._write(manifest, stored.pop(manifest["metadata"]["name"], None))
         for surplus in stored.values() if manifests else ():
-            await self._client.delete(SLICES, None, surplus.metadata.name)
+            await self._client.delete(RESOURCE_SLICES, None, surplus.metadata.name)
         return None
 
     async def _write(self, manifest: Manifest, stored: PublishedSlice | None) -> None:
         if stored is None:
-            answer = await self._client.create(SLICES, manifest)
+            answer = await self._client.create(RESOURCE_SLICES, manifest)
         elif stored.spec != (spec := gpu_devices.with_times(manifest["spec"], stored.spec)):
             meta = {"resourceVersion": stored.metadata.resource_version}
             change = {"metadata": meta, "spec": {**dict.fromkeys(stored.spec), **spec}}
-            answer = await self._client.patch(SLICES, None, stored.metadata.name, change)
+            answer = await self._client.patch(RESOURCE_SLICES, None, stored.metadata.name, change)
         else:
             return
         self._slices.observe(self._slices.decode(answer))

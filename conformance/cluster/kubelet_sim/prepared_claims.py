@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 
 from conformance.cluster.kubelet_sim import claims, status
-from conformance.cluster.kubelet_sim.claims import CLAIMS, Claim
+from conformance.cluster.kubelet_sim.claims import Claim
 from conformance.cluster.kubelet_sim.init_wait import SimulatedPod
+from conformance.grove.kinds import RESOURCE_CLAIMS
 from kube.client import Client
 from kube.informer import Informer, typed_decoder
 from kube.objects import Key
@@ -28,7 +29,7 @@ class PreparedClaims:
     def __init__(self, client: Client, pods: Informer[SimulatedPod]) -> None:
         """Must be called before `pods` runs."""
         self._client, self._pods = client, pods
-        self._claims = Informer(client, CLAIMS, typed_decoder(Claim))
+        self._claims = Informer(client, RESOURCE_CLAIMS, typed_decoder(Claim))
         self._claims.add_handler(self._on_claim)
         self._queue: WorkQueue[Key] = WorkQueue()
         self._waiting_pod_event = asyncio.Event()

@@ -11,9 +11,10 @@ TEMPLATE = "one-gpu"
 
 
 class GangsThatCompeteForDevices(Scene):
-    """Two nodes with two devices each, and a gang of three pods that gets three devices. A gang of six pods needs more
-    devices than exist, and a gang of four pods more than are free; each pod has a claim for one device. The gang of
-    three is deleted, so that the gang of four fits."""
+    """Two nodes with two devices each, and a gang of three pods that gets three devices. A gang of four pods needs more
+    devices than are free, and a later gang of six pods more than exist; each pod has a claim for one device. The gang
+    of three is deleted, so that the gang of four fits. It is the oldest one that waits, so a scheduler with a strict
+    queue binds it too."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 2, gpus="devices")
@@ -25,8 +26,8 @@ class GangsThatCompeteForDevices(Scene):
 
         env.create(first)
         env.wait_for("gang with free devices is ready", predicates.is_available("first", 1))
-        env.create(too_large)
         env.create(waiting)
+        env.create(too_large)
         env.wait_for("gangs without devices ungated", predicates.all_ungated([*self.too_large, *self.waiting]))
         env.create(small)
         env.settle("gang that needs the last device bound", predicates.all_bound(self.small), 60)

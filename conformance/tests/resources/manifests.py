@@ -12,10 +12,3 @@ OTHER_SPEC = {"devices": {"requests": [{"name": "other", "exactly": {"deviceClas
 def trigger(value: str) -> Object:
     """Return a patch that makes an operator reconcile a set (OBJ-233)."""
     return {"metadata": {"annotations": {labels.TRIGGER: value}}}
-
-
-def claim_template(template_name: str, spec: object) -> Object:
-    """Return a ResourceClaimTemplate in the namespace of the scene."""
-    metadata = {"name": template_name}
-    kind = "ResourceClaimTemplate"
-    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": {"spec": spec}}

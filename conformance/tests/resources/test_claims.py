@@ -8,8 +8,9 @@ from conformance.grove.fields import at, name, pruned
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import observed, predicates
+from conformance.testing.devices import claim_template
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
-from conformance.tests.resources.manifests import OTHER_SPEC, claim_template
+from conformance.tests.resources.manifests import OTHER_SPEC
 
 CLAIMS = ("borrowing-all-set-template", "borrowing-0-web-all-clique-template")
 

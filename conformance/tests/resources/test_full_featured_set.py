@@ -14,9 +14,10 @@ from conformance.suite.outcomes.checks import ABSENT, Absent
 from conformance.testing import observed, predicates
 from conformance.testing.comparison import value_or_absent, values_of_expected_keys
 from conformance.testing.composition import with_actual_gang_names
+from conformance.testing.devices import claim_template
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.resources import judging
-from conformance.tests.resources.manifests import OTHER_SPEC, claim_template
+from conformance.tests.resources.manifests import OTHER_SPEC
 
 AUTOSCALERS, CLAIMS = judging.AUTOSCALERS, "resourceclaims"
 KIND_LABEL = "example.com/kind"
