@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import metadata
 from importlib.util import find_spec
@@ -84,11 +84,7 @@ def _requirement(entry: Requirement) -> Iterator[str]:
         yield from _wrapped(
             f"limits:  a played scenario waits at most {scenario_limits}", subsequent_indent="         "
         )
-    from conformance import invariants
-
-    for rule in invariants.rules():
-        if rule.id == entry.id:
-            yield f"  rule:    {type(rule).__module__.replace('.', '/')}.py, in every history"
+    yield from (f"  rule:    {path}, in every history" for path in _rule_files().get(entry.id, ()))
     if mutants := _names_by_requirement(MUTANTS).get(entry.id):
         yield from _wrapped(f"mutants: {', '.join(mutants)}", subsequent_indent="         ")
     if variants := _names_by_requirement(VARIANTS).get(entry.id):
@@ -155,19 +151,36 @@ def _names_by_requirement(group: str) -> Mapping[str, Iterable[str]]:
 
 
 def _claims(entry_point: metadata.EntryPoint) -> Mapping[str, list[str]]:
-    """Return the result of an entry point's function. The user's cache stores the result until a file of the package
-    changes, because importing all mutants takes a second. Raises ImportError or AttributeError if the function cannot
-    be imported."""
-    spec = find_spec(entry_point.module)
+    """Return the result of an entry point's function. Raises ImportError or AttributeError if the function cannot be
+    imported."""
+    return _cached(entry_point.module, entry_point.value, lambda: entry_point.load()())
+
+
+def _rule_files() -> Mapping[str, list[str]]:
+    """Return the file of each rule for histories, by requirement id."""
+    return _cached("conformance.invariants", "files of rules", _import_rules)
+
+
+def _import_rules() -> dict[str, list[str]]:
+    from conformance import invariants
+
+    return {rule.id: [f"{type(rule).__module__.replace('.', '/')}.py"] for rule in invariants.rules()}
+
+
+def _cached(package: str, name: str, compute: Callable[[], dict[str, list[str]]]) -> Mapping[str, list[str]]:
+    """Return what `compute` returns. The user's cache stores it under `name` until a file of the package changes,
+    because importing all mutants takes a second. Raises ImportError for an unknown package."""
+    spec = find_spec(package)
     if spec is None or spec.origin is None:
-        raise ImportError(entry_point.module)
+        raise ImportError(package)
     sources = "".join(path.read_text("utf-8") for path in sorted(Path(spec.origin).parent.rglob("*.py")))
-    key = document_cache.key(sources, entry_point.value)
+    key = document_cache.key(sources, name)
     if contents := document_cache.load(key):
-        return contents.value
-    claims: dict[str, list[str]] = entry_point.load()()
-    document_cache.save(key, claims, {})
-    return claims
+        value: Mapping[str, list[str]] = contents.value
+        return value
+    result = compute()
+    document_cache.save(key, result, {})
+    return result
 
 
 # -- rows of the specification -----------------------------------------------------------------------------------------
