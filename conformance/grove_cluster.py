@@ -19,9 +19,10 @@ from conformance.cluster.controlplane import Cluster
 from conformance.cluster.gpu_devices import DeviceFailure
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.cluster.progress import ProgressReporter, report_nothing
-from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
+from conformance.cluster.settings import ClusterSettings
 from conformance.documents import suggestion
 from conformance.errors import HarnessError, UsageError
+from conformance.grove.kinds import DEFAULT_SCHEDULER
 from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.parameters import assignments
 from kube.client import Client

@@ -18,9 +18,8 @@ from conformance.cluster.kubelet_sim import node_failure
 from conformance.cluster.policies import NO_POLICIES, Policies
 from conformance.cluster.ports import Port
 from conformance.data import folder
-from conformance.grove.kinds import SECOND_SCHEDULER
+from conformance.grove.kinds import DEFAULT_SCHEDULER, SECOND_SCHEDULER
 
-DEFAULT_SCHEDULER = "default-scheduler"
 """The scheduler name of pods that do not set one."""
 READ_VERBS = ["get", "list", "watch"]
 WRITE_VERBS = ["create", "update", "patch", "delete", "deletecollection"]

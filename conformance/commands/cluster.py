@@ -16,7 +16,7 @@ from conformance.cluster import fleets, gpu_devices, gpu_occupancy, pins, pod_be
 from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.ports import Port, is_free
 from conformance.cluster.prune import prune as prune_state
-from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
+from conformance.cluster.settings import ClusterSettings
 from conformance.cluster.state import Owner, StateRoot, known_roots
 from conformance.commands import cluster_gpu, cluster_nodes, cluster_samples, output
 from conformance.commands.cluster_clean import clean
@@ -27,6 +27,7 @@ from conformance.commands.named_cluster import Name, RequiredName, dead_role_mes
 from conformance.commands.named_cluster import cluster_state as state_of
 from conformance.errors import UsageError
 from conformance.grove import samples
+from conformance.grove.kinds import DEFAULT_SCHEDULER
 from conformance.implementation import deployment, rights, scheduler_names
 from conformance.implementation.descriptor import Descriptor
 from conformance.implementation.parameters import assignments

@@ -39,6 +39,9 @@ WORKLOADS, PODGROUPS, COMPOSITES = (
 WORKLOAD_API = (WORKLOADS, PODGROUPS, COMPOSITES)
 """The kinds of Kubernetes' Workload API, in any served version (WL-F01, WL37-E01)."""
 
+DEFAULT_SCHEDULER = "default-scheduler"
+"""The name of kube-scheduler's profile unless another scheduler serves the name."""
+
 SECOND_SCHEDULER = "second-scheduler"
 """The name of a second kube-scheduler profile on clusters with features: a gang can have pods of both profiles
 (WL-S39)."""

@@ -17,9 +17,9 @@ from typing import Literal
 import msgspec
 
 from conformance import data, documents
-from conformance.cluster.settings import DEFAULT_SCHEDULER
 from conformance.documents import Document
 from conformance.errors import UsageError
+from conformance.grove.kinds import DEFAULT_SCHEDULER
 from conformance.implementation import globs, placeholders
 
 SUFFIXES = (".yaml", ".yml")

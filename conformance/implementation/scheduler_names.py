@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.cluster.settings import DEFAULT_SCHEDULER
+from conformance.grove.kinds import DEFAULT_SCHEDULER
 from conformance.implementation.descriptor import Descriptor, Role
 
 SECOND_NAME = "kube-scheduler"

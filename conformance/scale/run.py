@@ -17,9 +17,10 @@ from conformance.cluster import gpu_devices, nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.features import NO_FEATURES, FeatureRequest
 from conformance.cluster.progress import ProgressReporter
-from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings, LoggedReads
+from conformance.cluster.settings import ClusterSettings, LoggedReads
 from conformance.data import PROJECT
 from conformance.errors import HarnessError
+from conformance.grove.kinds import DEFAULT_SCHEDULER
 from conformance.history import recorder as recorders
 from conformance.history.recorder import Recorder
 from conformance.implementation import deployment, scheduler_names

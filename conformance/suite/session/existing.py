@@ -23,9 +23,9 @@ from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.outages import MonitoredComponent, Watcher
 from conformance.cluster.ports import DriverPorts, Port, Ports
-from conformance.cluster.settings import DEFAULT_SCHEDULER
 from conformance.cluster.state import Owner
 from conformance.errors import UsageError
+from conformance.grove.kinds import DEFAULT_SCHEDULER
 from conformance.implementation import deployment
 from conformance.implementation.descriptor import Descriptor
 from conformance.implementation.installation import WEBHOOKS
