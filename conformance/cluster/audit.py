@@ -1,8 +1,9 @@
 """The API server's audit log: the writes, their clients and their numbers.
 
-The log contains writes, and contains reads only if the settings of the cluster request them; it never contains requests
-for leases (see `settings.audit_policy`). A line appears shortly after the client has received its response. For an
-exact count, take the final mark while the cluster is idle. The user of a request is its actor (see `identities`).
+The log contains writes, and contains reads only if the settings of the cluster request them; it contains few of the
+requests for Leases (see `settings.audit_policy`). A line appears shortly after the client has received its response.
+For an exact count, take the final mark while the cluster is idle. The user of a request is its actor (see
+`identities`).
 """
 
 from __future__ import annotations

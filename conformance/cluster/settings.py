@@ -84,14 +84,16 @@ class ClusterSettings:
 
 def audit_policy(reads: LoggedReads = LoggedReads.NONE, bodies: bool = False) -> dict[str, Any]:
     """Return the audit policy: writes, without bodies unless `bodies` is set, and the requested reads of resources.
-    Leases are omitted, because nodes and operators renew them all the time (FC-106), unless another user than the
-    components writes the Lease of a node, which tells KWOK whether to simulate the node. Some writes always have
+    Leases are omitted, because nodes and operators renew them all the time (FC-106), with two exceptions: KWOK creates
+    the Lease of a node, which shows whether somebody prevents that, or another user than the components writes such a
+    Lease, which tells KWOK whether to simulate the node. Some writes always have
     bodies: writes of pod statuses, because admission can change the status that the kubelet writes; the few writes that
     can make the API server do this (`mutating`); and the tokens that the components request, which identify them
     (`identities`)."""
     status_writes = {"verbs": WRITE_VERBS, "resources": [{"group": "", "resources": ["pods/status"]}]}
     risky_writes = {"verbs": WRITE_VERBS, "resources": mutating.resources()}
     leases = {"resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]}
+    node_leases = {"namespaces": [NODE_LEASES], **leases}
     token_requests = {"users": [users.COMPONENT], "resources": [{"group": "", "resources": ["serviceaccounts/token"]}]}
     excluded: list[dict[str, Any]] = [{"verbs": READ_VERBS}]
     if reads is not LoggedReads.NONE:
@@ -104,8 +106,9 @@ def audit_policy(reads: LoggedReads = LoggedReads.NONE, bodies: bool = False) ->
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [
+            {"level": "Metadata", "verbs": ["create"], **node_leases},
             {"level": "None", "users": [*users.COMPONENTS, users.SUITE], **leases},
-            {"level": "Metadata", "verbs": WRITE_VERBS, "namespaces": [NODE_LEASES], **leases},
+            {"level": "Metadata", "verbs": WRITE_VERBS, **node_leases},
             {"level": "None", **leases},
             *({"level": "None", **rule} for rule in excluded),
             *([{"level": "RequestResponse", "verbs": WRITE_VERBS, "omitManagedFields": True}] if bodies else []),

@@ -11,7 +11,7 @@ from conformance.cluster.settings import NODE_LEASES
 from conformance.suite.environment import short_name
 from kube.errors import ApiError
 from tests.attacks.helpers import ADMISSION, NODES, for_each_object, mode, send
-from tests.attacks.policies import rule
+from tests.attacks.policies import create_policy, json_patch_mutation, rule
 
 NODE = "dgx-h100-0"
 """The end of the name of the first node of a test that uses nodes of this profile."""
@@ -83,6 +83,51 @@ def hold_leases_of_nodes(kubeconfig: Path, folder: Path) -> None:
     until = {"renewTime": "2100-01-01T00:00:00.000000Z", "leaseDurationSeconds": 100_000}
     body = {"metadata": {"name": first_node(folder)}, "spec": {"holderIdentity": "hostile", **until}}
     send(kubeconfig, "POST", f"/apis/coordination.k8s.io/v1/namespaces/{NODE_LEASES}/leases", body)
+
+
+LEASES = rule("coordination.k8s.io", "leases", "CREATE", "UPDATE")
+
+
+@mode
+def deny_leases_of_nodes(kubeconfig: Path, folder: Path) -> None:
+    """Deny the Leases with which KWOK takes nodes, with an admission policy."""
+    deny(kubeconfig, LEASES)
+
+
+@mode
+def refuse_leases_by_webhook(kubeconfig: Path, folder: Path) -> None:
+    """Refuse Leases with a webhook that does not exist."""
+    hook = {
+        "name": "leases.hostile.example",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [LEASES],
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    body = {"metadata": {"name": "hostile"}, "webhooks": [hook]}
+    send(kubeconfig, "POST", f"{ADMISSION}/validatingwebhookconfigurations", body)
+
+
+@mode
+def rename_lease_holders(kubeconfig: Path, folder: Path) -> None:
+    """Write another holder into the Leases of nodes, with an admission policy."""
+    create_policy(kubeconfig, [LEASES], json_patch_mutation("/spec/holderIdentity", "hostile"))
+
+
+@mode
+def limit_leases_of_nodes(kubeconfig: Path, folder: Path) -> None:
+    """Create a quota without Leases in the namespace of the Leases of nodes."""
+    body = {"metadata": {"name": "leases"}, "spec": {"hard": {"count/leases.coordination.k8s.io": "0"}}}
+    send(kubeconfig, "POST", f"/api/v1/namespaces/{NODE_LEASES}/resourcequotas", body)
+
+
+@mode
+def delete_namespace_of_leases(kubeconfig: Path, folder: Path) -> None:
+    """Delete the namespace of the Leases of nodes again and again."""
+    while True:
+        with contextlib.suppress(ApiError):
+            send(kubeconfig, "DELETE", f"/api/v1/namespaces/{NODE_LEASES}")
 
 
 @mode

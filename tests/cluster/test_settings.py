@@ -12,6 +12,7 @@ from conformance.cluster.features import Features
 from conformance.cluster.mutating import resources
 from conformance.cluster.ports import Port
 from conformance.cluster.settings import (
+    NODE_LEASES,
     ClusterSettings,
     audit_policy,
     extra_files,
@@ -82,14 +83,29 @@ def test_only_writes_except_leases_are_audited() -> None:
     assert [rule["level"] for rule in policy["rules"] if "resources" not in rule] == ["None", "Metadata"]
 
 
-def audit_level(user: str, group: str, resource: str) -> str:
-    """Return the audit level of a patch request: the level of the first matching rule."""
+def audit_level(user: str, group: str, resource: str, verb: str = "patch", namespace: str = "") -> str:
+    """Return the audit level of a request: the level of the first matching rule."""
     for rule in audit_policy()["rules"]:
         kinds = {(entry["group"], kind) for entry in rule.get("resources", ()) for kind in entry["resources"]}
-        matches = "patch" in rule.get("verbs", ("patch",)) and user in rule.get("users", (user,))
-        if matches and (not kinds or (group, resource) in kinds):
+        matches = verb in rule.get("verbs", (verb,)) and user in rule.get("users", (user,))
+        if matches and namespace in rule.get("namespaces", (namespace,)) and (not kinds or (group, resource) in kinds):
             return str(rule["level"])
     return ""
+
+
+@pytest.mark.parametrize(
+    ("user", "verb", "namespace", "level"),
+    [
+        ("kwok-admin", "create", NODE_LEASES, "Metadata"),
+        ("kwok-admin", "update", NODE_LEASES, "None"),
+        ("operator", "update", NODE_LEASES, "Metadata"),
+        ("operator", "create", "default", "None"),
+    ],
+)
+def test_of_leases_only_those_of_nodes_are_audited_when_they_are_created_or_written_by_strangers(
+    user: str, verb: str, namespace: str, level: str
+) -> None:
+    assert audit_level(user, "coordination.k8s.io", "leases", verb, namespace) == level
 
 
 @pytest.mark.parametrize("user", ["kwok-admin", "grove-conformance", "operator"])

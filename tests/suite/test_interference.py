@@ -52,6 +52,11 @@ def blame(story: Story, folder: Path, audit: AuditLog, *lines: str) -> None:
         (line(REAPER, "create", "nodes", "pool-x-0"), "create nodes pool-x-0, which only"),
         (line(REAPER, "create", "namespaces", f"{SPACE}-b"), f"create namespaces {SPACE}-b, which only"),
         (line(REAPER, "create", "limitranges", "l", SPACE), f"create limitranges l of the namespace {SPACE}"),
+        (
+            line(REAPER, "create", "resourcequotas", "q", NODE_LEASES),
+            "create resourcequotas q of the namespace kube-node",
+        ),
+        (line(REAPER, "delete", "namespaces", NODE_LEASES), "delete namespaces kube-node-lease"),
     ],
 )
 def test_clients_that_write_objects_of_the_cluster_are_named(
@@ -62,7 +67,7 @@ def test_clients_that_write_objects_of_the_cluster_are_named(
     assert blocked.value.cause == "implementation"
 
 
-@pytest.mark.parametrize("resource", ["nodes/status", "pods/status", "pods/binding"])
+@pytest.mark.parametrize("resource", ["nodes/status", "pods/status", "pods/binding", "leases"])
 @pytest.mark.parametrize("writer", [KWOK, COLLECTOR, SUITE])
 def test_webhooks_that_reject_requests_of_components_are_named(
     story: Story, tmp_path: Path, resource: str, writer: tuple[str, str]

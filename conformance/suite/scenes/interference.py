@@ -1,9 +1,9 @@
 """Find out whether the implementation has kept the cluster from doing its own work, before the cluster is blamed.
 
 Some objects belong to the cluster or to the suite, and nobody else has a reason to write them: the Leases of nodes,
-which tell KWOK which nodes to simulate; nodes and namespaces with the names of a test; and the quotas and limits of a
-test's namespace. Webhooks and admission policies of an implementation can also reject the requests of the cluster's
-components, such as the statuses of pods and nodes.
+which tell KWOK which nodes to simulate, and their namespace; nodes and namespaces with the names of a test; and the
+quotas and limits of these namespaces. Webhooks and admission policies of an implementation can also reject the requests
+of the cluster's components, such as the statuses of pods and nodes, and the Leases that KWOK creates.
 
 This is looked up only when a test would otherwise end without anybody being at fault, because the audit log is long,
 and because an implementation may do all of this without harm.
@@ -53,9 +53,10 @@ def _belongs_to_others(request: AuditedRequest, place: Place) -> bool:
         case "nodes":
             return request.name.startswith(f"{place.pool}-")
         case "namespaces":
-            return request.verb == "create" and request.name.startswith(place.namespace)
+            created = request.verb == "create" and request.name.startswith(place.namespace)
+            return created or (request.verb == "delete" and request.name == NODE_LEASES)
         case resource:
-            return resource in LIMIT_RESOURCES and request.namespace == place.namespace
+            return resource in LIMIT_RESOURCES and request.namespace in (place.namespace, NODE_LEASES)
 
 
 def _rejections(requests: Iterable[AuditedRequest], hooks: Collection[str]) -> Iterator[str]:
