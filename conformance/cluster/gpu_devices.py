@@ -146,14 +146,14 @@ def device_taints(annotations: Mapping[str, str] | None) -> dict[str, list[dict[
     return taints
 
 
-def slice_name(node: str) -> str:
+def slice_name(node: str, driver: str = DRIVER) -> str:
     """Return the name of the first ResourceSlice of a node."""
-    return f"{node}-{DRIVER}"
+    return f"{node}-{driver}"
 
 
-def is_slice_of(name: str, node: str) -> bool:
+def is_slice_of(name: str, node: str, driver: str = DRIVER) -> bool:
     """Return whether a ResourceSlice with this name is one of those that are published for a node."""
-    stem = slice_name(node)
+    stem = slice_name(node, driver)
     return name.startswith(stem) and _SLICE_SUFFIX.fullmatch(name.removeprefix(stem)) is not None
 
 

@@ -32,6 +32,8 @@ POOL = "conformance.grove.io/pool"
 PROFILE = "conformance.grove.io/profile"
 ZONE, BLOCK, RACK = "topology.kubernetes.io/zone", "kubernetes.io/block", "kubernetes.io/rack"
 HOSTNAME = "kubernetes.io/hostname"
+FABRIC = "nvidia.com/gpu.clique"
+"""The label of a node whose GPUs are linked with those of other nodes by NVLink: the nodes with the same value."""
 EPHEMERAL_STORAGE = "1Ti"
 """The resource of a node whose profile does not set it: every kubelet reports some, and pods may request it."""
 SIMULATED_ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
@@ -169,7 +171,7 @@ def node_manifest(
             f"{fleet_stem}-{block}" if block else f"{stem}-block-{rack // node_profile.racks_per_block}"
         )
         if node_profile.rack_is_nvlink_domain:
-            labels["nvidia.com/gpu.clique"] = f"{uuid.uuid5(uuid.NAMESPACE_DNS, labels[keys.rack])}.0"
+            labels[FABRIC] = f"{uuid.uuid5(uuid.NAMESPACE_DNS, labels[keys.rack])}.0"
     taints = [dict(taint) for taint in node_profile.taints]
     if pool:
         labels[POOL] = pool

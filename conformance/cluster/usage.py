@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from conformance.cluster import compute_domains
 from conformance.cluster.nodes import PROFILE, is_schedulable
 from conformance.grove import pods as pod_facts
 from conformance.grove import quantities
@@ -93,6 +94,8 @@ def usage(
                     group_of_pod.amounts[resource].requested += value
     allocated = {device for claim in claims for device in _allocated_devices(claim)}
     for item in slices:
+        if text(item, "spec", "driver") == compute_domains.DRIVER:  # channels and daemons are no GPUs
+            continue
         group_of_slice = group_by_node.get(text(item, "spec", "nodeName"))
         if group_of_slice is not None:
             devices = {_device(item, device) for device in items(item, "spec", "devices")}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.cluster import gpu_devices, gpu_partitions
+from conformance.cluster import compute_domains, gpu_devices, gpu_partitions
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.settings import ClusterSettings
 from conformance.cluster.state import StateRoot
@@ -17,6 +17,7 @@ from conformance.testing import devices
 
 pytestmark = pytest.mark.cluster
 API = ("resource.k8s.io", "v1")
+DOMAINS = ("resource.nvidia.com", "v1beta1")
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +182,116 @@ def test_slices_follow_nodes_and_are_written_once(cluster: GroveCluster) -> None
     assert restored["metadata"]["uid"] != first["metadata"]["uid"] and restored["spec"] == changed["spec"]
     cluster.remove_nodes([node])
     cluster.wait_for("no slice", lambda: not slices(cluster, node))
+
+
+def create_domain(cluster: GroveCluster, namespace: str, name: str) -> str:
+    """Create a ComputeDomain and return its uid once its template exists."""
+    spec = {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}}
+    manifest = {"apiVersion": "/".join(DOMAINS), "kind": "ComputeDomain", "metadata": {"name": name}, "spec": spec}
+    api = resources(cluster)
+    domain = api.create_namespaced_custom_object(*DOMAINS, namespace, "computedomains", manifest)
+    cluster.wait_for("a template", lambda: name in templates(cluster, namespace))
+    return str(domain["metadata"]["uid"])
+
+
+def templates(cluster: GroveCluster, namespace: str) -> list[str]:
+    items = resources(cluster).list_namespaced_custom_object(*API, namespace, "resourceclaimtemplates")["items"]
+    return [item["metadata"]["name"] for item in items]
+
+
+def domain_nodes(cluster: GroveCluster, namespace: str, name: str) -> list[tuple[str, str]]:
+    """Return the nodes of a domain and the states of its daemons there."""
+    domain = resources(cluster).get_namespaced_custom_object(*DOMAINS, namespace, "computedomains", name)
+    return [(entry["name"], entry["status"]) for entry in domain.get("status", {}).get("nodes", ())]
+
+
+def create_pod_with_channel(cluster: GroveCluster, namespace: str, name: str, domain: str, node: str = "") -> None:
+    reference = {"name": "channel", "resourceClaimTemplateName": domain}
+    container = {"name": "main", "image": "image", "resources": {"claims": [{"name": "channel"}]}}
+    spec = {"containers": [container], "resourceClaims": [reference], **({"nodeName": node} if node else {})}
+    core(cluster).create_namespaced_pod(namespace, {"metadata": {"name": name}, "spec": spec})
+
+
+def served_domain(cluster: GroveCluster, node: str) -> str:
+    """Return the uid of the ComputeDomain that a node serves; empty if there is none."""
+    return str(core(cluster).read_node(node).metadata.labels.get(compute_domains.DOMAIN, ""))
+
+
+def test_a_node_serves_one_compute_domain_at_a_time(cluster: GroveCluster, namespace: str) -> None:
+    """kube-scheduler places the pods. The node that the pod of the first domain leaves serves the second one."""
+    (node,) = cluster.add_nodes("gb200-nvl72:1", gpus="devices")
+    cluster.wait_for("the kind of the domains", lambda: serves_domains(cluster))
+    first, second = (create_domain(cluster, namespace, name) for name in ("first", "second"))
+    create_pod_with_channel(cluster, namespace, "a", "first")
+    cluster.wait_for("the pod of the first domain runs", lambda: is_running(cluster, namespace, "a"))
+    assert served_domain(cluster, node) == first
+    assert domain_nodes(cluster, namespace, "first") == [(node, "Ready")]
+    create_pod_with_channel(cluster, namespace, "b", "second")
+    cluster.wait_for("no channel is free", lambda: is_unschedulable(cluster, namespace, "b"))
+    assert domain_nodes(cluster, namespace, "second") == []
+    core(cluster).delete_namespaced_pod("a", namespace)
+    cluster.wait_for("the pod of the second domain runs", lambda: is_running(cluster, namespace, "b"))
+    assert served_domain(cluster, node) == second
+    assert domain_nodes(cluster, namespace, "first") == []
+    for name in ("first", "second"):
+        resources(cluster).delete_namespaced_custom_object(*DOMAINS, namespace, "computedomains", name)
+    cluster.wait_for("the domains are deleted", lambda: not domain_names(cluster, namespace))
+    assert templates(cluster, namespace) == [] and served_domain(cluster, node) == ""
+    cluster.remove_nodes([node])
+
+
+def serves_domains(cluster: GroveCluster) -> bool:
+    from kubernetes.client import ApiException
+
+    try:
+        resources(cluster).list_cluster_custom_object(*DOMAINS, "computedomains")
+    except ApiException as error:
+        assert error.status == 404
+        return False
+    return True
+
+
+def domain_names(cluster: GroveCluster, namespace: str) -> list[str]:
+    items = resources(cluster).list_namespaced_custom_object(*DOMAINS, namespace, "computedomains")["items"]
+    return [item["metadata"]["name"] for item in items]
+
+
+def test_a_pod_waits_for_the_node_of_its_domain(cluster: GroveCluster, namespace: str) -> None:
+    """A scheduler has allocated the channel of the node twice: the containers of the second pod do not start until the
+    node has left the domain of the first pod."""
+    (node,) = cluster.add_nodes("gb200-nvl72:1", gpus="devices")
+    cluster.wait_for("the kind of the domains", lambda: serves_domains(cluster))
+    for name, pod in (("first", "a"), ("second", "b")):
+        create_domain(cluster, namespace, name)
+        create_pod_with_channel(cluster, namespace, pod, name, node)
+        allocate_channel(cluster, namespace, pod, node)
+        if name == "first":
+            cluster.wait_for("the first pod runs", lambda: is_running(cluster, namespace, "a"))
+    expected = f"node {node} serves another ComputeDomain than second"
+    reason = "FailedPrepareDynamicResources"
+    cluster.wait_for("an event", lambda: any(expected in text for text in messages_of(cluster, namespace, reason)))
+    assert not is_running(cluster, namespace, "b")
+    core(cluster).delete_namespaced_pod("a", namespace)
+    cluster.wait_for("the second pod runs", lambda: is_running(cluster, namespace, "b"))
+    cluster.remove_nodes([node])
+
+
+def allocate_channel(cluster: GroveCluster, namespace: str, pod: str, node: str) -> None:
+    """Allocate the channel of a node to the claim of a pod, and reserve the claim for the pod, as a scheduler does."""
+    statuses = cluster.wait_for(
+        "a claim", lambda: core(cluster).read_namespaced_pod(pod, namespace).status.resource_claim_statuses
+    )
+    name = statuses[0].resource_claim_name
+    claim = resources(cluster).get_namespaced_custom_object(*API, namespace, "resourceclaims", name)
+    result = {"request": "channel", "driver": compute_domains.DRIVER, "pool": node, "device": "channel-0"}
+    config = [{"source": "FromClaim", **entry} for entry in claim["spec"]["devices"]["config"]]
+    uid = core(cluster).read_namespaced_pod(pod, namespace).metadata.uid
+    status = {
+        "allocation": {"devices": {"results": [result], "config": config}},
+        "reservedFor": [{"resource": "pods", "name": pod, "uid": uid}],
+    }
+    api = resources(cluster)
+    api.patch_namespaced_custom_object_status(*API, namespace, "resourceclaims", name, {"status": status})
 
 
 def test_an_unknown_node_or_device_is_a_mistake(cluster: GroveCluster) -> None:

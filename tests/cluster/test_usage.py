@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from conformance.cluster import gpu_devices, nodes
+from conformance.cluster import compute_domains, gpu_devices, nodes
 from conformance.cluster.nodes import GPU
 from conformance.cluster.usage import pod_state, usage
+from kube.objects import ObjectMeta
 
 READY_CONDITIONS = [{"type": "Ready", "status": "True"}]
 
@@ -52,10 +54,14 @@ def test_devices_are_counted_by_profile() -> None:
             manifest["metadata"]["name"], "uid", manifest["metadata"]["annotations"]
         )
     ]
+    (rack,) = gpu_devices.offered(nodes.manifests("gb200-nvl72", 1), "devices")
+    slices += compute_domains.slice_manifests(msgspec.convert(rack["metadata"], ObjectMeta))
+    manifests.append(rack)
     claims = [claim("tiny-1", "gpu-0"), claim("dgx-h100-mig-0", "gpu-0-mig-1g10gb-0"), claim("tiny-7", "gpu-0"), {}]
     result = usage(manifests, [pod("tiny-1", {"phase": "Running"})], slices, claims)
     assert [(group.profile, group.allocated_devices, group.devices) for group in result.groups] == [
         ("dgx-h100-mig", 1, 112),
+        ("gb200-nvl72", 0, 0),
         ("tiny", 1, 4),
     ]
     assert result.devices == (2, 116)

@@ -1,5 +1,6 @@
-"""Publishes the devices of nodes, as the driver for NVIDIA GPUs does on each node: the ResourceSlices of nodes whose
-GPUs are devices, and the DeviceClasses once there is such a node. Part of the process `startup-order`.
+"""Publishes the devices of nodes, as NVIDIA's drivers for GPUs and ComputeDomains do on each node: the ResourceSlices
+of nodes whose GPUs are devices, and what else the driver brings once there is such a node. Part of the process
+`startup-order`.
 
 The garbage collector deletes the slices of a deleted node. A slice that was deleted or changed is written again, and
 slices beyond those that a node needs are deleted. On a cluster without such nodes, the publisher sends no request.
@@ -8,18 +9,20 @@ slices beyond those that a node needs are deleted. On a cluster without such nod
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from conformance.cluster import gpu_devices
+from conformance.cluster import compute_domains, gpu_devices
 from conformance.cluster.nodes import Manifest
 from conformance.grove.kinds import RESOURCE_SLICES
 from kube.client import Client
 from kube.errors import ApiError
 from kube.informer import Informer, typed_decoder
 from kube.objects import ObjectMeta
-from kube.resource import Resource
+from kube.resource import CRDS, Resource
 from kube.workqueue import WorkQueue, work
 
 CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
@@ -41,17 +44,42 @@ class PublishedSlice(msgspec.Struct):
     @property
     def is_published(self) -> bool:
         """Return whether the slice is one of those that are published here, judging by its name."""
-        return gpu_devices.is_slice_of(self.metadata.name, self.node)
+        return gpu_devices.is_slice_of(self.metadata.name, self.node, str(self.spec.get("driver")))
+
+
+@dataclass(frozen=True)
+class DeviceDriver:
+    """A driver of devices. `slices` returns the slices of a node, for a generation of its pool, `has_devices` whether
+    the node has any, and `objects` what the driver brings besides, with its kind."""
+
+    name: str
+    has_devices: Callable[[ObjectMeta], bool]
+    slices: Callable[[ObjectMeta, int], Sequence[Manifest]]
+    objects: Callable[[], Iterable[tuple[Resource, Manifest]]]
+
+
+GPU_DRIVER = DeviceDriver(
+    gpu_devices.DRIVER,
+    lambda node: gpu_devices.gpus_of(node.annotations) is not None,
+    lambda node, generation: gpu_devices.slice_manifests(node.name, node.uid, node.annotations, generation),
+    lambda: [(CLASSES, manifest) for manifest in gpu_devices.class_manifests()],
+)
+DOMAIN_DRIVER = DeviceDriver(
+    compute_domains.DRIVER,
+    compute_domains.has_fabric,
+    compute_domains.slice_manifests,
+    lambda: [(CRDS, compute_domains.crd_manifest())],
+)
 
 
 class DevicePublisher:
-    """The slices of nodes whose GPUs are devices. `nodes` may hold any model of nodes."""
+    """The slices of one driver. `nodes` may hold any model of nodes."""
 
-    def __init__(self, client: Client, nodes: Informer[Any]) -> None:
+    def __init__(self, client: Client, nodes: Informer[Any], driver: DeviceDriver) -> None:
         """Must be called before `nodes` runs."""
-        self._client, self._nodes = client, nodes
+        self._client, self._nodes, self._driver = client, nodes, driver
         self._slices = Informer(
-            client, RESOURCE_SLICES, typed_decoder(PublishedSlice), field_selector=f"spec.driver={gpu_devices.DRIVER}"
+            client, RESOURCE_SLICES, typed_decoder(PublishedSlice), field_selector=f"spec.driver={driver.name}"
         )
         self._slices.add_handler(self._on_slice)
         self._slices.add_index(_NODE, lambda item: [item.node] if item.is_published else [])
@@ -62,9 +90,9 @@ class DevicePublisher:
     async def run(self) -> None:
         """Publish devices until cancelled."""
         await self._device_node_event.wait()
-        for manifest in gpu_devices.class_manifests():
+        for resource, manifest in self._driver.objects():
             try:
-                await self._client.create(CLASSES, manifest)
+                await self._client.create(resource, manifest)
             except ApiError as error:
                 if not error.already_exists:
                     raise
@@ -74,7 +102,7 @@ class DevicePublisher:
             group.create_task(work(self._queue, self._publish, _WRITERS))
 
     def _on_node(self, event_type: str, old: Any, node: Any) -> None:
-        if event_type != "DELETED" and gpu_devices.gpus_of(node.metadata.annotations) is not None:
+        if event_type != "DELETED" and self._driver.has_devices(node.metadata):
             self._device_node_event.set()
             self._queue.add(node.metadata.name)
 
@@ -88,10 +116,8 @@ class DevicePublisher:
             return None
         stored = {item.metadata.name: item for item in self._slices.indexed(_NODE, name)}
         specs = [item.spec for item in stored.values()]
-        annotations = node.metadata.annotations
-        count = len(gpu_devices.slice_manifests(name, node.metadata.uid, annotations))
-        generation = gpu_devices.next_generation(specs, count)
-        manifests = gpu_devices.slice_manifests(name, node.metadata.uid, annotations, generation)
+        generation = gpu_devices.next_generation(specs, len(self._driver.slices(node.metadata, 1)))
+        manifests = self._driver.slices(node.metadata, generation)
         for manifest in manifests:
             await self._write(manifest, stored.pop(manifest["metadata"]["name"], None))
         for surplus in stored.values() if manifests else ():

@@ -94,6 +94,11 @@ class SimulatedPod(msgspec.Struct):
         return self._condition(LOST) == "True"
 
     @property
+    def has_ended(self) -> bool:
+        """Return whether the pod has succeeded or failed."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
     def is_waiting(self) -> bool:
         """Return whether the pod's init containers are running: the pod is on a node and not Initialized (stage
         pod-starts)."""

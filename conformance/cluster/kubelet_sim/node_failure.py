@@ -29,6 +29,7 @@ class NodeStatus(msgspec.Struct):
     """The fields of a node's status that this module reads."""
 
     conditions: list[Condition] | None = None
+    addresses: list[dict[str, str]] | None = None
 
 
 class SimulatedNode(msgspec.Struct):
@@ -41,6 +42,12 @@ class SimulatedNode(msgspec.Struct):
     def is_lost(self) -> bool:
         """Return whether the node should be failed."""
         return LOST in (self.metadata.labels or {})
+
+    @property
+    def address(self) -> str:
+        """Return the internal address of the node; empty if it has none."""
+        addresses = {entry.get("type"): entry.get("address", "") for entry in self.status.addresses or ()}
+        return addresses.get("InternalIP", "")
 
 
 def node_patch(node: SimulatedNode, now: str) -> dict[str, Any] | None:

@@ -3,10 +3,11 @@ object.
 
 It watches the pods on nodes and ends the init containers that wait for other pods, by the rules in `init_wait`: the
 stage pod-starts holds such a pod back until its status says Initialized, which this process writes. It also makes nodes
-fail (`failed_nodes`), starts the containers of pods with ResourceClaims (`prepared_claims`), and publishes the devices
-of nodes (`device_publisher`). Other pods and nodes cost it only a comparison, and cost the API server nothing. On
-clusters of the suite, it also creates the volumes of claims (`addons.provisioner`), serves metrics if the cluster has
-them (`addons.metrics`), and creates the objects of policies in each namespace (`addons.namespace_objects`).
+fail (`failed_nodes`), starts the containers of pods with ResourceClaims (`prepared_claims`), publishes the devices of
+nodes (`device_publisher`), and serves ComputeDomains (`domain_driver`). Other pods and nodes cost it only a comparison,
+and cost the API server nothing. On clusters of the suite, it also creates the volumes of claims (`addons.provisioner`),
+serves metrics if the cluster has them (`addons.metrics`), and creates the objects of policies in each namespace
+(`addons.namespace_objects`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from conformance.cluster import users
 from conformance.cluster.addons.namespace_objects import NamespaceObjects
 from conformance.cluster.addons.provisioner import Provisioner
 from conformance.cluster.kubelet_sim import init_wait, status
-from conformance.cluster.kubelet_sim.device_publisher import DevicePublisher
+from conformance.cluster.kubelet_sim.device_publisher import DOMAIN_DRIVER, GPU_DRIVER, DevicePublisher
+from conformance.cluster.kubelet_sim.domain_driver import DomainDriver
 from conformance.cluster.kubelet_sim.failed_nodes import FailedNodes
 from conformance.cluster.kubelet_sim.init_wait import SimulatedPod
 from conformance.cluster.kubelet_sim.prepared_claims import PreparedClaims
@@ -122,7 +124,8 @@ async def run(client: Client, *, of_suite: bool, objects: Sequence[Mapping[str, 
     pods.add_handler(readiness.on_pod)
     failed_nodes = FailedNodes(client, pods)
     prepared_claims = PreparedClaims(client, pods)
-    devices = DevicePublisher(client, failed_nodes.nodes)
+    domains = DomainDriver(client, pods, failed_nodes.nodes, prepared_claims)
+    publishers = [DevicePublisher(client, failed_nodes.nodes, driver) for driver in (GPU_DRIVER, DOMAIN_DRIVER)]
 
     async def write(key: Key) -> float | None:
         pod = pods.get(*key)
@@ -139,7 +142,9 @@ async def run(client: Client, *, of_suite: bool, objects: Sequence[Mapping[str, 
         group.create_task(work(queue, write, _WRITERS))
         group.create_task(failed_nodes.run())
         group.create_task(prepared_claims.run())
-        group.create_task(devices.run())
+        group.create_task(domains.run())
+        for publisher in publishers:
+            group.create_task(publisher.run())
         if of_suite:
             group.create_task(Provisioner(client).run())
         if objects:
