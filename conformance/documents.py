@@ -57,14 +57,14 @@ class Document:
         yield from _strings(value, parent)
 
 
-def read(path: Path, schema: Path) -> Document:
+def read(path: Path, schema: Path, *, max_bytes: int = bounded.MAX_BYTES) -> Document:
     """Read `path` and check it against the JSON schema in `schema`. A data file of this project is read and checked
     only once; the result is cached.
 
     Raises UsageError if the file is unreadable, is not YAML, has a duplicate key, or violates the schema (the first
     violation by line).
     """
-    text, rules = _text(path), schema.read_text("utf-8")
+    text, rules = _text(path, max_bytes), schema.read_text("utf-8")
     key = document_cache.key(text, rules) if path.is_relative_to(data.PROJECT) else ""
     if key and (entry := document_cache.load(key)):
         return Document(path, entry.value, dict(entry.lines))
@@ -118,8 +118,8 @@ def parse_all(path: Path, text: str) -> list[Any]:
     return values
 
 
-def _text(path: Path) -> str:
-    return bounded.text(path, bounded.MAX_BYTES, display_path(path))
+def _text(path: Path, max_bytes: int = bounded.MAX_BYTES) -> str:
+    return bounded.text(path, max_bytes, display_path(path))
 
 
 def _parse(path: Path, text: str) -> Document:
@@ -153,6 +153,16 @@ def _value(path: Path, text: str, lines: dict[Field, int], limit: int, *, by_sui
         ) from error
     finally:
         loader.dispose()
+
+
+def below(document: Document, *field: str | int) -> Document:
+    """Return the mapping in a field as a document of its own, with the lines of the file."""
+    value: Any = document.value
+    for step in field:
+        value = value[step]
+    depth = len(field)
+    lines = {path[depth:]: line for path, line in document.lines.items() if path[:depth] == field}
+    return Document(document.path, value, lines)
 
 
 def check(document: Document, schema: Path) -> None:

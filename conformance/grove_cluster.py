@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from conformance.cluster import fleets, gpu_devices, gpu_failures, nodes, pod_behaviors
+from conformance.cluster import fleet_creation, fleets, gpu_devices, gpu_failures, pod_behaviors
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.gpu_devices import DeviceFailure
 from conformance.cluster.kubelet_sim.init_wait import LOST
@@ -154,7 +154,8 @@ class GroveCluster:
                     names  # before they are Ready, so that nodes that never become Ready are removed as well
                 )
                 manifests = gpu_devices.offered(manifests, gpus)
-                await nodes.create_requested_nodes(client, manifests, location="add_nodes")
+                classes = fleets.requested_classes(request, location="add_nodes")
+                await fleet_creation.create(client, manifests, classes, location="add_nodes")
                 return names
 
         return asyncio.run(grow())

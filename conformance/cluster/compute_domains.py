@@ -53,7 +53,7 @@ class ComputeDomain(msgspec.Struct):
 
 def has_fabric(node: ObjectMeta) -> bool:
     """Return whether a node has channels."""
-    return bool(node.label(FABRIC)) and gpu_devices.gpus_of(node.annotations) is not None
+    return bool(node.label(FABRIC)) and gpu_devices.offers_devices(node.annotations)
 
 
 def slice_manifests(node: ObjectMeta, generation: int = 1) -> list[Manifest]:

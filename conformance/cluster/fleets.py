@@ -5,30 +5,36 @@ gb200-nvl72:2racks two full racks of 18
 dgx-h100:1block    a block of 8 racks of 4
 mixed              a fleet of several profiles, from `kwok-profiles/fleets/`
 ./mine.yaml:10     ten nodes of the user's own profile: a file like those in `kwok-profiles/nodes/`
+./fleet.yaml       the user's own fleet: a file like those in `kwok-profiles/fleets/`, or one of `cluster capture`
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from conformance import documents
+from conformance import bounded, documents
 from conformance.cluster import nodes, resizing
 from conformance.cluster.nodes import KEYS, Keys, Manifest, NodeProfile
 from conformance.cluster.state import NAME
 from conformance.data import folder
+from conformance.documents import Document
 from conformance.errors import UsageError
 from conformance.suggestions import explain_missing
 
 _REQUEST = re.compile(r"(?P<name>[a-z0-9-]+|.+\.ya?ml)(:(?P<count>[1-9][0-9]*)(?P<unit>|nodes?|racks?|blocks?))?")
+_FLEET = re.compile(r"^parts\s*:", re.MULTILINE)
+"""The field by which a file is a fleet, and not a profile."""
 _SUFFIXES = (".yaml", ".yml")
 OPTION = "--nodes"
 MAX_NODES = 10_000
 """Maximum number of nodes in one argument, twice what Kubernetes supports in a cluster."""
-EXAMPLES = "for example tiny:10, gb200-nvl72:2racks, mixed or ./mine.yaml:10"
+EXAMPLES = "for example tiny:10, gb200-nvl72:2racks, mixed, ./mine.yaml:10 or ./fleet.yaml"
 
 
 @dataclass(frozen=True)
@@ -42,11 +48,12 @@ class FleetRequest:
 
 @dataclass(frozen=True)
 class FleetPart:
-    """The nodes of one profile in a fleet."""
+    """Nodes of one profile in a fleet. `location` are labels for the place of all of them."""
 
-    profile: str
+    profile: NodeProfile
     nodes: int
     block: str = ""
+    location: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,7 @@ class Fleet:
     name: str
     description: str
     parts: tuple[FleetPart, ...]
+    device_classes: tuple[Manifest, ...] = field(default=(), compare=False)
 
 
 def names() -> list[str]:
@@ -80,6 +88,12 @@ def requested_nodes(
     existing = resizing.indices(nodes.node_stem(request.profile, pool), used_names)
     free_indices = resizing.first_free(existing, request.units, request.size)
     return [nodes.node_manifest(request.profile, index, pool, keys=keys) for index in free_indices]
+
+
+def requested_classes(argument: str, *, location: str = OPTION) -> list[Manifest]:
+    """Return the DeviceClasses of the fleet that an argument requests. Raises UsageError if the argument is invalid."""
+    request = _parse(argument, location)
+    return list(request.device_classes) if isinstance(request, Fleet) else []
 
 
 def chosen_nodes(argument: str, names: Collection[str], pool: str = "", *, location: str = OPTION) -> list[str]:
@@ -113,15 +127,17 @@ def _parse(argument: str, location: str) -> FleetRequest | Fleet:
     if match is None:
         raise UsageError(f"{argument!r} is not PROFILE:COUNT", where=location, hint=EXAMPLES)
     name, count, unit = match["name"], match["count"], (match["unit"] or "").rstrip("s")
+    profile: NodeProfile | Fleet
     if name in names():
+        profile = fleet(name)
+    elif name.endswith(_SUFFIXES):
+        profile = _profile_or_fleet_from_file(Path(name).expanduser(), location)
+    else:
+        profile = _built_in_profile(name, location)
+    if isinstance(profile, Fleet):
         if count is not None:
-            raise UsageError(f"the fleet {name} has a size of its own", where=location, hint=f"write {name}")
-        return fleet(name)
-    profile = (
-        _profile_from_file(Path(name).expanduser(), location)
-        if name.endswith(_SUFFIXES)
-        else _built_in_profile(name, location)
-    )
+            raise UsageError(f"the fleet {profile.name} has a size of its own", where=location, hint=f"write {name}")
+        return profile
     request = FleetRequest(profile, int((count or "1")[:9]), _nodes_per_unit(profile, unit))
     if request.units * request.size > MAX_NODES or len(count or "") > 9:
         raise UsageError(
@@ -143,7 +159,7 @@ def _all_names() -> list[str]:
     return [*nodes.profile_names(), *names()]
 
 
-def _profile_from_file(path: Path, location: str) -> NodeProfile:
+def _profile_or_fleet_from_file(path: Path, location: str) -> NodeProfile | Fleet:
     if not path.is_file():
         problem, missing_hint = ("is a folder", "") if path.is_dir() else explain_missing(path)
         hint = missing_hint or "give the path of a node profile (docs/fake-cluster.md)"
@@ -151,7 +167,8 @@ def _profile_from_file(path: Path, location: str) -> NodeProfile:
     if not NAME.fullmatch(path.stem):
         hint = "nodes are named after it: use lower-case letters, digits and inner hyphens"
         raise UsageError(f"{path.stem!r} is not a valid name for nodes", where=f"{location} {path}", hint=hint)
-    return nodes.load_profile(path)
+    text = bounded.text(path, bounded.MAX_MANIFEST_BYTES, documents.display_path(path))
+    return load(path) if _FLEET.search(text) else nodes.load_profile(path)
 
 
 @cache
@@ -165,30 +182,66 @@ def fleet(name: str) -> Fleet:
 
 def load(path: Path) -> Fleet:
     """Read and check one fleet file. Raises UsageError if the file is invalid."""
-    document = documents.read(path, folder("kwok-profiles") / "fleets.schema.json")
+    schema = folder("kwok-profiles") / "fleets.schema.json"
+    document = documents.read(path, schema, max_bytes=bounded.MAX_MANIFEST_BYTES)
+    own_profiles = {
+        name: nodes.profile_below(document, name, "profiles", name) for name in document.value.get("profiles", ())
+    }
     fleet_parts: list[FleetPart] = []
     for index, entry in enumerate(document.value["parts"]):
-        location = document.location("parts", index, "profile")
-        name = entry["profile"]
-        if name not in nodes.profile_names():
-            hint = documents.suggestion(name, nodes.profile_names())
-            raise UsageError(f"unknown node profile {name!r}", where=location, hint=hint)
-        if name in {part.profile for part in fleet_parts}:
+        part = _part(document, index, entry, own_profiles)
+        if (part.profile.name, part.location) in [(other.profile.name, other.location) for other in fleet_parts]:
+            location = document.location("parts", index, "profile")
             raise UsageError("duplicate profile", where=location, hint="add the counts up")
-        count = entry["nodes"] if "nodes" in entry else entry["racks"] * _nodes_per_unit(nodes.profile(name), "rack")
-        fleet_parts.append(FleetPart(name, count, entry.get("block", "")))
-    return Fleet(path.stem, document.value["description"], tuple(fleet_parts))
+        fleet_parts.append(part)
+    if sum(part.nodes for part in fleet_parts) > MAX_NODES:
+        raise UsageError(
+            f"has more than {MAX_NODES:,} nodes", where=document.location("parts"), hint="reduce the counts"
+        )
+    classes = tuple(_device_class(entry) for entry in document.value.get("deviceClasses", ()))
+    return Fleet(path.stem, document.value["description"], tuple(fleet_parts), classes)
+
+
+def _part(
+    document: Document, index: int, entry: Mapping[str, Any], own_profiles: Mapping[str, NodeProfile]
+) -> FleetPart:
+    name = entry["profile"]
+    if name not in own_profiles and name not in nodes.profile_names():
+        hint = documents.suggestion(name, [*own_profiles, *nodes.profile_names()])
+        location = document.location("parts", index, "profile")
+        raise UsageError(f"unknown node profile {name!r}", where=location, hint=hint)
+    profile = own_profiles[name] if name in own_profiles else nodes.profile(name)
+    count = entry["nodes"] if "nodes" in entry else entry["racks"] * _nodes_per_unit(profile, "rack")
+    return FleetPart(profile, count, entry.get("block", ""), entry.get("labels"))
+
+
+def _device_class(entry: Mapping[str, Any]) -> Manifest:
+    selectors = {"selectors": [{"cel": {"expression": text}} for text in entry.get("selectors", ())]}
+    spec = {key: entry[key] for key in ("extendedResourceName",) if key in entry} | selectors
+    metadata = {"name": entry["name"]}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": metadata, "spec": spec}
 
 
 def manifests(fleet_of_profiles: Fleet, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:
     """Return all nodes of a fleet, profile by profile."""
-    return [
-        nodes.node_manifest(
-            nodes.profile(part.profile), i, pool, fleet=fleet_of_profiles.name, block=part.block, keys=keys
-        )
-        for part in fleet_of_profiles.parts
-        for i in range(part.nodes)
-    ]
+    return list(_manifests(fleet_of_profiles, pool, keys))
+
+
+def _manifests(fleet_of_profiles: Fleet, pool: str, keys: Keys) -> Iterator[Manifest]:
+    counts: Counter[str] = Counter()
+    for part in fleet_of_profiles.parts:
+        start = counts[part.profile.name]
+        counts[part.profile.name] += part.nodes
+        for index in range(start, start + part.nodes):
+            yield nodes.node_manifest(
+                part.profile,
+                index,
+                pool,
+                fleet=fleet_of_profiles.name,
+                block=part.block,
+                location=part.location,
+                keys=keys,
+            )
 
 
 def label_keys(arguments: Iterable[str]) -> Keys:

@@ -18,8 +18,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 import yaml
 
-from conformance.cluster import gpu_partitions
+from conformance.cluster import device_pools, gpu_partitions
 from conformance.cluster.annotations import decoded
+from conformance.cluster.device_pools import DevicePool
 from conformance.cluster.gpu_partitions import Partitions
 from conformance.cluster.nodes import GPU, PER_ROOT, PROFILE, Manifest
 from conformance.data import folder
@@ -77,9 +78,10 @@ class DeviceFailure:
 
 def as_devices(node: Manifest) -> Manifest:
     """Return a node that offers its GPUs as devices instead of as an extended resource. A node without GPUs is returned
-    unchanged. Raises UsageError if the node has too many GPUs to publish them."""
+    unchanged, and so is one whose profile lists its devices. Raises UsageError if the node has too many GPUs to publish
+    them."""
     count = int(node["status"]["allocatable"].get(GPU, "0"))
-    if not count:
+    if not count or device_pools.POOLS in node["metadata"]["annotations"]:
         return node
     if count > MAX_GPUS:
         problem = f"node {node['metadata']['name']} has {count} GPUs, too many for devices"
@@ -146,14 +148,19 @@ def device_taints(annotations: Mapping[str, str] | None) -> dict[str, list[dict[
     return taints
 
 
-def slice_name(node: str, driver: str = DRIVER) -> str:
-    """Return the name of the first ResourceSlice of a node."""
-    return f"{node}-{driver}"
+def offers_devices(annotations: Mapping[str, str] | None) -> bool:
+    """Return whether a node offers devices: its GPUs, or the pools of its profile."""
+    return device_pools.POOLS in (annotations or {}) or gpus_of(annotations) is not None
 
 
-def is_slice_of(name: str, node: str, driver: str = DRIVER) -> bool:
-    """Return whether a ResourceSlice with this name is one of those that are published for a node."""
-    stem = slice_name(node, driver)
+def slice_name(pool: str, driver: str = DRIVER) -> str:
+    """Return the name of the first ResourceSlice of a pool. Most pools have the name of their node."""
+    return f"{pool}-{driver}"
+
+
+def is_slice_of(name: str, pool: str, driver: str = DRIVER) -> bool:
+    """Return whether a ResourceSlice with this name is one of those that are published for a pool."""
+    stem = slice_name(pool, driver)
     return name.startswith(stem) and _SLICE_SUFFIX.fullmatch(name.removeprefix(stem)) is not None
 
 
@@ -163,37 +170,71 @@ def slice_manifests(
     """Return the ResourceSlices with the devices of a node; empty if the annotations are malformed. The node owns them,
     so that they are deleted with the node. Counters are in slices of their own, as the API demands."""
     try:
-        gpus, partitions = gpus_of(annotations), gpu_partitions.partitions_of(annotations)
+        pools = [*_gpu_pools(node, annotations), *device_pools.pools_of(node, annotations)]
     except ValueError:
         return ()
-    if gpus is None:
-        return ()
-    devices = [device for index in range(gpus.count) for device in _card_devices(node, index, gpus, partitions)]
-    failures, occupied_cards = failures_of(annotations), _occupied_cards(annotations)
-    for device in devices:
-        name = device["name"]
-        card = name.partition("-mig-")[0]
-        taints = [dict(OCCUPIED_TAINT)] if card in occupied_cards else []
-        if failure := failures.get(name) or failures.get(card):
-            taints.append(failure.taint)
-        if taints:
-            device["taints"] = taints
-    contents = {_suffix("", index): {"devices": part} for index, part in enumerate(_parts(devices, MAX_DEVICES))}
-    if partitions is not None and partitions.dynamic:
-        sets = [_counter_set(index, gpus, partitions) for index in range(gpus.count)]
-        for index, part in enumerate(_parts(sets, MAX_COUNTER_SETS)):
-            contents[_suffix("-counters", index)] = {"sharedCounters": part}
     owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": True}
-    pool = {"name": node, "generation": generation, "resourceSliceCount": len(contents)}
+    return [
+        manifest
+        for pool in pools
+        for manifest in _pool_manifests(pool, node, owner, annotations, generation=generation)
+    ]
+
+
+def _pool_manifests(
+    pool: DevicePool, node: str, owner: Manifest, annotations: Mapping[str, str] | None, *, generation: int
+) -> list[Manifest]:
+    failures, occupied_cards = failures_of(annotations), _occupied_cards(annotations)
+    devices = [_with_taints(device, failures, occupied_cards) for device in pool.complete_devices()]
+    contents = {_suffix("", index): {"devices": part} for index, part in enumerate(_parts(devices, MAX_DEVICES))}
+    for index, part in enumerate(_parts(pool.shared_counters, MAX_COUNTER_SETS)):
+        contents[_suffix("-counters", index)] = {"sharedCounters": part}
+    pool_name = pool.pool_name(node)
+    reference = {"name": pool_name, "generation": generation, "resourceSliceCount": len(contents)}
     return [
         {
             "apiVersion": "resource.k8s.io/v1",
             "kind": "ResourceSlice",
-            "metadata": {"name": slice_name(node) + suffix, "ownerReferences": [owner]},
-            "spec": {"driver": DRIVER, "nodeName": node, "pool": pool, **content},
+            "metadata": {"name": slice_name(pool_name, pool.driver) + suffix, "ownerReferences": [owner]},
+            "spec": {"driver": pool.driver, "nodeName": node, "pool": dict(reference), **content},
         }
         for suffix, content in contents.items()
     ]
+
+
+def _gpu_pools(node: str, annotations: Mapping[str, str] | None) -> list[DevicePool]:
+    """Return the pool of the GPUs that a node offers as devices, if it does. Raises ValueError if the annotation of the
+    partitions is malformed."""
+    gpus, partitions = gpus_of(annotations), gpu_partitions.partitions_of(annotations)
+    if gpus is None:
+        return []
+    devices = [device for index in range(gpus.count) for device in _card_devices(node, index, gpus, partitions)]
+    is_dynamic = partitions is not None and partitions.dynamic
+    sets = [_counter_set(index, gpus, partitions) for index in range(gpus.count)] if partitions and is_dynamic else []
+    return [DevicePool(driver=DRIVER, devices=devices, shared_counters=sets)]
+
+
+def _with_taints(
+    device: Mapping[str, Any], failures: Mapping[str, DeviceFailure], occupied_cards: set[str]
+) -> dict[str, Any]:
+    """Return a device with its own taints, and with those of its failure and its occupancy."""
+    name = device["name"]
+    card = name.partition("-mig-")[0]
+    taints = [*device.get("taints", ()), *([dict(OCCUPIED_TAINT)] if card in occupied_cards else [])]
+    if failure := failures.get(name) or failures.get(card):
+        taints.append(failure.taint)
+    return {**device, "taints": taints} if taints else dict(device)
+
+
+def with_generations(manifests: Sequence[Manifest], stored_specs: Sequence[Mapping[str, Any]]) -> Sequence[Manifest]:
+    """Return slices with the generations of their pools, which follow from the slices that are stored."""
+    for spec in (manifest["spec"] for manifest in manifests):
+        pool = spec["pool"]
+        stored = [
+            item for item in stored_specs if (item["driver"], item["pool"]["name"]) == (spec["driver"], pool["name"])
+        ]
+        pool["generation"] = next_generation(stored, pool["resourceSliceCount"])
+    return manifests
 
 
 def next_generation(stored_specs: Iterable[Mapping[str, Any]], slice_count: int) -> int:

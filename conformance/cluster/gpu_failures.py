@@ -72,7 +72,8 @@ def are_published(slices: Iterable[Any], node: str, annotations: Mapping[str, st
             {key: taint[key] for key in taint if key != "timeAdded"} for taint in device.get("taints") or ()
         ]
         for item in slices
-        if (item["spec"]["driver"], item["spec"]["pool"]["name"]) == (gpu_devices.DRIVER, node)
+        if item["spec"].get("nodeName") == node
+        and gpu_devices.is_slice_of(item["metadata"]["name"], item["spec"]["pool"]["name"], item["spec"]["driver"])
         for device in item["spec"].get("devices") or ()
     }
     return taints == gpu_devices.device_taints(annotations)

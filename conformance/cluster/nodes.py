@@ -19,9 +19,11 @@ import msgspec
 from tenacity import AsyncRetrying, RetryError, retry_if_result, wait_fixed
 
 from conformance import documents
-from conformance.cluster import gpu_partitions, pace
+from conformance.cluster import device_pools, gpu_partitions, pace
+from conformance.cluster.device_pools import POOLS, DevicePool
 from conformance.cluster.gpu_partitions import PARTITIONS, Partitions
 from conformance.data import folder
+from conformance.documents import Document
 from conformance.errors import HarnessError, UsageError
 from kube.client import Client
 from kube.errors import ApiError
@@ -75,6 +77,7 @@ class NodeProfile:
     gpus_per_pcie_root: int = 1
     taints: Sequence[Mapping[str, str]] = ()
     partitions: Partitions | None = None
+    pools: Sequence[DevicePool] = ()
 
     @property
     def gpus(self) -> int:
@@ -98,7 +101,27 @@ def profile(name: str) -> NodeProfile:
 
 def load_profile(path: Path) -> NodeProfile:
     """Read and check one profile file. Raises UsageError if the file is invalid."""
-    document = documents.read(path, folder("kwok-profiles") / "nodes.schema.json")
+    document = documents.read(path, _schema())
+    parsed_profile = _parsed(document, path.stem)
+    count = parsed_profile.labels.get("nvidia.com/gpu.count")
+    if count is not None and count != str(parsed_profile.gpus):  # TP-33
+        raise UsageError(
+            f"is {count}, but {parsed_profile.gpus} are allocatable",
+            where=document.location("labels", "nvidia.com/gpu.count"),
+            hint="make them agree",
+        )
+    return parsed_profile
+
+
+def profile_below(document: Document, name: str, *field: str) -> NodeProfile:
+    """Return the profile that a file has in a field. Its nodes may have fewer GPUs than their labels say, as those of a
+    captured fleet. Raises UsageError if the profile is invalid (file, line, field)."""
+    part = documents.below(document, *field)
+    documents.check(part, _schema())
+    return _parsed(part, name)
+
+
+def _parsed(document: Document, name: str) -> NodeProfile:
     data = document.value
     capacity: dict[str, str] = {"ephemeral-storage": EPHEMERAL_STORAGE, **data["capacity"]}
     for resource in data.get("allocatable", {}):
@@ -106,8 +129,8 @@ def load_profile(path: Path) -> NodeProfile:
             raise UsageError(
                 "is not in the capacity", where=document.location("allocatable", resource), hint="add it there too"
             )
-    parsed_profile = NodeProfile(
-        name=path.stem,
+    return NodeProfile(
+        name=name,
         description=data["description"],
         architecture=data["architecture"],
         labels=data.get("labels", {}),
@@ -119,15 +142,8 @@ def load_profile(path: Path) -> NodeProfile:
         gpus_per_pcie_root=data.get("gpusPerPcieRoot", 1),
         taints=data.get("taints", ()),
         partitions=gpu_partitions.load(document),
+        pools=device_pools.load(document),
     )
-    count = parsed_profile.labels.get("nvidia.com/gpu.count")
-    if count is not None and count != str(parsed_profile.gpus):  # TP-33
-        raise UsageError(
-            f"is {count}, but {parsed_profile.gpus} are allocatable",
-            where=document.location("labels", "nvidia.com/gpu.count"),
-            hint="make them agree",
-        )
-    return parsed_profile
 
 
 def node_stem(node_profile: NodeProfile, pool: str = "", fleet: str = "") -> str:
@@ -144,12 +160,14 @@ def node_manifest(
     *,
     fleet: str = "",
     block: str = "",
+    location: Mapping[str, str] | None = None,
     keys: Keys = KEYS,
 ) -> Manifest:
     """Return one node: the `index`-th (from 0) of its profile, fleet and pool, in the rack and block of that index.
 
     A node with a pool has the pool's label and taint, so that only pods that select the pool run on it. `block` is a
-    block that the node shares with other profiles of its fleet; without it, each profile has its own blocks.
+    block that the node shares with other profiles of its fleet; without it, each profile has its own blocks. `location`
+    are labels for the place of the node, instead of the zone, block and rack that follow from the index.
     """
     fleet_stem = "-".join(filter(None, (pool, fleet)))
     stem = node_stem(node_profile, pool, fleet)
@@ -160,10 +178,11 @@ def node_manifest(
         "kubernetes.io/arch": node_profile.architecture,
         "type": "kwok",
         PROFILE: node_profile.name,
-        keys.zone: "zone-a",
+        **({keys.zone: "zone-a"} if location is None else {}),
         **node_profile.labels,
+        **(location or {}),
     }
-    if node_profile.nodes_per_rack:
+    if node_profile.nodes_per_rack and location is None:
         # With the stem in the name, no two fleets of a cluster share a rack or a block (TP-05).
         rack = index // node_profile.nodes_per_rack
         labels[keys.rack] = f"{stem}-rack-{rack}"
@@ -182,6 +201,8 @@ def node_manifest(
         annotations[PER_ROOT] = str(node_profile.gpus_per_pcie_root)
     if node_profile.partitions is not None:
         annotations[PARTITIONS] = msgspec.json.encode(node_profile.partitions).decode()
+    if node_profile.pools:
+        annotations[POOLS] = device_pools.encoded(node_profile.pools)
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -286,3 +307,7 @@ def _address(stem: str, index: int) -> str:
 
 def _profiles() -> Path:
     return folder("kwok-profiles") / "nodes"
+
+
+def _schema() -> Path:
+    return folder("kwok-profiles") / "nodes.schema.json"

@@ -19,6 +19,7 @@ from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import ClusterSettings
 from conformance.cluster.state import Owner, StateRoot, known_roots
 from conformance.commands import cluster_gpu, cluster_nodes, cluster_samples, output
+from conformance.commands.cluster_capture import capture
 from conformance.commands.cluster_clean import clean
 from conformance.commands.cluster_snapshots import list_or_remove, restore, snapshot, start
 from conformance.commands.cluster_usage import logs, status, top
@@ -130,7 +131,8 @@ def up(
             deployment.install_policies(cluster, settings.policies, report)
             if manifests:
                 report(f"cluster {name}", f"making {len(manifests)} node{'s' * (len(manifests) > 1)}")
-                cluster_nodes.create(cluster, manifests)
+                classes = [entry for node_request in node or [] for entry in fleets.requested_classes(node_request)]
+                cluster_nodes.create(cluster, manifests, classes)
             if descriptors:
                 deployment.start(cluster, *descriptors, report)
             for entry in chosen_samples:
@@ -179,6 +181,7 @@ app.command()(restore)
 app.command("snapshots")(list_or_remove)
 app.command("samples")(cluster_samples.list_samples)
 app.command()(clean)
+app.command()(capture)
 app.add_typer(cluster_nodes.app, name="nodes")
 app.add_typer(cluster_gpu.app, name="gpu")
 

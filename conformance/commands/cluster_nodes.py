@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from conformance.cluster import fleets, gpu_devices, gpu_occupancy, nodes
+from conformance.cluster import fleet_creation, fleets, gpu_devices, gpu_occupancy, nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.commands import output
 from conformance.commands.named_cluster import RequiredName, call_api, find_started
@@ -47,12 +47,13 @@ def add(
     async def add_nodes(client: Client) -> list[str]:
         used_names = {node["metadata"]["name"] for node in await client.list(NODES)}
         new_nodes: list[nodes.Manifest] = []
+        classes = [entry for text in texts for entry in fleets.requested_classes(text, location=_ARGUMENT)]
         for text in texts:
             batch = fleets.requested_nodes(text, pool, keys, used_names=used_names, location=_ARGUMENT)
             used_names |= {manifest["metadata"]["name"] for manifest in batch}
             new_nodes += gpu_devices.offered(batch, gpus)
         new_nodes = gpu_occupancy.with_occupancy(new_nodes, occupied)
-        await nodes.create_requested_nodes(client, new_nodes, location=_ARGUMENT)
+        await fleet_creation.create(client, new_nodes, classes, location=_ARGUMENT)
         return [manifest["metadata"]["name"] for manifest in new_nodes]
 
     for node in call_api(cluster, add_nodes):
@@ -93,12 +94,12 @@ def profiles() -> None:
         node_profile = nodes.profile(profile)
         table.add_row(profile, str(node_profile.gpus), node_profile.description)
     for fleet in fleets.names():
-        gpus = sum(nodes.profile(part.profile).gpus * part.nodes for part in fleets.fleet(fleet).parts)
+        gpus = sum(part.profile.gpus * part.nodes for part in fleets.fleet(fleet).parts)
         table.add_row(fleet, str(gpus), fleets.fleet(fleet).description)
     output.console().print(table)
 
 
-def create(cluster: Cluster, manifests: list[nodes.Manifest]) -> None:
-    """Create nodes and wait until they are Ready. Raises UsageError if the API server rejects a node, or HarnessError
-    if the nodes do not become Ready."""
-    call_api(cluster, lambda client: nodes.create_requested_nodes(client, manifests, location=fleets.OPTION))
+def create(cluster: Cluster, manifests: list[nodes.Manifest], classes: list[nodes.Manifest]) -> None:
+    """Create DeviceClasses and nodes, and wait until the nodes are Ready. Raises UsageError if the API server rejects
+    one of them, or HarnessError if the nodes do not become Ready."""
+    call_api(cluster, lambda client: fleet_creation.create(client, manifests, classes, location=fleets.OPTION))

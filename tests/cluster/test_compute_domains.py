@@ -67,7 +67,7 @@ def test_a_node_with_a_fabric_has_a_channel_and_a_daemon() -> None:
         "daemon-0": {"type": {"string": "daemon"}, "id": {"int": 0}},
     }
     published = msgspec.convert(manifest, PublishedSlice)
-    assert published.is_published and published.spec["driver"] == DOMAIN_DRIVER.name
+    assert published.is_published and DOMAIN_DRIVER.selector == f"spec.driver={published.spec['driver']}"
 
 
 @pytest.mark.parametrize(

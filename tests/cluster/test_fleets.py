@@ -116,6 +116,53 @@ def test_label_keys_are_parameters() -> None:
             fleets.label_keys([invalid_key])
 
 
+OWN_FLEET = """
+description: A fleet of the user's own.
+profiles:
+  npu: {description: A., architecture: arm64, capacity: {cpu: "4", memory: 8Gi, pods: "9"},
+    labels: {nvidia.com/gpu.count: "8"}}
+deviceClasses: [{name: npu, selectors: ['device.driver == "npu.example.com"'], extendedResourceName: example.com/npu}]
+parts:
+- {profile: npu, nodes: 2, labels: {example.com/row: a}}
+- {profile: npu, nodes: 1, labels: {example.com/row: b}}
+- {profile: dgx-h100, nodes: 1, labels: {example.com/row: b}}
+- {profile: dgx-h100, racks: 1}
+"""
+
+
+def test_a_file_of_the_user_can_be_a_fleet(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(OWN_FLEET)
+    labels = {node["metadata"]["name"]: node["metadata"]["labels"] for node in fleets.requested_nodes(str(file))}
+    assert list(labels) == [f"mine-npu-{i}" for i in range(3)] + [f"mine-dgx-h100-{i}" for i in range(5)]
+    assert [entry.get("example.com/row", "") for entry in labels.values()] == ["a", "a", "b", "b", "", "", "", ""]
+    placed, racked = labels["mine-dgx-h100-0"], labels["mine-dgx-h100-1"]
+    assert not {nodes.RACK, nodes.BLOCK, nodes.ZONE} & placed.keys() and {nodes.RACK, nodes.ZONE} <= racked.keys()
+    (device_class,) = fleets.requested_classes(str(file))
+    selectors = [{"cel": {"expression": 'device.driver == "npu.example.com"'}}]
+    assert device_class["spec"] == {"selectors": selectors, "extendedResourceName": "example.com/npu"}
+    assert fleets.requested_classes("tiny:2") == [] == fleets.requested_classes("mixed")
+    with pytest.raises(UsageError, match="has a size of its own"):
+        fleets.requested_nodes(f"{file}:2")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("arm64", "arm65", "mine.yaml:4: architecture: "),
+        ("example.com/row: b", "example.com/row: a", "mine.yaml:9: parts[1].profile: duplicate profile"),
+        ("nodes: 2", "nodes: 10001", "parts: has more than 10,000 nodes"),
+        ("profile: npu", "profile: npo", "unknown node profile 'npo' — did you mean"),
+    ],
+)
+def test_an_invalid_fleet_of_the_user_is_reported(tmp_path: Path, before: str, after: str, message: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(OWN_FLEET.replace(before, after))
+    with pytest.raises(UsageError) as caught:
+        fleets.requested_nodes(str(file))
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

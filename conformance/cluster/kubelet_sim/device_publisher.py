@@ -1,6 +1,6 @@
 """Publishes the devices of nodes, as NVIDIA's drivers for GPUs and ComputeDomains do on each node: the ResourceSlices
-of nodes whose GPUs are devices, and what else the driver brings once there is such a node. Part of the process
-`startup-order`.
+of nodes whose GPUs are devices or whose profile lists devices, and what else the driver brings once there is such a
+node. Part of the process `startup-order`.
 
 The garbage collector deletes the slices of a deleted node. A slice that was deleted or changed is written again, and
 slices beyond those that a node needs are deleted. On a cluster without such nodes, the publisher sends no request.
@@ -17,7 +17,7 @@ import msgspec
 
 from conformance.cluster import compute_domains, gpu_devices
 from conformance.cluster.nodes import Manifest
-from conformance.grove.kinds import RESOURCE_SLICES
+from conformance.grove.kinds import DEVICE_CLASSES, RESOURCE_SLICES
 from kube.client import Client
 from kube.errors import ApiError
 from kube.informer import Informer, typed_decoder
@@ -25,7 +25,6 @@ from kube.objects import ObjectMeta
 from kube.resource import CRDS, Resource
 from kube.workqueue import WorkQueue, work
 
-CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
 _WRITERS = 8
 _NODE = "node"
 
@@ -44,28 +43,30 @@ class PublishedSlice(msgspec.Struct):
     @property
     def is_published(self) -> bool:
         """Return whether the slice is one of those that are published here, judging by its name."""
-        return gpu_devices.is_slice_of(self.metadata.name, self.node, str(self.spec.get("driver")))
+        pool = str(self.spec.get("pool", {}).get("name", ""))
+        return bool(self.node) and gpu_devices.is_slice_of(self.metadata.name, pool, str(self.spec.get("driver", "")))
 
 
 @dataclass(frozen=True)
 class DeviceDriver:
-    """A driver of devices. `slices` returns the slices of a node, for a generation of its pool, `has_devices` whether
-    the node has any, and `objects` what the driver brings besides, with its kind."""
+    """A driver of devices. `selector` selects the fields of its slices, `slices` returns the slices of a node,
+    `has_devices` whether the node has any, and `objects` what the driver brings besides, with its kind."""
 
-    name: str
+    selector: str
     has_devices: Callable[[ObjectMeta], bool]
-    slices: Callable[[ObjectMeta, int], Sequence[Manifest]]
+    slices: Callable[[ObjectMeta], Sequence[Manifest]]
     objects: Callable[[], Iterable[tuple[Resource, Manifest]]]
 
 
 GPU_DRIVER = DeviceDriver(
-    gpu_devices.DRIVER,
-    lambda node: gpu_devices.gpus_of(node.annotations) is not None,
-    lambda node, generation: gpu_devices.slice_manifests(node.name, node.uid, node.annotations, generation),
-    lambda: [(CLASSES, manifest) for manifest in gpu_devices.class_manifests()],
+    f"spec.driver!={compute_domains.DRIVER}",
+    lambda node: gpu_devices.offers_devices(node.annotations),
+    lambda node: gpu_devices.slice_manifests(node.name, node.uid, node.annotations),
+    lambda: [(DEVICE_CLASSES, manifest) for manifest in gpu_devices.class_manifests()],
 )
+"""The driver for GPUs, and the drivers of all devices that profiles list."""
 DOMAIN_DRIVER = DeviceDriver(
-    compute_domains.DRIVER,
+    f"spec.driver={compute_domains.DRIVER}",
     compute_domains.has_fabric,
     compute_domains.slice_manifests,
     lambda: [(CRDS, compute_domains.crd_manifest())],
@@ -78,9 +79,7 @@ class DevicePublisher:
     def __init__(self, client: Client, nodes: Informer[Any], driver: DeviceDriver) -> None:
         """Must be called before `nodes` runs."""
         self._client, self._nodes, self._driver = client, nodes, driver
-        self._slices = Informer(
-            client, RESOURCE_SLICES, typed_decoder(PublishedSlice), field_selector=f"spec.driver={driver.name}"
-        )
+        self._slices = Informer(client, RESOURCE_SLICES, typed_decoder(PublishedSlice), field_selector=driver.selector)
         self._slices.add_handler(self._on_slice)
         self._slices.add_index(_NODE, lambda item: [item.node] if item.is_published else [])
         self._queue: WorkQueue[str] = WorkQueue()
@@ -116,8 +115,7 @@ class DevicePublisher:
             return None
         stored = {item.metadata.name: item for item in self._slices.indexed(_NODE, name)}
         specs = [item.spec for item in stored.values()]
-        generation = gpu_devices.next_generation(specs, len(self._driver.slices(node.metadata, 1)))
-        manifests = self._driver.slices(node.metadata, generation)
+        manifests = gpu_devices.with_generations(self._driver.slices(node.metadata), specs)
         for manifest in manifests:
             await self._write(manifest, stored.pop(manifest["metadata"]["name"], None))
         for surplus in stored.values() if manifests else ():
