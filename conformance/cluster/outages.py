@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import psutil
 
+from conformance.cluster import suspension
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
@@ -30,7 +31,6 @@ SILENCE_SECONDS = 10.0
 UNNOTICED_SECONDS = 5.0
 """Seconds by which the recording process may be late, or the wall clock may jump, before that counts as an outage."""
 DEAD = "does not run"
-STOPPED = "is stopped (SIGSTOP)"
 SUITE = "the suite"
 
 
@@ -58,6 +58,14 @@ class Outage:
     def final(self) -> bool:
         """Return whether the outage cannot end, because nothing restarts a component."""
         return self.problem == DEAD and self.end is None
+
+    @property
+    def reason(self) -> str:
+        """Return the reason why there is no verdict."""
+        problem = (
+            "a process was kept from running" if suspension.is_problem(self.problem) else "the cluster is not well"
+        )
+        return f"{problem}: {self}"
 
     def __str__(self) -> str:
         if self.final:
@@ -137,6 +145,13 @@ class Watcher:
         )
         self._threads.append(thread)
         thread.start()
+
+    def add_process(self, name: str, process: Callable[[], str]) -> None:
+        """Observe one more process from now on, as `MonitoredComponent.process` does."""
+        probe = _ProbeState(name, 0.0, self._clock())
+        with self._changes:
+            self._probes = [*self._probes, probe]
+            self._processes = [*self._processes, (probe, process)]
 
     def stop(self) -> None:
         """Stop observing. The recorded outages are kept."""
@@ -288,6 +303,6 @@ def _complaint(process: psutil.Process | None) -> str:
         status = process.status() if process is not None else psutil.STATUS_DEAD
     except psutil.NoSuchProcess:
         status = psutil.STATUS_DEAD
-    if status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP):
-        return STOPPED
-    return DEAD if status in (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE) else ""
+    if process is None or status in (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE):
+        return DEAD
+    return suspension.STOPPED if status == psutil.STATUS_TRACING_STOP else suspension.find_problem(process.pid)

@@ -120,6 +120,15 @@ class Driver:
         """Return the ids of the role's running processes, by the names of the processes."""
         return self._runners[role].pids if role in self._runners else {}
 
+    def find_suspension(self, role: Role) -> str:
+        """Return what keeps a process of a role from running, as the end of a sentence; empty if nothing does, or if
+        the role is not played by processes of the suite. Any thread may call this."""
+        runners = [
+            runner for runner in self._all_runners() if runner.role == role and isinstance(runner, ProcessRunner)
+        ]
+        problems = (process.find_suspension() for runner in runners for process in runner.processes)
+        return next(filter(None, problems), "")
+
     def log(self, role: Role) -> Path:
         """Return the log of a role with one process. A restarted process appends to the same log. A role that the
         driver does not control has no log."""

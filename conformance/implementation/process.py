@@ -25,7 +25,7 @@ from pathlib import Path
 import psutil
 
 from conformance import regular
-from conformance.cluster import pace
+from conformance.cluster import pace, suspension
 from conformance.errors import HarnessError, SupervisorLost
 from conformance.implementation.output import TAIL_PREFIX, Output, SlowPattern
 
@@ -120,12 +120,18 @@ class ProcessGroup:
         """Return how the program ended; None while it is alive."""
         return self._end
 
+    def find_suspension(self) -> str:
+        """Return what keeps the program, or one of its descendants, from running, as the end of a sentence; empty if
+        nothing does."""
+        pids = (self.pid, *suspension.find_descendants(self._supervisor.pid)) if self._end is None else ()
+        return next(filter(None, map(suspension.find_problem, pids)), "")
+
     def stop(self, grace: float) -> ProcessExit:
         """Send SIGTERM to the process group, and SIGKILL to the rest when the leader has exited or `grace` seconds have
         passed. A suspended process gets SIGKILL at once, because it cannot react. Raises HarnessError if the program
         does not end."""
         self._send_command("T")
-        if _is_stopped(self.pid) or not self._has_ended.wait(grace):
+        if suspension.find_problem(self.pid) or not self._has_ended.wait(grace):
             self._send_command("K")
         return self._wait_until_killed()
 
@@ -239,12 +245,6 @@ class ProcessGroup:
                     self._supervisor.send_signal(signal.SIGCONT)  # the program may have suspended the supervisor
                     self._commands.write(letter.encode())
                     self._commands.flush()
-
-
-def _is_stopped(pid: int) -> bool:
-    with contextlib.suppress(psutil.Error):
-        return psutil.Process(pid).status() == psutil.STATUS_STOPPED
-    return False
 
 
 def _alive_below(parent: psutil.Process) -> list[psutil.Process]:

@@ -108,6 +108,12 @@ class RoleProcess:
         """Return the process id; None if the process is not running."""
         return self.group.pid if self.group is not None and self.group.end is None else None
 
+    def find_suspension(self) -> str:
+        """Return what keeps the process or one of its descendants from running; empty if nothing does. Any thread may
+        call this."""
+        group = self.group
+        return group.find_suspension() if group is not None else ""
+
     def launch(self) -> None:
         """Start the process without waiting until it is ready. Raises NotStarted if the process cannot be started, and
         SupervisorLost if its supervisor was killed."""

@@ -145,6 +145,34 @@ def suspend_worker(kubeconfig: Path, folder: Path) -> None:
 
 
 @mode
+def suspend_itself(kubeconfig: Path, folder: Path) -> None:
+    """Suspend the command for 12 s as soon as the first test runs, before any check."""
+    wait_until(lambda: ledger_contains(folder, '"phase":"ready"'))
+    _suspend_command()
+
+
+@mode
+def suspend_itself_later(kubeconfig: Path, folder: Path) -> None:
+    """After a failure, suspend the command for 12 s."""
+    wait_until(lambda: has_failed_check(folder))
+    _suspend_command()
+
+
+@mode
+def suspend_child(kubeconfig: Path, folder: Path) -> None:
+    """Suspend a child of the command for ever, as soon as the first test runs."""
+    wait_until(lambda: ledger_contains(folder, '"phase":"ready"'))
+    psutil.Process().suspend()
+
+
+def _suspend_command() -> None:
+    command = psutil.Process(os.getppid())
+    command.suspend()
+    time.sleep(12)
+    command.resume()
+
+
+@mode
 def replace_log_with_folder(kubeconfig: Path, folder: Path) -> None:
     """After a failure, replace this program's log with a folder."""
     path = log_path()

@@ -15,7 +15,6 @@ from conformance.cluster.controlplane import Cluster
 from conformance.cluster.health import Health
 from conformance.cluster.outages import (
     DEAD,
-    STOPPED,
     SUITE,
     UNNOTICED_SECONDS,
     MonitoredComponent,
@@ -25,6 +24,7 @@ from conformance.cluster.outages import (
 )
 from conformance.cluster.ports import Port
 from conformance.cluster.state import ClusterRecord, Owner, StateRoot
+from conformance.cluster.suspension import STOPPED
 from tests.cluster.waiting import wait_for
 
 
@@ -78,6 +78,22 @@ def test_a_stopped_process_is_an_outage_from_the_last_good_check_to_the_next() -
     assert watcher.overlapping(101.5) == watcher.overlapping(105) == [Outage("kwok", STOPPED, 101, 105)]
     assert descriptions(watcher.overlapping(0)) == ["kwok is stopped (SIGSTOP), for 4 s"]
     assert watcher.overlapping(105.1) == []
+
+
+def test_a_process_can_be_added_and_its_outage_is_none_of_the_cluster() -> None:
+    clock, state = Clock(), {"kwok": "", "the operator": ""}
+    watcher = manual_watcher(lambda: state["kwok"], clock)
+    watcher.add_process("the operator", lambda: state["the operator"])
+    clock.now = 101
+    watcher.check()
+    clock.now, state["the operator"] = 102, STOPPED
+    watcher.check()
+    clock.now, state = 105, {"kwok": DEAD, "the operator": ""}
+    watcher.check()
+    assert [outage.reason for outage in watcher.overlapping(0)] == [
+        "a process was kept from running: the operator is stopped (SIGSTOP), for 4 s",
+        "the cluster is not well: kwok does not run",
+    ]
 
 
 @pytest.mark.parametrize("part", ["process", "page"])

@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from conformance.cluster.suspension import STOPPED
 from conformance.errors import HarnessError
 from conformance.implementation import output, process, supervisor
 from conformance.implementation.process import NotReady, ProcessGroup
@@ -239,6 +240,21 @@ def test_a_suspended_process_is_killed_at_once(start_process: StartProcess) -> N
     psutil.Process(group.pid).suspend()
     wait_for(lambda: psutil.Process(group.pid).status() == psutil.STATUS_STOPPED)
     assert group.stop(60).code == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("source", [DEAF_SOURCE, PARENT_SOURCE, ESCAPE_SOURCE])
+def test_a_program_is_suspended_if_it_or_a_descendant_is(start_process: StartProcess, source: str) -> None:
+    group = start_process(source)
+    group.wait_ready(None, "deaf|child", 10)
+    suspended = (*psutil.Process(group.pid).children(), *psutil.Process(group._supervisor.pid).children())[0]
+    assert group.find_suspension() == ""
+    suspended.suspend()
+    wait_for(lambda: group.find_suspension() == STOPPED)
+    suspended.resume()
+    wait_for(lambda: group.find_suspension() == "")
+    suspended.suspend()
+    group.kill()
+    assert group.find_suspension() == ""
 
 
 def test_a_process_that_has_suspended_its_supervisor_is_killed_at_once(start_process: StartProcess) -> None:

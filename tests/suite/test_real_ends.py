@@ -73,7 +73,7 @@ def test_a_hang_that_passes_is_not_the_implementations_fault(real_run: RealRun, 
     result = real_run.end()
     assert result.exit == 3, result.out + result.err
     assert result.outcomes == {"AA-001": "passed", "AA-002": "harness-error", "AA-003": "passed"}
-    assert re.search(rf"the cluster is not well: {name}\S* is stopped", result.out)
+    assert re.search(rf"a process was kept from running: {name}\S* is stopped", result.out)
     assert next(t["seconds"]["call"] for t in result.report["run"]["tests"] if t["outcome"] == "harness-error") < 10
     assert real_run.remains() == []
 

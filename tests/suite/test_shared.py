@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from conformance.cluster.state import Owner
+from conformance.cluster.suspension import STOPPED
 from conformance.errors import HarnessError
 from conformance.implementation import loading
 from conformance.implementation.descriptor import Role
@@ -19,6 +22,7 @@ from conformance.suite.outcomes.ledger_file import RunLedger
 from conformance.suite.session import other_workers, shared
 from conformance.suite.session.shared import FIRST_WORKER, Attached, RunningImplementation
 from conformance.suite.settings import RunSettings
+from tests.cluster.waiting import wait_for
 
 LIVING_IMPLEMENTATION = RunningImplementation(
     processes={"operator": Owner.of(os.getpid())}, logs={"operator": "/logs/operator.log"}
@@ -104,6 +108,17 @@ def test_an_attached_worker_sees_a_process_that_has_ended() -> None:
     attached.start()
     assert [str(death) for death in attached.failures()] == ["the operator has ended by itself"]
     assert len(attached.failures()) == 1, "it is noticed once"
+
+
+def test_an_attached_worker_sees_a_process_that_is_stopped() -> None:
+    with psutil.Popen([sys.executable, "-c", "import signal; signal.pause()"]) as process:
+        running = RunningImplementation(processes={"gang-scheduler-main": Owner.of(process.pid)})
+        attached = Attached(loading.load("reference"), None, Answers(running))
+        assert attached.find_suspension(Role.GANG_SCHEDULER) == ""
+        process.suspend()
+        wait_for(lambda: attached.find_suspension(Role.GANG_SCHEDULER) == STOPPED)
+        assert attached.find_suspension(Role.OPERATOR) == ""
+        process.kill()
 
 
 def test_an_attached_worker_touches_nothing() -> None:

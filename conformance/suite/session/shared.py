@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from conformance.cluster import suspension
 from conformance.cluster.state import Owner
 from conformance.errors import HarnessError
 from conformance.implementation.descriptor import Descriptor, Role
@@ -118,6 +119,12 @@ class Attached:
                 self._noticed.add(owner)
                 self._exits.append(Death(name))
         return tuple(self._exits)
+
+    def find_suspension(self, role: Role) -> str:
+        """Return what keeps a process of a role from running, as the end of a sentence; empty if nothing does. Their
+        descendants are known to the first worker alone. Any thread may call this."""
+        owners = [owner for name, owner in self._running.processes.items() if name.startswith(role)]
+        return next(filter(None, (suspension.find_problem(owner.pid) for owner in owners if owner.is_alive())), "")
 
     def logs(self) -> Mapping[str, Path]:
         """Return the logs by name of their process."""

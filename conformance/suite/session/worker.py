@@ -189,6 +189,8 @@ class ClusterEnvironment:
             self.driver = driver = Driver(judged, facts, supplied)
             self._stack.callback(self._end_processes, driver)
             self._run_driver_step("install", driver.install)
+        for role in Role:
+            self._watcher.add_process(f"the {role}", partial(self.driver.find_suspension, role))
         # Files are read before the implementation starts, because the implementation could change them.
         self._kubeconfig, self._server = facts.kubeconfig, config.load(facts.kubeconfig)
         suite_cluster = cluster or existing.own_cluster(facts.kubeconfig)
@@ -287,11 +289,11 @@ class ClusterEnvironment:
         self._stack.callback(watcher.stop)
 
     def _require_healthy(self, start: float, thoroughly: bool) -> None:
-        """Raise HarnessError if the cluster or the suite itself did not work at some time since `start`, or if another
-        program has killed a process of the implementation."""
+        """Raise HarnessError if the cluster or the suite itself did not work at some time since `start`, or if a
+        process of the implementation was stopped or killed from outside."""
         outages_since = self._watcher.settled if thoroughly else self._watcher.overlapping
         if outages := outages_since(start):
-            raise HarnessError(f"the cluster is not well: {outages[0]}")
+            raise HarnessError(outages[0].reason)
         if thoroughly:
             try:
                 role_process.require_not_killed(self.driver.failures(), start)
@@ -312,7 +314,7 @@ class ClusterEnvironment:
             times, hint = "", "start it again"
             if self._cluster is not None:
                 times, hint = f"; {self._clusters} clusters broke", "has the machine run out of memory?"
-            raise GivenUp(f"given up: the cluster is not well: {broken}{times}", hint=hint)
+            raise GivenUp(f"given up: {broken.reason}{times}", hint=hint)
         self._report_phase("replacing the broken cluster")
         self._stack.close()
         self._broken_outage = None
