@@ -55,8 +55,8 @@ def resource_slice(of_node: str, *devices: dict[str, Any], **fields: Any) -> dic
 
 
 def device(index: int, uuid: str, **attributes: dict[str, Any]) -> dict[str, Any]:
-    own = {"uuid": {"string": f"GPU-{uuid}"}, "type": {"string": "gpu"}, **attributes}
-    return {"name": f"gpu-{index}", "attributes": own, "capacity": {"memory": {"value": "80Gi"}}}
+    all_attributes = {"uuid": {"string": f"GPU-{uuid}"}, "type": {"string": "gpu"}, **attributes}
+    return {"name": f"gpu-{index}", "attributes": all_attributes, "capacity": {"memory": {"value": "80Gi"}}}
 
 
 def parts(captured: fleet.FleetFile) -> list[tuple[str, int, str]]:
@@ -211,8 +211,8 @@ def test_a_fleet_that_was_started_from_a_capture_is_captured_as_the_same(tmp_pat
     file = tmp_path / "fleet.yaml"
     first = fleet.capture(Inventory(manifests, slices, list(gpu_devices.class_manifests())))
     file.write_text(first.text())
-    again = fleet.capture(started(file))
-    assert again.document == first.document and again.text() == file.read_text()
+    second = fleet.capture(started(file))
+    assert second.document == first.document and second.text() == file.read_text()
     (clique, other) = {part["labels"].get("nvidia.com/gpu.clique") for part in first.document["parts"]} - {None}
     assert clique != other
 

@@ -79,9 +79,9 @@ def capture(cluster: GroveCluster, file: Path) -> str:
 def test_a_fleet_is_captured_and_started_again(cluster: GroveCluster, tmp_path: Path) -> None:
     """The first cluster has both forms of GPUs, partitions, a failed and a taken device, a driver of its own, racks and
     taints. The second one is started from its capture, and captured as the same."""
-    own, first, second = (tmp_path / f"{name}.yaml" for name in ("own", "first", "second"))
-    own.write_text(OWN_PROFILE)
-    names = [*cluster.add_nodes("dgx-h100:2"), *cluster.add_nodes(f"{own}:3")]
+    profile, first, second = (tmp_path / f"{name}.yaml" for name in ("big", "first", "second"))
+    profile.write_text(OWN_PROFILE)
+    names = [*cluster.add_nodes("dgx-h100:2"), *cluster.add_nodes(f"{profile}:3")]
     for request in ("dgx-h100-mig:2", "gb200-nvl72:1rack", "tiny:3"):
         names += cluster.add_nodes(request, gpus="devices")
     cluster.fail_gpu("tiny-1", "gpu-1")
