@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
-from conformance.grove.fields import Document, at, items, name
-from conformance.grove.scheduling.admits import is_selected
-from conformance.history.query import Unmet, predicate
+from conformance.grove import pods
+from conformance.grove.expected import ExpectedClique, expected
+from conformance.grove.fields import Document, at, items, name, uid
+from conformance.grove.quantities import amount
+from conformance.grove.scheduling.admits import is_selected, tolerates
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
+from conformance.suite.scenes.scene_environment import SceneEnvironment
 
 CLASS = "gpu.nvidia.com"
 DRIVER = "gpu.nvidia.com"
 
+PARTITION_CLASS = "mig.nvidia.com"
+
 Device = tuple[str, str, str]
 """Driver, pool and name."""
+Counter = tuple[str, str, str, str]
+"""Driver, pool, counter set and name of a counter."""
 
 
 def request(count: int = 1, request_name: str = "gpu", **fields: object) -> Object:
@@ -56,6 +65,13 @@ def with_claim(workload: Object, reference: Mapping[str, str]) -> Object:
     return workload
 
 
+def gang(env: SceneEnvironment, set_name: str, size: int, template_name: str) -> tuple[Object, list[ExpectedClique]]:
+    """Return a set with one gang, each of whose pods has a claim from a template, and the cliques of the set."""
+    workload = env.workload("frontend", setName=set_name, pods=size)
+    workload = with_claim(workload, {"resourceClaimTemplateName": template_name})
+    return workload, list(expected(workload).cliques.values())
+
+
 def allocated_devices(resource_claim: Document, request_name: str = "") -> list[Device]:
     """Return the devices of a claim, or those for one of its requests, except devices with admin access."""
     results = items(resource_claim, "status", "allocation", "devices", "results")
@@ -84,21 +100,92 @@ def are_allocated_once(view: View) -> bool | Unmet:
     return True
 
 
+@predicate
+def are_in_use(view: View) -> bool | Unmet:
+    """Return whether each allocated device belongs to a claim that a bound pod uses."""
+    bound_pods = [pod for pod in view.list("pods") if pods.is_bound(pod)]
+    used_claims = claims_of(view, bound_pods).keys()
+    for (_, pool, device), claims in claims_of_devices(view).items():
+        if unused := sorted(set(claims) - used_claims):
+            return Unmet(f"device {device} of {pool} is allocated to {unused[0]}, which no bound pod uses")
+    return True
+
+
+@predicate
+def counters_suffice(view: View) -> bool | Unmet:
+    """Return whether the allocated devices together consume at most what each shared counter has."""
+    totals: dict[Counter, Decimal] = {}
+    consumption: dict[Device, dict[Counter, Decimal]] = {}
+    for published in view.list("resourceslices"):
+        pool = str(at(published, "spec", "driver")), str(at(published, "spec", "pool", "name"))
+        for counter_set in items(published, "spec", "sharedCounters"):
+            totals |= _counters(pool, counter_set["name"], counter_set)
+        for device in items(published, "spec", "devices"):
+            parts = [_counters(pool, part["counterSet"], part) for part in device.get("consumesCounters") or ()]
+            consumption[*pool, device["name"]] = {counter: value for part in parts for counter, value in part.items()}
+    consumed: dict[Counter, Decimal] = defaultdict(Decimal)
+    for allocated in claims_of_devices(view):
+        for counter, value in consumption.get(allocated, {}).items():
+            consumed[counter] += value
+    for counter, value in consumed.items():
+        if value > totals.get(counter, 0):
+            return Unmet(f"devices of {counter[1]} consume {value} of {totals.get(counter, 0)} {counter[3]}")
+    return True
+
+
+def _counters(pool: tuple[str, str], set_name: str, content: Mapping[str, Any]) -> dict[Counter, Decimal]:
+    return {(*pool, set_name, key): amount(entry["value"]) or Decimal() for key, entry in content["counters"].items()}
+
+
+def allocations_are_tolerant() -> Predicate:
+    """Return a predicate for all states of a scene, in their order: no device is allocated that has a taint which the
+    claim does not tolerate. A device that gets its taint later may stay allocated."""
+    earlier: set[tuple[str, Device]] = set()
+
+    def are_tolerant(view: View) -> bool | Unmet:
+        current = {(uid(c), device): c for c in view.list("resourceclaims") for device in allocated_devices(c)}
+        reasons = [
+            f"{device[2]} of {device[1]} with the taint {taint} is allocated to {name(current[claim_uid, device])}"
+            for claim_uid, device in sorted(current.keys() - earlier)
+            for taint in _published(view, device).get("taints") or ()
+            if _keeps_off(taint, current[claim_uid, device])
+        ]
+        earlier.clear()
+        earlier.update(current)
+        return not reasons or Unmet(reasons[0])
+
+    return are_tolerant
+
+
+def _keeps_off(taint: Mapping[str, str], resource_claim: Document) -> bool:
+    """Return whether a device with this taint must not be allocated to a claim. All requests of the claim are expected
+    to have equal tolerations."""
+    requests = items(resource_claim, "spec", "devices", "requests")
+    tolerations = [entry for request in requests for entry in items(request, "exactly", "tolerations")]
+    is_known = taint["effect"] in ("NoSchedule", "NoExecute")
+    return is_known and not any(tolerates(toleration, taint) for toleration in tolerations)
+
+
 def attributes(view: View, device: Device) -> Mapping[str, Any]:
     """Return the attributes of a published device: name → value with its type; empty for an unknown device."""
+    return _published(view, device).get("attributes") or {}
+
+
+def _published(view: View, device: Device) -> Mapping[str, Any]:
+    """Return the entry of a device in the slices; empty for an unknown device."""
     driver, pool, device_name = device
     for published in view.list("resourceslices"):
         if (at(published, "spec", "driver"), at(published, "spec", "pool", "name")) == (driver, pool):
             for entry in items(published, "spec", "devices"):
                 if entry.get("name") == device_name:
-                    return entry.get("attributes") or {}
+                    return entry
     return {}
 
 
-def claims_of(view: View, pods: Sequence[Document]) -> dict[str, Document | None]:
+def claims_of(view: View, members: Sequence[Document]) -> dict[str, Document | None]:
     """Map the names of the claims of pods to the claims; None for a claim that does not exist."""
     names = []
-    for pod in pods:
+    for pod in members:
         created = {status.get("name"): status for status in items(pod, "status", "resourceClaimStatuses")}
         for reference in items(pod, "spec", "resourceClaims"):
             source = reference if "resourceClaimName" in reference else created.get(reference.get("name"), {})

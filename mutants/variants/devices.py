@@ -30,6 +30,8 @@ DELAY_SECONDS = 1.0
     "chooses the devices of a node from the last to the first",
     "DEV-001",
     "DEV-008",
+    "DEV-020",
+    "DEV-021",
 )
 def _last_device_first() -> None:
     def reversed_(devices: NodeDevices, *arguments: Any) -> NodeDevices:
@@ -76,6 +78,7 @@ def _claims_allocated_in_sequence() -> None:
     "DEV-001",
     "DEV-004",
     "DEV-005",
+    "DEV-021",
 )
 def _claims_allocated_late() -> None:
     original = ClaimStore.write

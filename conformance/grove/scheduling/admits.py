@@ -27,7 +27,7 @@ def refusal(node: Node, group: Group) -> Refusal | None:
         return Refusal("OR-14", f"the PersistentVolumeClaim {claim} does not exist")
     for taint in node.taints:
         if taint["effect"] != "PreferNoSchedule" and not any(
-            _tolerates(t, taint) for t in group.demands.get("tolerations", ())
+            tolerates(t, taint) for t in group.demands.get("tolerations", ())
         ):
             return Refusal("OR-15", f"the taint {taint['key']} is not tolerated")
     reason = selection_problem(node, group)
@@ -49,7 +49,8 @@ def is_selected(labels: Mapping[str, str], terms: Iterable[Mapping[str, Any]]) -
     return any(_matches_term(term, labels) for term in terms)
 
 
-def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
+def tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
+    """Return whether a toleration covers a taint of a node or a device."""
     if toleration.get("effect") not in (None, "", taint["effect"]):
         return False
     exists = toleration.get("operator", "Equal") == "Exists"

@@ -11,7 +11,6 @@ from conformance.testing import devices, predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 ROOT = "resource.kubernetes.io/pcieRoot"
-PARTITION_CLASS = "mig.nvidia.com"
 
 
 class ClaimsOfEachForm(Scene):
@@ -36,7 +35,7 @@ class ClaimsOfEachForm(Scene):
             "second-request": ([_one_of_root(0, "one"), _one_of_root(3, "other")], ()),
             "alternatives": ([{"name": "gpu", "firstAvailable": alternatives}], ()),
             "all-of-node": ([everything], ()),
-            "partition": ([{"name": "gpu", "exactly": {"deviceClassName": PARTITION_CLASS}}], ()),
+            "partition": ([{"name": "gpu", "exactly": {"deviceClassName": devices.PARTITION_CLASS}}], ()),
             "without-count": ([{"name": "gpu", "exactly": {"deviceClassName": devices.CLASS}}], ()),
         }
         self.cliques = {}

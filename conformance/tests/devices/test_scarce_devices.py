@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from conformance.grove.expected import ExpectedClique, expected
-from conformance.suite.scenes.api import Object
 from conformance.testing import devices, predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -19,10 +17,10 @@ class GangsThatCompeteForDevices(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 2, gpus="devices")
         env.create(devices.claim_template(TEMPLATE, devices.claim_spec()))
-        first, self.first = _gang(env, "first", 3)
-        too_large, self.too_large = _gang(env, "too-large", 6)
-        waiting, self.waiting = _gang(env, "waiting", 4)
-        small, self.small = _gang(env, "small", 1)
+        first, self.first = devices.gang(env, "first", 3, TEMPLATE)
+        too_large, self.too_large = devices.gang(env, "too-large", 6, TEMPLATE)
+        waiting, self.waiting = devices.gang(env, "waiting", 4, TEMPLATE)
+        small, self.small = devices.gang(env, "small", 1, TEMPLATE)
 
         env.create(first)
         env.wait_for("gang with free devices is ready", predicates.is_available("first", 1))
@@ -76,10 +74,3 @@ def test_freed_devices_are_used_again(run: Recorded[GangsThatCompeteForDevices])
 
 
 test_invariants = invariants(GangsThatCompeteForDevices, "INV-003", "INV-010")
-
-
-def _gang(env: SceneEnvironment, set_name: str, pods: int) -> tuple[Object, list[ExpectedClique]]:
-    """Return a set with one gang, each of whose pods has a claim for one device, and the cliques of the set."""
-    workload = env.workload("frontend", setName=set_name, pods=pods)
-    workload = devices.with_claim(workload, {"resourceClaimTemplateName": TEMPLATE})
-    return workload, list(expected(workload).cliques.values())
