@@ -72,7 +72,12 @@ def _zero_minimum_counts() -> None:
     replace(Group, "missing_count", property(lambda self: max(0, max(1, self.minimum) - self.bound_count)))
 
 
-@breaks("lost-pod-stays-lost", "never considers a gang again once it has been placed", "GS-26", caught_by="SCHED-041")
+@breaks(
+    "lost-pod-stays-lost",
+    "never considers a gang again once it has been placed",
+    "GS-26",
+    caught_by="SCHED-041 DEV-024",
+)
 def _lost_pod_stays_lost() -> None:
     original = cycle.place_minimum
 

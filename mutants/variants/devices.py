@@ -32,6 +32,8 @@ DELAY_SECONDS = 1.0
     "DEV-008",
     "DEV-020",
     "DEV-021",
+    "DEV-022",
+    "DEV-024",
 )
 def _last_device_first() -> None:
     def reversed_(devices: NodeDevices, *arguments: Any) -> NodeDevices:
@@ -79,6 +81,9 @@ def _claims_allocated_in_sequence() -> None:
     "DEV-004",
     "DEV-005",
     "DEV-021",
+    "DEV-023",
+    "DEV-024",
+    "DEV-025",
 )
 def _claims_allocated_late() -> None:
     original = ClaimStore.write
