@@ -38,7 +38,13 @@ def _claims_for_all_gpu_nodes() -> None:
     replace(decisions, "_node_selector", node_selector)
 
 
-@mutant("gangs-bound-as-far-as-devices-reach", ROLE, "binds the pods of a gang for which devices are free", "DEV-003")
+@mutant(
+    "gangs-bound-as-far-as-devices-reach",
+    ROLE,
+    "binds the pods of a gang for which devices are free",
+    "DEV-003",
+    "DEV-026",
+)
 def _gangs_bound_as_far_as_devices_reach() -> None:
     original = cycle.place_minimum
 

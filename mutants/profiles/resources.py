@@ -304,6 +304,7 @@ def _replicas_overwritten() -> None:
     "never deletes autoscalers and claims that are not desired any more",
     "RES-033",
     "RES-047",
+    "DEV-029",
 )
 def _surplus_kept() -> None:
     original = Writer.delete
@@ -424,7 +425,7 @@ def _topology_unreported() -> None:
     replace(topology, "condition", lambda *_: None)
 
 
-@mutant("claims-orphaned", "operator", "creates claims that outlive their set", "RES-041", "RES-090")
+@mutant("claims-orphaned", "operator", "creates claims that outlive their set", "RES-041", "RES-090", "DEV-029")
 def _claims_orphaned() -> None:
     def lose(manifest: Manifest) -> None:
         manifest["metadata"]["ownerReferences"] = []

@@ -1,0 +1,81 @@
+"""Mutants in claims that several pods share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from mutants.registry import mutant
+from mutants.replacement import alter, replace
+from reference_impl.control.cache import BY_OWNER
+from reference_impl.control.podclique import CliqueContext, CliqueReconciler
+from reference_impl.scheduler.devices.claim_store import ClaimStore
+from reference_impl.scheduler.devices.decisions import ClaimDecision
+from reference_impl.scheduler.devices.ledger import Ledger, PodClaims
+from reference_impl.scheduler.filters.dynamic_resources import DynamicResources
+from reference_impl.scheduler.model import Node, Pod
+
+ROLE: Final = "gang-scheduler"
+
+
+@mutant(
+    "shared-claims-on-the-last-node", ROLE, "considers only the last node with devices for a shared claim", "DEV-026"
+)
+def _shared_claims_on_the_last_node() -> None:
+    original = DynamicResources.refusal
+
+    def refusal(self: DynamicResources, node: Node) -> str:
+        reason = original(self, node)
+        if reason or not self._claims.shared:
+            return reason
+        last = next(other for other in reversed(self.state.nodes) if not original(self, other))
+        return "" if last is node else "another node has devices"
+
+    replace(DynamicResources, "refusal", refusal)
+
+
+@mutant("shared-claims-not-joined-again", ROLE, "binds no pod to a shared claim that has lost a pod", "DEV-027")
+def _shared_claims_not_joined_again() -> None:
+    original_ledger, original_refusal = ClaimStore.ledger, Ledger.refusal
+    peaks = dict[str, int]()
+
+    def ledger(self: ClaimStore, nodes: Iterable[Node]) -> Ledger:
+        cycle_ledger = original_ledger(self, nodes)
+        for claim in cycle_ledger.claims.values():
+            peaks[claim.metadata.uid] = max(peaks.get(claim.metadata.uid, 0), len(claim.consumers))
+        return cycle_ledger
+
+    def refusal(self: Ledger, pod: Pod, pod_claims: PodClaims, node: Node) -> str:
+        has_lost_pods = any(len(claim.consumers) < peaks[claim.metadata.uid] for claim in pod_claims.allocated)
+        return "resourceclaim has lost a pod" if has_lost_pods else original_refusal(self, pod, pod_claims, node)
+
+    replace(ClaimStore, "ledger", ledger)
+    replace(Ledger, "refusal", refusal)
+
+
+@mutant("claims-reserved-for-gangs", ROLE, "reserves claims for gangs, besides their pods", "DEV-030", "DEV-031")
+def _claims_reserved_for_gangs() -> None:
+    def with_gang(status: dict[str, Any], decision: ClaimDecision, *arguments: Any) -> dict[str, Any]:
+        gang = {"apiGroup": "scheduler.grove.io", "resource": "podgangs", "name": "gang", "uid": "gang"}
+        entries = [consumer for consumer in status["reservedFor"] if consumer["uid"] != gang["uid"]]
+        return {**status, "reservedFor": [*entries, gang]}
+
+    alter(ClaimDecision, "status", with_gang)
+
+
+@mutant("claims-go-with-a-pod", "operator", "deletes the claims of a clique that has lost a pod", "DEV-028")
+def _claims_go_with_a_pod() -> None:
+    original = CliqueReconciler._sync_claims
+    uids_by_clique = dict[str, set[str]]()
+
+    async def sync_claims(self: CliqueReconciler, context: CliqueContext) -> None:
+        clique_uid = context.clique.metadata.uid
+        uids = {pod.metadata.uid for pod in self._cache.pods_of(context.clique)}
+        earlier_uids = uids_by_clique.get(clique_uid, set())
+        uids_by_clique[clique_uid] = uids
+        if uids.issuperset(earlier_uids):
+            return await original(self, context)
+        for claim in list(self._cache.claims.indexed(BY_OWNER, clique_uid)):
+            await self._writer.delete(self._cache.claims, claim)
+
+    replace(CliqueReconciler, "_sync_claims", sync_claims)
