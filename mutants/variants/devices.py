@@ -10,12 +10,16 @@ from typing import Any, Final
 from kube.errors import REQUEST_FAILED, ApiError
 from mutants.registry import variant
 from mutants.replacement import alter, replace
+from reference_impl.scheduler import cycle
+from reference_impl.scheduler.cycle import Cycle
 from reference_impl.scheduler.devices import decisions
 from reference_impl.scheduler.devices.claim_store import ClaimStore
 from reference_impl.scheduler.devices.decisions import ClaimDecision
 from reference_impl.scheduler.devices.inventory import Inventory, NodeDevices
 from reference_impl.scheduler.devices.ledger import Ledger
 from reference_impl.scheduler.devices.objects import FINALIZER
+from reference_impl.scheduler.gang import Gang
+from reference_impl.scheduler.shortfall import Shortfall
 
 ROLE: Final = "gang-scheduler"
 PROFILE: Final = ("devices",)
@@ -212,6 +216,33 @@ def _nodes_of_claims_by_hostname() -> None:
 )
 def _devices_wait_in_other_words() -> None:
     alter(Ledger, "refusal", lambda reason, *arguments: reason and "not enough accelerators")
+
+
+@variant(
+    "gangs-strictly-in-order",
+    ROLE,
+    "binds no gang while an earlier one of the same or a higher priority waits",
+    "DEV-003",
+    "DEV-005",
+    "DEV-011",
+    "DEV-013",
+    "DEV-021",
+    "DEV-025",
+    profiles=PROFILE,
+    exempt=("DEV-004",),
+    conflict="requirements of other profiles demand that gangs overtake",
+)
+def _gangs_strictly_in_order() -> None:
+    original = Cycle._decide
+
+    def decide(self: Cycle, gang: Gang) -> bool:
+        if gang.members or gang.incomplete or not self.result.waiting:
+            return original(self, gang)
+        self.result.waiting[gang.name] = Shortfall("behind", domain=next(iter(self.result.waiting)))
+        return False
+
+    replace(Cycle, "_decide", decide)
+    replace(cycle, "yield_extra_pods", lambda cycle: False)
 
 
 def _replace_write(write: Callable[[ClaimStore, ClaimDecision], Awaitable[bool]]) -> None:

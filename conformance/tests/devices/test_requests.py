@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from conformance.grove.expected import expected
 from conformance.grove.fields import items
 from conformance.suite.scenes.api import Object
-from conformance.testing import devices, predicates
+from conformance.testing import devices, observed, predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 ROOT = "resource.kubernetes.io/pcieRoot"
+WAITING_FORMS = ("all-of-node", "partition")
+"""Forms that cannot be met."""
 
 
 class ClaimsOfEachForm(Scene):
     """One node with eight GPUs, of which two each share a PCIe root. Gangs of one pod get their devices one after the
     other: all devices of a root; two devices of different roots; a device of each of two roots; and a device of a root
     that is only the second of three alternatives, because the first does not exist. While one device is free, a gang
-    requests all devices of the node, and another a device of a class that no device belongs to. The last gang gets the
-    device."""
+    requests all devices of the node, and another a device of a class that no device belongs to. They are deleted before
+    the last gang gets the device, so that it need not overtake them."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 1, gpus="devices")
@@ -44,13 +46,22 @@ class ClaimsOfEachForm(Scene):
             workload = env.workload("frontend", setName=form, pods=1)
             workload = devices.with_claim(workload, {"resourceClaimTemplateName": form})
             (self.cliques[form],) = expected(workload).cliques.values()
+            if form == "without-count":
+                self._remove_waiting_gangs(env)
             env.create(workload)
-            if form in ("all-of-node", "partition"):
+            if form in WAITING_FORMS:
                 env.wait_for(f"gang {form} ungated", predicates.all_ungated([self.cliques[form]]))
             else:
                 env.settle(f"gang {form} bound", predicates.all_bound([self.cliques[form]]), 60)
-        env.quiet(1)
         env.mark("gangs placed")
+
+    def _remove_waiting_gangs(self, env: SceneEnvironment) -> None:
+        env.quiet(1)
+        env.mark("two gangs wait")
+        for form in WAITING_FORMS:
+            env.delete("podcliquesets", form)
+        names = [self.cliques[form].name for form in WAITING_FORMS]
+        env.wait_for("no gang waits", observed.are_absent("podcliques", names))
 
 
 @requirement("DEV-007", reaches="gang second-request bound")
@@ -73,7 +84,7 @@ def test_all_devices_are_allocated_or_none(run: Recorded[ClaimsOfEachForm]) -> N
     run.expect("devices of the request for all devices of a root", ["gpu-2", "gpu-3"], names)
     run.expect("devices of the request for all devices of the node, of which some are taken", [],
                _devices(run, "all-of-node"))  # fmt: skip
-    count = predicates.bound_counts(run.at("gangs placed"), [run.scene.cliques["all-of-node"]])
+    count = predicates.bound_counts(run.at("two gangs wait"), [run.scene.cliques["all-of-node"]])
     run.expect("bound pods of the gang that requests all devices of the node", 0, sum(count.values()))
 
 
@@ -111,7 +122,7 @@ def _one_of_root(number: int, request: str) -> Object:
 
 def _claim(run: Recorded[ClaimsOfEachForm], form: str) -> Object:
     """Return the claim of the only pod of a gang; empty if it does not exist."""
-    view = run.at("gangs placed")
+    view = run.at("two gangs wait" if form in WAITING_FORMS else "gangs placed")
     claims = devices.claims_of(view, predicates.pods_of(view, run.scene.cliques[form].name))
     (claim,) = claims.values() or (None,)
     return dict(claim or {})
