@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from conformance.cluster.gpu_devices import XID
 from conformance.grove.expected import ExpectedClique
 from conformance.history.query import Predicate, Unmet
 from conformance.history.view import View
@@ -11,7 +10,7 @@ from conformance.testing.devices import Device
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 TEMPLATE, TOLERANT_TEMPLATE = "one-gpu", "one-gpu-of-any-health"
-TOLERATION = {"key": XID, "operator": "Exists", "effect": "NoSchedule"}
+TOLERATION = {"operator": "Exists", "effect": "NoSchedule"}
 TERMINATION_DELAY = "2s"
 """The terminationDelay while the gang loses a pod that cannot be replaced. The scene waits for the termination."""
 
