@@ -133,19 +133,19 @@ def _end(
     if template is not None and template.metadata.deletion_timestamp is None:
         yield DomainWrite(CLAIM_TEMPLATES, template.metadata.namespace, template.metadata.name, None)
     elif not nodes:
-        resource, held = (COMPUTE_DOMAINS, domain) if template is None else (CLAIM_TEMPLATES, template)
-        finalizers = (held.metadata.finalizers or []) if held is not None else []
-        if held is not None and DOMAIN in finalizers:
-            yield _patch(resource, held.metadata, finalizers=[f for f in finalizers if f != DOMAIN])
+        resource, item = (COMPUTE_DOMAINS, domain) if template is None else (CLAIM_TEMPLATES, template)
+        finalizers = (item.metadata.finalizers or []) if item is not None else []
+        if item is not None and DOMAIN in finalizers:
+            yield _patch(resource, item.metadata, finalizers=[f for f in finalizers if f != DOMAIN])
 
 
 def status(domain: ComputeDomain, nodes: Iterable[ServingNode]) -> dict[str, Any]:
     """Return the status of a domain. A node keeps its index, and a new node gets the first one that is free in its
     clique."""
-    known, entries = domain.node_entries, list[dict[str, Any]]()
-    for node in sorted(nodes, key=lambda node: (node.name not in known, node.name)):
+    old_entries, entries = domain.node_entries, list[dict[str, Any]]()
+    for node in sorted(nodes, key=lambda node: (node.name not in old_entries, node.name)):
         used = {entry["index"] for entry in entries if entry["cliqueID"] == node.clique}
-        index = known.get(node.name, {}).get("index")
+        index = old_entries.get(node.name, {}).get("index")
         if not isinstance(index, int) or index in used:
             index = next(i for i in range(len(used) + 1) if i not in used)
         entry = {"name": node.name, "ipAddress": node.address, "cliqueID": node.clique}
