@@ -1,7 +1,8 @@
-"""Labels and annotations that a gang scheduler needs on its pods and PodGangs, for example a queue. The suite adds them
-to the objects that it creates. An operator copies them from the set: the additions for pods from the clique templates,
-and the additions for PodGangs from the set itself. Additions that contain the name of a pod's PodGang or PodClique
-apply only to pods that the suite creates itself, because an operator that needs such labels writes them itself."""
+"""Labels and annotations that a gang scheduler needs on its pods, PodGangs and claims, for example a queue. The suite
+adds them to the objects that it creates. An operator copies them from the set: the additions for pods from the clique
+templates, and the additions for PodGangs from the set itself. Additions that contain the name of a pod's PodGang or
+PodClique apply only to pods that the suite creates itself, because an operator that needs such labels writes them
+itself."""
 
 from __future__ import annotations
 
@@ -15,14 +16,16 @@ Object = dict[str, Any]
 
 
 def with_additions(descriptor: Descriptor, obj: Mapping[str, Any]) -> Object:
-    """Return a pod of the scheduler, a PodGang or a PodCliqueSet with the additions of the descriptor; return other
-    objects unchanged. Values that an object already has are kept."""
+    """Return a pod of the scheduler, a PodGang, a ResourceClaim or a PodCliqueSet with the additions of the descriptor;
+    return other objects unchanged. Values that an object already has are kept."""
     result = dict(obj)
     match obj.get("kind"):
         case "Pod" if (obj.get("spec") or {}).get("schedulerName") == descriptor.scheduler_name:
             return _with_metadata(result, _pod_additions(descriptor.pods, obj))
         case "PodGang":
             return _with_metadata(result, descriptor.podgangs)
+        case "ResourceClaim":
+            return _with_metadata(result, descriptor.resource_claims)
         case "PodCliqueSet":
             return _with_template_metadata(
                 _with_metadata(result, descriptor.podgangs), _pod_additions(descriptor.pods, {})

@@ -173,6 +173,8 @@ class Descriptor:
     pods: Metadata
     """Labels and annotations that the gang scheduler needs on the pods that it is to schedule."""
     podgangs: Metadata
+    resource_claims: Metadata
+    """Labels and annotations that the gang scheduler needs on ResourceClaims that are not made for one pod."""
     cluster_roles: Mapping[Role, str]
     """The ClusterRole to which the user of a role is bound; `cluster-admin` for a role without an entry."""
     supplied: Mapping[str, str]

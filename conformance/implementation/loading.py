@@ -65,6 +65,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     control: dict[Role, Control] = {}
     pods: Metadata = Metadata()
     podgangs: Metadata = Metadata()
+    resource_claims: Metadata = Metadata()
     cluster_roles: dict[Role, str] = {}
     supplied: dict[str, str] = {}
     supplied_by: str = REFERENCE
@@ -115,6 +116,7 @@ def load(
         control=file.control,
         pods=file.pods,
         podgangs=file.podgangs,
+        resource_claims=file.resource_claims,
         cluster_roles=file.cluster_roles,
         supplied=file.supplied,
         supplied_by=file.supplied_by,
@@ -141,8 +143,13 @@ def load(
         return f"${{{name}}}" if name in placeholders.POD_LABELS else value(name)
 
     supplied = {name: placeholders.expand(text, value) for name, text in file.supplied.items()}
-    pods, podgangs = file.pods.fill(expand_for_pods), file.podgangs.fill(value)
-    return dataclasses.replace(descriptor, pods=pods, podgangs=podgangs, supplied=supplied)
+    return dataclasses.replace(
+        descriptor,
+        pods=file.pods.fill(expand_for_pods),
+        podgangs=file.podgangs.fill(value),
+        resource_claims=file.resource_claims.fill(value),
+        supplied=supplied,
+    )
 
 
 def validate(path: Path) -> None:
@@ -299,7 +306,7 @@ def _check_processes(document: Document, file: _File) -> None:
 def _check_scheduler_fields(document: Document, file: _File) -> None:
     """Check the fields that only a gang scheduler may have, and that `record` names no resource that the suite records
     anyway."""
-    for field in ("pods", "podgangs", "settle"):
+    for field in ("pods", "podgangs", "resourceClaims", "settle"):
         if field in document.value and Role.GANG_SCHEDULER not in file.roles:
             raise UsageError(
                 'is for the role "gang-scheduler", which it does not play',
@@ -323,7 +330,7 @@ def _check_placeholders(document: Document, file: _File) -> None:
             raise UsageError(
                 f"${{{unknown_names[0]}}} has no meaning here", where=document.location(key), hint="use ${set.…}"
             )
-    for kind in ("pods", "podgangs", "supplied"):
+    for kind in ("pods", "podgangs", "resourceClaims", "supplied"):
         additional_names = placeholders.POD_LABELS if kind == "pods" else ()
         for field, text in document.strings(kind) if kind in document.value else ():
             _check_text(document, field, text, (), file.parameters, process=False, additional_names=additional_names)

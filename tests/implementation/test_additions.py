@@ -15,11 +15,12 @@ IMPLEMENTATION = dataclasses.replace(
     loading.load("reference"),
     pods=Metadata({"queue": "a"}, {"note": "b"}),
     podgangs=Metadata({"queue": "c"}),
+    resource_claims=Metadata({"queue": "d"}),
 )
 NAME = IMPLEMENTATION.scheduler_name
 
 
-def test_pods_of_the_scheduler_and_gangs_get_their_additions() -> None:
+def test_pods_of_the_scheduler_gangs_and_claims_get_their_additions() -> None:
     pod = {"kind": "Pod", "metadata": {"name": "p", "labels": {"x": "y"}}, "spec": {"schedulerName": NAME}}
     assert with_additions(IMPLEMENTATION, pod)["metadata"] == {
         "name": "p", "labels": {"queue": "a", "x": "y"}, "annotations": {"note": "b"}
@@ -28,6 +29,8 @@ def test_pods_of_the_scheduler_and_gangs_get_their_additions() -> None:
     gang = {"kind": "PodGang", "metadata": {"name": "g", "labels": {"queue": "of its own"}}}
     assert with_additions(IMPLEMENTATION, gang) == gang
     assert with_additions(IMPLEMENTATION, {"kind": "PodGang", "metadata": {}})["metadata"] == {"labels": {"queue": "c"}}
+    claim = {"kind": "ResourceClaim", "metadata": {"name": "shared"}}
+    assert with_additions(IMPLEMENTATION, claim)["metadata"] == {"name": "shared", "labels": {"queue": "d"}}
 
 
 def test_a_set_gets_the_additions_for_gangs_and_its_templates_get_those_for_pods() -> None:
