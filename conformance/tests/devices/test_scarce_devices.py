@@ -25,6 +25,7 @@ class GangsThatCompeteForDevices(Scene):
         env.create(first)
         env.wait_for("gang with free devices is ready", predicates.is_available("first", 1))
         env.create(waiting)
+        env.quiet(1.2, real=True)  # creation times are in whole seconds, and tell which gang is the older one
         env.create(too_large)
         env.wait_for("gangs without devices ungated", predicates.all_ungated([*self.too_large, *self.waiting]))
         env.create(small)
