@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from conformance.grove import pods, quantities
+from conformance.grove.fields import Document, items, text
 from conformance.grove.quantities import Amounts
 from conformance.history.gangs import Gangs
 from conformance.history.record import ADDED, DELETED, Record
@@ -18,7 +19,8 @@ STALE = 5.0
 
 class WithinNodeCapacity(Invariant):
     """INV-010. Judged at each binding. Pods that were created with a nodeName count, but are not violations themselves.
-    Pods of other namespaces are not seen, so a node may be fuller than this rule knows."""
+    Pods of other namespaces are not seen, so a node may be fuller than this rule knows. An extended resource that the
+    node does not report is not counted if devices of a claim serve it (DRA-09)."""
 
     timed = True
     id = "INV-010"
@@ -62,13 +64,19 @@ class WithinNodeCapacity(Invariant):
         if not occupies_node or previous is not None:
             return
         self._node_by_pod[record.uid] = node
-        self._requests[node][record.uid] = quantities.requested(record.object)
+        self._requests[node][record.uid] = self._requests_from(node, record.object)
         if record.kind == ADDED or record.listed or node not in self._nodes:
             return
         self._judged += 1
         excess = self._excess(node, record.at)
         if excess:
             self._report_violation(f"pod {record.name} was bound to {node}, whose pods then asked for {excess}", record)
+
+    def _requests_from(self, node: str, pod: Document) -> Amounts:
+        """Return what a pod requests from its node itself."""
+        mappings = items(pod, "status", "extendedResourceClaimStatus", "requestMappings")
+        served_by_devices = {text(entry, "resourceName") for entry in mappings} - self._nodes.get(node, {}).keys()
+        return {name: value for name, value in quantities.requested(pod).items() if name not in served_by_devices}
 
     def _excess(self, node: str, moment: float) -> str:
         capacity = self._nodes[node]

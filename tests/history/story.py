@@ -96,6 +96,7 @@ class Story:
         phase: str = "",
         priority: int = 0,
         asks: Mapping[str, str] | None = None,
+        served_by_devices: str = "",
         **options: Any,
     ) -> Record:
         tags = {labels.GANG: gang, labels.CLIQUE: clique, **(extra or {})}
@@ -116,6 +117,8 @@ class Story:
             metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         status = {"conditions": [{"type": "Ready", "status": "True"}]} if ready else {}
         status |= {"phase": phase} if phase else {}
+        if served_by_devices:
+            status["extendedResourceClaimStatus"] = {"requestMappings": [{"resourceName": served_by_devices}]}
         return self.record("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **options)
 
     def node(

@@ -162,6 +162,16 @@ def test_a_device_that_a_node_lacks_is_wrong_but_memory_that_it_does_not_report_
     assert verdict(story, "INV-010").holds is False
 
 
+def test_devices_of_a_claim_are_no_requests_unless_the_node_reports_the_resource(story):
+    story.node("devices", cpu="8")
+    story.node("extended", gpus="1")
+    for name, node in (("a1", "devices"), ("a2", "extended"), ("a3", "extended")):
+        assert name == "a1" or verdict(story, "INV-010").holds is True
+        story.pod(name, **A, asks=ONE)
+        story.pod(name, **A, asks=ONE, node=node, served_by_devices="nvidia.com/gpu")
+    assert verdict(story, "INV-010").holds is False
+
+
 def test_a_terminating_pod_occupies_its_node_until_it_is_deleted(story):
     story.node("n1", gpus="1")
     story.pod("a1", **A, asks=ONE)
