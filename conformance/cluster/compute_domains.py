@@ -21,7 +21,7 @@ from kube.objects import ObjectMeta
 DRIVER = "compute-domain.nvidia.com"
 CHANNEL_CLASS = "compute-domain-default-channel.nvidia.com"
 CHANNEL = "channel"
-DOMAIN = "resource.nvidia.com/computeDomain"
+DOMAIN = expected_domains.NODE_LABEL
 """The label with the uid of the domain that a node serves, or that a template belongs to. Also the name of the driver's
 finalizer on domains and templates."""
 TARGET = "resource.nvidia.com/computeDomainTarget"

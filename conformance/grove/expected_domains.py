@@ -15,6 +15,8 @@ from conformance.grove.template import CliqueTemplate, SetTemplate
 GPU = "nvidia.com/gpu"
 FINALIZER = "grove.io/computedomain-finalizer"
 NO_GROUP = "none"
+NODE_LABEL = "resource.nvidia.com/computeDomain"
+"""The label with the uid of the domain that a node serves (DRA-24)."""
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from conformance.grove import pods
 from conformance.grove.expected import ExpectedClique, expected
-from conformance.grove.fields import Document, at, items, name, uid
+from conformance.grove.expected_domains import NODE_LABEL
+from conformance.grove.fields import Document, at, items, label, name, text, uid
 from conformance.grove.quantities import amount
 from conformance.grove.scheduling.admits import is_selected, tolerates
 from conformance.history.query import Predicate, Unmet, predicate
@@ -21,6 +22,7 @@ CLASS = "gpu.nvidia.com"
 DRIVER = "gpu.nvidia.com"
 
 PARTITION_CLASS = "mig.nvidia.com"
+DOMAINS = "computedomains"
 
 Device = tuple[str, str, str]
 """Driver, pool and name."""
@@ -191,6 +193,40 @@ def claims_of(view: View, members: Sequence[Document]) -> dict[str, Document | N
             source = reference if "resourceClaimName" in reference else created.get(reference.get("name"), {})
             names.append(str(source.get("resourceClaimName", "")))
     return {claim_name: view.get("resourceclaims", claim_name) for claim_name in names}
+
+
+def nodes_of_domain(view: View, domain: str) -> set[str]:
+    """Return the nodes that have the label of a ComputeDomain, by the domain's name. Empty if it does not exist."""
+    domain_uid = uid(view.get(DOMAINS, domain))
+    return {name(node) for node in view.list("nodes") if domain_uid and label(node, NODE_LABEL) == domain_uid}
+
+
+def is_unserved(domain: str, nodes: Iterable[str]) -> Predicate:
+    """Return a predicate: a ComputeDomain does not exist, and the nodes that it had do not have the label of one."""
+
+    def check(view: View) -> bool | Unmet:
+        if view.get(DOMAINS, domain) is not None:
+            return Unmet(f"{DOMAINS}/{domain} is still there")
+        served = [node for node in sorted(nodes) if label(view.get("nodes", node), NODE_LABEL)]
+        return not served or Unmet(f"nodes still have the label of {domain}: {', '.join(served)}")
+
+    return check
+
+
+def are_apart(domains: Collection[str]) -> Predicate:
+    """Return a predicate: no node has pods that use channels of two of these ComputeDomains. The names of the domains
+    are those of their templates."""
+
+    def check(view: View) -> bool | Unmet:
+        domains_by_node: dict[str, set[str]] = defaultdict(set)
+        for pod in view.list("pods"):
+            if pods.is_bound(pod) and not pods.has_ended(pod):
+                templates = {text(entry, "resourceClaimTemplateName") for entry in items(pod, "spec", "resourceClaims")}
+                domains_by_node[pods.node(pod)] |= templates.intersection(domains)
+        shared = (f"{node} has pods of {' and '.join(sorted(d))}" for node, d in domains_by_node.items() if len(d) > 1)
+        return next(map(Unmet, shared), True)
+
+    return check
 
 
 def available_nodes(view: View, resource_claim: Document) -> set[str]:

@@ -93,7 +93,7 @@ def domain_sized() -> None:
     alter(mnnvl, "compute_domain", lambda manifest, *_: {**manifest, "spec": {**manifest["spec"], "numNodes": 2}})
 
 
-@mutant("domain-held", "operator", "never removes the finalizer of a ComputeDomain", "RES-073", "RES-074")
+@mutant("domain-held", "operator", "never removes the finalizer of a ComputeDomain", "RES-073", "RES-074", "DEV-034")
 def _domain_held() -> None:
     replace(DomainReconciler, "_is_needed", lambda self, key: True)
 

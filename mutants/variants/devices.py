@@ -193,6 +193,21 @@ def _results_in_another_order() -> None:
 
 
 @variant(
+    "parameters-name-requests",
+    ROLE,
+    "names the requests that each parameter of a claim applies to",
+    "DEV-033",
+    "DEV-001",
+)
+def _parameters_name_requests() -> None:
+    def configuration(entries: list[dict[str, Any]], claim: Any, results: Any, inventory: Any) -> list[dict[str, Any]]:
+        requests = list(dict.fromkeys(result.request for result in results))
+        return [{**entry, "requests": entry.get("requests") or requests} for entry in entries]
+
+    alter(decisions, "_configuration", configuration)
+
+
+@variant(
     "nodes-of-claims-by-hostname",
     ROLE,
     "names the node of an allocation by the label with its host name",

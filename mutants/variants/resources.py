@@ -5,13 +5,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from kube.objects import Key
 from mutants.profiles.resources import autoscaler_misnamed, init_containers_without_claims, pods_without_labels
 from mutants.profiles.resources_compute_domains import domain_sized, init_containers_without_channels
 from mutants.registry import variant
-from mutants.replacement import alter
+from mutants.replacement import alter, replace
 from reference_impl.api.models import PodCliqueScalingGroup, ScalingGroupConfig
+from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.plan import claims, mnnvl, secondary_resources, template_drift
 from reference_impl.plan.children import Manifest
+
+DELAY_SECONDS = 1.0
+"""Seconds for which a deleted ComputeDomain is kept, in the variant that releases it late."""
 
 
 @variant("account-owned", "operator", "owns the ServiceAccount of a set without being its controller", "RES-003")
@@ -90,7 +95,13 @@ def _claims_for_first_containers() -> None:
     alter(claims, "with_claims", with_claims)
 
 
-@variant("nodes-counted", "operator", "asks for a number of nodes in ComputeDomains", "RES-070", exempt=("RES-099",))
+@variant(
+    "nodes-counted",
+    "operator",
+    "asks for a number of nodes in ComputeDomains",
+    *("RES-070", "DEV-032"),
+    exempt=("RES-099",),
+)
 def _nodes_counted() -> None:
     domain_sized()
 
@@ -110,7 +121,7 @@ def _channels_for_main_containers() -> None:
     "channel-as-proposed",
     "operator",
     "names the template of a ComputeDomain in spec.channel.resourceClaimTemplateName, as GREP-417 has it",
-    "RES-070",
+    *("RES-070", "DEV-032", "DEV-034"),
 )
 def _channel_as_proposed() -> None:
     def compute_domain(manifest: Manifest, *_: Any) -> Manifest:
@@ -118,3 +129,22 @@ def _channel_as_proposed() -> None:
         return {**manifest, "spec": {**manifest["spec"], "channel": {"resourceClaimTemplateName": template}}}
 
     alter(mnnvl, "compute_domain", compute_domain)
+
+
+@variant(
+    "domains-released-late",
+    "operator",
+    "keeps a deleted ComputeDomain for a second before it lets it go",
+    *("DEV-034", "RES-073", "RES-074"),
+)
+def _domains_released_late() -> None:
+    original, released_uids = DomainReconciler.reconcile, set[str]()
+
+    async def reconcile(self: DomainReconciler, key: Key) -> float | None:
+        domain = self._cache.domains.get(*key)
+        if domain is None or domain.metadata.deletion_timestamp is None or domain.metadata.uid in released_uids:
+            return await original(self, key)
+        released_uids.add(domain.metadata.uid)
+        return DELAY_SECONDS
+
+    replace(DomainReconciler, "reconcile", reconcile)

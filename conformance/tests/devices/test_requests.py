@@ -13,6 +13,10 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 ROOT = "resource.kubernetes.io/pcieRoot"
 WAITING_FORMS = ("all-of-node", "partition")
 """Forms that cannot be met."""
+PARAMETERS = {
+    "driver": devices.DRIVER,
+    "parameters": {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig"},
+}
 
 
 class ClaimsOfEachForm(Scene):
@@ -42,7 +46,11 @@ class ClaimsOfEachForm(Scene):
         }
         self.cliques = {}
         for form, (requests, constraints) in forms.items():
-            env.create(devices.claim_template(form, devices.claim_spec(*requests, constraints=list(constraints))))
+            fields = {
+                "constraints": list(constraints),
+                "config": [{"opaque": PARAMETERS}] if form == "distinct" else [],
+            }
+            env.create(devices.claim_template(form, devices.claim_spec(*requests, **fields)))
             workload = env.workload("frontend", setName=form, pods=1)
             workload = devices.with_claim(workload, {"resourceClaimTemplateName": form})
             (self.cliques[form],) = expected(workload).cliques.values()
@@ -92,6 +100,17 @@ def test_all_devices_are_allocated_or_none(run: Recorded[ClaimsOfEachForm]) -> N
 def test_a_request_gets_its_number_of_devices(run: Recorded[ClaimsOfEachForm]) -> None:
     run.expect("number of devices of a request for two", 2, len(_devices(run, "distinct")))
     run.expect("number of devices of a request without a number", 1, len(_devices(run, "without-count")))
+
+
+@requirement("DEV-033", reaches="gang distinct bound")
+def test_an_allocation_has_the_parameters_of_its_claim(run: Recorded[ClaimsOfEachForm]) -> None:
+    configuration = items(_claim(run, "distinct"), "status", "allocation", "devices", "config")
+    stated = [
+        entry.get("opaque")
+        for entry in configuration
+        if entry.get("source") == "FromClaim" and "gpu" in (entry.get("requests") or ["gpu"])
+    ]
+    run.expect("the allocation has the parameters of its claim", True, PARAMETERS in stated or stated)
 
 
 @requirement("DEV-012", reaches="gang distinct bound")
