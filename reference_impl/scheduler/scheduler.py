@@ -141,7 +141,8 @@ class GangScheduler:
         if item.spec.node_name or event_type == "DELETED":
             self._assumed_nodes.pop(item.metadata.uid, None)
         frees_capacity = event_type == "DELETED" or (old is not None and old.holds_resources != item.holds_resources)
-        if frees_capacity or (item.waiting and (old is None or not old.waiting)):
+        has_new_claims = old is not None and old.status.resource_claim_statuses != item.status.resource_claim_statuses
+        if frees_capacity or (item.waiting and (old is None or not old.waiting or has_new_claims)):
             self._changed.set()
         gang = item.metadata.label(labels.PODGANG)
         if gang and item.spec.node_name and (old is None or old.ready != item.ready or event_type == "DELETED"):
