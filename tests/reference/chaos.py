@@ -66,6 +66,7 @@ RANDOM_FIELDS = frozenset(
             "hostIPs",
             "clusterIP",
             "clusterIPs",
+            "resourceClaimStatuses",
             "value",
         ),
     }
@@ -261,6 +262,11 @@ async def all_deaths(
             for k in range(PART, max(killed.values()) + 1, PARTS):
                 group.create_task(run_life(k))
         return killed
+
+
+def death_count(writes: Mapping[str, int]) -> int:
+    """Return the number of deaths in a story with these writes, by chapter."""
+    return sum(len(range(PART, count + 1, PARTS)) for count in writes.values())
 
 
 async def _set_up(client: Client) -> None:
