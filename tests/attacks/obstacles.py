@@ -15,6 +15,7 @@ from tests.attacks.policies import create_policy, json_patch_mutation, rule
 
 NODE = "dgx-h100-0"
 """The end of the name of the first node of a test that uses nodes of this profile."""
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 SCENE = "core/ready_set.py::ReadyDisaggregatedSet"
 """The scene of the test that attacks.yaml selects for these modes."""
 
@@ -128,6 +129,20 @@ def delete_namespace_of_leases(kubeconfig: Path, folder: Path) -> None:
     while True:
         with contextlib.suppress(ApiError):
             send(kubeconfig, "DELETE", f"/api/v1/namespaces/{NODE_LEASES}")
+
+
+@mode
+def revoke_rights_of_node_controller(kubeconfig: Path, folder: Path) -> None:
+    """Delete the rights of the controller that removes the taints of new nodes."""
+    send(kubeconfig, "DELETE", f"{RBAC}/clusterrolebindings/system:controller:node-controller")
+
+
+@mode
+def delete_account_of_node_controller(kubeconfig: Path, folder: Path) -> None:
+    """Delete the service account of the controller that removes the taints of new nodes, again and again."""
+    while True:
+        with contextlib.suppress(ApiError):
+            send(kubeconfig, "DELETE", "/api/v1/namespaces/kube-system/serviceaccounts/node-controller")
 
 
 @mode

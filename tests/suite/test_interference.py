@@ -21,6 +21,7 @@ from tests.suite.test_premises import COLLECTOR, KWOK, REAPER, SUITE, line, log
 from tests.suite.test_refused import _audited
 
 REFUSAL = "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'mine' with binding 'mine' denied request: no"
+RIGHTS = "system:controller:node-controller"
 NODE = {"metadata": {"name": "pool-x-0", "labels": {POOL: "pool"}}}
 
 
@@ -57,6 +58,7 @@ def blame(story: Story, folder: Path, audit: AuditLog, *lines: str) -> None:
             "create resourcequotas q of the namespace kube-node",
         ),
         (line(REAPER, "delete", "namespaces", NODE_LEASES), "delete namespaces kube-node-lease"),
+        (line(REAPER, "delete", "clusterrolebindings", RIGHTS), f"delete clusterrolebindings {RIGHTS}, which only"),
     ],
 )
 def test_clients_that_write_objects_of_the_cluster_are_named(
@@ -85,6 +87,8 @@ def test_webhooks_that_reject_requests_of_components_are_named(
         line(SUITE, "create", "nodes", "pool-x-0"),
         line(("gang-scheduler", "of the reference"), "patch", "nodes", "pool-x-0"),
         line(REAPER, "create", "leases", "mine", SPACE),
+        line(REAPER, "create", "clusterrolebindings", "mine"),
+        line(SUITE, "patch", "clusterroles", RIGHTS),
         line(REAPER, "create", "nodes", "another-0"),
         line(REAPER, "create", "resourcequotas", "mine", "another"),
         rejected(REAPER, "pods/status", REFUSAL),

@@ -1,9 +1,10 @@
 """Find out whether the implementation has kept the cluster from doing its own work, before the cluster is blamed.
 
 Some objects belong to the cluster or to the suite, and nobody else has a reason to write them: the Leases of nodes,
-which tell KWOK which nodes to simulate, and their namespace; nodes and namespaces with the names of a test; and the
-quotas and limits of these namespaces. Webhooks and admission policies of an implementation can also reject the requests
-of the cluster's components, such as the statuses of pods and nodes, and the Leases that KWOK creates.
+which tell KWOK which nodes to simulate, and their namespace; the rights of Kubernetes' controllers; nodes and
+namespaces with the names of a test; and the quotas and limits of these namespaces. Webhooks and admission policies of
+an implementation can also reject the requests of the cluster's components, such as the statuses of pods and nodes, and
+the Leases that KWOK creates.
 
 This is looked up only when a test would otherwise end without anybody being at fault, because the audit log is long,
 and because an implementation may do all of this without harm.
@@ -19,6 +20,9 @@ from conformance.cluster.audit import AuditedRequest, AuditLog
 from conformance.cluster.settings import NODE_LEASES
 from conformance.grove import refusals
 from conformance.suite.scenes.writers import LIMIT_RESOURCES
+
+BUILTIN_PREFIX = "system:"
+"""The prefix of the names of roles and bindings that Kubernetes creates for its own components."""
 
 
 class Place(NamedTuple):
@@ -50,6 +54,8 @@ def _belongs_to_others(request: AuditedRequest, place: Place) -> bool:
     match request.resource:
         case "leases":
             return request.namespace == NODE_LEASES
+        case "clusterroles" | "clusterrolebindings" | "roles" | "rolebindings":
+            return request.name.startswith(BUILTIN_PREFIX)
         case "nodes":
             return request.name.startswith(f"{place.pool}-")
         case "namespaces":
