@@ -85,9 +85,10 @@ class DomainDriver:
 
     def _on_node(self, event_type: str, old: SimulatedNode | None, node: SimulatedNode) -> None:
         labels = {item.metadata.label(DOMAIN) for item in (old, node) if item is not None}
-        if not compute_domains.has_fabric(node.metadata) and not any(labels):
+        if compute_domains.has_fabric(node.metadata):
+            self._fabric_event.set()
+        elif not any(labels):
             return
-        self._fabric_event.set()
         if old is None or event_type == "DELETED" or len(labels) > 1 or old.is_lost != node.is_lost:
             self._add("node", node.metadata.name)
             self._add("domain", *labels)

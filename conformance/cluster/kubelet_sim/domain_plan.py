@@ -89,7 +89,8 @@ def node_writes(
     node: ObjectMeta, used_claims: Iterable[Claim], domains: Iterable[ComputeDomain], is_lost: bool
 ) -> list[DomainWrite]:
     """Return the writes for the label of a node. `used_claims` are the claims for its channel that its pods use. A lost
-    node has no plugin that could change its label; the controller removes it with the domain."""
+    node has no plugin that could change its label; the controller removes it with the domain. Nobody else writes the
+    label, so other changes of the node do not matter."""
     live = {domain.metadata.uid: domain for domain in domains if domain.metadata.deletion_timestamp is None}
     claimed = {
         uid
@@ -103,7 +104,7 @@ def node_writes(
         label = current if current in claimed else min(claimed, default="")
     if label == current:
         return []
-    change = {"metadata": {"resourceVersion": node.resource_version, "labels": {DOMAIN: label or None}}}
+    change = {"metadata": {"uid": node.uid, "labels": {DOMAIN: label or None}}}
     return [DomainWrite(NODES, None, node.name, change)]
 
 
