@@ -108,10 +108,10 @@ class Components:
         """Return an error about this cluster."""
         return HarnessError(problem, where=f"cluster {self._name}")
 
-    def start_startup_order(self, server: str, metrics: int, objects: Path | None) -> None:
-        """Start the process that simulates waiting init containers, serves metrics on the port `metrics` unless it is
-        0, and creates the `objects` of a file in each namespace. kwokctl does not start this process; apart from that
-        it is a component like the others."""
+    def start_startup_order(self, server: str, metrics: tuple[int, int], objects: Path | None) -> None:
+        """Start the process that simulates waiting init containers, serves metrics and those of GPUs on the ports
+        `metrics` unless they are 0, and creates the `objects` of a file in each namespace. kwokctl does not start this
+        process; apart from that it is a component like the others."""
         command = kubelet.command(server, self.workspace / "pki", metrics, objects)
         process = self.spawn(command, self.log(kubelet.COMPONENT))
         (self.workspace / "pids" / f"{kubelet.COMPONENT}.pid").write_text(str(process.pid))

@@ -264,9 +264,10 @@ class Cluster(ClusterProperties):
             await client.request("DELETE", LEASES.path("kube-node-lease"))
 
     def _start_startup_order(self) -> None:
-        port = self.ports[Port.METRICS] if self.record.addons else 0
+        has_metrics = self.record.addons
+        ports = (self.ports[Port.METRICS], self.ports[Port.GPU_METRICS]) if has_metrics else (0, 0)
         objects = self.directory / NAMESPACE_OBJECTS_FILE
-        self._components.start_startup_order(self.server, port, objects if objects.exists() else None)
+        self._components.start_startup_order(self.server, ports, objects if objects.exists() else None)
 
     async def _wait_for_metrics(self) -> None:
         from conformance.cluster.addons import metrics

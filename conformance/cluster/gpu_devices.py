@@ -22,7 +22,7 @@ from conformance.cluster import device_pools, gpu_partitions
 from conformance.cluster.annotations import decoded
 from conformance.cluster.device_pools import DevicePool
 from conformance.cluster.gpu_partitions import Partitions
-from conformance.cluster.nodes import GPU, PER_ROOT, PROFILE, Manifest
+from conformance.cluster.nodes import GPU, OCCUPIED, PER_ROOT, PROFILE, Manifest
 from conformance.data import folder
 from conformance.errors import UsageError
 
@@ -35,8 +35,6 @@ DEVICES = "conformance.grove.io/gpu-devices"
 FAILED = "conformance.grove.io/failed-gpus"
 """The annotation of a node with devices that have failed: a JSON object from device names to the fields of
 `DeviceFailure`."""
-OCCUPIED = "conformance.grove.io/occupied-gpus"
-"""The annotation of a node some of whose GPUs are taken: how many, counted from the first one."""
 OCCUPIED_TAINT = {"key": "conformance.grove.io/occupied", "effect": "NoSchedule"}
 """The taint of a device that is taken."""
 XID = "conformance.grove.io/xid"

@@ -43,6 +43,10 @@ SIMULATED_ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
 `type: kwok`, or simulate all nodes."""
 PER_ROOT = "conformance.grove.io/gpus-per-pcie-root"
 """The annotation of a node whose GPUs share PCIe roots: how many share one."""
+OCCUPIED = "conformance.grove.io/occupied-gpus"
+"""The annotation of a node some of whose GPUs are taken: how many, counted from the first one."""
+METRICS = "conformance.grove.io/gpu-metrics"
+"""The annotation of a node or a pod with the metrics of its GPUs: a JSON object from counters of DCGM to numbers."""
 _NOT_READY_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 Manifest = dict[str, Any]
@@ -78,6 +82,7 @@ class NodeProfile:
     taints: Sequence[Mapping[str, str]] = ()
     partitions: Partitions | None = None
     pools: Sequence[DevicePool] = ()
+    gpu_metrics: Mapping[str, float] | None = None
 
     @property
     def gpus(self) -> int:
@@ -143,6 +148,7 @@ def _parsed(document: Document, name: str) -> NodeProfile:
         taints=data.get("taints", ()),
         partitions=gpu_partitions.load(document),
         pools=device_pools.load(document),
+        gpu_metrics=data.get("gpuMetrics"),
     )
 
 
@@ -161,13 +167,15 @@ def node_manifest(
     fleet: str = "",
     block: str = "",
     location: Mapping[str, str] | None = None,
+    occupied: int = 0,
     keys: Keys = KEYS,
 ) -> Manifest:
     """Return one node: the `index`-th (from 0) of its profile, fleet and pool, in the rack and block of that index.
 
     A node with a pool has the pool's label and taint, so that only pods that select the pool run on it. `block` is a
     block that the node shares with other profiles of its fleet; without it, each profile has its own blocks. `location`
-    are labels for the place of the node, instead of the zone, block and rack that follow from the index.
+    are labels for the place of the node, instead of the zone, block and rack that follow from the index. An annotation
+    says that `occupied` GPUs are taken.
     """
     fleet_stem = "-".join(filter(None, (pool, fleet)))
     stem = node_stem(node_profile, pool, fleet)
@@ -201,6 +209,10 @@ def node_manifest(
         annotations[PER_ROOT] = str(node_profile.gpus_per_pcie_root)
     if node_profile.partitions is not None:
         annotations[PARTITIONS] = msgspec.json.encode(node_profile.partitions).decode()
+    if occupied:
+        annotations[OCCUPIED] = str(occupied)
+    if node_profile.gpu_metrics:
+        annotations[METRICS] = msgspec.json.encode(node_profile.gpu_metrics).decode()
     if node_profile.pools:
         annotations[POOLS] = device_pools.encoded(node_profile.pools)
     return {

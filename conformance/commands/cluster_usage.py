@@ -17,6 +17,7 @@ from conformance import documents
 from conformance.cluster import process_usage
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.nodes import GPU
+from conformance.cluster.ports import Port
 from conformance.cluster.usage import Amount, ProfileUsage, Usage, usage
 from conformance.commands import output
 from conformance.commands.named_cluster import READY, Name, RequiredName, call_api, dead_role_message, find_started
@@ -155,6 +156,8 @@ def _status_document(cluster: Cluster, state: str, cluster_usage: Usage | None) 
             component: component in running_pids for component in (*cluster.monitor.components(), *record.roles)
         },
     }
+    if record.addons:
+        document["gpuMetrics"] = f"http://127.0.0.1:{cluster.ports[Port.GPU_METRICS]}/metrics"
     if cluster_usage is not None:
         ready, nodes = cluster_usage.nodes
         gpus = cluster_usage.amount(GPU)
@@ -173,6 +176,8 @@ def _status_lines(document: dict[str, Any]) -> Iterator[str]:
     if document["features"]:
         yield f"features        {' '.join(document['features'])}"
     yield f"server          {document['server']}"
+    if "gpuMetrics" in document:
+        yield f"GPU metrics     {document['gpuMetrics']}"
     yield f"implementation  {document['implementation'] or 'none'}"
     stopped_components = [name for name, runs in document["components"].items() if not runs]
     hint = f" (start them: grove-conformance cluster start {document['name']})"

@@ -111,7 +111,7 @@ def test_everything_listens_on_loopback_only(cluster: Cluster) -> None:
         if connection.status == psutil.CONN_LISTEN
     ]
     assert {address.ip for address in addresses} == {"127.0.0.1"}
-    ports_without_listener = (Port.ETCD_PEER, Port.METRICS, Port.FIRST_DRIVER_PORT)
+    ports_without_listener = (Port.ETCD_PEER, Port.METRICS, Port.GPU_METRICS, Port.FIRST_DRIVER_PORT)
     assert {address.port for address in addresses} == {
         cluster.ports[port] for port in Port if port not in ports_without_listener
     }

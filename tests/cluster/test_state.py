@@ -135,7 +135,7 @@ def test_claimed_blocks_are_below_the_ports_of_outgoing_connections(tmp_path: Pa
     assert (
         FIRST_PORT <= first_block < second_block <= END_PORT - BLOCK_SIZE and second_block - first_block >= BLOCK_SIZE
     )
-    assert Port.FIRST_DRIVER_PORT + 9 == BLOCK_SIZE
+    assert Port.FIRST_DRIVER_PORT + 8 == BLOCK_SIZE
 
 
 def test_a_block_with_a_port_in_use_is_skipped(tmp_path: Path) -> None:

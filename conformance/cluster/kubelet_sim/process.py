@@ -6,7 +6,7 @@ stage pod-starts holds such a pod back until its status says Initialized, which 
 fail (`failed_nodes`), starts the containers of pods with ResourceClaims (`prepared_claims`), publishes the devices of
 nodes (`device_publisher`), and serves ComputeDomains (`domain_driver`). Other pods and nodes cost it only a comparison,
 and cost the API server nothing. On clusters of the suite, it also creates the volumes of claims (`addons.provisioner`),
-serves metrics if the cluster has them (`addons.metrics`), and creates the objects of policies in each namespace
+serves metrics, also of GPUs, if the cluster has them (`addons.metrics`), and creates the objects of policies in each namespace
 (`addons.namespace_objects`).
 """
 
@@ -48,10 +48,11 @@ Gang = tuple[str, str]
 """Namespace and name."""
 
 
-def command(server: str, pki: Path, metrics: int, objects: Path | None = None) -> list[str]:
+def command(server: str, pki: Path, metrics: tuple[int, int], objects: Path | None = None) -> list[str]:
     """Return the command line of the process. `pki` is the folder with the administrator's certificate, `metrics` the
-    port on which the process serves metrics (0 for none), and `objects` a file with the objects of each namespace."""
-    arguments = [server, str(pki), str(metrics), *([str(objects)] if objects else [])]
+    ports on which the process serves metrics and those of GPUs (0 for none), and `objects` a file with the objects of
+    each namespace."""
+    arguments = [server, str(pki), *map(str, metrics), *([str(objects)] if objects else [])]
     return start.command("conformance.cluster.kubelet_sim.process", *arguments)
 
 
@@ -158,15 +159,15 @@ def administrator_connection(server: str, pki: Path) -> Connection:
     return Connection(server, tls, lambda: None)
 
 
-async def main(server: str, pki: Path, port: int, objects: Sequence[Mapping[str, Any]] = ()) -> None:
+async def main(server: str, pki: Path, port: int, gpu_port: int, objects: Sequence[Mapping[str, Any]] = ()) -> None:
     """Run the process for a cluster of the suite until it is stopped."""
     async with Client(administrator_connection(server, pki), user_agent=COMPONENT) as client:
         if not port:
             await run(client, of_suite=True, objects=objects)
             return
-        from conformance.cluster.addons import metrics  # slow to import, rarely needed
+        from conformance.cluster.addons import gpu_metrics_server, metrics  # slow to import, rarely needed
 
-        async with metrics.serve(client, port, pki, users.COMPONENT):
+        async with metrics.serve(client, port, pki, users.COMPONENT), gpu_metrics_server.serve(client, gpu_port):
             await run(client, of_suite=True, objects=objects)
 
 
@@ -179,9 +180,9 @@ async def main_for_other_cluster(connection: Connection) -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     target, arguments = sys.argv[1], sys.argv[2:]
-    namespace_objects = yaml.safe_load(Path(arguments[2]).read_text("utf-8"))["objects"] if arguments[2:] else ()
+    namespace_objects = yaml.safe_load(Path(arguments[3]).read_text("utf-8"))["objects"] if arguments[3:] else ()
     asyncio.run(
-        main(target, Path(arguments[0]), int(arguments[1]), namespace_objects)
+        main(target, Path(arguments[0]), int(arguments[1]), int(arguments[2]), namespace_objects)
         if arguments
         else main_for_other_cluster(config.load(target))
     )
