@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from conformance.cluster import fleet_creation, fleets, gpu_devices, gpu_failures, pod_behaviors
+from conformance.cluster import fleet_creation, fleets, gpu_devices, gpu_failures, gpu_occupancy, pod_behaviors
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.gpu_devices import DeviceFailure
 from conformance.cluster.kubelet_sim.init_wait import LOST
@@ -153,7 +153,7 @@ class GroveCluster:
                 self.added_nodes += (
                     names  # before they are Ready, so that nodes that never become Ready are removed as well
                 )
-                manifests = gpu_devices.offered(manifests, gpus)
+                manifests = gpu_occupancy.with_occupancy(gpu_devices.offered(manifests, gpus), "")
                 classes = fleets.requested_classes(request, location="add_nodes")
                 await fleet_creation.create(client, manifests, classes, location="add_nodes")
                 return names

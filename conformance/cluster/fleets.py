@@ -48,12 +48,14 @@ class FleetRequest:
 
 @dataclass(frozen=True)
 class FleetPart:
-    """Nodes of one profile in a fleet. `location` are labels for the place of all of them."""
+    """Nodes of one profile in a fleet. `location` are labels for the place of all of them, and `occupied` is the number
+    of their GPUs that are taken."""
 
     profile: NodeProfile
     nodes: int
     block: str = ""
     location: Mapping[str, str] | None = None
+    occupied: int = 0
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ def load(path: Path) -> Fleet:
     fleet_parts: list[FleetPart] = []
     for index, entry in enumerate(document.value["parts"]):
         part = _part(document, index, entry, own_profiles)
-        if (part.profile.name, part.location) in [(other.profile.name, other.location) for other in fleet_parts]:
+        if _kind(part) in [_kind(other) for other in fleet_parts]:
             location = document.location("parts", index, "profile")
             raise UsageError("duplicate profile", where=location, hint="add the counts up")
         fleet_parts.append(part)
@@ -212,7 +214,11 @@ def _part(
         raise UsageError(f"unknown node profile {name!r}", where=location, hint=hint)
     profile = own_profiles[name] if name in own_profiles else nodes.profile(name)
     count = entry["nodes"] if "nodes" in entry else entry["racks"] * _nodes_per_unit(profile, "rack")
-    return FleetPart(profile, count, entry.get("block", ""), entry.get("labels"))
+    return FleetPart(profile, count, entry.get("block", ""), entry.get("labels"), entry.get("occupied", 0))
+
+
+def _kind(part: FleetPart) -> tuple[str, Mapping[str, str] | None, int]:
+    return part.profile.name, part.location, part.occupied
 
 
 def _device_class(entry: Mapping[str, Any]) -> Manifest:
@@ -240,6 +246,7 @@ def _manifests(fleet_of_profiles: Fleet, pool: str, keys: Keys) -> Iterator[Mani
                 fleet=fleet_of_profiles.name,
                 block=part.block,
                 location=part.location,
+                occupied=part.occupied,
                 keys=keys,
             )
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from conformance.cluster import gpu_devices
-from conformance.cluster.nodes import GPU, Manifest
+from conformance.cluster.nodes import GPU, OCCUPIED, Manifest
 from conformance.errors import UsageError
 
 OPTION = "--occupied"
@@ -18,11 +18,11 @@ _SHARE = re.compile(r"([0-9]{1,4})/([1-9][0-9]{0,3})")
 
 
 def with_occupancy(nodes: Sequence[Manifest], share: str) -> list[Manifest]:
-    """Return nodes on each of which a share of the GPUs is taken, such as `2/8`: two of eight. Nodes without GPUs, and
-    all nodes if the share is empty, are returned unchanged. Raises UsageError if the share is invalid, or if a node has
-    another number of GPUs."""
+    """Return nodes on each of which a share of the GPUs is taken, such as `2/8`: two of eight. Nodes without GPUs are
+    returned unchanged. If the share is empty, as many GPUs are taken as the fleet of a node says. Raises UsageError if
+    the share is invalid, or if a node has another number of GPUs."""
     if not share:
-        return list(nodes)
+        return [_with_fewer(node, int(node["metadata"]["annotations"].get(OCCUPIED, "0"))) for node in nodes]
     match = _SHARE.fullmatch(share)
     if match is None or int(match[1]) > int(match[2]):
         hint = "for example 2/8: two of the eight GPUs of each node"
@@ -43,9 +43,15 @@ def _gpu_count(node: Manifest) -> int:
 
 
 def _with_fewer(node: Manifest, number: int) -> Manifest:
+    count = _gpu_count(node)
+    if number > count:
+        problem = f"{number} GPUs of node {node['metadata']['name']} are taken, which has {count}"
+        raise UsageError(problem, where="--nodes", hint="correct occupied in the fleet")
+    if not number:
+        return node
     changed = copy.deepcopy(node)
     if gpu_devices.gpus_of(node["metadata"]["annotations"]):
-        changed["metadata"]["annotations"][gpu_devices.OCCUPIED] = str(number)
+        changed["metadata"]["annotations"][OCCUPIED] = str(number)
     else:
         allocatable = changed["status"]["allocatable"]
         allocatable[GPU] = str(int(allocatable[GPU]) - number)

@@ -90,7 +90,7 @@ def up(
     owner_process = Owner.of(owner) if owner else None
     keys = fleets.label_keys(level or [])
     chosen_samples = [samples.find_sample(sample_name, "--sample") for sample_name in sample or ()]
-    if chosen_samples and not implementation:
+    if not implementation and not all(entry.is_plain for entry in chosen_samples):
         raise UsageError("needs --implementation NAME", where="--sample", hint="add --implementation reference")
     manifests = [
         manifest for node_request in node or [] for manifest in fleets.requested_nodes(node_request, pool, keys)
@@ -101,7 +101,8 @@ def up(
         for node_request in (node_request for entry in chosen_samples for node_request in entry.nodes):
             used_names = {manifest["metadata"]["name"] for manifest in manifests}
             manifests += fleets.requested_nodes(node_request, pool, keys, used_names=used_names)
-    manifests = gpu_occupancy.with_occupancy(gpu_devices.offered(manifests, gpus), occupied)
+    form = "devices" if any(entry.gpus == "devices" for entry in chosen_samples) else gpus
+    manifests = gpu_occupancy.with_occupancy(gpu_devices.offered(manifests, form), occupied)
     if pods and pods not in (behaviors := pod_behaviors.load().behaviors):
         raise UsageError(f"unknown behavior {pods!r}", where="--pods", hint=documents.suggestion(pods, behaviors))
     cluster_policies = policies.load(policies.select(policy or ()))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from conformance import documents
 from conformance.data import folder
@@ -15,12 +16,15 @@ from conformance.errors import UsageError
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample. `nodes`: nodes on which the whole sample can run, in the format of `--nodes`."""
+    """One sample. `nodes`: nodes on which the whole sample can run, in the format of `--nodes`, with GPUs in the form
+    `gpus`. A sample that is not `is_plain` needs an implementation of Grove."""
 
     name: str
     about: str
     nodes: tuple[str, ...]
     path: Path
+    gpus: Literal["extended", "devices"] = "extended"
+    is_plain: bool = False
 
 
 @cache
@@ -38,7 +42,8 @@ def read(path: Path) -> dict[str, Sample]:
         file = path.with_name(f"{name}.yaml")
         if not file.is_file():
             raise UsageError("has no file", where=document.location(name), hint=f"add {file.name} beside the list")
-        samples[name] = Sample(name, entry["about"], tuple(entry["nodes"]), file)
+        gpus, is_plain = entry.get("gpus", "extended"), entry.get("plain", False)
+        samples[name] = Sample(name, entry["about"], tuple(entry["nodes"]), file, gpus, is_plain)
     return samples
 
 

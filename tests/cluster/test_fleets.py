@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cluster import fleets, nodes
+from conformance.cluster import fleets, gpu_devices, nodes
+from conformance.cluster.gpu_occupancy import with_occupancy
 from conformance.cluster.nodes import Keys
 from conformance.errors import UsageError
 
@@ -103,6 +104,21 @@ def test_the_mixed_fleet_has_the_figures_of_the_fleet_model() -> None:
         (node["metadata"]["labels"].get(nodes.RACK), node["metadata"]["labels"].get(nodes.BLOCK)) for node in manifests
     }
     assert len(racks_with_blocks) == len(count_labels(manifests, nodes.RACK))  # TP-09: a rack is in one block
+
+
+def test_gpus_of_a_fleet_can_be_taken(tmp_path: Path) -> None:
+    for form in ("extended", "devices"):
+        manifests = with_occupancy(gpu_devices.offered(fleets.requested_nodes("fragmented"), form), "")  # type: ignore[arg-type]
+        free = [count_gpus([node]) or _untainted_devices(node) for node in manifests]
+        assert free == [2, 2, 2, 1], form
+    file = tmp_path / "mine.yaml"
+    file.write_text("description: A.\nparts: [{profile: tiny, nodes: 1, occupied: 3}]\n")
+    with pytest.raises(UsageError, match="3 GPUs of node mine-tiny-0 are taken, which has 2 — correct occupied"):
+        with_occupancy(fleets.requested_nodes(str(file)), "")
+
+
+def _untainted_devices(node: nodes.Manifest) -> int:
+    return list(gpu_devices.device_taints(node["metadata"]["annotations"]).values()).count([])
 
 
 def test_label_keys_are_parameters() -> None:

@@ -6,8 +6,8 @@ stage pod-starts holds such a pod back until its status says Initialized, which 
 fail (`failed_nodes`), starts the containers of pods with ResourceClaims (`prepared_claims`), publishes the devices of
 nodes (`device_publisher`), and serves ComputeDomains (`domain_driver`). Other pods and nodes cost it only a comparison,
 and cost the API server nothing. On clusters of the suite, it also creates the volumes of claims (`addons.provisioner`),
-serves metrics, also of GPUs, if the cluster has them (`addons.metrics`), and creates the objects of policies in each namespace
-(`addons.namespace_objects`).
+serves metrics if the cluster has them (`addons.metrics`, `addons.gpu_metrics_server`), and creates the objects of
+policies in each namespace (`addons.namespace_objects`).
 """
 
 from __future__ import annotations
