@@ -187,4 +187,14 @@ def test_a_channel_is_prepared_for_the_domain_in_the_allocation(
     used: Claim, label: str, domains: list[str], problem: str
 ) -> None:
     named = next((domain(uid) for uid in domains if uid == domain_plan.channels(used)[NODE]), None)
-    assert domain_plan.problem(used, node_meta(label=label), named) == problem
+    assert domain_plan.problem(used, node_meta(label=label), named, []) == problem
+
+
+def test_a_channel_is_prepared_for_one_claim_at_a_time() -> None:
+    """Even if both claims are for the same domain."""
+    first, second = claim(), claim()
+    first.metadata.uid, second.metadata.uid = "1", "2"
+    node = node_meta(label="u")
+    assert domain_plan.problem(first, node, domain(), [first]) == ""
+    expected = f"the channel of node {NODE} is prepared for ResourceClaim channel"
+    assert domain_plan.problem(second, node, domain(), [first]) == expected

@@ -258,7 +258,7 @@ def domain_names(cluster: GroveCluster, namespace: str) -> list[str]:
 
 def test_a_pod_waits_for_the_node_of_its_domain(cluster: GroveCluster, namespace: str) -> None:
     """A scheduler has allocated the channel of the node twice: the containers of the second pod do not start until the
-    node has left the domain of the first pod."""
+    first pod is gone, and the node serves the other domain."""
     (node,) = cluster.add_nodes("gb200-nvl72:1", gpus="devices")
     cluster.wait_for("the kind of the domains", lambda: serves_domains(cluster))
     for name, pod in (("first", "a"), ("second", "b")):
@@ -267,12 +267,13 @@ def test_a_pod_waits_for_the_node_of_its_domain(cluster: GroveCluster, namespace
         allocate_channel(cluster, namespace, pod, node)
         if name == "first":
             cluster.wait_for("the first pod runs", lambda: is_running(cluster, namespace, "a"))
-    expected = f"node {node} serves another ComputeDomain than second"
+    expected = f"the channel of node {node} is prepared for ResourceClaim a-channel-"
     reason = "FailedPrepareDynamicResources"
     cluster.wait_for("an event", lambda: any(expected in text for text in messages_of(cluster, namespace, reason)))
     assert not is_running(cluster, namespace, "b")
     core(cluster).delete_namespaced_pod("a", namespace)
     cluster.wait_for("the second pod runs", lambda: is_running(cluster, namespace, "b"))
+    assert domain_nodes(cluster, namespace, "second") == [(node, "Ready")]
     cluster.remove_nodes([node])
 
 

@@ -7,7 +7,7 @@ Domains are watched once there is a node with a fabric whose GPUs are devices. B
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from conformance.cluster import compute_domains
@@ -111,6 +111,7 @@ class DomainDriver:
     def _on_pod(self, event_type: str, old: SimulatedPod | None, pod: SimulatedPod) -> None:
         if pod.spec.resource_claims and (old is None or event_type == "DELETED" or old.has_ended != pod.has_ended):
             self._add("node", pod.spec.node_name)
+            self._prepared_claims.recheck(pod.spec.node_name)
 
     def _add(self, kind: Literal["node", "domain"], *names: str) -> None:
         for name in filter(None, names):
@@ -130,7 +131,8 @@ class DomainDriver:
             if not self._is_synced:
                 return None
             domain = self._domain(uid)
-            if problem := domain_plan.problem(claim, node.metadata, domain):
+            prepared_claims = self._used_claims(node.metadata.name, lambda user: user.has_prepared_claims)
+            if problem := domain_plan.problem(claim, node.metadata, domain, prepared_claims):
                 return f"ResourceClaim {claim.metadata.name}: {problem}"
             if domain is not None and not domain.is_ready_on(node.metadata.name):
                 return None
@@ -147,22 +149,23 @@ class DomainDriver:
         node = self._nodes.get("", name)
         if node is None or node.metadata.deletion_timestamp is not None:
             return
-        used_claims = [
-            claim
-            for claim in self._claims.indexed(_CHANNEL_NODE, name)
-            if any(self._uses(name, claim, consumer) for consumer in claim.status.get("reservedFor") or ())
-        ]
+        used_claims = self._used_claims(name, lambda user: not user.has_ended)
         yield from domain_plan.node_writes(node.metadata, used_claims, self._domains, node.is_lost)
 
-    def _uses(self, node: str, claim: Claim, consumer: dict[str, Any]) -> bool:
-        """Return whether a pod for which a claim is reserved is on a node and has not ended."""
-        pod = self._pods.get(claim.metadata.namespace, str(consumer.get("name")))
-        return (
-            pod is not None
-            and pod.metadata.uid == consumer.get("uid")
-            and pod.spec.node_name == node
-            and not pod.has_ended
-        )
+    def _used_claims(self, node: str, is_user: Callable[[SimulatedPod], bool]) -> list[Claim]:
+        """Return the claims for the channel of a node that are reserved for pods on the node of which `is_user`
+        holds."""
+
+        def uses(claim: Claim, consumer: dict[str, Any]) -> bool:
+            pod = self._pods.get(claim.metadata.namespace, str(consumer.get("name")))
+            is_reserved = pod is not None and pod.metadata.uid == consumer.get("uid")
+            return pod is not None and is_reserved and pod.spec.node_name == node and is_user(pod)
+
+        return [
+            claim
+            for claim in self._claims.indexed(_CHANNEL_NODE, node)
+            if any(uses(claim, consumer) for consumer in claim.status.get("reservedFor") or ())
+        ]
 
     def _domain_writes(self, uid: str) -> Iterator[DomainWrite]:
         template = next(iter(self._templates.indexed(_UID, uid)), None)

@@ -71,10 +71,13 @@ def _domain_of(request: object, configuration: Iterable[Mapping[str, Any]]) -> s
     return uid
 
 
-def problem(claim: Claim, node: ObjectMeta, domain: ComputeDomain | None) -> str:
+def problem(claim: Claim, node: ObjectMeta, domain: ComputeDomain | None, prepared_claims: Iterable[Claim]) -> str:
     """Return why the node plugin cannot prepare a claim for a channel of a node; empty if it can, or if it only waits
-    for the domain's daemon. `domain` is the domain that the claim names, if it exists."""
+    for the domain's daemon. `domain` is the domain that the claim names, if it exists, and `prepared_claims` are those
+    for which the plugin has prepared the channel: it does so for one claim at a time, whatever schedulers allocate."""
     label = node.label(DOMAIN)
+    if rival := next((item for item in prepared_claims if item.metadata.uid != claim.metadata.uid), None):
+        return f"the channel of node {node.name} is prepared for ResourceClaim {rival.metadata.name}"
     if domain is None:
         uid = channels(claim).get(node.name)
         return f"ComputeDomain with uid {uid} does not exist" if uid else "its allocation names no ComputeDomain"

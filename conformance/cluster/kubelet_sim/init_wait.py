@@ -99,6 +99,11 @@ class SimulatedPod(msgspec.Struct):
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
+    def has_prepared_claims(self) -> bool:
+        """Return whether the pod's claims are prepared for its containers, and not released since."""
+        return self._condition("PodReadyToStartContainers") == "True" and not self.has_ended
+
+    @property
     def is_waiting(self) -> bool:
         """Return whether the pod's init containers are running: the pod is on a node and not Initialized (stage
         pod-starts)."""
