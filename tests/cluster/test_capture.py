@@ -77,25 +77,41 @@ def test_equal_nodes_are_counted_by_place() -> None:
 
 
 def test_nothing_that_identifies_a_cluster_is_in_the_file() -> None:
-    listed = [node("prod-71", labels={"acme.com/team": "acme"}, taints=[taint("acme.com/team", "acme")])]
+    taints = [taint("acme.com/team", "acme"), taint("acme.com/job", f"acme-{UUID}"), taint("acme.com/run", UUID)]
+    other = node("prod-72.acme.example", labels={"acme.com/team": "acme"}, taints=taints)
+    listed = [node("prod-71", labels={"acme.com/team": "acme"}, taints=taints), other]
     identifying = {
         "serialNumber": {"string": "SN-acme"},
         "chip": {"string": "1654922006536"},
         "ip": {"string": "10.3.4.5"},
     }
-    slices = [resource_slice("prod-71", device(0, UUID, host={"string": "prod-71.acme"}, **identifying))]
+    slices = [
+        resource_slice(
+            "prod-71",
+            device(0, UUID, host={"string": f"prod-71.acme/{UUID}"}, peer={"string": "to prod-72"}, **identifying),
+        )
+    ]
     captured = fleet.capture(Inventory(listed, slices))
-    text = captured.text().replace("acme.com/team", "")  # a key is what pods tolerate
+    text = captured.text().replace("acme.com/", "")  # keys of taints are kept: pods tolerate them
     assert not [secret for secret in SECRETS if secret in text]
     assert "prod-7" not in " ".join(captured.losses)
     assert captured.losses == [
-        "not kept: labels acme.com/… (1 node)",
+        "not kept: labels acme.com/… (2 nodes)",
         *(
             f"the attribute {name} of devices has made-up values (1 node)"
-            for name in ("chip", "host", "ip", "serialNumber")
+            for name in ("chip", "host", "ip", "peer", "serialNumber")
         ),
-        "the taint acme.com/team has another value (1 node)",
+        *(f"the taint acme.com/{name} has another value (2 nodes)" for name in ("job", "run", "team")),
     ]
+
+
+def test_the_name_of_a_node_can_be_an_address() -> None:
+    attributes = {"peer": {"string": "at 10.9.8.7:99"}, "pciBusID": {"string": "0000:10:00.0"}}
+    slices = [resource_slice("10.9.8.7", device(0, UUID, **attributes))]
+    (profile,) = fleet.capture(Inventory([node("10.9.8.7")], slices)).document["profiles"].values()
+    pool = profile["pools"][0]
+    assert pool["attributes"]["pciBusID"] == {"string": "0000:10:00.0"}
+    assert pool["attributes"]["peer"] == {"string": "<id-0>"}
 
 
 def taint(key: str, value: str) -> dict[str, str]:

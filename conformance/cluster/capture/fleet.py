@@ -41,7 +41,9 @@ def capture(inventory: Inventory, labels: Iterable[str] = ()) -> FleetFile:
     slices = devices.slices_by_node(inventory.slices, of_slices)
     device_uuids = shared_uuids({node: devices.texts(items) for node, items in slices.items()})
     pseudonyms = Pseudonyms(
-        shapes.values_by_key(inventory.nodes, levels), device_uuids | shapes.label_uuids(inventory.nodes, levels)
+        shapes.values_by_key(inventory.nodes, levels),
+        device_uuids | shapes.kept_uuids(inventory.nodes, levels),
+        [node["metadata"]["name"] for node in inventory.nodes],
     )
     profiles: dict[str, dict[str, Any]] = {}
     places: dict[str, list[dict[str, str]]] = defaultdict(list)
@@ -50,7 +52,7 @@ def capture(inventory: Inventory, labels: Iterable[str] = ()) -> FleetFile:
         if profile is None:
             continue
         name = node["metadata"]["name"]
-        pools = devices.pools(name, slices.get(name, ()), NodeIdentifiers(pseudonyms, name), of_nodes)
+        pools = devices.pools(name, slices.get(name, ()), NodeIdentifiers(pseudonyms), of_nodes)
         if pools:
             profile["pools"] = msgspec.to_builtins(pools)
         key = json.dumps(profile, sort_keys=True)

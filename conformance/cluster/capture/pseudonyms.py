@@ -12,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID_WITH_NUMBER = re.compile(rf"{UUID.pattern}(\.[0-9]+)?")
+"""The value of `nvidia.com/gpu.clique`: a fabric, and a part of it."""
 _ADDRESS = re.compile(
     r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?:/[0-9]+)?"  # IPv4
     r"|(?:[0-9a-fA-F]{2}[:-]){5,}[0-9a-fA-F]{2}"  # MAC
@@ -27,13 +29,22 @@ def natural_key(text: str) -> tuple[str | int, ...]:
 
 
 class Pseudonyms:
-    """The replacements for a whole cluster: values of labels by key, and UUIDs of several nodes."""
+    """The replacements for a whole cluster: values of labels by key, and UUIDs of several nodes. `node_names` are names
+    that no value may contain."""
 
-    def __init__(self, values_by_key: Mapping[str, Collection[str]], shared_uuids: Iterable[str]) -> None:
+    def __init__(
+        self,
+        values_by_key: Mapping[str, Collection[str]],
+        shared_uuids: Iterable[str],
+        node_names: Iterable[str],
+    ) -> None:
+        hosts = {host for name in node_names for host in (name, name.partition(".")[0])}
+        self._hosts = {host for host in hosts if not host.isdecimal()}  # a node can have the name 10.0.0.1
         self._uuids = {
             original: f"00000000-0000-4000-8000-{index:012}"
             for index, original in enumerate(sorted(set(shared_uuids), key=natural_key))
         }
+        self._own_uuids = set(self._uuids.values())
         self._values = {
             key: {value: f"{_word(key)}-{index}" for index, value in enumerate(sorted(set(values), key=natural_key))}
             for key, values in values_by_key.items()
@@ -41,7 +52,7 @@ class Pseudonyms:
 
     def value(self, key: str, value: str) -> str:
         """Return the replacement for the value of a label or a taint. An empty value stays empty."""
-        if UUID.search(value):
+        if _UUID_WITH_NUMBER.fullmatch(value):
             return self.without_shared_uuids(value)
         return self._values[key][value] if value else ""
 
@@ -51,27 +62,29 @@ class Pseudonyms:
 
     def is_replacement(self, uuid: str) -> bool:
         """Return whether a UUID has come from here."""
-        return uuid in self._uuids.values()
+        return uuid in self._own_uuids
+
+    def names_node(self, text: str) -> bool:
+        """Return whether a text contains the name of a node, as a word or with dots in it."""
+        return not self._hosts.isdisjoint((*re.split(r"[^A-Za-z0-9.-]+", text), *re.split(r"[^A-Za-z0-9-]+", text)))
 
 
 class NodeIdentifiers:
     """The numbers for the identifiers of one node."""
 
-    def __init__(self, cluster: Pseudonyms, node_name: str) -> None:
-        self._cluster, self._node_name = cluster, node_name
+    def __init__(self, cluster: Pseudonyms) -> None:
+        self._cluster = cluster
         self._numbers: dict[str, int] = {}
         self.replaced_attributes: set[str] = set()
         """The attributes, other than UUIDs, whose values were replaced."""
 
     def without_identity(self, attribute: str, text: str) -> str:
         """Return the value of an attribute with a number for each identifier that it contains."""
-        if UUID.search(text):
-            shared = self._cluster.without_shared_uuids(text)
-            return UUID.sub(lambda m: m[0] if self._cluster.is_replacement(m[0]) else self._number(m[0]), shared)
-        if _IDENTIFYING_NAME.search(attribute) or _ADDRESS.fullmatch(text) or self._node_name in text:
+        if _IDENTIFYING_NAME.search(attribute) or _ADDRESS.fullmatch(text) or self._cluster.names_node(text):
             self.replaced_attributes.add(attribute)
             return self._number(text)
-        return text
+        shared = self._cluster.without_shared_uuids(text)
+        return UUID.sub(lambda m: m[0] if self._cluster.is_replacement(m[0]) else self._number(m[0]), shared)
 
     def _number(self, identifier: str) -> str:
         return f"<id-{self._numbers.setdefault(identifier, len(self._numbers))}>"

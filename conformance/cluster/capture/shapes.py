@@ -66,13 +66,15 @@ def values_by_key(nodes: Iterable[Document], levels: frozenset[str]) -> dict[str
     return values
 
 
-def label_uuids(nodes: Iterable[Document], levels: frozenset[str]) -> set[str]:
-    """Return the UUIDs in labels that are kept."""
+def kept_uuids(nodes: Iterable[Document], levels: frozenset[str]) -> set[str]:
+    """Return the UUIDs in labels that are kept, and in taints."""
     return {
         uuid
         for node in nodes
-        for key, value in _labels(node).items()
-        if key in levels or _KEPT_LABELS.fullmatch(key)
+        for value in (
+            *(value for key, value in _labels(node).items() if key in levels or _KEPT_LABELS.fullmatch(key)),
+            *(taint.get("value", "") for taint in _taints(node)),
+        )
         for uuid in UUID.findall(value)
     }
 
