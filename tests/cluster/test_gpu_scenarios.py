@@ -12,12 +12,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.ports import Port
 from conformance.cluster.settings import ClusterSettings
 from conformance.cluster.state import StateRoot
 from conformance.grove import samples
 from conformance.grove_cluster import GroveCluster
 from conformance.testing import devices
+from tests.cluster.test_commands import run_in_process
 
 pytestmark = pytest.mark.cluster
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
@@ -90,10 +90,16 @@ class Scenario:
             free[spec["nodeName"]] = len({(spec["nodeName"], name) for name in names} - {*self.allocated()})
         return free
 
+    def _metrics_url(self) -> str:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GROVE_CONFORMANCE_STATE", str(self._control_plane.directory.parents[1]))
+            completed = run_in_process("cluster", "status", self._control_plane.name)
+        (line,) = (line for line in completed.stdout.splitlines() if line.startswith("GPU metrics"))
+        return line.split()[-1]
+
     def metrics(self) -> dict[str, list[tuple[dict[str, str], float]]]:
         """Return what Prometheus finds: labels and values by metric."""
-        url = f"http://127.0.0.1:{self._control_plane.ports[Port.GPU_METRICS]}/metrics"
-        with urllib.request.urlopen(url, timeout=10) as response:
+        with urllib.request.urlopen(self._metrics_url(), timeout=10) as response:
             families = text_string_to_metric_families(response.read().decode())
             return {family.name: [(sample.labels, sample.value) for sample in family.samples] for family in families}
 
@@ -180,3 +186,15 @@ def utilization(scenario: Scenario) -> dict[str, float]:
         for labels, value in scenario.metrics()[UTIL]
         if labels.get("namespace") == scenario.namespace
     }
+
+
+def test_pods_hold_gpus_by_number_where_they_are_an_extended_resource(scenario: Scenario) -> None:
+    (node,) = scenario.cluster.add_nodes("tiny:1")
+    resources = {"limits": {"nvidia.com/gpu": "1"}}
+    container = {"name": "main", "image": "image", "resources": resources}
+    scenario.core.create_namespaced_pod(
+        scenario.namespace, {"metadata": {"name": "server"}, "spec": {"containers": [container]}}
+    )
+    assert scenario.wait_for_phase("server", "Running").spec.node_name == node
+    series = [(labels["gpu"], labels.get("container"), value) for labels, value in scenario.metrics()[UTIL]]
+    assert series == [("0", "main", 50), ("1", None, 0)] and not scenario.allocated()
