@@ -68,15 +68,24 @@ def test_devices_of_a_claim_share_an_attribute(run: Recorded[ClaimsThatSelectDev
         run.expect(f"PCIe roots of the devices of {claim}", [roots[0]] * 2 if roots else [], roots)
 
 
-@requirement("DEV-016", reaches=("gang hopper is ready", "gang shared is ready"))
+@requirement("DEV-011", reaches="gang pair is ready")
+def test_each_request_of_a_claim_gets_its_number_of_devices(run: Recorded[ClaimsThatSelectDevices]) -> None:
+    for request, count in (("one", 1), ("pair", 2)):
+        for claim, roots in _values(run, "pair", ROOT, request).items():
+            run.expect(f"number of devices of {claim} for the request {request}", count, len(roots))
+
+
+@requirement("DEV-016", reaches="gang hopper is ready")
 def test_allocations_name_the_nodes_of_their_devices(run: Recorded[ClaimsThatSelectDevices]) -> None:
+    """A claim without an allocation names no nodes, and is judged by other requirements."""
     view = run.at("all gangs placed")
     for set_name in ("hopper", "shared"):
         (clique,) = run.scene.cliques[set_name]
         for claim, resource in devices.claims_of(view, predicates.pods_of(view, clique.name)).items():
             allocated = devices.allocated_devices(resource or {})
             pools = {pool for _, pool, _ in allocated}
-            run.expect(f"nodes of the devices of {claim}", pools, devices.available_nodes(view, resource or {}))
+            if allocated:
+                run.expect(f"nodes of the devices of {claim}", pools, devices.available_nodes(view, resource or {}))
 
 
 def _values(

@@ -21,9 +21,9 @@ NODES = 8
 
 class DevicesSharedInEachWay(Scene):
     """A set of two replicas that shares devices in the six ways of GREP-390. A pod of a clique that shares a device is
-    replaced. The set, a scaling group and a clique with a claim for each pod are scaled in by one. Then all nodes are
-    cordoned, so that the loss of a pod terminates the rest of the set, which is bound again when the nodes are
-    uncordoned. Last, the set is deleted."""
+    replaced. The set, a scaling group and a clique with a claim for each pod are scaled in by one. Then a pod crashes
+    while all nodes are cordoned: the rest of the set is terminated, and bound again when the nodes are uncordoned. In
+    the end the set is deleted."""
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", NODES, gpus="devices")
@@ -36,6 +36,7 @@ class DevicesSharedInEachWay(Scene):
         removed = self.claims - set(expected_claims.claims(smaller, rest))
         pair = self.expected.cliques[f"{SET}-0-pair"]
         env.create(workload)
+        env.wait_for("all pods bound", predicates.all_bound(list(self.expected.cliques.values())))
         env.wait_for("set is ready", predicates.is_available(SET, 2))
 
         previous_uids = replaced.pod_uids(env.history.view(), [pair])
@@ -53,7 +54,7 @@ class DevicesSharedInEachWay(Scene):
         disruption.set_termination_delay(env, [SET], "1s")
         cliques = list(rest.cliques.values())
         previous_uids = replaced.pod_uids(env.history.view(), cliques)
-        disruption.delete_pods(env, pair.name, 1)
+        disruption.set_pod_states(env, pair.name, disruption.CRASHED, 1)
         env.wait_for("set terminated", replaced.are_replaced(cliques, previous_uids))
         env.settle("devices of the terminated set free", devices.are_in_use(), 60)
         disruption.cordon(env, nodes, undo=True)
