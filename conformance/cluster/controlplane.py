@@ -154,10 +154,11 @@ class Cluster(ClusterProperties):
             yield
 
     def learn_new_kinds(self) -> None:
-        """Restart kube-controller-manager, so that it learns the kinds that were installed after its start, which takes
-        half a second. Its garbage collector checks for new kinds only every 30 s, and until then orphans of new kinds
-        remain."""
-        self.kill(COMPONENTS[Port.CONTROLLER_MANAGER])
+        """Restart kube-controller-manager, or start it if it has died, so that it learns the kinds that were installed
+        after its start, which takes half a second. Its garbage collector checks for new kinds only every 30 s, and
+        until then orphans of new kinds remain."""
+        if (component := COMPONENTS[Port.CONTROLLER_MANAGER]) in self.monitor.pids():
+            self.kill(component)
         self.start()
 
     def release(self, owner: Owner | None = None) -> Cluster:

@@ -46,6 +46,8 @@ def test_the_garbage_collector_of_our_cluster_is_restarted_only_for_new_kinds(ba
         pass
     third = manager(bare_cluster)
     assert not new_kinds.learn(bare_cluster, api) and manager(bare_cluster) == third
+    bare_cluster.kill(COMPONENTS[Port.CONTROLLER_MANAGER])
+    assert new_kinds.learn(bare_cluster, api) and manager(bare_cluster) != third
 
 
 def test_the_garbage_collector_of_another_cluster_is_waited_for(
