@@ -163,7 +163,12 @@ def test_a_deleted_domain_is_released_after_its_template_and_its_nodes() -> None
     assert bodies([release]) == [{"metadata": {"resourceVersion": "3", "finalizers": []}}]
     (last,) = domain_plan.domain_writes(deleted, None, [])
     assert bodies([last]) == [{"metadata": {"resourceVersion": "1", "finalizers": ["other"]}}]
-    assert list(domain_plan.domain_writes(domain(deletionTimestamp=DELETED, finalizers=["other"]), None, [])) == []
+    nodes = {"status": "Ready", "nodes": [{"name": NODE, "index": 0, "cliqueID": "a"}]}
+    remaining = domain(status=nodes, deletionTimestamp=DELETED, finalizers=["other"])
+    (status,) = domain_plan.domain_writes(remaining, None, [])
+    assert status.body is not None and status.body["status"] == {"status": "Ready", "nodes": []}
+    ended = domain(status=status.body["status"], deletionTimestamp=DELETED, finalizers=["other"])
+    assert list(domain_plan.domain_writes(ended, None, [])) == []
 
 
 def test_the_template_of_a_domain_that_is_gone_is_deleted() -> None:

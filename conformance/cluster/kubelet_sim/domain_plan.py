@@ -124,16 +124,14 @@ def domain_writes(
         yield _patch(COMPUTE_DOMAINS, meta, finalizers=[*(meta.finalizers or ()), DOMAIN])
     if template is None and domain.template_name:
         yield DomainWrite(CLAIM_TEMPLATES, meta.namespace, "", compute_domains.claim_template(domain))
-    desired = status(domain, nodes)
-    if {field: domain.status.get(field) for field in desired} != desired:
-        guard = {"resourceVersion": meta.resource_version}
-        yield DomainWrite(COMPUTE_DOMAINS, meta.namespace, meta.name, {"metadata": guard, "status": desired}, "status")
+    yield from _status_writes(domain, nodes)
 
 
 def _end(
     domain: ComputeDomain | None, template: ClaimTemplate | None, nodes: Sequence[ServingNode]
 ) -> Iterator[DomainWrite]:
-    """Yield the next step of a deletion: the template is deleted, then released, and then the domain is released."""
+    """Yield the next step of a deletion: the template is deleted, then released, and then the domain is released. The
+    status of a domain that others hold says that no node is left."""
     if template is not None and template.metadata.deletion_timestamp is None:
         yield DomainWrite(CLAIM_TEMPLATES, template.metadata.namespace, template.metadata.name, None)
     elif not nodes:
@@ -141,6 +139,16 @@ def _end(
         finalizers = (item.metadata.finalizers or []) if item is not None else []
         if item is not None and DOMAIN in finalizers:
             yield _patch(resource, item.metadata, finalizers=[f for f in finalizers if f != DOMAIN])
+        elif item is not None and item is domain:
+            yield from _status_writes(domain, nodes)
+
+
+def _status_writes(domain: ComputeDomain, nodes: Sequence[ServingNode]) -> Iterator[DomainWrite]:
+    """Yield the write for the status of a domain, which nobody else writes."""
+    meta, desired = domain.metadata, status(domain, nodes)
+    if {field: domain.status.get(field) for field in desired} != desired:
+        body = {"metadata": {"uid": meta.uid}, "status": desired}
+        yield DomainWrite(COMPUTE_DOMAINS, meta.namespace, meta.name, body, "status")
 
 
 def status(domain: ComputeDomain, nodes: Iterable[ServingNode]) -> dict[str, Any]:
