@@ -128,10 +128,11 @@ def test_a_pod_leaves_the_gpu_that_fails_and_gets_another_one(scenario: Scenario
     scenario.start("gpu-failure")
     first = scenario.wait_for_phase("trainer", "Running")
     ((node, device),) = scenario.allocated()
+    assert (node, device) == ("tiny-0", "gpu-0"), "as the document says"
     scenario.cluster.fail_gpu(node, device, xid=79, drain=True)
     scenario.cluster.wait_for("another Pod", lambda: is_another(scenario, first))
     ((other_node, other_device),) = scenario.cluster.wait_for("one device", lambda: only(scenario.allocated()))
-    assert (other_node, other_device) != (node, device)
+    assert (other_node, other_device) == (node, "gpu-1")
     errors = {
         (labels["Hostname"], labels["gpu"]): value for labels, value in scenario.metrics()["DCGM_FI_DEV_XID_ERRORS"]
     }
