@@ -235,6 +235,14 @@ def with_generations(manifests: Sequence[Manifest], stored_specs: Sequence[Mappi
     return manifests
 
 
+def surplus_slices(stored_specs: Mapping[str, Mapping[str, Any]], manifests: Sequence[Manifest]) -> list[str]:
+    """Return the names of stored slices that a node no longer needs: those of the same drivers. `stored_specs` maps
+    names to specs. Slices of other drivers are those of somebody else, whatever their names."""
+    drivers = {manifest["spec"]["driver"] for manifest in manifests}
+    needed_names = {manifest["metadata"]["name"] for manifest in manifests}
+    return [name for name, spec in stored_specs.items() if name not in needed_names and spec["driver"] in drivers]
+
+
 def next_generation(stored_specs: Iterable[Mapping[str, Any]], slice_count: int) -> int:
     """Return the generation of a pool. It grows when the number of slices changes, so that nobody takes a mixture of
     old and new slices for the pool (DRA-02)."""

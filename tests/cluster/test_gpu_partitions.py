@@ -104,6 +104,16 @@ def test_the_generation_of_a_pool_grows_with_the_number_of_its_slices() -> None:
     assert gpu_devices.next_generation(half_written, 3) == 2
 
 
+def test_only_slices_of_the_same_driver_are_surplus() -> None:
+    metadata = dgx()["metadata"]
+    stored = {**slices(dgx()), "dgx-h100-mig-0-npu.example.com": {"driver": "npu.example.com"}}
+    del metadata["annotations"][gpu_partitions.PARTITIONS]
+    manifests = gpu_devices.slice_manifests(metadata["name"], "uid", metadata["annotations"])
+    surplus = gpu_devices.surplus_slices(stored, manifests)
+    assert surplus == ["dgx-h100-mig-0-gpu.nvidia.com-1", "dgx-h100-mig-0-gpu.nvidia.com-counters"]
+    assert gpu_devices.surplus_slices(stored, []) == [], "a malformed annotation takes no devices away"
+
+
 @pytest.mark.parametrize("name", ["n-gpu.nvidia.com-x7k2p", "n-gpu.nvidia.com-0", "other-gpu.nvidia.com"])
 def test_slices_of_others_are_left_alone(name: str) -> None:
     assert not gpu_devices.is_slice_of(name, "n")

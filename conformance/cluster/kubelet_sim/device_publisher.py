@@ -117,9 +117,9 @@ class DevicePublisher:
         specs = [item.spec for item in stored.values()]
         manifests = gpu_devices.with_generations(self._driver.slices(node.metadata), specs)
         for manifest in manifests:
-            await self._write(manifest, stored.pop(manifest["metadata"]["name"], None))
-        for surplus in stored.values() if manifests else ():
-            await self._client.delete(RESOURCE_SLICES, None, surplus.metadata.name)
+            await self._write(manifest, stored.get(manifest["metadata"]["name"]))
+        for slice_name in gpu_devices.surplus_slices({key: item.spec for key, item in stored.items()}, manifests):
+            await self._client.delete(RESOURCE_SLICES, None, slice_name)
         return None
 
     async def _write(self, manifest: Manifest, stored: PublishedSlice | None) -> None:
