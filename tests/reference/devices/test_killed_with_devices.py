@@ -110,9 +110,9 @@ def running(**replicas: int) -> Predicate:
 def is_preempted(view: View) -> bool | Unmet:
     """Return whether the set of higher priority runs, and each pod of the other set is known to wait."""
     waiting = [pod for pod in view.list("pods") if not pods.is_bound(pod)]
-    known = sum(text(condition(pod, "PodScheduled"), "reason") == "Unschedulable" for pod in waiting)
-    if known != WORKERS + SHARERS:
-        return Unmet(f"{known} of {len(waiting)} pods are known to wait")
+    unschedulable_count = sum(text(condition(pod, "PodScheduled"), "reason") == "Unschedulable" for pod in waiting)
+    if unschedulable_count != WORKERS + SHARERS:
+        return Unmet(f"{unschedulable_count} of {len(waiting)} pods are known to wait")
     return running(high=1)(view)
 
 
