@@ -189,6 +189,8 @@ def _cell(entries: Sequence[Requirement], outcomes: Mapping[str, Outcome], has_f
     must_outcomes = {outcomes[entry.id] for entry in entries if entry.id in outcomes and entry.decides}
     minor = sum(not e.decides and outcomes.get(e.id) is Outcome.FAILED for e in entries)
     unknown = len(entries) - sum(counts.values())
+    if unknown and not must_outcomes:  # an invariant that is violated in the scenes of another profile says no more
+        return Cell(CellWord.NOT_JUDGED, counts, minor, unknown)
     return Cell(_word(set(counts), must_outcomes - {Outcome.NOT_CLAIMED}, has_failed), counts, minor, unknown)
 
 

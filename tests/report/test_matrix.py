@@ -74,6 +74,7 @@ def cell(*runs: Run) -> Cell:
         ([run("not-run", "not-run", "not-claimed")], CellWord.NOT_JUDGED, ["2 not-run", "1 not-claimed"]),
         ([run("passed")], CellWord.CONFORMANT, ["1 passed", "2 not in its runs"]),
         ([], CellWord.NOT_JUDGED, ["3 not in its runs"]),
+        ([run(three="failed")], CellWord.NOT_JUDGED, ["1 failed (does not decide)", "2 not in its runs"]),
         (
             [run("passed", "blocked", "passed", profiles={"core": "not-conformant"})],
             CellWord.NOT_CONFORMANT,
