@@ -142,6 +142,7 @@ class Components:
             process.wait()
             raise
         if process.returncode:
+            self.require_alive()  # kwokctl may have failed because a component is dead, which its message does not say
             raise self.failure(f"kwokctl {' '.join(arguments[:2])} failed: {log_tail(output)}")
 
     def _popen(self, command: list[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -12,7 +12,9 @@ import psutil
 import pytest
 
 from conformance.cluster import processes
+from conformance.cluster.assets import Assets
 from conformance.cluster.components import Components
+from conformance.errors import HarnessError
 
 MARKER = {processes.CLUSTER: "tests-components"}
 SLEEP = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
@@ -97,3 +99,18 @@ def test_a_component_without_a_readable_pid_is_not_running(components: Component
     assert components.process("etcd") is None
     (components.workspace / "pids" / "etcd.pid").write_text("")
     assert components.process("etcd") is None
+
+
+def test_a_failure_of_kwokctl_names_the_component_that_has_died(
+    components: Components, etcd: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    (components.workspace / "logs").mkdir()
+    components.log("etcd").write_text("the reason")
+    kwokctl = tmp_path / "kwokctl"
+    kwokctl.write_text(f"#!/bin/sh\necho another reason\n[ $3 = good ] || kill -9 {etcd.pid}\nexit 1\n")
+    kwokctl.chmod(0o700)
+    assets = Assets(**dict.fromkeys(Assets.__dataclass_fields__, kwokctl))
+    with pytest.raises(HarnessError, match="kwokctl good failed: another reason"):
+        components.kwokctl(assets, kwokctl, "good")
+    with pytest.raises(HarnessError, match="etcd died: the reason"):
+        components.kwokctl(assets, kwokctl, "bad")
