@@ -366,13 +366,14 @@ class GangScheduler:
             if pod.metadata.deletion_timestamp is None
         }
         name, gang = f"{key[0]}/{key[1]}", self._gang(item)
+        preemptor = self._preemptors_by_gang.get(name, "")
         status = gang_status.status(
             item,
             gang,
             pods,
             self._waiting_reasons.get(name),
             now(),
-            preemptor=self._preemptors_by_gang.get(name, ""),
+            preemptor=preemptor,
             score=score(gang, self._domain),
         )
         if status == item.status:
@@ -384,11 +385,25 @@ class GangScheduler:
         except REQUEST_FAILED as error:
             if isinstance(error, ApiError) and error.conflict:  # the operator wrote in between, so try again
                 self._mark_stale(key)
+                if preemptor and await self._read_gang(key):
+                    await self._write_status(key)
             elif not isinstance(error, ApiError) or not error.not_found:
                 log.warning("cannot write status of gang %s/%s: %s", *key, error)
                 self._mark_stale(key)
         else:
             self._gangs.observe(self._gangs.decode(answer))
+
+    async def _read_gang(self, key: tuple[str, str]) -> bool:
+        """Read a gang from the API server, because an eviction does not wait until the watch shows the last write.
+        Return whether the gang was read."""
+        try:
+            answer = await self._client.get_or_none(models.PODGANGS, *key)
+        except REQUEST_FAILED as error:
+            log.warning("cannot read gang %s/%s: %s", *key, error)
+            return False
+        if answer is not None:
+            self._gangs.observe(self._gangs.decode(answer))
+        return answer is not None
 
 
 def _filter_inputs(pod: Pod) -> tuple[object, ...]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import msgspec
 import pytest
 
+from kube.errors import ApiError
+from kube.resource import Resource
 from reference_impl.api.models import PodGang
 from reference_impl.plan import conditions
 from reference_impl.scheduler import gang_status
 from reference_impl.scheduler.gang import ConstraintScope, Gang, Group, score
+from reference_impl.scheduler.scheduler import GangScheduler
+from tests.kube.leaping import leap
 from tests.reference.examples import gpu_pod
 
 ITEM = msgspec.convert(
@@ -50,3 +57,39 @@ def test_the_score_is_the_reciprocal_of_the_number_of_used_domains(racks, expect
 
 def test_a_gang_without_preferences_has_the_best_score():
     assert score(gang(1), lambda key, node: node) == 1.0 and score(gang(0), lambda key, node: node) is None
+
+
+def test_a_preempted_gang_gets_its_condition_although_the_operator_writes_in_between() -> None:
+    """Otherwise nothing would ever say why its pods were evicted (GS-33)."""
+    written_in_between = json.dumps(
+        {
+            "metadata": {"name": "g", "namespace": "ns", "uid": "u-g", "resourceVersion": "2"},
+            "spec": {"podgroups": [{"name": "p", "podReferences": [], "minReplicas": 1}]},
+            "status": {"conditions": [{"type": "Initialized", "status": "True"}]},
+        }
+    )
+    bodies: list[Any] = []
+
+    class Api:
+        on_answer: Any = None
+
+        async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **options: Any) -> bytes:
+            if body["metadata"]["resourceVersion"] != "2":
+                raise ApiError(409, "Conflict", "the object has been modified", {}, None)
+            bodies.append(body)
+            return written_in_between.encode()
+
+        async def get_or_none(self, resource: Resource, namespace: str, name: str) -> bytes:
+            return written_in_between.encode()
+
+    async def preempt() -> None:
+        api: Any = Api()
+        scheduler: Any = GangScheduler(api, name="gangs")
+        outdated = scheduler._gangs.decode(written_in_between.replace('"2"', '"1"').encode())
+        scheduler._gangs.observe(outdated)
+        scheduler._preemptors_by_gang = {"ns/g": "ns/high"}
+        await scheduler._write_status(("ns", "g"))
+
+    leap(preempt())
+    (body,) = bodies
+    assert [c["reason"] for c in body["status"]["conditions"] if c["type"] == "DisruptionTarget"] == ["Preempted"]
