@@ -207,17 +207,16 @@ DECODING_MODULES = {
     "answers of the API server, which its client has bounded, and what was recorded of them": """
         cluster/abilities cluster/addons/metrics cluster/addons/provisioner cluster/existing/claim
         cluster/existing/kwok_stages cluster/existing/leftovers cluster/existing/marks cluster/existing/other_scheduler
-        cluster/gpu_failures
-        cluster/preflight history/record history/recorder history/redaction implementation/deployed
+        cluster/gpu_failures cluster/preflight history/record history/recorder history/redaction implementation/deployed
         implementation/discovery implementation/installation implementation/objects implementation/rights nemesis/bed
         nemesis/normal_form scale/play scale/replay scale/tracker scale/write_floor suite/scenes/api
         suite/scenes/dry_run suite/session/admitted suite/session/existing suite/session/foreign
         suite/session/new_kinds""",
     "files and messages that this program has written": """
-        cluster/assets cluster/gpu_devices cluster/kubelet_sim/process cluster/stages cluster/state document_cache
-        nemesis/changes/desired
-        nemesis/proxy/access report/document scale/compare/session suite/registry/basis suite/session/collected
-        suite/session/shared tests/core/published_sets""",
+        cluster/assets cluster/capture/fleet cluster/compute_domains cluster/gpu_devices cluster/kubelet_sim/process
+        cluster/stages cluster/state document_cache nemesis/changes/desired nemesis/proxy/access report/document
+        scale/compare/session suite/registry/basis suite/session/collected suite/session/shared
+        tests/core/published_sets""",
     "answers of components that this program has started, or of a chosen site": """
         cluster/health cluster/transfer""",
 }

@@ -181,4 +181,4 @@ def test_bodies_are_logged_only_for_requested_resources() -> None:
     ]
     assert logged_resources[2:] == [resources()]
     levels = [rule["level"] for rule in audit_policy(bodies=True)["rules"]]
-    assert levels == ["None", "Metadata", "None", "None", "RequestResponse", "Metadata"]
+    assert levels == ["Metadata", "None", "Metadata", "None", "None", "RequestResponse", "Metadata"]
