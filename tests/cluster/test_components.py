@@ -17,7 +17,7 @@ from conformance.cluster.components import Components
 from conformance.errors import HarnessError
 
 MARKER = {processes.CLUSTER: "tests-components"}
-SLEEP = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
+SLEEP = [sys.executable, "-I", "-S", "-c", "import time; print(flush=True); time.sleep(600)"]
 
 
 @pytest.fixture
@@ -36,7 +36,10 @@ def etcd(components: Components) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def start_process(components: Components, marker: dict[str, str]) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(SLEEP, env=os.environ | marker)
+    process = subprocess.Popen(SLEEP, env=os.environ | marker, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    with process.stdout as output:
+        output.readline()  # Linux shows the environment of a process only after it has begun to execute the program
     (components.workspace / "pids" / "etcd.pid").write_text(str(process.pid))
     return process
 
