@@ -29,13 +29,14 @@ SMALL_DISK = """
 set -u; folder=$1; shift
 mkdir "$folder/disk" && mount -t tmpfs -o size=400m none "$folder/disk" && mkdir "$folder/disk/reports"
 (
-  until cat "$folder"/reports/*/ledger/*.jsonl "$folder"/disk/reports/*/ledger/*.jsonl 2> "$folder/message" |
+  until [ -e "$folder/ended" ] ||
+    cat "$folder"/reports/*/ledger/*.jsonl "$folder"/disk/reports/*/ledger/*.jsonl 2> "$folder/message" |
     grep -q '"phase":"ready"'; do sleep 0.2; done
-  while :; do cat /dev/zero >> "$folder/disk/full" 2> "$folder/message"; sleep 0.2; done
+  until [ -e "$folder/ended" ]; do cat /dev/zero >> "$folder/disk/full" 2> "$folder/message"; sleep 0.2; done
 ) &
 "$@"
 code=$?
-kill $!
+touch "$folder/ended" && wait
 cp -a "$folder/disk/reports" "$folder"
 [ -e "$folder/disk/state" ] && cp -a "$folder/disk/state" "$folder"
 exit $code
