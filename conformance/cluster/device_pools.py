@@ -78,7 +78,7 @@ def with_common_fields(pool: DevicePool) -> DevicePool:
 
 def _common(mappings: Sequence[Content]) -> Content:
     first, *rest = mappings
-    return {key: value for key, value in first.items() if all(other.get(key) == value for other in rest)}
+    return {key: value for key, value in first.items() if all(mapping.get(key) == value for mapping in rest)}
 
 
 def encoded(pools: Sequence[DevicePool]) -> str:
@@ -98,7 +98,7 @@ def load(document: Document) -> Sequence[DevicePool]:
     pools = msgspec.convert(document.value.get("pools", []), list[DevicePool])
     for index, pool in enumerate(pools):
         location = document.location("pools", index)
-        if (pool.driver, pool.name) in [(other.driver, other.name) for other in pools[:index]]:
+        if (pool.driver, pool.name) in [(earlier.driver, earlier.name) for earlier in pools[:index]]:
             problem = f"a second pool of {pool.driver} has the same name"
             raise UsageError(problem, where=location, hint="give it another name, or put the devices into one pool")
         if len(pool.devices) > MAX_DEVICES_OF_POOL:

@@ -192,7 +192,7 @@ def load(path: Path) -> Fleet:
     fleet_parts: list[FleetPart] = []
     for index, entry in enumerate(document.value["parts"]):
         part = _part(document, index, entry, own_profiles)
-        if _kind(part) in [_kind(other) for other in fleet_parts]:
+        if _kind(part) in [_kind(earlier_part) for earlier_part in fleet_parts]:
             location = document.location("parts", index, "profile")
             raise UsageError("duplicate profile", where=location, hint="add the counts up")
         fleet_parts.append(part)
