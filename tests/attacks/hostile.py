@@ -46,6 +46,9 @@ from tests.attacks.helpers import (
     wait_until,
 )
 
+SUSPENDED_SECONDS = 12.0
+"""Seconds for which a process is suspended: more than the 10 s of silence that count as an outage."""
+
 
 def supervisor() -> psutil.Process:
     """Return the process of the suite that started this program: the parent of the process group's leader."""
@@ -139,23 +142,21 @@ def suspend_worker(kubeconfig: Path, folder: Path) -> None:
     parent = supervisor().parent()
     wait_until(lambda: has_failed_check(folder))
     if parent is not None:
-        parent.suspend()
-        time.sleep(12)
-        parent.resume()
+        _suspend(parent)
 
 
 @mode
 def suspend_itself(kubeconfig: Path, folder: Path) -> None:
     """Suspend the command for 12 s as soon as the first test runs, before any check."""
     wait_until(lambda: ledger_contains(folder, '"phase":"ready"'))
-    _suspend_command()
+    _suspend(psutil.Process(os.getppid()))
 
 
 @mode
 def suspend_itself_later(kubeconfig: Path, folder: Path) -> None:
     """After a failure, suspend the command for 12 s."""
     wait_until(lambda: has_failed_check(folder))
-    _suspend_command()
+    _suspend(psutil.Process(os.getppid()))
 
 
 @mode
@@ -165,11 +166,11 @@ def suspend_child(kubeconfig: Path, folder: Path) -> None:
     psutil.Process().suspend()
 
 
-def _suspend_command() -> None:
-    command = psutil.Process(os.getppid())
-    command.suspend()
-    time.sleep(12)
-    command.resume()
+def _suspend(process: psutil.Process) -> None:
+    """Suspend a process, and resume it."""
+    process.suspend()
+    time.sleep(SUSPENDED_SECONDS)
+    process.resume()
 
 
 @mode
