@@ -12,15 +12,15 @@ from conformance.cluster.audit import AuditLog
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.progress import ProgressReporter
 from conformance.errors import HarnessError
+from conformance.grove.kinds import CLAIM_TEMPLATES
 from conformance.history.recorder import Recorder
 from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import Driver, ProcessFailure
 from conformance.scale.machine import ResourceMeter
 from conformance.scale.tracker import Tracker
 from kube.client import Client
-from kube.resource import NAMESPACES, Resource
+from kube.resource import NAMESPACES
 
-CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
 AGENT = "grove-conformance-scale"
 """The program name of a run's client."""
 LIVE_BYTES_METRIC = "go_gc_heap_live_bytes"

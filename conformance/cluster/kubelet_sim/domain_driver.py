@@ -14,12 +14,12 @@ from conformance.cluster import compute_domains
 from conformance.cluster.compute_domains import DOMAIN, ComputeDomain
 from conformance.cluster.kubelet_sim import domain_plan
 from conformance.cluster.kubelet_sim.claims import Claim
-from conformance.cluster.kubelet_sim.domain_plan import CLAIM_TEMPLATES, ClaimTemplate, DomainWrite, ServingNode
+from conformance.cluster.kubelet_sim.domain_plan import ClaimTemplate, DomainWrite, ServingNode
 from conformance.cluster.kubelet_sim.init_wait import SimulatedPod
 from conformance.cluster.kubelet_sim.node_failure import SimulatedNode
 from conformance.cluster.kubelet_sim.prepared_claims import PreparedClaims
 from conformance.cluster.nodes import FABRIC
-from conformance.grove.kinds import COMPUTE_DOMAINS
+from conformance.grove.kinds import CLAIM_TEMPLATES, COMPUTE_DOMAINS
 from kube.client import Client
 from kube.errors import ApiError
 from kube.informer import Informer, typed_decoder

@@ -18,11 +18,9 @@ import msgspec
 from conformance.cluster import compute_domains
 from conformance.cluster.compute_domains import DOMAIN, NOT_READY, READY, ComputeDomain
 from conformance.cluster.kubelet_sim.claims import Claim
-from conformance.grove.kinds import COMPUTE_DOMAINS
+from conformance.grove.kinds import CLAIM_TEMPLATES, COMPUTE_DOMAINS
 from kube.objects import ObjectMeta
 from kube.resource import NODES, Resource
-
-CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
 
 
 class ClaimTemplate(msgspec.Struct):

@@ -14,20 +14,18 @@ from conformance.cluster import gpu_devices, nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.grove import pods
 from conformance.grove.fields import Document, condition, items, name, text
+from conformance.grove.kinds import CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing import devices
 from kube import config
 from kube.client import Client
-from kube.resource import Resource
 from reference_impl.api import models
 from tests.reference.chaos import PARTS, SCHEDULER, Chapter, CrashRun, Predicate, all_deaths, death_count
 from tests.reference.test_killed_at_any_write import with_defaults
 
 pytestmark = [pytest.mark.cluster, pytest.mark.thorough, pytest.mark.timeout(900)]
 
-CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
-TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
 POOL = "devices"
 NODES = 3
 """Nodes with eight devices each. Every life uses all of them, because its scheduler does not see the claims of other
@@ -71,8 +69,8 @@ def pod_set(played: CrashRun, set_name: str, priority: str, **counts: int) -> di
 
 async def create_low(played: CrashRun) -> None:
     for resource, manifest in (
-        (TEMPLATES, devices.claim_template("one", devices.claim_spec())),
-        (CLAIMS, devices.claim("shared", devices.claim_spec())),
+        (CLAIM_TEMPLATES, devices.claim_template("one", devices.claim_spec())),
+        (RESOURCE_CLAIMS, devices.claim("shared", devices.claim_spec())),
     ):
         metadata = {**manifest["metadata"], "namespace": played.namespace}
         await played.client.create(resource, {**manifest, "metadata": metadata})
