@@ -20,6 +20,9 @@ CALLS = "GROVE_MUTANT_CALLS"
 """The environment variable that names the file for the notes."""
 _REPLACED, _CALLED, _ALTERS, _ALTERED = "replaced", "called", "alters", "altered"
 
+Original = Callable[..., Any]
+"""A function that a mutant or a variant has replaced and may call."""
+
 _armed = ""
 """The mutant or variant that is being armed, for the notes about its replacements."""
 
@@ -77,6 +80,41 @@ def alter(target: Any, name: str, change: Callable[..., Any]) -> None:
 
     _note(_ALTERS, full_name)
     replace(target, name, altered_later if inspect.iscoroutinefunction(original) else altered)
+
+
+def instead_of(target: Any, name: str) -> Callable[[Callable[..., Any]], Callable[[], None]]:
+    """Decorate the function that `replace` puts in place of `target.name`, and return a function that does so."""
+    getattr(target, name)
+    return lambda wrong: lambda: replace(target, name, wrong)
+
+
+def around(target: Any, name: str) -> Callable[[Callable[..., Any]], Callable[[], None]]:
+    """Decorate a function like `instead_of` does, but pass it the original function as its first argument."""
+    getattr(target, name)
+
+    def decorate(function: Callable[..., Any]) -> Callable[[], None]:
+        signature = inspect.signature(function)
+        rest = signature.replace(parameters=list(signature.parameters.values())[1:])
+
+        def apply() -> None:
+            original = getattr(target, name)
+
+            @functools.wraps(function)
+            def wrong(*arguments: Any, **named: Any) -> Any:
+                return function(original, *arguments, **named)
+
+            wrong.__signature__ = rest  # type: ignore[attr-defined]
+            replace(target, name, wrong)
+
+        return apply
+
+    return decorate
+
+
+def on_result_of(target: Any, name: str) -> Callable[[Callable[..., Any]], Callable[[], None]]:
+    """Decorate the change that `alter` makes to results of `target.name`, and return a function that arms it."""
+    getattr(target, name)
+    return lambda change: lambda: alter(target, name, change)
 
 
 def replace_unnoted(target: Any, name: str, wrong: Any) -> None:

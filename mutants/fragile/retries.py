@@ -11,7 +11,7 @@ from kube.errors import ApiError
 from kube.informer import Informer
 from kube.workqueue import WorkQueue
 from mutants.registry import fragile
-from mutants.replacement import replace
+from mutants.replacement import Original, around, replace
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.writer import Writer
 
@@ -100,16 +100,12 @@ def _failed_creations_given_up() -> None:
     "lost-answer",
     at="create pods",
 )
-def _lost_creations_repeated() -> None:
-    original = Client.create
-
-    async def create(self: Client, resource: Any, body: Any, **named: Any) -> bytes:
-        try:
-            return await original(self, resource, body, **named)
-        except (aiohttp.ClientError, TimeoutError):
-            return await original(self, resource, body, **named)
-
-    replace(Client, "create", create)
+@around(Client, "create")
+async def _lost_creations_repeated(original: Original, self: Client, resource: Any, body: Any, **named: Any) -> bytes:
+    try:
+        return await original(self, resource, body, **named)
+    except (aiohttp.ClientError, TimeoutError):
+        return await original(self, resource, body, **named)
 
 
 @fragile(
@@ -157,10 +153,6 @@ def _own_writes_unseen() -> None:
     "broken",
     at="create pods",
 )
-def _errors_never_withdrawn() -> None:
-    original = LastErrors.report
-
-    async def report(self: LastErrors, key: Any, problem: Any) -> float | None:
-        return await original(self, key, problem) if problem is not None else None
-
-    replace(LastErrors, "report", report)
+@around(LastErrors, "report")
+async def _errors_never_withdrawn(original: Original, self: LastErrors, key: Any, problem: Any) -> float | None:
+    return await original(self, key, problem) if problem is not None else None

@@ -9,7 +9,7 @@ from kube.client import Client
 from kube.informer import Informer
 from kube.reflector import Reflector
 from mutants.registry import fragile
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 
 
 @fragile(
@@ -21,58 +21,44 @@ from mutants.replacement import replace
     "missed",
     at="DELETED",
 )
-def _relist_keeps_the_dead() -> None:
-    def on_list(self: Informer[Any], items: list[Any]) -> None:
-        for item in items:
-            self.on_event("MODIFIED", item)
-        self._synced.set()
-
-    replace(Informer, "on_list", on_list)
+@instead_of(Informer, "on_list")
+def _relist_keeps_the_dead(self: Informer[Any], items: list[Any]) -> None:
+    for item in items:
+        self.on_event("MODIFIED", item)
+    self._synced.set()
 
 
 @fragile(
     "relist-knows-the-first", "operator", "takes only the first list of a resource", "create", "relisted", at="pods"
 )
-def _relist_knows_the_first() -> None:
-    original = Informer.on_list
-
-    def on_list(self: Informer[Any], items: list[Any]) -> None:
-        if not self._synced.is_set():
-            original(self, items)
-
-    replace(Informer, "on_list", on_list)
+@around(Informer, "on_list")
+def _relist_knows_the_first(original: Original, self: Informer[Any], items: list[Any]) -> None:
+    if not self._synced.is_set():
+        original(self, items)
 
 
 @fragile("watch-resumed-at-present", "operator", "resumes a broken watch at the present", "create", "closed", at="pods")
-def _watch_resumed_at_present() -> None:
-    original = Reflector._watch
-
-    async def watch(self: Reflector[Any]) -> bool:
-        try:
-            return await original(self)
-        except BaseException:
-            _, self._version = await self.read()
-            raise
-
-    replace(Reflector, "_watch", watch)
+@around(Reflector, "_watch")
+async def _watch_resumed_at_present(original: Original, self: Reflector[Any]) -> bool:
+    try:
+        return await original(self)
+    except BaseException:
+        _, self._version = await self.read()
+        raise
 
 
 @fragile("expired-watch-given-up", "operator", "watches no longer once its version has expired", "create", "relisted")
-def _expired_watch_given_up() -> None:
-    original = Reflector.run
+@around(Reflector, "run")
+async def _expired_watch_given_up(original: Original, self: Reflector[Any]) -> None:
+    original_list = self._list
 
-    async def run(self: Reflector[Any]) -> None:
-        original_list = self._list
+    async def list_once() -> None:
+        if self._expired:
+            await asyncio.Event().wait()
+        await original_list()
 
-        async def list_once() -> None:
-            if self._expired:
-                await asyncio.Event().wait()
-            await original_list()
-
-        self._list = list_once  # type: ignore[method-assign]
-        await original(self)
-
-    replace(Reflector, "run", run)
+    self._list = list_once  # type: ignore[method-assign]
+    await original(self)
 
 
 @fragile(
@@ -83,18 +69,14 @@ def _expired_watch_given_up() -> None:
     "killed-after",
     "killed-before",
 )
-def _first_list_unheard() -> None:
-    original = Informer.on_list
-
-    def on_list(self: Informer[Any], items: list[Any]) -> None:
-        if self._synced.is_set():
-            original(self, items)
-            return
-        handlers, self._handlers = self._handlers, []
+@around(Informer, "on_list")
+def _first_list_unheard(original: Original, self: Informer[Any], items: list[Any]) -> None:
+    if self._synced.is_set():
         original(self, items)
-        self._handlers = handlers
-
-    replace(Informer, "on_list", on_list)
+        return
+    handlers, self._handlers = self._handlers, []
+    original(self, items)
+    self._handlers = handlers
 
 
 @fragile(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mutants.registry import mutant
-from mutants.replacement import replace, replace_data
+from mutants.replacement import Original, around, instead_of, replace, replace_data
 from reference_impl.admission import authorizer, errors, podcliqueset, topologybinding
 from reference_impl.admission.errors import ErrorType, FieldError
 from reference_impl.admission.result import AdmissionResult
@@ -57,66 +57,46 @@ def _delay_not_rewritten() -> None:
 
 
 @mutant("long-delay-shortened", "operator", "stores at most one hour as the termination delay", "ADM-051", "ADM-037")
-def _long_delay_shortened() -> None:
-    original = defaults._default_termination_delay
-
-    def termination_delay(given: Any) -> list[defaults.Operation]:
-        hour = [{"op": "add", "path": f"{defaults.ROOT}/terminationDelay", "value": "1h0m0s"}]
-        return hour if given == "90m" else list(original(given))
-
-    replace(defaults, "_default_termination_delay", termination_delay)
+@around(defaults, "_default_termination_delay")
+def _long_delay_shortened(original: Original, given: Any) -> list[defaults.Operation]:
+    hour = [{"op": "add", "path": f"{defaults.ROOT}/terminationDelay", "value": "1h0m0s"}]
+    return hour if given == "90m" else list(original(given))
 
 
 @mutant("minimum-of-one", "operator", "defaults the minimum of a clique to one", "ADM-001", "ADM-037")
-def _minimum_of_one() -> None:
-    original = defaults._default_clique
-
-    def clique(root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
-        return [{**op, "value": 1} if op["path"].endswith("Available") else op for op in original(root, spec)]
-
-    replace(defaults, "_default_clique", clique)
+@around(defaults, "_default_clique")
+def _minimum_of_one(original: Original, root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
+    return [{**op, "value": 1} if op["path"].endswith("Available") else op for op in original(root, spec)]
 
 
 @mutant("strategy-filled-in", "operator", "defaults the update strategy", "ADM-003")
-def _strategy_filled_in() -> None:
-    original = defaults.patch
-
-    def patch(pcs: dict[str, Any], stored: Any = None) -> list[defaults.Operation]:
-        spec = pcs.get("spec")
-        missing = isinstance(spec, dict) and "updateStrategy" not in spec
-        add = [{"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}] if missing else []
-        return original(pcs, stored) + add
-
-    replace(defaults, "patch", patch)
+@around(defaults, "patch")
+def _strategy_filled_in(original: Original, pcs: dict[str, Any], stored: Any = None) -> list[defaults.Operation]:
+    spec = pcs.get("spec")
+    missing = isinstance(spec, dict) and "updateStrategy" not in spec
+    add = [{"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}] if missing else []
+    return original(pcs, stored) + add
 
 
 @mutant("pack-domain-rewritten", "operator", "converts packDomain to pack.required on new sets", "ADM-025")
-def _pack_domain_rewritten() -> None:
-    original = defaults._default_template
-
-    def template(given: dict[str, Any]) -> list[defaults.Operation]:
-        operations = list(original(given))
-        constraint = given.get("topologyConstraint")
-        if isinstance(constraint, dict) and constraint.pop("packDomain", None) is not None:
-            path = f"{defaults.ROOT}/topologyConstraint"
-            operations.append({"op": "add", "path": path, "value": {**constraint, "pack": {"required": "rack"}}})
-        return operations
-
-    replace(defaults, "_default_template", template)
+@around(defaults, "_default_template")
+def _pack_domain_rewritten(original: Original, given: dict[str, Any]) -> list[defaults.Operation]:
+    operations = list(original(given))
+    constraint = given.get("topologyConstraint")
+    if isinstance(constraint, dict) and constraint.pop("packDomain", None) is not None:
+        path = f"{defaults.ROOT}/topologyConstraint"
+        operations.append({"op": "add", "path": path, "value": {**constraint, "pack": {"required": "rack"}}})
+    return operations
 
 
 # -- new sets ----------------------------------------------------------------------------------------------------------
 
 
 @mutant("empty-cliques-crash", "operator", "crashes on a set without cliques", "ADM-063")
-def _empty_cliques_crash() -> None:
-    original = schedulers.violations
-
-    def violations(pcs: Any, settings: Any) -> Any:
-        assert pcs.spec.template.cliques[0]
-        return original(pcs, settings)
-
-    replace(schedulers, "violations", violations)
+@around(schedulers, "violations")
+def _empty_cliques_crash(original: Original, pcs: Any, settings: Any) -> Any:
+    assert pcs.spec.template.cliques[0]
+    return original(pcs, settings)
 
 
 @mutant("names-unchecked", "operator", "does not check the syntax of names", "ADM-004")
@@ -256,31 +236,21 @@ def _first_error_only() -> None:
 
 
 @mutant("replicas-fixed", "operator", "rejects changes of a clique's replicas", "ADM-062")
-def _replicas_fixed() -> None:
-    original = updates.violations
-
-    def violations(pcs: Any, old: Any) -> list[FieldError]:
-        sizes = [[clique.spec.replicas for clique in item.spec.template.cliques] for item in (pcs, old)]
-        further_errors = (
-            [errors.immutable("spec.template.cliques.spec.replicas", sizes[0])] if sizes[0] != sizes[1] else []
-        )
-        return [*original(pcs, old), *further_errors]
-
-    replace(updates, "violations", violations)
+@around(updates, "violations")
+def _replicas_fixed(original: Original, pcs: Any, old: Any) -> list[FieldError]:
+    sizes = [[clique.spec.replicas for clique in item.spec.template.cliques] for item in (pcs, old)]
+    further_errors = [errors.immutable("spec.template.cliques.spec.replicas", sizes[0])] if sizes[0] != sizes[1] else []
+    return [*original(pcs, old), *further_errors]
 
 
 @mutant("images-fixed", "operator", "rejects changes of a clique's images", "ADM-019")
-def _images_fixed() -> None:
-    original = updates.violations
-
-    def violations(pcs: Any, old: Any) -> list[FieldError]:
-        images = [[_images(clique) for clique in item.spec.template.cliques] for item in (pcs, old)]
-        further_errors = (
-            [errors.immutable("spec.template.cliques.spec.podSpec", images[0])] if images[0] != images[1] else []
-        )
-        return [*original(pcs, old), *further_errors]
-
-    replace(updates, "violations", violations)
+@around(updates, "violations")
+def _images_fixed(original: Original, pcs: Any, old: Any) -> list[FieldError]:
+    images = [[_images(clique) for clique in item.spec.template.cliques] for item in (pcs, old)]
+    further_errors = (
+        [errors.immutable("spec.template.cliques.spec.podSpec", images[0])] if images[0] != images[1] else []
+    )
+    return [*original(pcs, old), *further_errors]
 
 
 def _images(clique: Any) -> list[Any]:
@@ -288,15 +258,11 @@ def _images(clique: Any) -> list[Any]:
 
 
 @mutant("labels-fixed", "operator", "rejects changes of a clique's labels", "ADM-062")
-def _labels_fixed() -> None:
-    original = updates.violations
-
-    def violations(pcs: Any, old: Any) -> list[FieldError]:
-        names = [[clique.labels for clique in item.spec.template.cliques] for item in (pcs, old)]
-        further_errors = [errors.immutable("spec.template.cliques.labels", names[0])] if names[0] != names[1] else []
-        return [*original(pcs, old), *further_errors]
-
-    replace(updates, "violations", violations)
+@around(updates, "violations")
+def _labels_fixed(original: Original, pcs: Any, old: Any) -> list[FieldError]:
+    names = [[clique.labels for clique in item.spec.template.cliques] for item in (pcs, old)]
+    further_errors = [errors.immutable("spec.template.cliques.labels", names[0])] if names[0] != names[1] else []
+    return [*original(pcs, old), *further_errors]
 
 
 @mutant("cliques-renamed", "operator", "accepts other names of cliques", "ADM-020")
@@ -348,15 +314,13 @@ def _mnnvl_any_text() -> None:
 
 
 @mutant("mnnvl-always-off", "operator", "refuses every MNNVL annotation", "ADM-042", "ADM-059")
-def _mnnvl_always_off() -> None:
-    def on_create(pcs: Any, enabled: bool) -> list[FieldError]:
-        return [
-            errors.invalid(path, value, mnnvl.NOT_ENABLED)
-            for path, value in mnnvl._annotations_by_owner(pcs).values()
-            if value
-        ]
-
-    replace(mnnvl, "create_violations", on_create)
+@instead_of(mnnvl, "create_violations")
+def _mnnvl_always_off(pcs: Any, enabled: bool) -> list[FieldError]:
+    return [
+        errors.invalid(path, value, mnnvl.NOT_ENABLED)
+        for path, value in mnnvl._annotations_by_owner(pcs).values()
+        if value
+    ]
 
 
 @mutant("mnnvl-changes", "operator", "accepts changes of the MNNVL annotation", "ADM-028")
@@ -378,13 +342,9 @@ def _topology_refused() -> None:
 
 
 @mutant("binding-unchecked", "operator", "accepts constraints with an unknown binding", "ADM-030")
-def _binding_unchecked() -> None:
-    original = topology.violations
-
-    def violations(pcs: Any, binding_levels: Any) -> list[FieldError]:
-        return [error for error in original(pcs, binding_levels) if "not found" not in error.detail]
-
-    replace(topology, "violations", violations)
+@around(topology, "violations")
+def _binding_unchecked(original: Original, pcs: Any, binding_levels: Any) -> list[FieldError]:
+    return [error for error in original(pcs, binding_levels) if "not found" not in error.detail]
 
 
 @mutant("bindings-mixed", "operator", "accepts constraints with different bindings", "ADM-066")
@@ -420,40 +380,27 @@ def _binding_schedulers_unchecked() -> None:
 @mutant(
     "unknown-binding-at-the-set", "operator", "reports every unknown binding at the set's own constraint", "ADM-043"
 )
-def _unknown_binding_at_the_set() -> None:
-    original = topology.violations
-
-    def violations(pcs: Any, binding_levels: Any) -> list[FieldError]:
-        set_path = "spec.template.topologyConstraint.topologyName"
-        return [
-            dataclasses.replace(e, path=set_path) if "not found" in e.detail else e
-            for e in original(pcs, binding_levels)
-        ]
-
-    replace(topology, "violations", violations)
+@around(topology, "violations")
+def _unknown_binding_at_the_set(original: Original, pcs: Any, binding_levels: Any) -> list[FieldError]:
+    set_path = "spec.template.topologyConstraint.topologyName"
+    return [
+        dataclasses.replace(e, path=set_path) if "not found" in e.detail else e for e in original(pcs, binding_levels)
+    ]
 
 
 @mutant("removed-field-named", "operator", "names a field of bindings that the API does not have any more", "ADM-043")
-def _removed_field_named() -> None:
-    original = topologybinding.scheduler_errors
-
-    def schedulers(*given: Any) -> Iterator[FieldError]:
-        for error in original(*given):
-            path = error.path.replace("schedulerTopologyBindings", "schedulerTopologyReferences")
-            yield dataclasses.replace(error, path=path)
-
-    replace(topologybinding, "scheduler_errors", schedulers)
+@around(topologybinding, "scheduler_errors")
+def _removed_field_named(original: Original, *given: Any) -> Iterator[FieldError]:
+    for error in original(*given):
+        path = error.path.replace("schedulerTopologyBindings", "schedulerTopologyReferences")
+        yield dataclasses.replace(error, path=path)
 
 
 @mutant("requests-null", "operator", "treats missing device requests as an explicit null", "ADM-044")
-def _requests_null() -> None:
-    original = sharing.violations
-
-    def violations(*given: Any) -> Iterator[FieldError]:
-        for error in original(*given):
-            yield dataclasses.replace(error, type=ErrorType.INVALID) if error.path.endswith("requests") else error
-
-    replace(sharing, "violations", violations)
+@around(sharing, "violations")
+def _requests_null(original: Original, *given: Any) -> Iterator[FieldError]:
+    for error in original(*given):
+        yield dataclasses.replace(error, type=ErrorType.INVALID) if error.path.endswith("requests") else error
 
 
 @mutant("dots-accepted", "operator", "accepts names with dots, which cannot be part of hostnames", "ADM-045")
@@ -477,19 +424,13 @@ def _protection_not_removable() -> None:
 
 
 @mutant("setless-objects-protected", "operator", "protects objects whose set does not exist", "ADM-058")
-def _setless_objects_protected() -> None:
-    original = authorizer.judge
-
-    def judge(request: Any, pcs: Any, allowed: Any) -> AdmissionResult:
-        result = original(request, pcs, allowed)
-        return AdmissionResult(refusal=result.warnings[0]) if result.allowed and result.warnings else result
-
-    replace(authorizer, "judge", judge)
+@around(authorizer, "judge")
+def _setless_objects_protected(original: Original, request: Any, pcs: Any, allowed: Any) -> AdmissionResult:
+    result = original(request, pcs, allowed)
+    return AdmissionResult(refusal=result.warnings[0]) if result.allowed and result.warnings else result
 
 
 @mutant("hook-answers-500", "operator", "answers each validation with an internal error", "ADM-036", "ADM-037")
-def _hook_answers_500() -> None:
-    def judge(*arguments: Any) -> AdmissionResult:
-        raise RuntimeError("out of order")
-
-    replace(podcliqueset, "judge", judge)
+@instead_of(podcliqueset, "judge")
+def _hook_answers_500(*arguments: Any) -> AdmissionResult:
+    raise RuntimeError("out of order")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, replace
 from reference_impl.admission import podcliqueset
 from reference_impl.admission.errors import FieldError
 from reference_impl.admission.rules import topology, topology_updates
@@ -39,23 +39,15 @@ def _stored_domain_changes() -> None:
 
 
 @mutant("repair-names-no-binding", "operator", "accepts the name of no binding for a stored set", "ADM-067")
-def _repair_names_no_binding() -> None:
-    original = topology.violations
-
-    def violations(pcs: Any, binding_levels: Any) -> list[FieldError]:
-        return [error for error in original(pcs, binding_levels) if "not found" not in error.detail]
-
-    replace(topology, "violations", violations)
+@around(topology, "violations")
+def _repair_names_no_binding(original: Original, pcs: Any, binding_levels: Any) -> list[FieldError]:
+    return [error for error in original(pcs, binding_levels) if "not found" not in error.detail]
 
 
 @mutant("stored-set-stuck", "operator", "rejects every update of a set without a binding name", "ADM-049", "ADM-064")
-def _stored_set_stuck() -> None:
-    original = podcliqueset._metadata_update_errors
-
-    def of_metadata(pcs: Any, old: Any, settings: Any) -> list[FieldError]:
-        return [*original(pcs, old, settings), *topology.name_violations(pcs)]
-
-    replace(podcliqueset, "_metadata_update_errors", of_metadata)
+@around(podcliqueset, "_metadata_update_errors")
+def _stored_set_stuck(original: Original, pcs: Any, old: Any, settings: Any) -> list[FieldError]:
+    return [*original(pcs, old, settings), *topology.name_violations(pcs)]
 
 
 @mutant(

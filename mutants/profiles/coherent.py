@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.api.coherent import GangLayout
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.control import maps as control
@@ -46,11 +46,9 @@ def _one_step_only() -> None:
 
 
 @mutant("small-anchors", "operator", "opens anchors with less than the minimum", "COHR-043", "COHR-045")
-def _small_anchors() -> None:
-    def beginning(components: Sequence[Component], remaining: Mapping[Key, int]) -> SubStep:
-        return SubStep(SubStepKind.ANCHOR, {c.key: min(max(1, c.minimum - 1), remaining[c.key]) for c in components})
-
-    replace(steps, "first_sub_step", beginning)
+@instead_of(steps, "first_sub_step")
+def _small_anchors(components: Sequence[Component], remaining: Mapping[Key, int]) -> SubStep:
+    return SubStep(SubStepKind.ANCHOR, {c.key: min(max(1, c.minimum - 1), remaining[c.key]) for c in components})
 
 
 @mutant("batch-without-limit", "operator", "takes all members of a step down at once", "INV-011", "COHR-047")
@@ -75,11 +73,9 @@ def _ignore_the_budget() -> None:
 
 
 @mutant("last-index-first", "operator", "replaces the replicas with the highest indices first", "COHR-037")
-def _last_index_first() -> None:
-    def backwards(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-        return original_slots(layout, key, observed, generation)[::-1]
-
-    replace(planner, "slots", backwards)
+@instead_of(planner, "slots")
+def _last_index_first(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
+    return original_slots(layout, key, observed, generation)[::-1]
 
 
 @mutant("broken-last", "operator", "replaces available members before unavailable ones", "COHR-063")
@@ -93,17 +89,13 @@ def _broken_last() -> None:
 
 
 @mutant("broken-sets-wait", "operator", "replaces nothing while a component has too few available members", "COHR-069")
-def _broken_sets_wait() -> None:
-    original = budget.affordable_batch
-
-    def affordable(
-        components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
-    ) -> Batch:
-        if any(budget.shortage_reason(component, places) for component in components):
-            return {component.key: [] for component in components}
-        return original(components, places, counts, whole=whole)
-
-    replace(budget, "affordable_batch", affordable)
+@around(budget, "affordable_batch")
+def _broken_sets_wait(
+    original: Original, components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
+) -> Batch:
+    if any(budget.shortage_reason(component, places) for component in components):
+        return {component.key: [] for component in components}
+    return original(components, places, counts, whole=whole)
 
 
 @mutant(
@@ -203,46 +195,36 @@ def _two_writes() -> None:
 
 
 @mutant("tails-share-a-gang", "operator", "puts all further replicas of a sub-step into one gang", "COHR-030")
-def _tails_share_a_gang() -> None:
-    def moved(layout: Layout, *rest: Any, opens: bool) -> tuple[Layout, tuple[str, ...]]:
-        result, touched = original_moved(layout, *rest, opens=opens)
-        old_keys = {entry.key for entry in layout}
-        return tuple(
-            entry if entry.key in old_keys else dataclasses.replace(entry, role=Role.ANCHOR) for entry in result
-        ), touched
-
-    replace(planner, "layout_after_move", moved)
+@instead_of(planner, "layout_after_move")
+def _tails_share_a_gang(layout: Layout, *rest: Any, opens: bool) -> tuple[Layout, tuple[str, ...]]:
+    result, touched = original_moved(layout, *rest, opens=opens)
+    old_keys = {entry.key for entry in layout}
+    return tuple(
+        entry if entry.key in old_keys else dataclasses.replace(entry, role=Role.ANCHOR) for entry in result
+    ), touched
 
 
 @mutant("pods-join-the-first-anchor", "operator", "lets pods join the first anchor of an update", "COHR-046")
-def _pods_join_the_first_anchor() -> None:
-    def open_anchor(update_entries: Layout) -> Entry | None:
-        return next((entry for entry in update_entries if entry.anchor), None)
-
-    replace(progress, "open_anchor", open_anchor)
+@instead_of(progress, "open_anchor")
+def _pods_join_the_first_anchor(update_entries: Layout) -> Entry | None:
+    return next((entry for entry in update_entries if entry.anchor), None)
 
 
 @mutant("anchors-need-pods", "operator", "marks no anchor that has no pods of a standalone clique", "COHR-044")
-def _anchors_need_pods() -> None:
-    def moved(layout: Layout, *rest: Any, opens: bool) -> tuple[Layout, tuple[str, ...]]:
-        result, touched = original_moved(layout, *rest, opens=opens)
-        old_keys = {entry.key for entry in layout}
-        return tuple(
-            entry if entry.key in old_keys or entry.cliques else dataclasses.replace(entry, role=Role.TAIL)
-            for entry in result
-        ), touched
-
-    replace(planner, "layout_after_move", moved)
+@instead_of(planner, "layout_after_move")
+def _anchors_need_pods(layout: Layout, *rest: Any, opens: bool) -> tuple[Layout, tuple[str, ...]]:
+    result, touched = original_moved(layout, *rest, opens=opens)
+    old_keys = {entry.key for entry in layout}
+    return tuple(
+        entry if entry.key in old_keys or entry.cliques else dataclasses.replace(entry, role=Role.TAIL)
+        for entry in result
+    ), touched
 
 
 @mutant("drained-anchors-unmarked", "operator", "unmarks anchors that lose their last replica of a group", "COHR-041")
-def _drained_anchors_unmarked() -> None:
-    original = lines._labels_by_epoch
-
-    def labels_by_epoch(entry: Entry) -> dict[str, str]:
-        return original(entry if entry.groups else dataclasses.replace(entry, role=Role.TAIL))
-
-    replace(lines, "_labels_by_epoch", labels_by_epoch)
+@around(lines, "_labels_by_epoch")
+def _drained_anchors_unmarked(original: Original, entry: Entry) -> dict[str, str]:
+    return original(entry if entry.groups else dataclasses.replace(entry, role=Role.TAIL))
 
 
 @mutant("single-anchor-ignored", "operator", "opens an anchor for each step, whatever the gang layout", "COHR-097")

@@ -7,7 +7,7 @@ from typing import Any
 
 from mutants.profiles.admission_served_kinds import spoil
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.admission import scaling
 from reference_impl.admission.errors import FieldError, forbidden
 from reference_impl.admission.result import AdmissionResult
@@ -26,21 +26,15 @@ def _budget_undefaulted() -> None:
 
 
 @mutant("low-budget-accepted", "operator", "accepts any maxUnavailable", "COHR-004", "COHR-009", "COHR-103")
-def _low_budget_accepted() -> None:
-    def budget(path: str, given: Any, minimum: int) -> Iterator[FieldError]:
-        return iter(())
-
-    replace(rules, "_budget_errors", budget)
+@instead_of(rules, "_budget_errors")
+def _low_budget_accepted(path: str, given: Any, minimum: int) -> Iterator[FieldError]:
+    return iter(())
 
 
 @mutant("low-budget-refused", "operator", "refuses a low maxUnavailable with any strategy", "COHR-008")
-def _low_budget_refused() -> None:
-    original = rules._budget_errors
-
-    def budget(path: str, given: Any, minimum: int) -> Iterator[FieldError]:
-        yield from original(path, given, minimum or 2)
-
-    replace(rules, "_budget_errors", budget)
+@around(rules, "_budget_errors")
+def _low_budget_refused(original: Original, path: str, given: Any, minimum: int) -> Iterator[FieldError]:
+    yield from original(path, given, minimum or 2)
 
 
 @mutant(
@@ -57,13 +51,9 @@ def _scaling_not_blocked() -> None:
 
 
 @mutant("scale-door-open", "operator", "accepts changes of replicas through the scale subresource", "COHR-052")
-def _scale_door_open() -> None:
-    original = scaling.judge
-
-    def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
-        return AdmissionResult() if request.get("subResource") == scaling.SCALE else original(request, pcs)
-
-    replace(scaling, "judge", judge)
+@around(scaling, "judge")
+def _scale_door_open(original: Original, request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
+    return AdmissionResult() if request.get("subResource") == scaling.SCALE else original(request, pcs)
 
 
 @mutant("refusal-without-reason", "operator", "refuses changes of replicas without a word why", "COHR-054")
@@ -125,13 +115,11 @@ def _members_get_a_budget() -> None:
 
 
 @mutant("budget-always-defaulted", "operator", "defaults maxUnavailable whatever the strategy", "COHR-007")
-def _budget_always_defaulted() -> None:
-    original = defaults._default_rolling_updates
-
-    def rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Iterator[Operation]:
-        return original(template, UpdateStrategyType.COHERENT, created=created)
-
-    replace(defaults, "_default_rolling_updates", rolling_updates)
+@around(defaults, "_default_rolling_updates")
+def _budget_always_defaulted(
+    original: Original, template: dict[str, Any], strategy: Any, *, created: bool
+) -> Iterator[Operation]:
+    return original(template, UpdateStrategyType.COHERENT, created=created)
 
 
 @mutant("scaling-blocked-for-good", "operator", "refuses changes of replicas of all coherent sets", "COHR-055")
@@ -140,12 +128,8 @@ def _scaling_blocked_for_good() -> None:
 
 
 @mutant("other-changes-blocked", "operator", "refuses changes of terminationDelay during an update", "COHR-053")
-def _other_changes_blocked() -> None:
-    original = rules.change_violations
-
-    def changes(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
-        yield from original(pcs, old)
-        if scaling.is_updating(old) and pcs.spec.template.termination_delay != old.spec.template.termination_delay:
-            yield forbidden("spec.template.terminationDelay", "must not change during an update")
-
-    replace(rules, "change_violations", changes)
+@around(rules, "change_violations")
+def _other_changes_blocked(original: Original, pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
+    yield from original(pcs, old)
+    if scaling.is_updating(old) and pcs.spec.template.termination_delay != old.spec.template.termination_delay:
+        yield forbidden("spec.template.terminationDelay", "must not change during an update")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.admission import scaling
 from reference_impl.admission.result import AdmissionResult
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, SetUpdateProgress, UpdateStrategyType
@@ -73,13 +73,11 @@ def _restart_begins_again() -> None:
 
 
 @mutant("scope-only-grows", "operator", "never takes a component out of the scope of an update", "COHR-112")
-def _scope_only_grows() -> None:
-    def whole(
-        changed: Iterable[Key], previous: Iterable[Key], replicas: Iterable[ReplicaState], generation: str
-    ) -> frozenset[Key]:
-        return frozenset({*changed, *previous})
-
-    replace(scope, "scope", whole)
+@instead_of(scope, "scope")
+def _scope_only_grows(
+    changed: Iterable[Key], previous: Iterable[Key], replicas: Iterable[ReplicaState], generation: str
+) -> frozenset[Key]:
+    return frozenset({*changed, *previous})
 
 
 @mutant("generation-decides", "operator", "updates again what an earlier generation has completed", "COHR-073")
@@ -124,20 +122,17 @@ def _losses_uncounted() -> None:
 
 
 @mutant("complete-replicas-stay", "operator", "never returns to a replica that it has updated", "COHR-075")
-def _complete_replicas_stay() -> None:
-    original = control.CoherentProgress._outdated_replicas
-
-    def waiting(
-        self: control.CoherentProgress,
-        pcs: PodCliqueSet,
-        generation: Revision,
-        present: SetUpdateProgress,
-        done: int | None,
-    ) -> list[int]:
-        turn = update_progress.current_replica(pcs)
-        return [index for index in original(self, pcs, generation, present, done) if turn is None or index > turn]
-
-    replace(control.CoherentProgress, "_outdated_replicas", waiting)
+@around(control.CoherentProgress, "_outdated_replicas")
+def _complete_replicas_stay(
+    original: Original,
+    self: control.CoherentProgress,
+    pcs: PodCliqueSet,
+    generation: Revision,
+    present: SetUpdateProgress,
+    done: int | None,
+) -> list[int]:
+    turn = update_progress.current_replica(pcs)
+    return [index for index in original(self, pcs, generation, present, done) if turn is None or index > turn]
 
 
 @mutant("removed-gangs-awaited", "operator", "lets gangs wait for gangs that do not exist any more", "COHR-088")
@@ -179,24 +174,18 @@ def _order_replaces_pods() -> None:
 
 
 @mutant("refusal-without-field", "operator", "refuses changes of replicas without naming the field", "COHR-104")
-def _refusal_without_field() -> None:
-    original = scaling.judge
-
-    def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
-        result = original(request, pcs)
-        return AdmissionResult(refusal=result.refusal.replace("spec.replicas", "this")) if result.refusal else result
-
-    replace(scaling, "judge", judge)
+@around(scaling, "judge")
+def _refusal_without_field(
+    original: Original, request: Mapping[str, Any], pcs: Mapping[str, Any] | None
+) -> AdmissionResult:
+    result = original(request, pcs)
+    return AdmissionResult(refusal=result.refusal.replace("spec.replicas", "this")) if result.refusal else result
 
 
 @mutant("everybody-joins", "operator", "makes stored sets Coherent that name no strategy", "COHR-106")
-def _everybody_joins() -> None:
-    original = defaults.patch
-
-    def patch(pcs: dict[str, Any], stored: Any = None) -> list[Any]:
-        operations = list(original(pcs, stored))
-        if not (pcs.get("spec") or {}).get("updateStrategy"):
-            operations.append({"op": "add", "path": "/spec/updateStrategy", "value": {"type": "Coherent"}})
-        return operations
-
-    replace(defaults, "patch", patch)
+@around(defaults, "patch")
+def _everybody_joins(original: Original, pcs: dict[str, Any], stored: Any = None) -> list[Any]:
+    operations = list(original(pcs, stored))
+    if not (pcs.get("spec") or {}).get("updateStrategy"):
+        operations.append({"op": "add", "path": "/spec/updateStrategy", "value": {"type": "Coherent"}})
+    return operations

@@ -11,7 +11,7 @@ import msgspec
 from kube.objects import Key as ObjectKey
 from kube.objects import Object
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.api.coherent import MapEntry, PodGangMap
 from reference_impl.api.models import PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
@@ -34,39 +34,29 @@ from reference_impl.plan.topology import SetTopology
 
 
 @mutant("anchor-holds-all", "operator", "puts all replicas of groups into the first gang", "COHR-011", "MAP-002")
-def _anchor_holds_all() -> None:
-    def one_gang(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
-        layout = first_layout(components, generation, epochs)
-        groups: dict[str, tuple[int, ...]] = {}
-        for entry in layout:
-            for group, indices in entry.groups.items():
-                groups[group] = tuple(sorted({*groups.get(group, ()), *indices}))
-        return (dataclasses.replace(layout[0], groups=groups),) if layout else layout
-
-    replace(control, "first_layout", one_gang)
+@instead_of(control, "first_layout")
+def _anchor_holds_all(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
+    layout = first_layout(components, generation, epochs)
+    groups: dict[str, tuple[int, ...]] = {}
+    for entry in layout:
+        for group, indices in entry.groups.items():
+            groups[group] = tuple(sorted({*groups.get(group, ()), *indices}))
+    return (dataclasses.replace(layout[0], groups=groups),) if layout else layout
 
 
 @mutant("anchors-unmarked", "operator", "does not mark anchors", "COHR-013")
-def _anchors_unmarked() -> None:
-    original = lines._labels_by_epoch
-
-    def labels_by_epoch(entry: Entry) -> dict[str, str]:
-        return {key: value for key, value in original(entry).items() if key != labels.GANG_ROLE or not entry.anchor}
-
-    replace(lines, "_labels_by_epoch", labels_by_epoch)
+@around(lines, "_labels_by_epoch")
+def _anchors_unmarked(original: Original, entry: Entry) -> dict[str, str]:
+    return {key: value for key, value in original(entry).items() if key != labels.GANG_ROLE or not entry.anchor}
 
 
 @mutant("generation-label-moves-on", "operator", "gives all gangs the present generation hash", "COHR-035")
-def _generation_label_moves_on() -> None:
-    original = gangs._planned_gang
-
-    def planned(pcs: PodCliqueSet, *rest: Any, **named: Any) -> PlannedGang:
-        result = original(pcs, *rest, **named)
-        return dataclasses.replace(
-            result, labels={**result.labels, labels.GENERATION_HASH: update_progress.generation(pcs)}
-        )
-
-    replace(gangs, "_planned_gang", planned)
+@around(gangs, "_planned_gang")
+def _generation_label_moves_on(original: Original, pcs: PodCliqueSet, *rest: Any, **named: Any) -> PlannedGang:
+    result = original(pcs, *rest, **named)
+    return dataclasses.replace(
+        result, labels={**result.labels, labels.GENERATION_HASH: update_progress.generation(pcs)}
+    )
 
 
 @mutant("anchors-last", "operator", "lets anchors wait for the gangs that depend on them", "COHR-020", "COHR-089")
@@ -83,19 +73,17 @@ def _anchors_last() -> None:
 
 
 @mutant("anchors-by-name", "operator", "lets gangs wait for all anchors whose names begin alike", "COHR-096")
-def _anchors_by_name() -> None:
-    def awaited(self: CliqueReconciler, place: CliqueContext, name: str) -> list[PodGang | None]:
-        if place.placement.gangs[name].entry.anchor:
-            return []
-        return [
-            gang
-            for gang in self._cache.gangs
-            if gang.metadata.name.startswith(f"{place.replica}-")
-            and gang.metadata.namespace == place.pcs.metadata.namespace
-            and gang.metadata.label(labels.GANG_ROLE) == Role.ANCHOR
-        ]
-
-    replace(CliqueReconciler, "_awaited_gangs", awaited)
+@instead_of(CliqueReconciler, "_awaited_gangs")
+def _anchors_by_name(self: CliqueReconciler, place: CliqueContext, name: str) -> list[PodGang | None]:
+    if place.placement.gangs[name].entry.anchor:
+        return []
+    return [
+        gang
+        for gang in self._cache.gangs
+        if gang.metadata.name.startswith(f"{place.replica}-")
+        and gang.metadata.namespace == place.pcs.metadata.namespace
+        and gang.metadata.label(labels.GANG_ROLE) == Role.ANCHOR
+    ]
 
 
 @mutant("map-without-owner", "operator", "creates PodGangMaps that nobody controls", "MAP-044")
@@ -120,24 +108,16 @@ def _map_without_owner() -> None:
 
 
 @mutant("maps-of-the-first-replica", "operator", "writes the index of the first replica into all maps", "COHR-010")
-def _maps_of_the_first_replica() -> None:
-    original = maps.manifest
-
-    def manifest(pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
-        body = original(pcs, index, stored)
-        return {**body, "spec": {**body["spec"], "podCliqueSetReplicaIndex": 0}}
-
-    replace(maps, "manifest", manifest)
+@around(maps, "manifest")
+def _maps_of_the_first_replica(original: Original, pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
+    body = original(pcs, index, stored)
+    return {**body, "spec": {**body["spec"], "podCliqueSetReplicaIndex": 0}}
 
 
 @mutant("dependencies-unwritten", "operator", "writes no dependencies into PodGangMaps", "COHR-013", "MAP-002")
-def _dependencies_unwritten() -> None:
-    original = maps._map_entry
-
-    def stored(entry: Entry) -> MapEntry:
-        return msgspec.structs.replace(original(entry), depends_on=None)
-
-    replace(maps, "_map_entry", stored)
+@around(maps, "_map_entry")
+def _dependencies_unwritten(original: Original, entry: Entry) -> MapEntry:
+    return msgspec.structs.replace(original(entry), depends_on=None)
 
 
 @mutant("dependents-start-at-once", "operator", "lets no gang wait for its anchors", "COHR-020", "INV-018")
@@ -146,30 +126,22 @@ def _dependents_start_at_once() -> None:
 
 
 @mutant("emptied-groups-stay", "operator", "keeps PodGroups of cliques that a gang has lost", "COHR-039")
-def _emptied_groups_stay() -> None:
-    original = SetReconciler._gang_drift
-
-    def gang_drift(
-        self: SetReconciler, pcs: PodCliqueSet, gang: PlannedGang, current: PodGang, binding: str
-    ) -> dict[str, Any]:
-        minimums = {group.name: group.min_replicas for group in current.spec.podgroups}
-        whole = dataclasses.replace(gang, minimums={**minimums, **gang.minimums})
-        return original(self, pcs, whole, current, binding)
-
-    replace(SetReconciler, "_gang_drift", gang_drift)
+@around(SetReconciler, "_gang_drift")
+def _emptied_groups_stay(
+    original: Original, self: SetReconciler, pcs: PodCliqueSet, gang: PlannedGang, current: PodGang, binding: str
+) -> dict[str, Any]:
+    minimums = {group.name: group.min_replicas for group in current.spec.podgroups}
+    whole = dataclasses.replace(gang, minimums={**minimums, **gang.minimums})
+    return original(self, pcs, whole, current, binding)
 
 
 @mutant("base-gang-stays", "operator", "creates a gang for each replica beside those of its map", "COHR-012")
-def _base_gang_stays() -> None:
-    original = gangs.planned_gangs
-
-    def planned(pcs: PodCliqueSet, index: int, *rest: Any) -> list[PlannedGang]:
-        result = original(pcs, index, *rest)
-        if not (pcs.status and pcs.status.available_replicas):
-            return result  # a set with a gang that is never scheduled would never become available
-        return [*result, PlannedGang(names.replica(pcs.metadata.name, index), {})]
-
-    replace(gangs, "planned_gangs", planned)
+@around(gangs, "planned_gangs")
+def _base_gang_stays(original: Original, pcs: PodCliqueSet, index: int, *rest: Any) -> list[PlannedGang]:
+    result = original(pcs, index, *rest)
+    if not (pcs.status and pcs.status.available_replicas):
+        return result  # a set with a gang that is never scheduled would never become available
+    return [*result, PlannedGang(names.replica(pcs.metadata.name, index), {})]
 
 
 @mutant("new-gangs-without-priority", "operator", "creates gangs without a priority class in an update", "COHR-019")
@@ -190,37 +162,32 @@ def _new_gangs_without_priority() -> None:
 
 
 @mutant("new-gangs-without-topology", "operator", "creates gangs without constraints in an update", "COHR-019")
-def _new_gangs_without_topology() -> None:
-    original = gangs.planned_gangs
-
-    def planned(
-        pcs: PodCliqueSet, index: int, placement: Placement, line: Line, topology: SetTopology = NO_TOPOLOGY
-    ) -> list[PlannedGang]:
-        return original(pcs, index, placement, line, NO_TOPOLOGY if update_progress.set_progress(pcs) else topology)
-
-    replace(gangs, "planned_gangs", planned)
+@around(gangs, "planned_gangs")
+def _new_gangs_without_topology(
+    original: Original,
+    pcs: PodCliqueSet,
+    index: int,
+    placement: Placement,
+    line: Line,
+    topology: SetTopology = NO_TOPOLOGY,
+) -> list[PlannedGang]:
+    return original(pcs, index, placement, line, NO_TOPOLOGY if update_progress.set_progress(pcs) else topology)
 
 
 @mutant("gangs-without-replica", "operator", "takes the index of the replica off its gangs again", "COHR-014")
-def _gangs_without_replica() -> None:
-    original = gangs.drift
-
-    def drift(pcs: PodCliqueSet, gang: PlannedGang, current: PodGang, tags: dict[str, str], *rest: Any) -> Manifest:
-        available = pcs.status is not None and pcs.status.available_replicas > 0
-        remaining_tags = {key: value for key, value in tags.items() if key != labels.REPLICA_INDEX or not available}
-        return original(pcs, gang, current, remaining_tags, *rest)
-
-    replace(gangs, "drift", drift)
+@around(gangs, "drift")
+def _gangs_without_replica(
+    original: Original, pcs: PodCliqueSet, gang: PlannedGang, current: PodGang, tags: dict[str, str], *rest: Any
+) -> Manifest:
+    available = pcs.status is not None and pcs.status.available_replicas > 0
+    remaining_tags = {key: value for key, value in tags.items() if key != labels.REPLICA_INDEX or not available}
+    return original(pcs, gang, current, remaining_tags, *rest)
 
 
 @mutant("gang-names-without-replica", "operator", "names gangs after their set and a number only", "COHR-021")
-def _gang_names_without_replica() -> None:
-    original = lines._name_by_epoch
-
-    def name_by_epoch(replica: str, gangs: Layout, gang: EntryGang) -> str:
-        return original(replica.rpartition("-")[0], gangs, gang)
-
-    replace(lines, "_name_by_epoch", name_by_epoch)
+@around(lines, "_name_by_epoch")
+def _gang_names_without_replica(original: Original, replica: str, gangs: Layout, gang: EntryGang) -> str:
+    return original(replica.rpartition("-")[0], gangs, gang)
 
 
 @mutant("cliques-name-a-gang", "operator", "lets standalone cliques of coherent sets name a gang", "COHR-015")
@@ -234,17 +201,13 @@ def _drained_gangs_stay() -> None:
 
 
 @mutant("maps-orphaned", "operator", "releases the PodGangMaps of a set that is deleted", "COHR-087")
-def _maps_orphaned() -> None:
-    original = SetReconciler.reconcile
-
-    async def reconcile(self: SetReconciler, key: ObjectKey) -> float | None:
-        pcs = self._cache.sets.get(*key)
-        if pcs is not None and pcs.metadata.deletion_timestamp is not None:
-            for gang_map in self._cache.maps.indexed(BY_OWNER, pcs.metadata.uid):
-                await self._writer.patch(self._cache.maps, gang_map, {"metadata": {"ownerReferences": None}})
-        return await original(self, key)
-
-    replace(SetReconciler, "reconcile", reconcile)
+@around(SetReconciler, "reconcile")
+async def _maps_orphaned(original: Original, self: SetReconciler, key: ObjectKey) -> float | None:
+    pcs = self._cache.sets.get(*key)
+    if pcs is not None and pcs.metadata.deletion_timestamp is not None:
+        for gang_map in self._cache.maps.indexed(BY_OWNER, pcs.metadata.uid):
+            await self._writer.patch(self._cache.maps, gang_map, {"metadata": {"ownerReferences": None}})
+    return await original(self, key)
 
 
 @mutant("maps-of-removed-replicas-stay", "operator", "keeps the PodGangMaps of removed replicas", "COHR-086")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.api.models import (
     Condition,
     PodCliqueSet,
@@ -64,23 +64,25 @@ def _nothing_in_flight() -> None:
 
 
 @mutant("replicas-take-turns", "operator", "updates another replica while one waits", "COHR-071")
-def _replicas_take_turns() -> None:
-    original = CoherentProgress.progress
-
-    def progress(
-        self: CoherentProgress, pcs: PodCliqueSet, generation: Revision, cliques: Any, step: Any, now: str
-    ) -> SetUpdateProgress | None:
-        result = original(self, pcs, generation, cliques, step, now)
-        if result is None or not result.currently_updating or not result.currently_updating[0].message:
-            return result
-        current_index = result.currently_updating[0].replica_index
-        other_replicas = [
-            index for index in self._outdated_replicas(pcs, generation, result, None) if index != current_index
-        ]
-        turns = [ReplicaUpdate(replica_index=index, update_started_at=now) for index in other_replicas[:1]]
-        return msgspec.structs.replace(result, currently_updating=turns or result.currently_updating)
-
-    replace(CoherentProgress, "progress", progress)
+@around(CoherentProgress, "progress")
+def _replicas_take_turns(
+    original: Original,
+    self: CoherentProgress,
+    pcs: PodCliqueSet,
+    generation: Revision,
+    cliques: Any,
+    step: Any,
+    now: str,
+) -> SetUpdateProgress | None:
+    result = original(self, pcs, generation, cliques, step, now)
+    if result is None or not result.currently_updating or not result.currently_updating[0].message:
+        return result
+    current_index = result.currently_updating[0].replica_index
+    other_replicas = [
+        index for index in self._outdated_replicas(pcs, generation, result, None) if index != current_index
+    ]
+    turns = [ReplicaUpdate(replica_index=index, update_started_at=now) for index in other_replicas[:1]]
+    return msgspec.structs.replace(result, currently_updating=turns or result.currently_updating)
 
 
 @mutant("replicas-at-once", "operator", "updates all replicas of a set at once", "INV-016", "COHR-071")
@@ -117,17 +119,15 @@ def _waiting_replicas_forgotten() -> None:
 
 
 @mutant("scope-unreported", "operator", "reports a component too many in the scope of an update", "COHR-033")
-def _scope_unreported() -> None:
-    original = update.started_progress
-
-    def begun(old: SetUpdateProgress | None, scope: Collection[Key], now: str) -> SetUpdateProgress:
-        result = original(old, scope, now)
-        if not scope:
-            return result
-        names = sorted({*(result.in_scope_standalone_pod_cliques or ()), "nothing"})
-        return msgspec.structs.replace(result, in_scope_standalone_pod_cliques=names)
-
-    replace(update, "started_progress", begun)
+@around(update, "started_progress")
+def _scope_unreported(
+    original: Original, old: SetUpdateProgress | None, scope: Collection[Key], now: str
+) -> SetUpdateProgress:
+    result = original(old, scope, now)
+    if not scope:
+        return result
+    names = sorted({*(result.in_scope_standalone_pod_cliques or ()), "nothing"})
+    return msgspec.structs.replace(result, in_scope_standalone_pod_cliques=names)
 
 
 @mutant("restart-forgets-progress", "operator", "starts an update anew after a restart", "COHR-070")
@@ -152,32 +152,24 @@ def _lost_old_pods_return() -> None:
 
 
 @mutant("lost-new-pods-stay-lost", "operator", "recreates no lost pod while others of its gang run", "COHR-066")
-def _lost_new_pods_stay_lost() -> None:
-    original = pods.difference
-
-    def difference(
-        shares: Mapping[str, int], members: list[Pod], target: str, may_create: Callable[[str], bool]
-    ) -> pods.PodDifference:
-        gangs_with_pods = {pod.metadata.label(labels.PODGANG) for pod in members}
-        return original(shares, members, target, lambda gang: may_create(gang) and gang not in gangs_with_pods)
-
-    replace(pods, "difference", difference)
+@around(pods, "difference")
+def _lost_new_pods_stay_lost(
+    original: Original, shares: Mapping[str, int], members: list[Pod], target: str, may_create: Callable[[str], bool]
+) -> pods.PodDifference:
+    gangs_with_pods = {pod.metadata.label(labels.PODGANG) for pod in members}
+    return original(shares, members, target, lambda gang: may_create(gang) and gang not in gangs_with_pods)
 
 
 @mutant("others-neglected", "operator", "replaces no lost pods of components that an update leaves alone", "COHR-068")
-def _others_neglected() -> None:
-    original = CliqueReconciler._sync_pods
-
-    async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
-        pcs, clique = place.pcs, place.clique
-        if update.is_running(pcs):
-            group = clique.metadata.label(labels.SCALING_GROUP)
-            config = children.group_config(pcs, clique.metadata.label(labels.REPLICA_INDEX), group)
-            if config and Key(Kind.GROUP, config.name) not in update.scope_of(update_progress.set_progress(pcs)):
-                return
-        await original(self, place)
-
-    replace(CliqueReconciler, "_sync_pods", balance)
+@around(CliqueReconciler, "_sync_pods")
+async def _others_neglected(original: Original, self: CliqueReconciler, place: CliqueContext) -> None:
+    pcs, clique = place.pcs, place.clique
+    if update.is_running(pcs):
+        group = clique.metadata.label(labels.SCALING_GROUP)
+        config = children.group_config(pcs, clique.metadata.label(labels.REPLICA_INDEX), group)
+        if config and Key(Kind.GROUP, config.name) not in update.scope_of(update_progress.set_progress(pcs)):
+            return
+    await original(self, place)
 
 
 @mutant("joined-gangs-restart", "operator", "recreates the pods of a gang that others join", "COHR-036")
@@ -200,36 +192,29 @@ def _joined_gangs_restart() -> None:
 
 
 @mutant("updates-are-breaches", "operator", "terminates gangs whose pods an update replaces", "COHR-062")
-def _updates_are_breaches() -> None:
-    def updating(now: str) -> Condition:
-        return Condition(
-            type=termination.BREACHED,
-            status="True",
-            reason="InsufficientReadyPods",
-            message="Update is in progress",
-            last_transition_time=now,
-        )
-
-    replace(statuses, "_updating_condition", updating)
+@instead_of(statuses, "_updating_condition")
+def _updates_are_breaches(now: str) -> Condition:
+    return Condition(
+        type=termination.BREACHED,
+        status="True",
+        reason="InsufficientReadyPods",
+        message="Update is in progress",
+        last_transition_time=now,
+    )
 
 
 # -- statuses ----------------------------------------------------------------------------------------------------------
 
 
 @mutant("scheduled-after-ready", "operator", "reports gangs as scheduled after they were Ready", "COHR-018")
-def _scheduled_after_ready() -> None:
-    original = of_gangs.status
-
-    def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
-        old, result = gang.status or PodGangStatus(), original(gang, pods, now)
-        if conditions.is_true(old.conditions, of_gangs.READY):
-            return result
-        stored = conditions.find(old.conditions, of_gangs.SCHEDULED)
-        shown_condition = stored or of_gangs._condition(of_gangs.SCHEDULED, False, now)
-        corrected = [
-            shown_condition if condition.type == of_gangs.SCHEDULED else condition
-            for condition in result.conditions or ()
-        ]
-        return msgspec.structs.replace(result, conditions=corrected, last_scheduled=old.last_scheduled)
-
-    replace(of_gangs, "status", status)
+@around(of_gangs, "status")
+def _scheduled_after_ready(original: Original, gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
+    old, result = gang.status or PodGangStatus(), original(gang, pods, now)
+    if conditions.is_true(old.conditions, of_gangs.READY):
+        return result
+    stored = conditions.find(old.conditions, of_gangs.SCHEDULED)
+    shown_condition = stored or of_gangs._condition(of_gangs.SCHEDULED, False, now)
+    corrected = [
+        shown_condition if condition.type == of_gangs.SCHEDULED else condition for condition in result.conditions or ()
+    ]
+    return msgspec.structs.replace(result, conditions=corrected, last_scheduled=old.last_scheduled)

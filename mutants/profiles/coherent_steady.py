@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.control import maps as control
 from reference_impl.control.maps import MapWriter
@@ -23,14 +23,10 @@ from reference_impl.plan.observed import Observed
 
 
 @mutant("added-replicas-share-a-gang", "operator", "puts added replicas into a gang that exists", "COHR-080")
-def _added_replicas_share_a_gang() -> None:
-    original = fitting._LayoutFitter.ensure_scale_out_entry
-
-    def for_scale_out(self: fitting._LayoutFitter) -> str:
-        key = original(self)
-        return next((entry.key for entry in self.entries.values() if entry.anchor), key)
-
-    replace(fitting._LayoutFitter, "ensure_scale_out_entry", for_scale_out)
+@around(fitting._LayoutFitter, "ensure_scale_out_entry")
+def _added_replicas_share_a_gang(original: Original, self: fitting._LayoutFitter) -> str:
+    key = original(self)
+    return next((entry.key for entry in self.entries.values() if entry.anchor), key)
 
 
 Keep = Callable[[dict[str, tuple[int, ...]], int], dict[str, tuple[int, ...]]]
@@ -104,21 +100,15 @@ def _scale_in_leaves_gaps() -> None:
 
 
 @mutant("added-pods-join-the-oldest", "operator", "lets added pods join the oldest gang", "COHR-081")
-def _added_pods_join_the_oldest() -> None:
-    def home(self: fitting._LayoutFitter, key: Key) -> str:
-        return next(entry.key for entry in self.entries.values() if entry.anchor)
-
-    replace(fitting._LayoutFitter, "_default_anchor", home)
+@instead_of(fitting._LayoutFitter, "_default_anchor")
+def _added_pods_join_the_oldest(self: fitting._LayoutFitter, key: Key) -> str:
+    return next(entry.key for entry in self.entries.values() if entry.anchor)
 
 
 @mutant("added-replicas-are-anchors", "operator", "marks the gangs of added replicas as anchors", "COHR-080")
-def _added_replicas_are_anchors() -> None:
-    original = lines._labels_by_epoch
-
-    def labels_by_epoch(entry: Entry) -> dict[str, str]:
-        return original(dataclasses.replace(entry, role=Role.ANCHOR) if entry.role is Role.SCALE_OUT else entry)
-
-    replace(lines, "_labels_by_epoch", labels_by_epoch)
+@around(lines, "_labels_by_epoch")
+def _added_replicas_are_anchors(original: Original, entry: Entry) -> dict[str, str]:
+    return original(dataclasses.replace(entry, role=Role.ANCHOR) if entry.role is Role.SCALE_OUT else entry)
 
 
 @mutant("oldest-gang-shrinks-first", "operator", "removes the pods of the oldest gangs first", "COHR-083")
@@ -146,36 +136,28 @@ def _shrunk_gangs_restart() -> None:
 
 
 @mutant("termination-starts-over", "operator", "terminates a replica into one gang that holds everything", "COHR-089")
-def _termination_starts_over() -> None:
-    original = MapWriter.prepare_termination
-
-    async def before_termination(self: MapWriter, pcs: PodCliqueSet, index: int) -> None:
-        if (stored := self._layouts.stored(pcs, index)) is not None:
-            generation = self._layouts.templates(pcs).generation
-            await_all = [
-                dataclasses.replace(component, min_available=component.replicas)
-                for component in self._layouts.components(pcs, index)
-            ]
-            await self._write(pcs, index, stored, first_layout(await_all, generation, self._epochs(pcs, index)))
-        await original(self, pcs, index)
-
-    replace(MapWriter, "prepare_termination", before_termination)
+@around(MapWriter, "prepare_termination")
+async def _termination_starts_over(original: Original, self: MapWriter, pcs: PodCliqueSet, index: int) -> None:
+    if (stored := self._layouts.stored(pcs, index)) is not None:
+        generation = self._layouts.templates(pcs).generation
+        await_all = [
+            dataclasses.replace(component, min_available=component.replicas)
+            for component in self._layouts.components(pcs, index)
+        ]
+        await self._write(pcs, index, stored, first_layout(await_all, generation, self._epochs(pcs, index)))
+    await original(self, pcs, index)
 
 
 @mutant("edited-maps-decide", "operator", "follows a PodGangMap as somebody has edited it", "COHR-095")
-def _edited_maps_decide() -> None:
-    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str) -> Layout:
-        return stored.layout
-
-    replace(MapWriter, "complete_layout", whole)
+@instead_of(MapWriter, "complete_layout")
+def _edited_maps_decide(self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str) -> Layout:
+    return stored.layout
 
 
 @mutant("added-pods-join-the-newest-anchor", "operator", "lets added pods join the newest anchor", "COHR-108")
-def _added_pods_join_the_newest_anchor() -> None:
-    def home(self: fitting._LayoutFitter, key: Key) -> str:
-        return anchors(tuple(self.entries.values()))[-1].key
-
-    replace(fitting._LayoutFitter, "_default_anchor", home)
+@instead_of(fitting._LayoutFitter, "_default_anchor")
+def _added_pods_join_the_newest_anchor(self: fitting._LayoutFitter, key: Key) -> str:
+    return anchors(tuple(self.entries.values()))[-1].key
 
 
 @mutant(
@@ -197,10 +179,8 @@ def _lost_maps_stay_lost() -> None:
 
 
 @mutant("adoption-starts-over", "operator", "gives a replica whose map is lost new gangs", "COHR-076", "COHR-094")
-def _adoption_starts_over() -> None:
-    def adopted(
-        live: Layout, components: Sequence[Component], observed: Observed, generation: str, epochs: Epochs
-    ) -> Layout:
-        return first_layout(components, generation, epochs)
-
-    replace(control, "adopted_layout", adopted)
+@instead_of(control, "adopted_layout")
+def _adoption_starts_over(
+    live: Layout, components: Sequence[Component], observed: Observed, generation: str, epochs: Epochs
+) -> Layout:
+    return first_layout(components, generation, epochs)

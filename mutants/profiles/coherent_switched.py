@@ -8,7 +8,7 @@ from typing import Any
 
 from kube.workqueue import WorkQueue
 from mutants.registry import mutant
-from mutants.replacement import alter, replace
+from mutants.replacement import Original, around, on_result_of, replace
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.operator import Operator
@@ -23,15 +23,11 @@ from reference_impl.plan.observed import Observed
 
 
 @mutant("joining-gangs-unheard", "operator", "leaves gangs alone when the strategy of their set changes", "COHR-110")
-def _joining_gangs_unheard() -> None:
-    original = Operator._trigger_turns
-
-    def trigger_turns(self: Operator, old: PodCliqueSet, item: PodCliqueSet) -> None:
-        gangs, self._gangs = self._gangs, WorkQueue()
-        original(self, old, item)
-        self._gangs = gangs
-
-    replace(Operator, "_trigger_turns", trigger_turns)
+@around(Operator, "_trigger_turns")
+def _joining_gangs_unheard(original: Original, self: Operator, old: PodCliqueSet, item: PodCliqueSet) -> None:
+    gangs, self._gangs = self._gangs, WorkQueue()
+    original(self, old, item)
+    self._gangs = gangs
 
 
 @mutant(
@@ -40,15 +36,11 @@ def _joining_gangs_unheard() -> None:
     "moves Pods into the gang that they are in, after a switch to Coherent",
     "COHR-110",
 )
-def _half_updated_gangs_joined() -> None:
-    original = progress.own_entries
-
-    def without_components(
-        layout: Layout, generation: str, components: Sequence[Component], observed: Observed
-    ) -> Layout:
-        return original(layout, generation, (), observed)
-
-    replace(progress, "own_entries", without_components)
+@around(progress, "own_entries")
+def _half_updated_gangs_joined(
+    original: Original, layout: Layout, generation: str, components: Sequence[Component], observed: Observed
+) -> Layout:
+    return original(layout, generation, (), observed)
 
 
 @mutant(
@@ -57,15 +49,13 @@ def _half_updated_gangs_joined() -> None:
     "asks for minAvailable Pods of a gang that holds fewer, after a switch from Coherent",
     "COHR-110",
 )
-def _parts_need_the_minimum() -> None:
-    def planned(
-        plan: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: EntryGang, *_: Any, **__: Any
-    ) -> Any:
-        minimums = {names.clique(pcs.metadata.name, index, t.name): t.spec.minimum for t in standalone_templates(pcs)}
-        required = {clique: minimum for clique, minimum in minimums.items() if clique in plan.minimums}
-        return plan if gang.entry.depends_on else dataclasses.replace(plan, minimums=plan.minimums | required)
-
-    alter(gangs, "_planned_gang", planned)
+@on_result_of(gangs, "_planned_gang")
+def _parts_need_the_minimum(
+    plan: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: EntryGang, *_: Any, **__: Any
+) -> Any:
+    minimums = {names.clique(pcs.metadata.name, index, t.name): t.spec.minimum for t in standalone_templates(pcs)}
+    required = {clique: minimum for clique, minimum in minimums.items() if clique in plan.minimums}
+    return plan if gang.entry.depends_on else dataclasses.replace(plan, minimums=plan.minimums | required)
 
 
 @mutant("joining-starts-over", "operator", "gives sets that are switched to Coherent new gangs", "COHR-090", "COHR-091")

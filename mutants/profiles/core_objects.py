@@ -13,7 +13,7 @@ from kube.objects import Key, Object
 from mutants.owners import owner_of
 from mutants.profiles.core_statuses import errors_forever
 from mutants.registry import mutant
-from mutants.replacement import alter, replace, replace_data
+from mutants.replacement import Original, alter, around, instead_of, on_result_of, replace, replace_data
 from reference_impl.api.models import (
     Condition,
     PodClique,
@@ -121,27 +121,21 @@ def _group_unannotated() -> None:
 
 
 @mutant("pods-numbered", "operator", "names pods after their index", "CORE-007")
-def _pods_numbered() -> None:
-    original = pods.PodBuilder.pod
-
-    def pod(self: pods.PodBuilder, index: int, gang: str) -> Manifest:
-        manifest = original(self, index, gang)
-        manifest["metadata"]["name"] = f"{manifest['metadata'].pop('generateName')}{index}"
-        return manifest
-
-    replace(pods.PodBuilder, "pod", pod)
+@around(pods.PodBuilder, "pod")
+def _pods_numbered(original: Original, self: pods.PodBuilder, index: int, gang: str) -> Manifest:
+    manifest = original(self, index, gang)
+    manifest["metadata"]["name"] = f"{manifest['metadata'].pop('generateName')}{index}"
+    return manifest
 
 
 @mutant("variables-twice", "operator", "keeps variables of the template that have the names of its own", "CORE-008")
-def _variables_twice() -> None:
-    def with_environment(spec: Manifest, environment: list[Manifest]) -> Manifest:
-        result = dict(spec)
-        for field in ("initContainers", "containers"):
-            if spec.get(field):
-                result[field] = [{**c, "env": [*environment, *(c.get("env") or ())]} for c in spec[field]]
-        return result
-
-    replace(pods, "with_environment", with_environment)
+@instead_of(pods, "with_environment")
+def _variables_twice(spec: Manifest, environment: list[Manifest]) -> Manifest:
+    result = dict(spec)
+    for field in ("initContainers", "containers"):
+        if spec.get(field):
+            result[field] = [{**c, "env": [*environment, *(c.get("env") or ())]} for c in spec[field]]
+    return result
 
 
 @mutant("selector-of-the-set", "operator", "reports the selector of the set for its cliques and groups", "CORE-013")
@@ -150,23 +144,17 @@ def _selector_of_the_set() -> None:
 
 
 @mutant("names-unlabelled", "operator", "omits the label app.kubernetes.io/name", "CORE-034")
-def names_unlabelled() -> None:
+@on_result_of(labels, "common_labels")
+def names_unlabelled(tags: dict[str, str], *_: Any) -> dict[str, str]:
     """Omit the label app.kubernetes.io/name."""
-
-    def common(tags: dict[str, str], *_: Any) -> dict[str, str]:
-        return {key: value for key, value in tags.items() if key != labels.NAME}
-
-    alter(labels, "common_labels", common)
+    return {key: value for key, value in tags.items() if key != labels.NAME}
 
 
 @mutant("deletion-unblocked", "operator", "lets no owner wait for what it controls", "CORE-035")
-def deletion_unblocked() -> None:
+@on_result_of(children, "owner_reference")
+def deletion_unblocked(reference: Manifest, *_: Any) -> Manifest:
     """Omit blockOwnerDeletion from owner references, so that owners do not wait for the objects that they control."""
-
-    def owner_reference(reference: Manifest, *_: Any) -> Manifest:
-        return {key: value for key, value in reference.items() if key != "blockOwnerDeletion"}
-
-    alter(children, "owner_reference", owner_reference)
+    return {key: value for key, value in reference.items() if key != "blockOwnerDeletion"}
 
 
 @mutant("reasons-of-its-own", "operator", "gives conditions about numbers of pods other reasons", "CORE-037")
@@ -291,11 +279,9 @@ REWRITE_SECONDS = 12.0
 
 
 @mutant("all-gates-removed", "operator", "removes all gates of a pod instead of only its own", "GANG-020")
-def _all_gates_removed() -> None:
-    async def ungate(self: CliqueReconciler, pod: Pod) -> None:
-        await self._writer.patch(self._cache.pods, pod, {"spec": {"schedulingGates": None}})
-
-    replace(CliqueReconciler, "_ungate", ungate)
+@instead_of(CliqueReconciler, "_ungate")
+async def _all_gates_removed(self: CliqueReconciler, pod: Pod) -> None:
+    await self._writer.patch(self._cache.pods, pod, {"spec": {"schedulingGates": None}})
 
 
 @mutant("incomplete-unreported", "operator", "never reports a gang as incomplete", "GANG-021")
@@ -304,15 +290,11 @@ def _incomplete_unreported() -> None:
 
 
 @mutant("conditions-overwritten", "operator", "drops foreign conditions when it writes its own", "GANG-022")
-def _conditions_overwritten() -> None:
-    original = GangReconciler._write_initialized
-
-    async def write(self: GangReconciler, gang: Any, *, is_complete: bool) -> None:
-        operator_conditions = [c for c in (gang.status and gang.status.conditions) or () if c.type == gangs.INITIALIZED]
-        status = gang.status and msgspec.structs.replace(gang.status, conditions=operator_conditions)
-        await original(self, msgspec.structs.replace(gang, status=status), is_complete=is_complete)
-
-    replace(GangReconciler, "_write_initialized", write)
+@around(GangReconciler, "_write_initialized")
+async def _conditions_overwritten(original: Original, self: GangReconciler, gang: Any, *, is_complete: bool) -> None:
+    operator_conditions = [c for c in (gang.status and gang.status.conditions) or () if c.type == gangs.INITIALIZED]
+    status = gang.status and msgspec.structs.replace(gang.status, conditions=operator_conditions)
+    await original(self, msgspec.structs.replace(gang, status=status), is_complete=is_complete)
 
 
 @mutant(
@@ -357,23 +339,17 @@ def gates_wait_for_ready() -> None:
     "ungates scaled gangs only once all pods of their base gang are bound",
     "GANG-008",
 )
-def _gates_wait_for_extras() -> None:
-    def been_scheduled(gang: Any, scheduled: Callable[[str], int]) -> bool:
-        return all(
-            scheduled(group.name) >= max(group.min_replicas, len(group.pod_references)) for group in gang.spec.podgroups
-        )
-
-    replace(gates, "has_been_scheduled", been_scheduled)
+@instead_of(gates, "has_been_scheduled")
+def _gates_wait_for_extras(gang: Any, scheduled: Callable[[str], int]) -> bool:
+    return all(
+        scheduled(group.name) >= max(group.min_replicas, len(group.pod_references)) for group in gang.spec.podgroups
+    )
 
 
 @mutant("gangs-first", "operator", "creates the gangs of a replica before its cliques", "RES-014")
-def _gangs_first() -> None:
-    original = SetReconciler._writes
-
-    def writes(self: SetReconciler, *arguments: Any) -> Iterator[Any]:
-        return iter(list(original(self, *arguments))[::-1])
-
-    replace(SetReconciler, "_writes", writes)
+@around(SetReconciler, "_writes")
+def _gangs_first(original: Original, self: SetReconciler, *arguments: Any) -> Iterator[Any]:
+    return iter(list(original(self, *arguments))[::-1])
 
 
 @mutant("gang-spec-kept", "operator", "never corrects the spec of a gang", "RES-026")
@@ -388,38 +364,26 @@ def _template_unfollowed() -> None:
 
 
 @mutant("gangs-kept", "operator", "never deletes a gang", "RES-034")
-def _gangs_kept() -> None:
-    original = Writer.delete
-
-    async def delete(self: Writer, informer: Any, item: Any) -> None:
-        if informer.resource.kind != "PodGang":
-            await original(self, informer, item)
-
-    replace(Writer, "delete", delete)
+@around(Writer, "delete")
+async def _gangs_kept(original: Original, self: Writer, informer: Any, item: Any) -> None:
+    if informer.resource.kind != "PodGang":
+        await original(self, informer, item)
 
 
 @mutant("host-names-cut", "operator", "truncates hostnames to 45 characters", "RES-053")
-def _host_names_cut() -> None:
-    original = pods.PodBuilder.pod
-
-    def pod(self: pods.PodBuilder, index: int, gang: str) -> Manifest:
-        manifest = original(self, index, gang)
-        manifest["spec"]["hostname"] = manifest["spec"]["hostname"][:45].rstrip("-")
-        return manifest
-
-    replace(pods.PodBuilder, "pod", pod)
+@around(pods.PodBuilder, "pod")
+def _host_names_cut(original: Original, self: pods.PodBuilder, index: int, gang: str) -> Manifest:
+    manifest = original(self, index, gang)
+    manifest["spec"]["hostname"] = manifest["spec"]["hostname"][:45].rstrip("-")
+    return manifest
 
 
 @mutant(
     "unconstrained-unreported", "operator", "reports no topology condition if no constraint names a binding", "RES-066"
 )
-def _unconstrained_unreported() -> None:
-    original = topology.condition
-
-    def condition(pcs: Any, binding: Any, now: str) -> Any:
-        return original(pcs, binding, now) if any(topology.constraints(pcs)) else None
-
-    replace(topology, "condition", condition)
+@around(topology, "condition")
+def _unconstrained_unreported(original: Original, pcs: Any, binding: Any, now: str) -> Any:
+    return original(pcs, binding, now) if any(topology.constraints(pcs)) else None
 
 
 @mutant("base-gang-unnamed", "operator", "omits the base gang label of scaled cliques", "CORE-033")
@@ -512,15 +476,11 @@ _INITIALIZED = gangs.initialized_condition(True, "")
 
 
 @mutant("deletes-by-prefix", "operator", "deletes all cliques whose names start with that of a deleted set", "LIFE-004")
-def _deletes_by_prefix() -> None:
-    original = SetReconciler.reconcile
-
-    async def reconcile(self: SetReconciler, key: Key) -> float | None:
-        pcs = self._cache.sets.get(*key)
-        if pcs is not None and pcs.metadata.deletion_timestamp is not None:
-            for clique in list(self._cache.cliques):
-                if clique.metadata.namespace == key[0] and clique.metadata.name.startswith(f"{key[1]}-"):
-                    await self._writer.delete(self._cache.cliques, clique)
-        return await original(self, key)
-
-    replace(SetReconciler, "reconcile", reconcile)
+@around(SetReconciler, "reconcile")
+async def _deletes_by_prefix(original: Original, self: SetReconciler, key: Key) -> float | None:
+    pcs = self._cache.sets.get(*key)
+    if pcs is not None and pcs.metadata.deletion_timestamp is not None:
+        for clique in list(self._cache.cliques):
+            if clique.metadata.namespace == key[0] and clique.metadata.name.startswith(f"{key[1]}-"):
+                await self._writer.delete(self._cache.cliques, clique)
+    return await original(self, key)

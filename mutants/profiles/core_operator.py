@@ -9,7 +9,7 @@ import msgspec
 from kube.objects import Key
 from mutants.profiles.core_objects import never_adopt
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.api.models import PodGang
 from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
@@ -21,11 +21,9 @@ from reference_impl.plan.layout import EntryGang, Layout, Role
 @mutant(
     "gate-never-waits", "operator", "removes the gate of every pod as soon as its gang exists", "INV-001", "GANG-007"
 )
-def _gate_never_waits() -> None:
-    def removable(pods: Any, *_: Any) -> list[Any]:
-        return [pod for pod in pods if pod.active and pod.gated_by(labels.GATE)]
-
-    replace(gates, "pods_to_ungate", removable)
+@instead_of(gates, "pods_to_ungate")
+def _gate_never_waits(pods: Any, *_: Any) -> list[Any]:
+    return [pod for pod in pods if pod.active and pod.gated_by(labels.GATE)]
 
 
 @mutant(
@@ -46,14 +44,12 @@ def _base_gang_ignored() -> None:
     "ungates replicas that were added to a scaling group before their base gang is scheduled",
     "GANG-007",
 )
-def _added_gang_does_not_wait() -> None:
-    original = CliqueReconciler._awaited_gangs
-
-    def awaited(self: CliqueReconciler, place: CliqueContext, name: str) -> list[PodGang | None]:
-        added = place.placement.gangs[name].entry.role is Role.SCALE_OUT
-        return [] if added else original(self, place, name)
-
-    replace(CliqueReconciler, "_awaited_gangs", awaited)
+@around(CliqueReconciler, "_awaited_gangs")
+def _added_gang_does_not_wait(
+    original: Original, self: CliqueReconciler, place: CliqueContext, name: str
+) -> list[PodGang | None]:
+    added = place.placement.gangs[name].entry.role is Role.SCALE_OUT
+    return [] if added else original(self, place, name)
 
 
 @mutant("gate-kept", "operator", "never removes the gate of pods of scaled gangs", "GANG-008", blocks=("START-010",))
@@ -62,36 +58,24 @@ def _gate_kept() -> None:
 
 
 @mutant("extras-stay-gated", "operator", "removes the gate of only minAvailable pods of a clique", "GANG-006")
-def _extras_stay_gated() -> None:
-    original = gates.pods_to_ungate
-
-    def removable(of_clique: Any, clique: str, gang: Any, *rest: Any) -> list[Any]:
-        least = {group.name: group.min_replicas for group in gang.spec.podgroups} if gang is not None else {}
-        open_pods = sum(not pod.gated for pod in of_clique)
-        return original(of_clique, clique, gang, *rest)[: max(0, least.get(clique, 0) - open_pods)]
-
-    replace(gates, "pods_to_ungate", removable)
+@around(gates, "pods_to_ungate")
+def _extras_stay_gated(original: Original, of_clique: Any, clique: str, gang: Any, *rest: Any) -> list[Any]:
+    least = {group.name: group.min_replicas for group in gang.spec.podgroups} if gang is not None else {}
+    open_pods = sum(not pod.gated for pod in of_clique)
+    return original(of_clique, clique, gang, *rest)[: max(0, least.get(clique, 0) - open_pods)]
 
 
 @mutant("pods-without-gate", "operator", "creates pods without the scheduling gate", "GANG-005")
-def _pods_without_gate() -> None:
-    original = pods.PodBuilder.pod
-
-    def pod(self: pods.PodBuilder, index: int, gang: str) -> children.Manifest:
-        manifest = original(self, index, gang)
-        return {**manifest, "spec": {k: v for k, v in manifest["spec"].items() if k != "schedulingGates"}}
-
-    replace(pods.PodBuilder, "pod", pod)
+@around(pods.PodBuilder, "pod")
+def _pods_without_gate(original: Original, self: pods.PodBuilder, index: int, gang: str) -> children.Manifest:
+    manifest = original(self, index, gang)
+    return {**manifest, "spec": {k: v for k, v in manifest["spec"].items() if k != "schedulingGates"}}
 
 
 @mutant("base-gang-misnamed", "operator", "names base gangs after what they are", "CORE-032")
-def _base_gang_misnamed() -> None:
-    original = lines._name_by_index
-
-    def name_by_index(replica: str, gangs: Layout, gang: EntryGang) -> str:
-        return f"{replica}-base" if gang.entry.anchor else original(replica, gangs, gang)
-
-    replace(lines, "_name_by_index", name_by_index)
+@around(lines, "_name_by_index")
+def _base_gang_misnamed(original: Original, replica: str, gangs: Layout, gang: EntryGang) -> str:
+    return f"{replica}-base" if gang.entry.anchor else original(replica, gangs, gang)
 
 
 @mutant("scaled-gang-misnamed", "operator", "numbers scaled gangs by the group's replica index", "CORE-033")
@@ -105,15 +89,11 @@ def _service_misnamed() -> None:
 
 
 @mutant("part-of-missing", "operator", "omits the part-of label of services", "CORE-002")
-def _part_of_missing() -> None:
-    original = children.service
-
-    def service(pcs: Any, index: int) -> children.Manifest:
-        manifest = original(pcs, index)
-        del manifest["metadata"]["labels"][labels.PART_OF]
-        return manifest
-
-    replace(children, "service", service)
+@around(children, "service")
+def _part_of_missing(original: Original, pcs: Any, index: int) -> children.Manifest:
+    manifest = original(pcs, index)
+    del manifest["metadata"]["labels"][labels.PART_OF]
+    return manifest
 
 
 @mutant("service-orphaned", "operator", "creates services without an owner", "CORE-045", "LIFE-002")
@@ -130,15 +110,11 @@ def _service_orphaned() -> None:
 
 
 @mutant("group-without-finalizer", "operator", "creates scaling groups without their finalizer", "CORE-005")
-def _group_without_finalizer() -> None:
-    original = children.scaling_group
-
-    def scaling_group(*arguments: Any) -> children.Manifest:
-        manifest = original(*arguments)
-        del manifest["metadata"]["finalizers"]
-        return manifest
-
-    replace(children, "scaling_group", scaling_group)
+@around(children, "scaling_group")
+def _group_without_finalizer(original: Original, *arguments: Any) -> children.Manifest:
+    manifest = original(*arguments)
+    del manifest["metadata"]["finalizers"]
+    return manifest
 
 
 @mutant("environment-incomplete", "operator", "omits GROVE_PCLQ_NAME from pods", "CORE-008")
@@ -166,37 +142,26 @@ def _environment_last() -> None:
 
 
 @mutant("minimum-is-replicas", "operator", "uses all replicas of a clique as the minimum of its pod group", "GANG-001")
-def _minimum_is_replicas() -> None:
-    original = gangs.planned_gangs
-
-    def planned(pcs: Any, *rest: Any) -> list[gangs.PlannedGang]:
-        all_of = {t.name: t.spec.replicas for t in pcs.spec.template.cliques}
-        return [
-            gangs.PlannedGang(
-                gang.name,
-                {
-                    clique: next(n for name, n in all_of.items() if clique.endswith(f"-{name}"))
-                    for clique in gang.minimums
-                },
-            )
-            for gang in original(pcs, *rest)
-        ]
-
-    replace(gangs, "planned_gangs", planned)
+@around(gangs, "planned_gangs")
+def _minimum_is_replicas(original: Original, pcs: Any, *rest: Any) -> list[gangs.PlannedGang]:
+    all_of = {t.name: t.spec.replicas for t in pcs.spec.template.cliques}
+    return [
+        gangs.PlannedGang(
+            gang.name,
+            {clique: next(n for name, n in all_of.items() if clique.endswith(f"-{name}")) for clique in gang.minimums},
+        )
+        for gang in original(pcs, *rest)
+    ]
 
 
 @mutant("references-of-others", "operator", "lists all pods of a gang in its first group", "GANG-002")
-def _references_of_others() -> None:
-    original = gangs.groups_with_references
-
-    def filled(*arguments: Any) -> list[Any]:
-        groups = original(*arguments)
-        if not all(group.pod_references for group in groups):
-            return groups
-        every = [reference for group in groups for reference in group.pod_references]
-        return [msgspec.structs.replace(groups[0], pod_references=every), *groups[1:]]
-
-    replace(gangs, "groups_with_references", filled)
+@around(gangs, "groups_with_references")
+def _references_of_others(original: Original, *arguments: Any) -> list[Any]:
+    groups = original(*arguments)
+    if not all(group.pod_references for group in groups):
+        return groups
+    every = [reference for group in groups for reference in group.pod_references]
+    return [msgspec.structs.replace(groups[0], pod_references=every), *groups[1:]]
 
 
 @mutant("never-initialized", "operator", "never reports a gang as complete", "GANG-004")
@@ -205,44 +170,28 @@ def _never_initialized() -> None:
 
 
 @mutant("never-available", "operator", "never reports a replica as available", "CORE-010")
-def _never_available() -> None:
-    original = statuses.set_status
-
-    def set_status(*arguments: Any) -> Any:
-        return msgspec.structs.replace(original(*arguments), available_replicas=0)
-
-    replace(statuses, "set_status", set_status)
+@around(statuses, "set_status")
+def _never_available(original: Original, *arguments: Any) -> Any:
+    return msgspec.structs.replace(original(*arguments), available_replicas=0)
 
 
 @mutant("ready-uncounted", "operator", "reports every clique as having no ready pod", "CORE-011", "CORE-012")
-def _ready_uncounted() -> None:
-    original = statuses.clique_status
-
-    def clique_status(*arguments: Any) -> Any:
-        return msgspec.structs.replace(original(*arguments), ready_replicas=0)
-
-    replace(statuses, "clique_status", clique_status)
+@around(statuses, "clique_status")
+def _ready_uncounted(original: Original, *arguments: Any) -> Any:
+    return msgspec.structs.replace(original(*arguments), ready_replicas=0)
 
 
 @mutant("finalizer-kept", "operator", "never removes the finalizer of a deleted set", "LIFE-001")
-def _finalizer_kept() -> None:
-    original = Writer.remove_finalizer
-
-    async def remove_finalizer(self: Writer, informer: Any, item: Any, finalizer: str) -> None:
-        if finalizer != labels.SET_FINALIZER:
-            await original(self, informer, item, finalizer)
-
-    replace(Writer, "remove_finalizer", remove_finalizer)
+@around(Writer, "remove_finalizer")
+async def _finalizer_kept(original: Original, self: Writer, informer: Any, item: Any, finalizer: str) -> None:
+    if finalizer != labels.SET_FINALIZER:
+        await original(self, informer, item, finalizer)
 
 
 @mutant("works-on-after-deletion", "operator", "creates a service for a set that is being deleted", "LIFE-003")
-def _works_on_after_deletion() -> None:
-    original = SetReconciler.reconcile
-
-    async def reconcile(self: SetReconciler, key: Key) -> float | None:
-        pcs = self._cache.sets.get(*key)
-        if pcs is not None and pcs.metadata.deletion_timestamp is not None:
-            await self._writer.create(self._cache.services, children.service(pcs, pcs.spec.replicas + 1))
-        return await original(self, key)
-
-    replace(SetReconciler, "reconcile", reconcile)
+@around(SetReconciler, "reconcile")
+async def _works_on_after_deletion(original: Original, self: SetReconciler, key: Key) -> float | None:
+    pcs = self._cache.sets.get(*key)
+    if pcs is not None and pcs.metadata.deletion_timestamp is not None:
+        await self._writer.create(self._cache.services, children.service(pcs, pcs.spec.replicas + 1))
+    return await original(self, key)

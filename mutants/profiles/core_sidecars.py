@@ -6,29 +6,25 @@ from __future__ import annotations
 from typing import Any
 
 from mutants.registry import mutant
-from mutants.replacement import alter
+from mutants.replacement import alter, on_result_of
 from reference_impl.plan import children, labels, pods, startup
 from reference_impl.plan.children import Manifest
 
 
 @mutant("waits-end-sidecars", "operator", "makes init containers of sidecars when it adds its own", "CORE-014")
-def _waits_end_sidecars() -> None:
-    def with_wait(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
-        if not waits:
-            return spec
-        containers = [{key: c[key] for key in c if key != "restartPolicy"} for c in spec["initContainers"]]
-        return {**spec, "initContainers": containers}
-
-    alter(startup, "with_init_container", with_wait)
+@on_result_of(startup, "with_init_container")
+def _waits_end_sidecars(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
+    if not waits:
+        return spec
+    containers = [{key: c[key] for key in c if key != "restartPolicy"} for c in spec["initContainers"]]
+    return {**spec, "initContainers": containers}
 
 
 @mutant("waits-replace", "operator", "replaces the init containers of the template by its own", "CORE-014")
-def _waits_replace() -> None:
-    def with_wait(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
-        wait_containers = [c for c in spec.get("initContainers") or () if c["name"] == labels.INIT_CONTAINER]
-        return {**spec, "initContainers": wait_containers} if waits else spec
-
-    alter(startup, "with_init_container", with_wait)
+@on_result_of(startup, "with_init_container")
+def _waits_replace(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
+    wait_containers = [c for c in spec.get("initContainers") or () if c["name"] == labels.INIT_CONTAINER]
+    return {**spec, "initContainers": wait_containers} if waits else spec
 
 
 @mutant("sidecars-without-variables", "operator", "gives native sidecars none of its variables", "CORE-008")
@@ -49,13 +45,11 @@ def _sidecars_without_variables() -> None:
     "CORE-014",
     "CORE-015",
 )
-def _added_replicas_bare() -> None:
-    def clique(manifest: Manifest, pcs: Any, *_: Any, **__: Any) -> Manifest:
-        tags, spec = manifest["metadata"]["labels"], manifest["spec"]
-        config = children.group_config(pcs, tags[labels.REPLICA_INDEX], tags.get(labels.SCALING_GROUP, ""))
-        if config is None or int(tags[labels.SCALING_GROUP_REPLICA_INDEX]) < config.replicas:
-            return manifest
-        pod_spec = {key: item for key, item in spec["podSpec"].items() if key != "initContainers"}
-        return {**manifest, "spec": {**spec, "podSpec": pod_spec}}
-
-    alter(children, "_clique_manifest", clique)
+@on_result_of(children, "_clique_manifest")
+def _added_replicas_bare(manifest: Manifest, pcs: Any, *_: Any, **__: Any) -> Manifest:
+    tags, spec = manifest["metadata"]["labels"], manifest["spec"]
+    config = children.group_config(pcs, tags[labels.REPLICA_INDEX], tags.get(labels.SCALING_GROUP, ""))
+    if config is None or int(tags[labels.SCALING_GROUP_REPLICA_INDEX]) < config.replicas:
+        return manifest
+    pod_spec = {key: item for key, item in spec["podSpec"].items() if key != "initContainers"}
+    return {**manifest, "spec": {**spec, "podSpec": pod_spec}}

@@ -9,7 +9,7 @@ import msgspec
 
 from kube.objects import Key
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.api.models import Condition
 from reference_impl.api.pods import ContainerStatus, Pod
 from reference_impl.control import last_errors as written_errors
@@ -22,15 +22,11 @@ from reference_impl.plan import conditions, gangs, part_errors, pods, reconcile_
 
 
 @mutant("binding-ignored", "operator", "counts a pod as scheduled only once a container has reported", "CORE-016")
-def _binding_ignored() -> None:
-    original = statuses.clique_status
-
-    def clique_status(clique: Any, pods: list[Pod], *rest: Any) -> Any:
-        silent = [pod for pod in pods if pod.scheduled and not pod.status.container_statuses]
-        hidden = [msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name="")) for pod in silent]
-        return original(clique, [pod for pod in pods if pod not in silent] + hidden, *rest)
-
-    replace(statuses, "clique_status", clique_status)
+@around(statuses, "clique_status")
+def _binding_ignored(original: Original, clique: Any, pods: list[Pod], *rest: Any) -> Any:
+    silent = [pod for pod in pods if pod.scheduled and not pod.status.container_statuses]
+    hidden = [msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name="")) for pod in silent]
+    return original(clique, [pod for pod in pods if pod not in silent] + hidden, *rest)
 
 
 @mutant("crash-ignored", "operator", "treats a crashed pod as starting", "CORE-038")
@@ -41,20 +37,16 @@ def _crash_ignored() -> None:
 @mutant(
     "crash-never-forgiven", "operator", "treats a pod that has crashed once as failing for ever", "CORE-017", "TERM-015"
 )
-def _crash_never_forgiven() -> None:
-    def failing(pod: Pod) -> bool:
-        container_statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
-        return any(status.failed for status in container_statuses)
-
-    replace(termination, "_is_failing", failing)
+@instead_of(termination, "_is_failing")
+def _crash_never_forgiven(pod: Pod) -> bool:
+    container_statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
+    return any(status.failed for status in container_statuses)
 
 
 @mutant("init-crash-ignored", "operator", "ignores init containers", "CORE-038")
-def _init_crash_ignored() -> None:
-    def failing(pod: Pod) -> bool:
-        return not pod.ready and any(status.failed for status in pod.status.container_statuses or ())
-
-    replace(termination, "_is_failing", failing)
+@instead_of(termination, "_is_failing")
+def _init_crash_ignored(pod: Pod) -> bool:
+    return not pod.ready and any(status.failed for status in pod.status.container_statuses or ())
 
 
 @mutant("any-end-is-a-crash", "operator", "treats a container that exited with 0 as crashed", "CORE-038")
@@ -77,15 +69,11 @@ def count_ready_pods_only() -> None:
 
 
 @mutant("terminating-counted", "operator", "counts terminating pods as ready", "CORE-039")
-def _terminating_counted() -> None:
-    original = statuses.clique_status
-
-    def clique_status(clique: Any, pods: list[Pod], *rest: Any) -> Any:
-        terminating_count = sum(pod.terminating and pod.ready for pod in pods)
-        status = original(clique, pods, *rest)
-        return msgspec.structs.replace(status, ready_replicas=status.ready_replicas + terminating_count)
-
-    replace(statuses, "clique_status", clique_status)
+@around(statuses, "clique_status")
+def _terminating_counted(original: Original, clique: Any, pods: list[Pod], *rest: Any) -> Any:
+    terminating_count = sum(pod.terminating and pod.ready for pod in pods)
+    status = original(clique, pods, *rest)
+    return msgspec.structs.replace(status, ready_replicas=status.ready_replicas + terminating_count)
 
 
 @mutant("replaced-late", "operator", "replaces a pod only once it is gone", "CORE-039")
@@ -94,28 +82,22 @@ def _replaced_late() -> None:
 
 
 @mutant("transition-always", "operator", "updates the transition time with every status", "CORE-019")
-def _transition_always() -> None:
-    def put(old: list[Condition] | None, new: Condition) -> list[Condition]:
-        stored = conditions.find(old, new.type)
-        if stored is None:
-            return [*(old or ()), new]
-        same = (stored.status, stored.reason, stored.message) == (new.status, new.reason, new.message)
-        return [stored if same and c.type == new.type else new if c.type == new.type else c for c in old or ()]
-
-    replace(conditions, "with_condition", put)
+@instead_of(conditions, "with_condition")
+def _transition_always(old: list[Condition] | None, new: Condition) -> list[Condition]:
+    stored = conditions.find(old, new.type)
+    if stored is None:
+        return [*(old or ()), new]
+    same = (stored.status, stored.reason, stored.message) == (new.status, new.reason, new.message)
+    return [stored if same and c.type == new.type else new if c.type == new.type else c for c in old or ()]
 
 
 @mutant("transition-never", "operator", "never updates the transition time of a condition", "CORE-019")
-def _transition_never() -> None:
-    original = conditions.with_condition
-
-    def put(old: list[Condition] | None, new: Condition) -> list[Condition]:
-        stored = conditions.find(old, new.type)
-        if stored is not None:
-            new = msgspec.structs.replace(new, last_transition_time=stored.last_transition_time)
-        return [new if c.type == new.type else c for c in original(old, new)]
-
-    replace(conditions, "with_condition", put)
+@around(conditions, "with_condition")
+def _transition_never(original: Original, old: list[Condition] | None, new: Condition) -> list[Condition]:
+    stored = conditions.find(old, new.type)
+    if stored is not None:
+        new = msgspec.structs.replace(new, last_transition_time=stored.last_transition_time)
+    return [new if c.type == new.type else c for c in original(old, new)]
 
 
 @mutant(
@@ -126,58 +108,44 @@ def _unready_replica_available() -> None:
 
 
 @mutant("group-always-sound", "operator", "never reports a breach of a scaling group", "CORE-021")
-def _group_always_sound() -> None:
-    original = statuses.group_status
-
-    def group_status(group: Any, *rest: Any) -> Any:
-        status = original(group, *rest)
-        sound_conditions = [
-            msgspec.structs.replace(c, status="False") if c.type == termination.BREACHED else c
-            for c in status.conditions or ()
-        ]
-        return msgspec.structs.replace(status, conditions=sound_conditions)
-
-    replace(statuses, "group_status", group_status)
+@around(statuses, "group_status")
+def _group_always_sound(original: Original, group: Any, *rest: Any) -> Any:
+    status = original(group, *rest)
+    sound_conditions = [
+        msgspec.structs.replace(c, status="False") if c.type == termination.BREACHED else c
+        for c in status.conditions or ()
+    ]
+    return msgspec.structs.replace(status, conditions=sound_conditions)
 
 
 @mutant("index-never-reused", "operator", "gives a replacement the next index instead of the free one", "CORE-022")
-def _index_never_reused() -> None:
-    def free_indices(active: list[Pod], count: int) -> list[int]:
-        first = max((pods.index_of(pod) for pod in active), default=-1) + 1
-        return list(range(first, first + count))
-
-    replace(pods, "free_indices", free_indices)
+@instead_of(pods, "free_indices")
+def _index_never_reused(active: list[Pod], count: int) -> list[int]:
+    first = max((pods.index_of(pod) for pod in active), default=-1) + 1
+    return list(range(first, first + count))
 
 
 @mutant("loss-unreported", "operator", "does not report the loss of all scheduled pods", "CORE-023", "CORE-029")
-def _loss_unreported() -> None:
-    async def warn(*arguments: Any) -> None:
-        return None
-
-    replace(Writer, "warn", warn)
+@instead_of(Writer, "warn")
+async def _loss_unreported(*arguments: Any) -> None:
+    return None
 
 
 @mutant("status-rewritten", "operator", "writes the status of a clique again and again", "CORE-024")
-def _status_rewritten() -> None:
-    original = CliqueReconciler.reconcile_status
-
-    async def reconcile_status(self: CliqueReconciler, key: Key) -> float | None:
-        wait = await original(self, key)
-        if wait is None and (clique := self._cache.cliques.get(*key)) is not None and clique.status is not None:
-            tick = {"status": {"observedGeneration": int(time.time())}}
-            await self._writer.patch(self._cache.cliques, clique, tick, status=True)
-            return 1.0
-        return wait
-
-    replace(CliqueReconciler, "reconcile_status", reconcile_status)
+@around(CliqueReconciler, "reconcile_status")
+async def _status_rewritten(original: Original, self: CliqueReconciler, key: Key) -> float | None:
+    wait = await original(self, key)
+    if wait is None and (clique := self._cache.cliques.get(*key)) is not None and clique.status is not None:
+        tick = {"status": {"observedGeneration": int(time.time())}}
+        await self._writer.patch(self._cache.cliques, clique, tick, status=True)
+        return 1.0
+    return wait
 
 
 @mutant("errors-unreported", "operator", "never fills lastErrors", "CORE-025")
-def _errors_unreported() -> None:
-    async def refused(*arguments: Any) -> None:
-        return None
-
-    replace(LastErrors, "report_refusal", refused)
+@instead_of(LastErrors, "report_refusal")
+async def _errors_unreported(*arguments: Any) -> None:
+    return None
 
 
 @mutant("errors-never-cleared", "operator", "never clears lastErrors", "CORE-040")
@@ -214,26 +182,22 @@ def _errors_of_cliques_remembered() -> None:
 
 
 @mutant("errors-without-events", "operator", "emits no events about refused pods", "CORE-047")
-def _errors_without_events() -> None:
-    original = Writer.warn
-
-    async def warn(self: Writer, resource: Any, item: Any, reason: str, note: str) -> None:
-        if reason != written_errors.EVENT:
-            await original(self, resource, item, reason, note)
-
-    replace(Writer, "warn", warn)
+@around(Writer, "warn")
+async def _errors_without_events(
+    original: Original, self: Writer, resource: Any, item: Any, reason: str, note: str
+) -> None:
+    if reason != written_errors.EVENT:
+        await original(self, resource, item, reason, note)
 
 
 @mutant("an-event-for-each-refusal", "operator", "posts an event whenever a pod is refused", "CORE-048")
-def _an_event_for_each_refusal() -> None:
-    original = LastErrors.report_refusal
-
-    async def refused(self: LastErrors, key: Key, code: str, error: Any, message: str = "") -> None:
-        await original(self, key, code, error, message)
-        if (item := self._informer.get(*key)) is not None:
-            await self._writer.warn(self._informer.resource, item, written_errors.EVENT, message)
-
-    replace(LastErrors, "report_refusal", refused)
+@around(LastErrors, "report_refusal")
+async def _an_event_for_each_refusal(
+    original: Original, self: LastErrors, key: Key, code: str, error: Any, message: str = ""
+) -> None:
+    await original(self, key, code, error, message)
+    if (item := self._informer.get(*key)) is not None:
+        await self._writer.warn(self._informer.resource, item, written_errors.EVENT, message)
 
 
 @mutant("hot-retries", "operator", "retries a refused pod as soon as the refusal is in the status", "CORE-031")
@@ -243,13 +207,9 @@ def _hot_retries() -> None:
 
 
 @mutant("references-kept", "operator", "never changes the references of an initialized gang", "GANG-009")
-def _references_kept() -> None:
-    original = gangs.groups_with_references
-
-    def filled(gang: Any, *rest: Any) -> Any:
-        return gang.spec.podgroups if gangs.is_initialized(gang) else original(gang, *rest)
-
-    replace(gangs, "groups_with_references", filled)
+@around(gangs, "groups_with_references")
+def _references_kept(original: Original, gang: Any, *rest: Any) -> Any:
+    return gang.spec.podgroups if gangs.is_initialized(gang) else original(gang, *rest)
 
 
 @mutant("incomplete-is-enough", "operator", "reports a gang as complete once it has any pods", "GANG-010")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mutants.profiles.scheduler_filters import _disable_filter
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.scheduler.devices import allocator, claim_store, decisions
 from reference_impl.scheduler.devices.allocator import Usage
 from reference_impl.scheduler.devices.claim_store import ClaimStore
@@ -31,11 +31,9 @@ def _claims_not_allocated() -> None:
 
 
 @mutant("devices-allocated-twice", ROLE, "forgets which devices are allocated", "DEV-002", "DEV-003")
-def _devices_allocated_twice() -> None:
-    def take(self: Usage, device_id: DeviceId, inventory: Inventory, count: int = 1) -> None:
-        return
-
-    replace(Usage, "take", take)
+@instead_of(Usage, "take")
+def _devices_allocated_twice(self: Usage, device_id: DeviceId, inventory: Inventory, count: int = 1) -> None:
+    return
 
 
 @mutant("gangs-without-devices-bound", ROLE, "binds pods without devices if there are too few", "DEV-003")
@@ -54,14 +52,10 @@ def _gangs_without_devices_bound() -> None:
 
 
 @mutant("devices-of-attempts-kept", ROLE, "holds devices for a gang that does not fit", "DEV-004")
-def _devices_of_attempts_kept() -> None:
-    original = Ledger.place
-
-    def place(self: Ledger, pod: Pod, node: Node, delta: int) -> None:
-        if delta > 0 or pod.spec.node_name:
-            original(self, pod, node, delta)
-
-    replace(Ledger, "place", place)
+@around(Ledger, "place")
+def _devices_of_attempts_kept(original: Original, self: Ledger, pod: Pod, node: Node, delta: int) -> None:
+    if delta > 0 or pod.spec.node_name:
+        original(self, pod, node, delta)
 
 
 @mutant("freed-devices-forgotten", ROLE, "never uses a device again", "DEV-005")
@@ -98,21 +92,15 @@ def _shared_claims_anywhere() -> None:
 
 
 @mutant("selectors-ignored", ROLE, "ignores the selectors of requests", "DEV-007")
-def _selectors_ignored() -> None:
-    original = Inventory._is_matched
-
-    def is_matched(self: Inventory, device: Any, expression: str) -> bool:
-        return "architecture" in expression or original(self, device, expression)
-
-    replace(Inventory, "_is_matched", is_matched)
+@around(Inventory, "_is_matched")
+def _selectors_ignored(original: Original, self: Inventory, device: Any, expression: str) -> bool:
+    return "architecture" in expression or original(self, device, expression)
 
 
 @mutant("match-attribute-ignored", ROLE, "ignores the constraints of claims", "DEV-008")
-def _match_attribute_ignored() -> None:
-    def is_permitted(self: Any, part: Any, alternative: Any, device: Any) -> bool:
-        return True
-
-    replace(allocator._Search, "_is_permitted", is_permitted)
+@instead_of(allocator._Search, "_is_permitted")
+def _match_attribute_ignored(self: Any, part: Any, alternative: Any, device: Any) -> bool:
+    return True
 
 
 @mutant("only-first-claim-written", ROLE, "writes only the first claim of a cycle", "DEV-001")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mutants.profiles.scheduler_placement import place_extra_pods_early
 from mutants.registry import mutant
-from mutants.replacement import replace, replace_unnoted
+from mutants.replacement import Original, around, instead_of, replace, replace_unnoted
 from reference_impl.scheduler import cycle
 from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.cycle import Cycle, Plan
@@ -30,12 +30,10 @@ def _claims_without_nodes() -> None:
 
 
 @mutant("claims-for-all-gpu-nodes", ROLE, "says that the devices of a claim are on each node with GPUs", "DEV-016")
-def _claims_for_all_gpu_nodes() -> None:
-    def node_selector(results: Any, inventory: Inventory, node: str) -> dict[str, Any]:
-        expressions = [{"key": "nvidia.com/gpu.present", "operator": "In", "values": ["true"]}]
-        return {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
-
-    replace(decisions, "_node_selector", node_selector)
+@instead_of(decisions, "_node_selector")
+def _claims_for_all_gpu_nodes(results: Any, inventory: Inventory, node: str) -> dict[str, Any]:
+    expressions = [{"key": "nvidia.com/gpu.present", "operator": "In", "values": ["true"]}]
+    return {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
 
 
 @mutant(
@@ -45,18 +43,16 @@ def _claims_for_all_gpu_nodes() -> None:
     "DEV-003",
     "DEV-026",
 )
-def _gangs_bound_as_far_as_devices_reach() -> None:
-    original = cycle.place_minimum
-
-    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        placed = original(gang, capacity, result, budget)
-        for index, pods in () if placed else gang.pending_pods:
-            for pod in pods:
-                if (placement := place(gang, [(index, [pod])], capacity, budget)) is not None:
-                    cycle.bind(gang, placement, capacity, result)
-        return placed
-
-    replace(cycle, "place_minimum", place_minimum)
+@around(cycle, "place_minimum")
+def _gangs_bound_as_far_as_devices_reach(
+    original: Original, gang: Gang, capacity: Capacity, result: Plan, budget: Budget
+) -> bool:
+    placed = original(gang, capacity, result, budget)
+    for index, pods in () if placed else gang.pending_pods:
+        for pod in pods:
+            if (placement := place(gang, [(index, [pod])], capacity, budget)) is not None:
+                cycle.bind(gang, placement, capacity, result)
+    return placed
 
 
 @mutant("extra-pods-take-devices-first", ROLE, "gives a gang devices for all its pods before the next gang", "DEV-014")
@@ -69,14 +65,10 @@ def _extra_pods_take_devices_first() -> None:
 
 
 @mutant("devices-of-victims-kept", ROLE, "does not count the devices of pods that it could evict", "DEV-015")
-def _devices_of_victims_kept() -> None:
-    original = Ledger._use
-
-    def use(self: Ledger, claim: ResourceClaim, delta: int) -> None:
-        if delta > 0:
-            original(self, claim, delta)
-
-    replace(Ledger, "_use", use)
+@around(Ledger, "_use")
+def _devices_of_victims_kept(original: Original, self: Ledger, claim: ResourceClaim, delta: int) -> None:
+    if delta > 0:
+        original(self, claim, delta)
 
 
 @mutant("devices-listed-once", ROLE, "knows only the devices that exist when it first schedules", "DEV-013")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, replace
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, ScalingGroupConfig
 from reference_impl.plan import mnnvl
 from reference_impl.plan.desired import DesiredSet
@@ -24,49 +24,42 @@ def _parameters_not_allocated() -> None:
 
 
 @mutant("channels-allocated-twice", "gang-scheduler", "forgets which channels are allocated", "DEV-032")
-def _channels_allocated_twice() -> None:
-    original = Usage.take
-
-    def take(self: Usage, device_id: DeviceId, inventory: Inventory, count: int = 1) -> None:
-        if device_id[0] != "compute-domain.nvidia.com":
-            original(self, device_id, inventory, count)
-
-    replace(Usage, "take", take)
+@around(Usage, "take")
+def _channels_allocated_twice(
+    original: Original, self: Usage, device_id: DeviceId, inventory: Inventory, count: int = 1
+) -> None:
+    if device_id[0] != "compute-domain.nvidia.com":
+        original(self, device_id, inventory, count)
 
 
 @mutant("replicas-share-a-domain", "operator", "gives all replicas channels of the first ComputeDomain", "DEV-032")
-def _replicas_share_a_domain() -> None:
-    original = mnnvl.with_group_channel
-
-    def with_group_channel(
-        spec: Manifest, pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None, index: int
-    ) -> Manifest:
-        return original(spec, pcs, template, config, 0)
-
-    replace(mnnvl, "with_group_channel", with_group_channel)
+@around(mnnvl, "with_group_channel")
+def _replicas_share_a_domain(
+    original: Original,
+    spec: Manifest,
+    pcs: PodCliqueSet,
+    template: CliqueTemplate,
+    config: ScalingGroupConfig | None,
+    index: int,
+) -> Manifest:
+    return original(spec, pcs, template, config, 0)
 
 
 @mutant("removed-domains-kept", "operator", "keeps the ComputeDomains of removed replicas", "DEV-034", "RES-073")
-def _removed_domains_kept() -> None:
-    original = DesiredSet.surplus
-
-    def surplus(self: DesiredSet, kind: str, existing: Iterable[Any]) -> Iterator[Any]:
-        yield from () if kind == "ComputeDomain" else original(self, kind, existing)
-
-    replace(DesiredSet, "surplus", surplus)
+@around(DesiredSet, "surplus")
+def _removed_domains_kept(original: Original, self: DesiredSet, kind: str, existing: Iterable[Any]) -> Iterator[Any]:
+    yield from () if kind == "ComputeDomain" else original(self, kind, existing)
 
 
 @mutant(
     "remaining-domains-deleted", "operator", "deletes all ComputeDomains of a set with that of a replica", "DEV-034"
 )
-def _remaining_domains_deleted() -> None:
-    original = DesiredSet.surplus
-
-    def surplus(self: DesiredSet, kind: str, existing: Iterable[Any]) -> Iterator[Any]:
-        items = list(existing)
-        surplus_items = list(original(self, kind, items))
-        if kind == "ComputeDomain" and surplus_items:
-            surplus_items = [item for item in items if item.metadata.deletion_timestamp is None]
-        yield from surplus_items
-
-    replace(DesiredSet, "surplus", surplus)
+@around(DesiredSet, "surplus")
+def _remaining_domains_deleted(
+    original: Original, self: DesiredSet, kind: str, existing: Iterable[Any]
+) -> Iterator[Any]:
+    items = list(existing)
+    surplus_items = list(original(self, kind, items))
+    if kind == "ComputeDomain" and surplus_items:
+        surplus_items = [item for item in items if item.metadata.deletion_timestamp is None]
+    yield from surplus_items

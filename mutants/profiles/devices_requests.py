@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.scheduler.devices import allocator
 from reference_impl.scheduler.devices.allocator import _Search
 from reference_impl.scheduler.devices.inventory import Inventory, PublishedDevice
@@ -27,34 +27,26 @@ def _replace_alternatives(part: slice) -> None:
 
 
 @mutant("class-selectors-ignored", ROLE, "ignores the selectors of DeviceClasses", "DEV-007")
-def _class_selectors_ignored() -> None:
-    def is_selected(self: Inventory, device: PublishedDevice, request: Request) -> bool:
-        expressions = [selector.cel.expression for selector in request.selectors if selector.cel is not None]
-        return all(self._is_matched(device, expression) for expression in expressions)
-
-    replace(Inventory, "is_selected", is_selected)
+@instead_of(Inventory, "is_selected")
+def _class_selectors_ignored(self: Inventory, device: PublishedDevice, request: Request) -> bool:
+    expressions = [selector.cel.expression for selector in request.selectors if selector.cel is not None]
+    return all(self._is_matched(device, expression) for expression in expressions)
 
 
 @mutant("one-true-selector-suffices", ROLE, "takes a device if one of the selectors is true", "DEV-007")
-def _one_true_selector_suffices() -> None:
-    def is_selected(self: Inventory, device: PublishedDevice, request: Request) -> bool:
-        selectors = (*self.classes[request.device_class_name].spec.selectors, *request.selectors)
-        return any(self._is_matched(device, selector.cel.expression) for selector in selectors if selector.cel)
-
-    replace(Inventory, "is_selected", is_selected)
+@instead_of(Inventory, "is_selected")
+def _one_true_selector_suffices(self: Inventory, device: PublishedDevice, request: Request) -> bool:
+    selectors = (*self.classes[request.device_class_name].spec.selectors, *request.selectors)
+    return any(self._is_matched(device, selector.cel.expression) for selector in selectors if selector.cel)
 
 
 @mutant("later-selectors-ignored", ROLE, "ignores the selectors of all requests after the first", "DEV-007")
-def _later_selectors_ignored() -> None:
-    original = _Search._selected
-
-    def selected(self: _Search, alternative: Request) -> list[PublishedDevice]:
-        first_requests = {part.claim: part.request for part in reversed(self._open_requests)}
-        if any(alternative is entry for request in first_requests.values() for entry in request.alternatives):
-            return original(self, alternative)
-        return original(self, msgspec.structs.replace(alternative, selectors=[]))
-
-    replace(_Search, "_selected", selected)
+@around(_Search, "_selected")
+def _later_selectors_ignored(original: Original, self: _Search, alternative: Request) -> list[PublishedDevice]:
+    first_requests = {part.claim: part.request for part in reversed(self._open_requests)}
+    if any(alternative is entry for request in first_requests.values() for entry in request.alternatives):
+        return original(self, alternative)
+    return original(self, msgspec.structs.replace(alternative, selectors=[]))
 
 
 @mutant("first-alternative-only", ROLE, "tries only the first alternative of a request", "DEV-009")
@@ -68,56 +60,42 @@ def _last_alternative_first() -> None:
 
 
 @mutant("alternatives-unnamed", ROLE, "does not say which alternative of a request it has allocated", "DEV-009")
-def _alternatives_unnamed() -> None:
-    original = allocator._result
-
-    def result(chosen: Any) -> Result:
-        return msgspec.structs.replace(original(chosen), request=chosen.request)
-
-    replace(allocator, "_result", result)
+@around(allocator, "_result")
+def _alternatives_unnamed(original: Original, chosen: Any) -> Result:
+    return msgspec.structs.replace(original(chosen), request=chosen.request)
 
 
 @mutant("all-free-devices-suffice", ROLE, "allocates all free devices if all devices are requested", "DEV-010")
-def _all_free_devices_suffice() -> None:
-    original = _Search._take_all
-
-    def take_all(self: _Search, position: int, alternative: Request, candidates: Devices) -> bool:
-        free_devices = [device for device in candidates if self._is_free(device, alternative)]
-        return bool(free_devices) and original(self, position, alternative, free_devices)
-
-    replace(_Search, "_take_all", take_all)
+@around(_Search, "_take_all")
+def _all_free_devices_suffice(
+    original: Original, self: _Search, position: int, alternative: Request, candidates: Devices
+) -> bool:
+    free_devices = [device for device in candidates if self._is_free(device, alternative)]
+    return bool(free_devices) and original(self, position, alternative, free_devices)
 
 
 @mutant("one-device-for-all", ROLE, "allocates one device if all devices are requested", "DEV-010")
-def _one_device_for_all() -> None:
-    def take_all(self: _Search, position: int, alternative: Request, candidates: Devices) -> bool:
-        return self._take_some(position, alternative, candidates, 1, 0)
-
-    replace(_Search, "_take_all", take_all)
+@instead_of(_Search, "_take_all")
+def _one_device_for_all(self: _Search, position: int, alternative: Request, candidates: Devices) -> bool:
+    return self._take_some(position, alternative, candidates, 1, 0)
 
 
 @mutant("count-ignored", ROLE, "allocates one device for each request", "DEV-011")
-def _count_ignored() -> None:
-    original = _Search._take_some
-
-    def take_some(
-        self: _Search, position: int, alternative: Request, candidates: Devices, count: int, start: int
-    ) -> bool:
-        return original(self, position, alternative, candidates, min(count, 1), start)
-
-    replace(_Search, "_take_some", take_some)
+@around(_Search, "_take_some")
+def _count_ignored(
+    original: Original, self: _Search, position: int, alternative: Request, candidates: Devices, count: int, start: int
+) -> bool:
+    return original(self, position, alternative, candidates, min(count, 1), start)
 
 
 @mutant("distinct-attribute-ignored", ROLE, "ignores the attributes in which devices must differ", "DEV-012")
-def _distinct_attribute_ignored() -> None:
-    original = _Search._is_permitted
-
-    def is_permitted(self: _Search, part: Any, alternative: Request, device: PublishedDevice) -> bool:
-        if any(constraint.distinct_attribute for constraint in part.constraints):
-            return True
-        return original(self, part, alternative, device)
-
-    replace(_Search, "_is_permitted", is_permitted)
+@around(_Search, "_is_permitted")
+def _distinct_attribute_ignored(
+    original: Original, self: _Search, part: Any, alternative: Request, device: PublishedDevice
+) -> bool:
+    if any(constraint.distinct_attribute for constraint in part.constraints):
+        return True
+    return original(self, part, alternative, device)
 
 
 @mutant("constraints-cover-all-requests", ROLE, "applies a constraint to all requests of a claim", "DEV-001")

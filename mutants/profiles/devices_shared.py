@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from mutants.registry import mutant
-from mutants.replacement import alter, replace
+from mutants.replacement import Original, around, on_result_of, replace
 from reference_impl.control.cache import BY_OWNER
 from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.scheduler.devices.claim_store import ClaimStore
@@ -21,17 +21,13 @@ ROLE: Final = "gang-scheduler"
 @mutant(
     "shared-claims-on-the-last-node", ROLE, "considers only the last node with devices for a shared claim", "DEV-026"
 )
-def _shared_claims_on_the_last_node() -> None:
-    original = DynamicResources.refusal
-
-    def refusal(self: DynamicResources, node: Node) -> str:
-        reason = original(self, node)
-        if reason or not self._claims.shared:
-            return reason
-        last = next(other for other in reversed(self.state.nodes) if not original(self, other))
-        return "" if last is node else "another node has devices"
-
-    replace(DynamicResources, "refusal", refusal)
+@around(DynamicResources, "refusal")
+def _shared_claims_on_the_last_node(original: Original, self: DynamicResources, node: Node) -> str:
+    reason = original(self, node)
+    if reason or not self._claims.shared:
+        return reason
+    last = next(other for other in reversed(self.state.nodes) if not original(self, other))
+    return "" if last is node else "another node has devices"
 
 
 @mutant("shared-claims-not-joined-again", ROLE, "binds no pod to a shared claim that has lost a pod", "DEV-027")
@@ -54,13 +50,11 @@ def _shared_claims_not_joined_again() -> None:
 
 
 @mutant("claims-reserved-for-gangs", ROLE, "reserves claims for gangs, besides their pods", "DEV-030", "DEV-031")
-def _claims_reserved_for_gangs() -> None:
-    def with_gang(status: dict[str, Any], decision: ClaimDecision, *arguments: Any) -> dict[str, Any]:
-        gang = {"apiGroup": "scheduler.grove.io", "resource": "podgangs", "name": "gang", "uid": "gang"}
-        entries = [consumer for consumer in status["reservedFor"] if consumer["uid"] != gang["uid"]]
-        return {**status, "reservedFor": [*entries, gang]}
-
-    alter(ClaimDecision, "status", with_gang)
+@on_result_of(ClaimDecision, "status")
+def _claims_reserved_for_gangs(status: dict[str, Any], decision: ClaimDecision, *arguments: Any) -> dict[str, Any]:
+    gang = {"apiGroup": "scheduler.grove.io", "resource": "podgangs", "name": "gang", "uid": "gang"}
+    entries = [consumer for consumer in status["reservedFor"] if consumer["uid"] != gang["uid"]]
+    return {**status, "reservedFor": [*entries, gang]}
 
 
 @mutant("claims-go-with-a-pod", "operator", "deletes the claims of a clique that has lost a pod", "DEV-028")

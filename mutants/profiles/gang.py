@@ -10,7 +10,7 @@ from kube.objects import Key
 from kube.resource import PODS
 from mutants.profiles import scheduler_placement
 from mutants.registry import mutant
-from mutants.replacement import alter, replace, replace_unnoted
+from mutants.replacement import Original, alter, around, replace_unnoted
 from reference_impl.api.pods import Pod
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podgang import GangReconciler
@@ -27,18 +27,14 @@ from reference_impl.scheduler.search import Budget
 
 
 @mutant("hopeless-group-skipped", "gang-scheduler", "skips a group none of whose pods fits anywhere", "SCHED-007")
-def _hopeless_group_skipped() -> None:
-    original = cycle.place_minimum
-
-    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        placeable = [(i, pods) for i, pods in gang.pending_pods if capacity.shape(pods[0]).total]
-        if len(placeable) == len(gang.pending_pods):
-            return original(gang, capacity, result, budget)
-        if (placement := place(gang, placeable, capacity, budget)) is not None:
-            cycle.bind(gang, placement, capacity, result)
-        return placement is not None
-
-    replace(cycle, "place_minimum", place_minimum)
+@around(cycle, "place_minimum")
+def _hopeless_group_skipped(original: Original, gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
+    placeable = [(i, pods) for i, pods in gang.pending_pods if capacity.shape(pods[0]).total]
+    if len(placeable) == len(gang.pending_pods):
+        return original(gang, capacity, result, budget)
+    if (placement := place(gang, placeable, capacity, budget)) is not None:
+        cycle.bind(gang, placement, capacity, result)
+    return placement is not None
 
 
 @mutant(
@@ -47,23 +43,19 @@ def _hopeless_group_skipped() -> None:
     "checks whether each group fits alone, not whether all fit together",
     "SCHED-008",
 )
-def _groups_by_themselves() -> None:
-    original = cycle.place_minimum
-
-    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        mark = capacity.mark()
-        for index, pods in gang.pending_pods:
-            placement_of_group = place(gang, [(index, pods)], capacity, budget)
-            capacity.undo(mark)
-            if placement_of_group is None:
-                return original(gang, capacity, result, budget)
-        for index, pods in gang.pending_pods:
-            for pod in pods:
-                if (placement := place(gang, [(index, [pod])], capacity, budget)) is not None:
-                    cycle.bind(gang, placement, capacity, result)
-        return True
-
-    replace(cycle, "place_minimum", place_minimum)
+@around(cycle, "place_minimum")
+def _groups_by_themselves(original: Original, gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
+    mark = capacity.mark()
+    for index, pods in gang.pending_pods:
+        placement_of_group = place(gang, [(index, pods)], capacity, budget)
+        capacity.undo(mark)
+        if placement_of_group is None:
+            return original(gang, capacity, result, budget)
+    for index, pods in gang.pending_pods:
+        for pod in pods:
+            if (placement := place(gang, [(index, [pod])], capacity, budget)) is not None:
+                cycle.bind(gang, placement, capacity, result)
+    return True
 
 
 def _on_a_cluster(name: str, planning: str, *caught_by: str) -> None:
@@ -77,19 +69,15 @@ _on_a_cluster("node-overbooked", "capacity-overbooked", "INV-010")
 
 
 @mutant("labels-late", "operator", "creates all pods of a clique but the first without gate and labels", "GANG-005")
-def _labels_late() -> None:
-    original = Writer.create
-
-    async def create(self: Writer, informer: Any, manifest: dict[str, Any]) -> None:
-        meta = manifest["metadata"]
-        if manifest["kind"] != "Pod" or meta["labels"].get(labels.POD_INDEX) == "0":
-            return await original(self, informer, manifest)
-        name = f"{meta['generateName']}{uuid.uuid4().hex[:5]}"
-        spec = {key: value for key, value in manifest["spec"].items() if key != "schedulingGates"}
-        await original(self, informer, {**manifest, "metadata": {**meta, "name": name, "labels": {}}, "spec": spec})
-        await self._client.patch(PODS, meta["namespace"], name, {"metadata": {"labels": meta["labels"]}})
-
-    replace(Writer, "create", create)
+@around(Writer, "create")
+async def _labels_late(original: Original, self: Writer, informer: Any, manifest: dict[str, Any]) -> None:
+    meta = manifest["metadata"]
+    if manifest["kind"] != "Pod" or meta["labels"].get(labels.POD_INDEX) == "0":
+        return await original(self, informer, manifest)
+    name = f"{meta['generateName']}{uuid.uuid4().hex[:5]}"
+    spec = {key: value for key, value in manifest["spec"].items() if key != "schedulingGates"}
+    await original(self, informer, {**manifest, "metadata": {**meta, "name": name, "labels": {}}, "spec": spec})
+    await self._client.patch(PODS, meta["namespace"], name, {"metadata": {"labels": meta["labels"]}})
 
 
 OTHER_GATE, SECOND_GATE = "scheduling.example.org/gang-is-incomplete", "scheduling.example.org/gang-is-incomplete-too"
@@ -138,17 +126,13 @@ def _change_gates(change: Callable[[list[Manifest]], list[Manifest]]) -> None:
     "reports a gang as not initialized whenever its references change",
     "GANG-028",
 )
-def initialize_anew() -> None:
+@around(GangReconciler, "reconcile")
+async def initialize_anew(original: Original, self: GangReconciler, key: Key) -> float | None:
     """Report Initialized=False, and then True again, when the references of an initialized gang change."""
-    original = GangReconciler.reconcile
-
-    async def reconcile(self: GangReconciler, key: Key) -> float | None:
-        gang = self._cache.gangs.get(*key)
-        pcs = self._cache.set_of(gang) if gang is not None and gang.metadata.controller is not None else None
-        if gang is not None and pcs is not None and pcs.metadata.deletion_timestamp is None:
-            members = self._members(gang, pcs)
-            if gangs.is_initialized(gang) and gangs.groups_with_references(gang, None, members) != gang.spec.podgroups:
-                await self._write_initialized(gang, is_complete=False)
-        return await original(self, key)
-
-    replace(GangReconciler, "reconcile", reconcile)
+    gang = self._cache.gangs.get(*key)
+    pcs = self._cache.set_of(gang) if gang is not None and gang.metadata.controller is not None else None
+    if gang is not None and pcs is not None and pcs.metadata.deletion_timestamp is None:
+        members = self._members(gang, pcs)
+        if gangs.is_initialized(gang) and gangs.groups_with_references(gang, None, members) != gang.spec.podgroups:
+            await self._write_initialized(gang, is_complete=False)
+    return await original(self, key)

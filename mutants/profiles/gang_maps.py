@@ -8,7 +8,7 @@ from typing import Any
 
 from mutants.profiles.coherent_objects import _never_surplus
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.api.models import PodClique, PodCliqueSet, PodGang
 from reference_impl.control import maps as control
 from reference_impl.control.cache import Cache
@@ -32,59 +32,47 @@ def _map_misnamed() -> None:
 
 
 @mutant("map-of-the-first-replica", "operator", "gives every PodGangMap the index of the first replica", "MAP-001")
-def _map_of_the_first_replica() -> None:
-    original = maps.manifest
-
-    def manifest(pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
-        body = original(pcs, index, stored)
-        return {**body, "spec": {**body["spec"], "podCliqueSetReplicaIndex": 0}}
-
-    replace(maps, "manifest", manifest)
+@around(maps, "manifest")
+def _map_of_the_first_replica(original: Original, pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
+    body = original(pcs, index, stored)
+    return {**body, "spec": {**body["spec"], "podCliqueSetReplicaIndex": 0}}
 
 
 @mutant("tail-forgotten", "operator", "puts the further replicas of a new set into the ScaleOut entry", "MAP-002")
-def _tail_forgotten() -> None:
-    def without_tail(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
-        layout = first_layout(components, generation, epochs)
-        tail_groups: dict[str, tuple[int, ...]] = {}
-        for entry in layout:
-            tail_groups |= entry.groups if entry.role is Role.TAIL else {}
-        return tuple(
-            dataclasses.replace(entry, groups=tail_groups) if entry.role is Role.SCALE_OUT else entry
-            for entry in layout
-            if entry.role is not Role.TAIL
-        )
-
-    replace(control, "first_layout", without_tail)
+@instead_of(control, "first_layout")
+def _tail_forgotten(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
+    layout = first_layout(components, generation, epochs)
+    tail_groups: dict[str, tuple[int, ...]] = {}
+    for entry in layout:
+        tail_groups |= entry.groups if entry.role is Role.TAIL else {}
+    return tuple(
+        dataclasses.replace(entry, groups=tail_groups) if entry.role is Role.SCALE_OUT else entry
+        for entry in layout
+        if entry.role is not Role.TAIL
+    )
 
 
 @mutant("epochs-backwards", "operator", "gives a new replica's Anchor the latest epoch", "MAP-002")
-def _epochs_backwards() -> None:
-    def backwards(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
-        layout = first_layout(components, generation, lambda count: epochs(count)[::-1])
-        return tuple(sorted(layout, key=lambda entry: int(entry.key)))
-
-    replace(control, "first_layout", backwards)
+@instead_of(control, "first_layout")
+def _epochs_backwards(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
+    layout = first_layout(components, generation, lambda count: epochs(count)[::-1])
+    return tuple(sorted(layout, key=lambda entry: int(entry.key)))
 
 
 @mutant("gangs-without-their-group", "operator", "names gangs by epoch and index, without their group", "MAP-065")
-def _gangs_without_their_group() -> None:
-    def name_by_epoch(replica: str, entries: Layout, gang: EntryGang) -> str:
-        return f"{replica}-{gang.entry.key}" + ("" if gang.entry.anchor else f"-{gang.index}")
-
-    replace(lines, "_name_by_epoch", name_by_epoch)
+@instead_of(lines, "_name_by_epoch")
+def _gangs_without_their_group(replica: str, entries: Layout, gang: EntryGang) -> str:
+    return f"{replica}-{gang.entry.key}" + ("" if gang.entry.anchor else f"-{gang.index}")
 
 
 @mutant("gangs-without-their-last-clique", "operator", "creates gangs without their last PodClique", "MAP-003")
-def _gangs_without_their_last_clique() -> None:
-    original = gangs._planned_gang
-
-    def planned(pcs: PodCliqueSet, *rest: Any, **named: Any) -> gangs.PlannedGang:
-        result = original(pcs, *rest, **named)
-        fewer = dict(list(result.minimums.items())[:-1])
-        return dataclasses.replace(result, minimums=fewer) if fewer and not rest[2].entry.anchor else result
-
-    replace(gangs, "_planned_gang", planned)
+@around(gangs, "_planned_gang")
+def _gangs_without_their_last_clique(
+    original: Original, pcs: PodCliqueSet, *rest: Any, **named: Any
+) -> gangs.PlannedGang:
+    result = original(pcs, *rest, **named)
+    fewer = dict(list(result.minimums.items())[:-1])
+    return dataclasses.replace(result, minimums=fewer) if fewer and not rest[2].entry.anchor else result
 
 
 @mutant("ready-pods-join-the-anchor", "operator", "lets all running pods name the Anchor's gang", "MAP-004", "MAP-008")
@@ -124,60 +112,44 @@ def _gangs_without_role() -> None:
 
 
 @mutant("base-gang-still-named", "operator", "lets pods of further replicas name the gang they wait for", "MAP-006")
-def _base_gang_still_named() -> None:
-    original = children.gang_labels
-
-    def gang_labels(placement: Placement, line: Line, gang: str) -> dict[str, str | None]:
-        awaited = placement.awaited_gangs(gang)
-        return {**original(placement, line, gang), **({labels.BASE_PODGANG: awaited[0]} if awaited else {})}
-
-    replace(children, "gang_labels", gang_labels)
+@around(children, "gang_labels")
+def _base_gang_still_named(original: Original, placement: Placement, line: Line, gang: str) -> dict[str, str | None]:
+    awaited = placement.awaited_gangs(gang)
+    return {**original(placement, line, gang), **({labels.BASE_PODGANG: awaited[0]} if awaited else {})}
 
 
 @mutant("anchor-keeps-its-count", "operator", "does not change the Anchor of a scaled clique", "MAP-007", "MAP-010")
-def _anchor_keeps_its_count() -> None:
-    original = Layouts.components
-
-    def components(self: Layouts, pcs: PodCliqueSet, index: int) -> list[Component]:
-        declared = {component.name: component.spec.replicas for component in children.standalone_templates(pcs)}
-        return [
-            dataclasses.replace(component, replicas=declared[component.key.name])
-            if component.key.kind is Kind.CLIQUE
-            else component
-            for component in original(self, pcs, index)
-        ]
-
-    replace(Layouts, "components", components)
+@around(Layouts, "components")
+def _anchor_keeps_its_count(original: Original, self: Layouts, pcs: PodCliqueSet, index: int) -> list[Component]:
+    declared = {component.name: component.spec.replicas for component in children.standalone_templates(pcs)}
+    return [
+        dataclasses.replace(component, replicas=declared[component.key.name])
+        if component.key.kind is Kind.CLIQUE
+        else component
+        for component in original(self, pcs, index)
+    ]
 
 
 @mutant("added-replicas-return-to-the-tail", "operator", "adds replicas of groups to the Tail entry", "MAP-011")
-def _added_replicas_return_to_the_tail() -> None:
-    original = _LayoutFitter.ensure_scale_out_entry
-
-    def for_scale_out(self: _LayoutFitter) -> str:
-        place = original(self)
-        return next((entry.key for entry in self.entries.values() if entry.role is Role.TAIL), place)
-
-    replace(_LayoutFitter, "ensure_scale_out_entry", for_scale_out)
+@around(_LayoutFitter, "ensure_scale_out_entry")
+def _added_replicas_return_to_the_tail(original: Original, self: _LayoutFitter) -> str:
+    place = original(self)
+    return next((entry.key for entry in self.entries.values() if entry.role is Role.TAIL), place)
 
 
 @mutant("emptied-tail-stays", "operator", "keeps a Tail entry that holds nothing any more", "MAP-012")
-def _emptied_tail_stays() -> None:
-    def with_tails(entries: Iterable[Entry]) -> Layout:
-        every = list(entries)
-        empty_tails = [entry for entry in every if entry.is_empty and entry.role is Role.TAIL]
-        return tuple(sorted([*tidy_layout(every), *empty_tails], key=lambda entry: int(entry.key)))
-
-    replace(fitting, "tidy_layout", with_tails)
+@instead_of(fitting, "tidy_layout")
+def _emptied_tail_stays(entries: Iterable[Entry]) -> Layout:
+    every = list(entries)
+    empty_tails = [entry for entry in every if entry.is_empty and entry.role is Role.TAIL]
+    return tuple(sorted([*tidy_layout(every), *empty_tails], key=lambda entry: int(entry.key)))
 
 
 @mutant("epochs-used-again", "operator", "begins with the same epoch in each replica, also after a scale-in", "MAP-013")
-def _epochs_used_again() -> None:
-    def take(self: EpochSource, count: int, existing: Iterable[str]) -> list[str]:
-        start = max([int(epoch) for epoch in existing if epoch.isdecimal()], default=1_700_000_000_000_000_000) + 1
-        return [str(start + offset) for offset in range(count)]
-
-    replace(EpochSource, "take", take)
+@instead_of(EpochSource, "take")
+def _epochs_used_again(self: EpochSource, count: int, existing: Iterable[str]) -> list[str]:
+    start = max([int(epoch) for epoch in existing if epoch.isdecimal()], default=1_700_000_000_000_000_000) + 1
+    return [str(start + offset) for offset in range(count)]
 
 
 @mutant("maps-outlive-their-replica", "operator", "keeps the maps of replicas that are scaled in", "MAP-014")
@@ -186,25 +158,21 @@ def _maps_outlive_their_replica() -> None:
 
 
 @mutant("empty-maps-stay-empty", "operator", "never fills a PodGangMap that holds nothing", "MAP-015", "MAP-023")
-def _empty_maps_stay_empty() -> None:
-    original = MapWriter.complete_layout
-
-    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str) -> Layout:
-        return original(self, pcs, index, stored, generation) if stored.layout else ()
-
-    replace(MapWriter, "complete_layout", whole)
+@around(MapWriter, "complete_layout")
+def _empty_maps_stay_empty(
+    original: Original, self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str
+) -> Layout:
+    return original(self, pcs, index, stored, generation) if stored.layout else ()
 
 
 @mutant("scaled-back-without-anchor", "operator", "puts what is scaled back from nothing into ScaleOut", "MAP-015")
-def _scaled_back_without_anchor() -> None:
-    def only_scale_out(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
-        groups = {c.key.name: tuple(range(c.replicas)) for c in components if c.key.kind is Kind.GROUP and c.replicas}
-        if not groups:
-            return first_layout(components, generation, epochs)
-        lost, key = epochs(2)
-        return (Entry(key, generation, Role.SCALE_OUT, groups=groups, depends_on=(lost,)),)
-
-    replace(fitting, "first_layout", only_scale_out)
+@instead_of(fitting, "first_layout")
+def _scaled_back_without_anchor(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
+    groups = {c.key.name: tuple(range(c.replicas)) for c in components if c.key.kind is Kind.GROUP and c.replicas}
+    if not groups:
+        return first_layout(components, generation, epochs)
+    lost, key = epochs(2)
+    return (Entry(key, generation, Role.SCALE_OUT, groups=groups, depends_on=(lost,)),)
 
 
 @mutant("anchor-runs-no-clique", "operator", "depends on an epoch that is gone after a scale from nothing", "MAP-016")
@@ -232,15 +200,11 @@ def _keep_dependencies() -> None:
 
 
 @mutant("first-replica-has-no-gang", "operator", "has no gang for a group's first replica in ScaleOut", "MAP-017")
-def _first_replica_has_no_gang() -> None:
-    original = Placement.gang_of
-
-    def gang_of(self: Placement, group: str, index: int) -> str | None:
-        gang = original(self, group, index)
-        added = gang is not None and self.gangs[gang].entry.role is Role.SCALE_OUT
-        return None if added and index == 0 else gang
-
-    replace(Placement, "gang_of", gang_of)
+@around(Placement, "gang_of")
+def _first_replica_has_no_gang(original: Original, self: Placement, group: str, index: int) -> str | None:
+    gang = original(self, group, index)
+    added = gang is not None and self.gangs[gang].entry.role is Role.SCALE_OUT
+    return None if added and index == 0 else gang
 
 
 @mutant("rebuilt-with-new-epochs", "operator", "rebuilds a lost map with new epochs", "MAP-046", "MAP-066")
@@ -291,23 +255,19 @@ def _rebuilt_by_index() -> None:
 
 
 @mutant("index-in-two-gangs", "operator", "does not see that two entries hold one replica", "MAP-024")
-def _index_in_two_gangs() -> None:
-    original = fitting.violations
-
-    def violations(layout: Layout, components: Sequence[Component]) -> list[str]:
-        seen_indices: set[tuple[str, int]] = set()
-        entries: list[Entry] = []
-        for entry in layout:
-            own_indices = {
-                g: tuple(i for i in indices if (g, i) not in seen_indices) for g, indices in entry.groups.items()
-            }
-            seen_indices |= {(group, index) for group, indices in own_indices.items() for index in indices}
-            entries.append(
-                dataclasses.replace(entry, groups={group: indices for group, indices in own_indices.items() if indices})
-            )
-        return original(tuple(entries), components)
-
-    replace(fitting, "violations", violations)
+@around(fitting, "violations")
+def _index_in_two_gangs(original: Original, layout: Layout, components: Sequence[Component]) -> list[str]:
+    seen_indices: set[tuple[str, int]] = set()
+    entries: list[Entry] = []
+    for entry in layout:
+        own_indices = {
+            g: tuple(i for i in indices if (g, i) not in seen_indices) for g, indices in entry.groups.items()
+        }
+        seen_indices |= {(group, index) for group, indices in own_indices.items() for index in indices}
+        entries.append(
+            dataclasses.replace(entry, groups={group: indices for group, indices in own_indices.items() if indices})
+        )
+    return original(tuple(entries), components)
 
 
 @mutant("unknown-dependencies-stay", "operator", "does not repair dependencies on unknown epochs", "MAP-024")
@@ -316,25 +276,21 @@ def _unknown_dependencies_stay() -> None:
 
 
 @mutant("replacements-in-the-anchor", "operator", "puts the replacements of lost pods into the Anchor", "MAP-030")
-def _replacements_in_the_anchor() -> None:
-    original = CliqueReconciler._manifests
-
-    def manifests(self: CliqueReconciler, place: CliqueContext, missing: list[tuple[int, str]]) -> list[dict[str, Any]]:
-        created = original(self, place, missing)
-        if place.clique.status is not None and place.clique.status.ready_replicas:
-            for pod in created:
-                pod["metadata"]["labels"][labels.PODGANG] = next(iter(place.placement.gangs))
-        return created
-
-    replace(CliqueReconciler, "_manifests", manifests)
+@around(CliqueReconciler, "_manifests")
+def _replacements_in_the_anchor(
+    original: Original, self: CliqueReconciler, place: CliqueContext, missing: list[tuple[int, str]]
+) -> list[dict[str, Any]]:
+    created = original(self, place, missing)
+    if place.clique.status is not None and place.clique.status.ready_replicas:
+        for pod in created:
+            pod["metadata"]["labels"][labels.PODGANG] = next(iter(place.placement.gangs))
+    return created
 
 
 @mutant("label-not-restored", "operator", "replaces pods that have lost the label with their gang", "MAP-047")
-def _label_not_restored() -> None:
-    async def relabel(self: CliqueReconciler, place: CliqueContext) -> None:
-        return None
-
-    replace(CliqueReconciler, "_relabel", relabel)
+@instead_of(CliqueReconciler, "_relabel")
+async def _label_not_restored(self: CliqueReconciler, place: CliqueContext) -> None:
+    return None
 
 
 @mutant("unlabeled-pods-kept", "operator", "leaves pods alone that have lost the label with their gang", "MAP-031")
@@ -380,17 +336,13 @@ def _entries_keep_their_generation() -> None:
 
 
 @mutant("gangs-keep-their-generation", "operator", "never changes the generation in the labels of a gang", "MAP-045")
-def keep_generations_of_gangs() -> None:
+@around(gangs, "drift")
+def keep_generations_of_gangs(
+    original: Original, pcs: Any, gang: Any, current: PodGang, tags: dict[str, str], *rest: Any
+) -> dict[str, Any]:
     """Keep the generation hash that a gang's labels had at its creation."""
-    original = gangs.drift
-
-    def drift(pcs: Any, gang: Any, current: PodGang, tags: dict[str, str], *rest: Any) -> dict[str, Any]:
-        generation = current.metadata.label(labels.GENERATION_HASH)
-        return original(
-            pcs, gang, current, {**tags, **({labels.GENERATION_HASH: generation} if generation else {})}, *rest
-        )
-
-    replace(gangs, "drift", drift)
+    generation = current.metadata.label(labels.GENERATION_HASH)
+    return original(pcs, gang, current, {**tags, **({labels.GENERATION_HASH: generation} if generation else {})}, *rest)
 
 
 @mutant("second-scale-out", "operator", "adds a ScaleOut that depends on nothing known in each update", "MAP-043")
@@ -411,13 +363,11 @@ def _second_scale_out() -> None:
 
 
 @mutant("counts-stand-still-after-on-delete", "operator", "no longer follows replicas after OnDelete", "MAP-043")
-def _counts_stand_still_after_on_delete() -> None:
-    original = MapWriter.complete_layout
-
-    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str) -> Layout:
-        on_delete = pcs.spec.update_strategy is not None and str(pcs.spec.update_strategy.type) == "OnDelete"
-        if on_delete and update_progress.set_progress(pcs) is not None:
-            return stored.layout
-        return original(self, pcs, index, stored, generation)
-
-    replace(MapWriter, "complete_layout", whole)
+@around(MapWriter, "complete_layout")
+def _counts_stand_still_after_on_delete(
+    original: Original, self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str
+) -> Layout:
+    on_delete = pcs.spec.update_strategy is not None and str(pcs.spec.update_strategy.type) == "OnDelete"
+    if on_delete and update_progress.set_progress(pcs) is not None:
+        return stored.layout
+    return original(self, pcs, index, stored, generation)

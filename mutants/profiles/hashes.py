@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from mutants.registry import mutant
-from mutants.replacement import alter, note_calls, replace, replace_data
+from mutants.replacement import Original, around, note_calls, on_result_of, replace, replace_data
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet
 from reference_impl.plan import hashes
 from reference_impl.plan.hashing import canonical, schemes
@@ -98,12 +98,10 @@ _sorted_as_text("restart-rules", "restartPolicyRules")
 
 
 @mutant("hash-without-sidecars", "operator", "hashes templates without their native sidecars", "TMPL-006")
-def _without_sidecars() -> None:
-    def pod_spec(result: dict[str, Any], *_: Any) -> dict[str, Any]:
-        containers = [c for c in result.get("initContainers") or () if c.get("restartPolicy") != "Always"]
-        return {**result, "initContainers": containers} if "initContainers" in result else result
-
-    alter(canonical, "canonical_pod_spec", pod_spec)
+@on_result_of(canonical, "canonical_pod_spec")
+def _without_sidecars(result: dict[str, Any], *_: Any) -> dict[str, Any]:
+    containers = [c for c in result.get("initContainers") or () if c.get("restartPolicy") != "Always"]
+    return {**result, "initContainers": containers} if "initContainers" in result else result
 
 
 def _templates_without(part: str) -> None:
@@ -157,53 +155,35 @@ def _without_args() -> None:
 
 
 @mutant("hash-of-names-too", "operator", "includes the name of the set in the hash", "TMPL-009")
-def _of_names_too() -> None:
-    original = hashes.generation_hashes
-
-    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
-        current_hashes = original(pcs, policy)
-        return CurrentHashes(salted(current_hashes.written, pcs.metadata.name), dict)
-
-    replace(hashes, "generation_hashes", known_generation)
+@around(hashes, "generation_hashes")
+def _of_names_too(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+    current_hashes = original(pcs, policy)
+    return CurrentHashes(salted(current_hashes.written, pcs.metadata.name), dict)
 
 
 @mutant("hash-of-replicas-too", "operator", "includes the replicas of a set in its hash", "TMPL-003")
-def _of_replicas_too() -> None:
-    original = hashes.generation_hashes
-
-    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
-        return CurrentHashes(salted(original(pcs, policy).written, str(pcs.spec.replicas)), dict)
-
-    replace(hashes, "generation_hashes", known_generation)
+@around(hashes, "generation_hashes")
+def _of_replicas_too(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+    return CurrentHashes(salted(original(pcs, policy).written, str(pcs.spec.replicas)), dict)
 
 
 @mutant("hash-of-a-burst", "operator", "gives a set another hash once it was changed five times", "TMPL-002")
-def _of_a_burst() -> None:
-    original = hashes.generation_hashes
-
-    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
-        current_hashes = original(pcs, policy)
-        return (
-            CurrentHashes(salted(current_hashes.written, "often"), dict)
-            if (pcs.metadata.generation or 0) > 5
-            else current_hashes
-        )
-
-    replace(hashes, "generation_hashes", known_generation)
+@around(hashes, "generation_hashes")
+def _of_a_burst(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+    current_hashes = original(pcs, policy)
+    return (
+        CurrentHashes(salted(current_hashes.written, "often"), dict)
+        if (pcs.metadata.generation or 0) > 5
+        else current_hashes
+    )
 
 
 @mutant("hash-of-clique-replicas", "operator", "includes the replicas of a clique in its hash", "TMPL-003")
-def _of_clique_replicas() -> None:
-    original = hashes.template_hashes
-
-    def known_template(
-        template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD
-    ) -> CurrentHashes:
-        return CurrentHashes(
-            salted(original(template, priority_class, policy).written, str(template.spec.replicas)), dict
-        )
-
-    replace(hashes, "template_hashes", known_template)
+@around(hashes, "template_hashes")
+def _of_clique_replicas(
+    original: Original, template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD
+) -> CurrentHashes:
+    return CurrentHashes(salted(original(template, priority_class, policy).written, str(template.spec.replicas)), dict)
 
 
 @mutant("hash-changes-each-time", "operator", "never gives a template the hash that it had before", "TMPL-008")
@@ -279,24 +259,16 @@ def _cliques_sorted() -> None:
     "omits the names of cliques where their order is the startup order",
     "TMPL-015",
 )
-def _order_without_names() -> None:
-    original = schemes.generation_hash
-
-    def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
-        hashed = [changed(template, name="") for template in templates] if in_order else list(templates)
-        return original(hashed, scheme, in_order=in_order)
-
-    replace(schemes, "generation_hash", of_set)
+@around(schemes, "generation_hash")
+def _order_without_names(original: Original, templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
+    hashed = [changed(template, name="") for template in templates] if in_order else list(templates)
+    return original(hashed, scheme, in_order=in_order)
 
 
 @mutant("hash-no-order-at-all", "operator", "treats cliques that start in order as unordered", "TMPL-004", "TMPL-015")
-def _no_order_at_all() -> None:
-    original = schemes.generation_hash
-
-    def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
-        return original(templates, scheme, in_order=False)
-
-    replace(schemes, "generation_hash", of_set)
+@around(schemes, "generation_hash")
+def _no_order_at_all(original: Original, templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
+    return original(templates, scheme, in_order=False)
 
 
 @mutant("hash-of-its-own", "operator", "hashes templates with another function", "TMPL-010")
@@ -314,13 +286,9 @@ def _of_its_own() -> None:
 
 
 @mutant("hash-not-for-labels", "operator", "computes generation hashes that are not valid label values", "TMPL-011")
-def _not_for_labels() -> None:
-    original = hashes.generation_hashes
-
-    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
-        return CurrentHashes(f"sha256:{original(pcs, policy).written}==", dict)
-
-    replace(hashes, "generation_hashes", known_generation)
+@around(hashes, "generation_hashes")
+def _not_for_labels(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+    return CurrentHashes(f"sha256:{original(pcs, policy).written}==", dict)
 
 
 def salted(hash: str, salt: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.api.pods import Pod
 from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.control.writer import Writer
@@ -46,25 +46,19 @@ def _new_pods_before_gang() -> None:
 
 
 @mutant("references-made-up", "operator", "refers to pods by names that they do not have yet", "GANG-023")
-def _references_made_up() -> None:
-    original = gangs.manifest
-
-    def manifest(*arguments: Any, **named: Any) -> Manifest:
-        result: Manifest = original(*arguments, **named)
-        for group in result["spec"]["podgroups"]:
-            reference = {"namespace": result["metadata"]["namespace"], "name": f"{group['name']}-first"}
-            group["podReferences"] = [reference]
-        return result
-
-    replace(gangs, "manifest", manifest)
+@around(gangs, "manifest")
+def _references_made_up(original: Original, *arguments: Any, **named: Any) -> Manifest:
+    result: Manifest = original(*arguments, **named)
+    for group in result["spec"]["podgroups"]:
+        reference = {"namespace": result["metadata"]["namespace"], "name": f"{group['name']}-first"}
+        group["podReferences"] = [reference]
+    return result
 
 
 @mutant("index-by-count", "operator", "gives a new pod the number of existing pods as its index", "INV-025")
-def _index_by_count() -> None:
-    def free_indices(active: list[Pod], count: int) -> list[int]:
-        return list(range(len(active), len(active) + count))
-
-    replace(pods, "free_indices", free_indices)
+@instead_of(pods, "free_indices")
+def _index_by_count(active: list[Pod], count: int) -> list[int]:
+    return list(range(len(active), len(active) + count))
 
 
 @mutant("recreated-empty", "operator", "recreates standalone cliques with 0 replicas", "TERM-012")

@@ -9,7 +9,7 @@ from typing import Any
 from kube.informer import Informer
 from kube.objects import Key, Object
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, replace
 from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.cache import BY_OWNER
 from reference_impl.control.last_errors import shortest_wait
@@ -24,19 +24,15 @@ from reference_impl.plan.lines import Placement
 
 
 @mutant("foreground-forgotten", "operator", "keeps creating cliques for a set that is being deleted", "LIFE-011")
-def _foreground_forgotten() -> None:
-    original = SetReconciler.reconcile
-
-    async def reconcile(self: SetReconciler, key: Key) -> float | None:
-        pcs = self._cache.sets.get(*key)
-        if pcs is not None and pcs.metadata.deletion_timestamp is not None:
-            for template in children.standalone_templates(pcs):
-                manifest = children.standalone_clique(pcs, 0, template, self._layouts.line)
-                if self._cache.cliques.get(pcs.metadata.namespace, manifest["metadata"]["name"]) is None:
-                    await self._writer.create(self._cache.cliques, manifest)
-        return await original(self, key)
-
-    replace(SetReconciler, "reconcile", reconcile)
+@around(SetReconciler, "reconcile")
+async def _foreground_forgotten(original: Original, self: SetReconciler, key: Key) -> float | None:
+    pcs = self._cache.sets.get(*key)
+    if pcs is not None and pcs.metadata.deletion_timestamp is not None:
+        for template in children.standalone_templates(pcs):
+            manifest = children.standalone_clique(pcs, 0, template, self._layouts.line)
+            if self._cache.cliques.get(pcs.metadata.namespace, manifest["metadata"]["name"]) is None:
+                await self._writer.create(self._cache.cliques, manifest)
+    return await original(self, key)
 
 
 @mutant("foreground-unfinished", "operator", "never lets go of a set that is deleted in the foreground", "LIFE-005")
@@ -54,42 +50,30 @@ def _foreground_unfinished() -> None:
 
 
 @mutant("pods-set-free", "operator", "takes owner and labels from the pods of a deleted set, which go on", "LIFE-002")
-def _pods_set_free() -> None:
-    original = SetReconciler.reconcile
-
-    async def reconcile(self: SetReconciler, key: Key) -> float | None:
-        pcs = self._cache.sets.get(*key)
-        if pcs is not None and pcs.metadata.deletion_timestamp is not None:
-            pods = await self._writer.list_pods(key[0], f"{labels.PART_OF}={key[1]}")
-            for manifest in pods:
-                pod = self._cache.pods.get(key[0], manifest["metadata"]["name"])
-                if pod is not None:
-                    free = {"labels": None, "ownerReferences": None}
-                    await self._writer.patch(self._cache.pods, pod, {"metadata": free})
-        return await original(self, key)
-
-    replace(SetReconciler, "reconcile", reconcile)
+@around(SetReconciler, "reconcile")
+async def _pods_set_free(original: Original, self: SetReconciler, key: Key) -> float | None:
+    pcs = self._cache.sets.get(*key)
+    if pcs is not None and pcs.metadata.deletion_timestamp is not None:
+        pods = await self._writer.list_pods(key[0], f"{labels.PART_OF}={key[1]}")
+        for manifest in pods:
+            pod = self._cache.pods.get(key[0], manifest["metadata"]["name"])
+            if pod is not None:
+                free = {"labels": None, "ownerReferences": None}
+                await self._writer.patch(self._cache.pods, pod, {"metadata": free})
+    return await original(self, key)
 
 
 @mutant("countdown-first", "operator", "removes a deleted set only once no countdown of its cliques runs", "LIFE-006")
-def _countdown_first() -> None:
-    original = SetReconciler.reconcile
-
-    async def reconcile(self: SetReconciler, key: Key) -> float | None:
-        pcs = self._cache.sets.get(*key)
-        if pcs is not None and pcs.metadata.deletion_timestamp is not None:
-            for clique in self._cache.cliques:
-                belongs = clique.metadata.label(labels.PART_OF) == pcs.metadata.name
-                reported = clique.status.conditions if clique.status else None
-                if (
-                    belongs
-                    and clique.metadata.namespace == key[0]
-                    and conditions.is_true(reported, termination.BREACHED)
-                ):
-                    return 0.5
-        return await original(self, key)
-
-    replace(SetReconciler, "reconcile", reconcile)
+@around(SetReconciler, "reconcile")
+async def _countdown_first(original: Original, self: SetReconciler, key: Key) -> float | None:
+    pcs = self._cache.sets.get(*key)
+    if pcs is not None and pcs.metadata.deletion_timestamp is not None:
+        for clique in self._cache.cliques:
+            belongs = clique.metadata.label(labels.PART_OF) == pcs.metadata.name
+            reported = clique.status.conditions if clique.status else None
+            if belongs and clique.metadata.namespace == key[0] and conditions.is_true(reported, termination.BREACHED):
+                return 0.5
+    return await original(self, key)
 
 
 @mutant("name-remembered", "operator", "mistakes a set for an earlier one of its name", "LIFE-007")

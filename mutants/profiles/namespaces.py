@@ -7,7 +7,7 @@ from typing import Any
 
 from kube.objects import Key
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, replace
 from reference_impl.api.models import PodCliqueSet, PodGang, PodGroup
 from reference_impl.api.pods import Pod as Member
 from reference_impl.control.cache import Cache
@@ -25,14 +25,10 @@ from reference_impl.scheduler.model import Pod
     "takes a base gang for scheduled if one of its name in another namespace is",
     "GANG-025",
 )
-def _base_gang_elsewhere() -> None:
-    original = Cache.count_scheduled_pods
-
-    def scheduled_pods(self: Cache, namespace: str, clique: str) -> int:
-        spaces = {member.metadata.namespace for member in self.cliques if member.metadata.name == clique}
-        return max((original(self, space, clique) for space in {namespace, *spaces}), default=0)
-
-    replace(Cache, "count_scheduled_pods", scheduled_pods)
+@around(Cache, "count_scheduled_pods")
+def _base_gang_elsewhere(original: Original, self: Cache, namespace: str, clique: str) -> int:
+    spaces = {member.metadata.namespace for member in self.cliques if member.metadata.name == clique}
+    return max((original(self, space, clique) for space in {namespace, *spaces}), default=0)
 
 
 @mutant(
@@ -41,25 +37,20 @@ def _base_gang_elsewhere() -> None:
     "creates no Service where another namespace has one of its name",
     "GANG-025",
 )
-def _service_by_name_alone() -> None:
-    original = SetReconciler._child_writes
-
-    def _difference(
-        self: SetReconciler,
-        pcs: PodCliqueSet,
-        index: int,
-        child: desired.Child,
-        existing: Any,
-        levels: topology.SetTopology,
-        current: Mapping[str, Revision],
-    ) -> Iterator[Any]:
-        elsewhere = child.kind == "Service" and any(
-            service.metadata.name == child.name for service in self._cache.services
-        )
-        if existing is not None or not elsewhere:
-            yield from original(self, pcs, index, child, existing, levels, current)
-
-    replace(SetReconciler, "_child_writes", _difference)
+@around(SetReconciler, "_child_writes")
+def _service_by_name_alone(
+    original: Original,
+    self: SetReconciler,
+    pcs: PodCliqueSet,
+    index: int,
+    child: desired.Child,
+    existing: Any,
+    levels: topology.SetTopology,
+    current: Mapping[str, Revision],
+) -> Iterator[Any]:
+    elsewhere = child.kind == "Service" and any(service.metadata.name == child.name for service in self._cache.services)
+    if existing is not None or not elsewhere:
+        yield from original(self, pcs, index, child, existing, levels, current)
 
 
 @mutant(
@@ -89,18 +80,14 @@ def _references_elsewhere() -> None:
     "deletes the PodCliques of all sets of a name when one of them is deleted",
     "GANG-025",
 )
-def _namesake_deleted() -> None:
-    original = SetReconciler.reconcile
-
-    async def reconcile(self: SetReconciler, key: Key) -> float | None:
-        pcs = self._cache.sets.get(*key)
-        if pcs is not None and pcs.metadata.deletion_timestamp is not None:
-            for clique in self._cache.cliques:
-                if clique.metadata.label(labels.PART_OF) == pcs.metadata.name:
-                    await self._writer.delete(self._cache.cliques, clique)
-        return await original(self, key)
-
-    replace(SetReconciler, "reconcile", reconcile)
+@around(SetReconciler, "reconcile")
+async def _namesake_deleted(original: Original, self: SetReconciler, key: Key) -> float | None:
+    pcs = self._cache.sets.get(*key)
+    if pcs is not None and pcs.metadata.deletion_timestamp is not None:
+        for clique in self._cache.cliques:
+            if clique.metadata.label(labels.PART_OF) == pcs.metadata.name:
+                await self._writer.delete(self._cache.cliques, clique)
+    return await original(self, key)
 
 
 @mutant(

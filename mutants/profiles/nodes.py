@@ -13,7 +13,7 @@ from kube.informer import Informer, typed_decoder
 from kube.objects import Key, ObjectMeta
 from kube.resource import NODES, PODS, Resource
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, replace
 from reference_impl.api.models import PodClique, PodCliqueSet
 from reference_impl.api.pods import Pod
 from reference_impl.control.operator import Operator
@@ -48,15 +48,13 @@ def _stuck_pods_waited_for() -> None:
 
 
 @mutant("stuck-pods-keep-their-index", "operator", "never reuses the index of a pod on a failed node", "NODE-007")
-def _stuck_pods_keep_their_index() -> None:
-    original = pods.difference
-
-    def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
-        result = original(shares, members, *rest)
-        free = pods.free_indices([pod for pod in members if pod.active or _stuck(pod)], len(result.missing))
-        return PodDifference(result.surplus, list(zip(free, (gang for _, gang in result.missing), strict=True)))
-
-    replace(pods, "difference", difference)
+@around(pods, "difference")
+def _stuck_pods_keep_their_index(
+    original: Original, shares: Mapping[str, int], members: list[Pod], *rest: Any
+) -> PodDifference:
+    result = original(shares, members, *rest)
+    free = pods.free_indices([pod for pod in members if pod.active or _stuck(pod)], len(result.missing))
+    return PodDifference(result.surplus, list(zip(free, (gang for _, gang in result.missing), strict=True)))
 
 
 @mutant("evicted-pods-given-up", "operator", "gives up a clique whose pods cannot terminate", "NODE-001")
@@ -75,44 +73,32 @@ def _evicted_pods_given_up() -> None:
 
 
 @mutant("stuck-pods-are-replicas", "operator", "counts pods that cannot terminate as replicas", "NODE-002")
-def _stuck_pods_are_replicas() -> None:
-    original = statuses.clique_status
-
-    def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
-        status = original(clique, members, *rest)
-        return msgspec.structs.replace(status, replicas=(status.replicas or 0) + sum(map(_stuck, members)))
-
-    replace(statuses, "clique_status", clique_status)
+@around(statuses, "clique_status")
+def _stuck_pods_are_replicas(original: Original, clique: PodClique, members: list[Pod], *rest: Any) -> Any:
+    status = original(clique, members, *rest)
+    return msgspec.structs.replace(status, replicas=(status.replicas or 0) + sum(map(_stuck, members)))
 
 
 @mutant("stuck-pods-counted", "operator", "counts pods that cannot terminate as scheduled", "NODE-008")
-def _stuck_pods_counted() -> None:
-    original = statuses.clique_status
-
-    def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
-        status = original(clique, members, *rest)
-        stuck = sum(map(_stuck, members))
-        return msgspec.structs.replace(status, scheduled_replicas=status.scheduled_replicas + stuck)
-
-    replace(statuses, "clique_status", clique_status)
+@around(statuses, "clique_status")
+def _stuck_pods_counted(original: Original, clique: PodClique, members: list[Pod], *rest: Any) -> Any:
+    status = original(clique, members, *rest)
+    stuck = sum(map(_stuck, members))
+    return msgspec.structs.replace(status, scheduled_replicas=status.scheduled_replicas + stuck)
 
 
 @mutant("terminated-when-gone", "operator", "removes a terminated clique only once its pods are gone", "NODE-007")
-def _terminated_when_gone() -> None:
-    original = CliqueReconciler.reconcile
-
-    async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
-        clique = self._cache.cliques.get(*key)
-        if clique is not None and clique.metadata.deletion_timestamp is not None:
-            remaining_pods = self._cache.pods_of(clique)
-            for pod in remaining_pods:
-                if not pod.terminating:
-                    await self._writer.delete(self._cache.pods, pod)
-            if remaining_pods:
-                return 0.5
-        return await original(self, key)
-
-    replace(CliqueReconciler, "reconcile", reconcile)
+@around(CliqueReconciler, "reconcile")
+async def _terminated_when_gone(original: Original, self: CliqueReconciler, key: Key) -> float | None:
+    clique = self._cache.cliques.get(*key)
+    if clique is not None and clique.metadata.deletion_timestamp is not None:
+        remaining_pods = self._cache.pods_of(clique)
+        for pod in remaining_pods:
+            if not pod.terminating:
+                await self._writer.delete(self._cache.pods, pod)
+        if remaining_pods:
+            return 0.5
+    return await original(self, key)
 
 
 @mutant("lost-pods-are-healthy", "operator", "takes pods of a silent node for healthy ones", "NODE-003", "NODE-010")
@@ -121,15 +107,11 @@ def _lost_pods_are_healthy() -> None:
 
 
 @mutant("lost-pods-deleted", "operator", "replaces pods as soon as their node is silent", "NODE-004")
-def _lost_pods_deleted() -> None:
-    original = pods.difference
-
-    def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
-        result = original(shares, members, *rest)
-        lost = [pod for pod in members if pod.active and termination._is_lost(pod)]
-        return PodDifference([*result.surplus, *lost], result.missing)
-
-    replace(pods, "difference", difference)
+@around(pods, "difference")
+def _lost_pods_deleted(original: Original, shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
+    result = original(shares, members, *rest)
+    lost = [pod for pod in members if pod.active and termination._is_lost(pod)]
+    return PodDifference([*result.surplus, *lost], result.missing)
 
 
 @mutant("lost-for-good", "operator", "treats pods that were lost once as lost for ever", "NODE-004")
@@ -145,25 +127,21 @@ def _lost_for_good() -> None:
 
 
 @mutant("cordon-evacuates", "operator", "deletes the pods of cordoned nodes", "NODE-005")
-def _cordon_evacuates() -> None:
-    original = Operator.run
+@around(Operator, "run")
+async def _cordon_evacuates(original: Original, self: Operator, *rest: Any, **options: Any) -> None:
+    nodes: Informer[Node] = Informer(self._client, NODES, typed_decoder(Node))
+    tasks = set[asyncio.Task[None]]()
 
-    async def run(self: Operator, *rest: Any, **options: Any) -> None:
-        nodes: Informer[Node] = Informer(self._client, NODES, typed_decoder(Node))
-        tasks = set[asyncio.Task[None]]()
+    def see(kind: str, old: Node | None, node: Node) -> None:
+        if node.spec.unschedulable:
+            for pod in self.cache.pods:
+                if pod.spec.node_name == node.metadata.name:
+                    tasks.add(asyncio.create_task(_delete(self._client, pod)))
 
-        def see(kind: str, old: Node | None, node: Node) -> None:
-            if node.spec.unschedulable:
-                for pod in self.cache.pods:
-                    if pod.spec.node_name == node.metadata.name:
-                        tasks.add(asyncio.create_task(_delete(self._client, pod)))
-
-        nodes.add_handler(see)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(nodes.run())
-            await original(self, *rest, **options)
-
-    replace(Operator, "run", run)
+    nodes.add_handler(see)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(nodes.run())
+        await original(self, *rest, **options)
 
 
 async def _delete(client: Client, pod: Pod) -> None:

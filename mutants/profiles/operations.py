@@ -8,7 +8,7 @@ from kube import leases
 from kube.leases import Elector
 from kube.objects import Key
 from mutants.registry import mutant
-from mutants.replacement import replace, replace_unnoted
+from mutants.replacement import Original, around, instead_of, replace, replace_unnoted
 from reference_impl.admission import server
 from reference_impl.control.podclique import CliqueReconciler
 
@@ -59,13 +59,11 @@ def _webhooks_of_the_leader_only() -> None:
 
 
 @mutant("expired-lease-ignored", "operator", "never takes the lease of a dead leader", "OPS-003")
-def _expired_lease_ignored() -> None:
-    original = leases.can_acquire
-
-    def can_acquire(observation: leases.Observation, identity: str, terms: leases.LeaseTiming, now: float) -> bool:
-        return original(observation, identity, terms, observation.first_seen)
-
-    replace(leases, "can_acquire", can_acquire)
+@around(leases, "can_acquire")
+def _expired_lease_ignored(
+    original: Original, observation: leases.Observation, identity: str, terms: leases.LeaseTiming, now: float
+) -> bool:
+    return original(observation, identity, terms, observation.first_seen)
 
 
 @mutant("begins-anew", "operator", "deletes the pods that it finds when it first looks at a clique", "OPS-006")
@@ -84,11 +82,9 @@ def _begins_anew() -> None:
 
 
 @mutant("lease-kept", "operator", "keeps the lease when it is stopped", "OPS-004")
-def _lease_kept() -> None:
-    async def release(self: Elector) -> None:
-        return
-
-    replace(Elector, "release", release)
+@instead_of(Elector, "release")
+async def _lease_kept(self: Elector) -> None:
+    return
 
 
 @mutant("works-while-it-waits", "operator", "works before it has the lease", "OPS-005")

@@ -7,7 +7,7 @@ from typing import Any
 
 from mutants.profiles.admission_served_kinds import spoil
 from mutants.registry import mutant
-from mutants.replacement import alter, replace
+from mutants.replacement import Original, around, instead_of, on_result_of, replace
 from reference_impl.api.models import (
     CliqueTemplate,
     ClusterTopologyBinding,
@@ -54,14 +54,12 @@ def _first_binding_for_all() -> None:
 
 
 @mutant("lower-levels-need-the-set", "operator", "ignores constraints of a set that has none at its top", "RES-060")
-def _lower_levels_need_the_set() -> None:
-    original = topology.set_topology
-
-    def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.SetTopology:
-        result = original(pcs, enabled, binding)
-        return result if pcs.spec.template.topology_constraint else dataclasses.replace(result, levels={})
-
-    replace(topology, "set_topology", of_set)
+@around(topology, "set_topology")
+def _lower_levels_need_the_set(
+    original: Original, pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None
+) -> topology.SetTopology:
+    result = original(pcs, enabled, binding)
+    return result if pcs.spec.template.topology_constraint else dataclasses.replace(result, levels={})
 
 
 @mutant("lost-binding-remembered", "operator", "goes on with the levels of a binding that is deleted", "RES-064")
@@ -79,14 +77,12 @@ def _lost_binding_remembered() -> None:
 
 
 @mutant("nothing-reported-without-replicas", "operator", "keeps the topology condition of an empty set", "RES-065")
-def _nothing_reported_without_replicas() -> None:
-    original = topology.condition
-
-    def condition(pcs: PodCliqueSet, levels: topology.SetTopology, now: str) -> Condition | None:
-        reported = conditions.find(pcs.status.conditions if pcs.status else None, topology.CONDITION)
-        return reported if reported is not None and not pcs.spec.replicas else original(pcs, levels, now)
-
-    replace(topology, "condition", condition)
+@around(topology, "condition")
+def _nothing_reported_without_replicas(
+    original: Original, pcs: PodCliqueSet, levels: topology.SetTopology, now: str
+) -> Condition | None:
+    reported = conditions.find(pcs.status.conditions if pcs.status else None, topology.CONDITION)
+    return reported if reported is not None and not pcs.spec.replicas else original(pcs, levels, now)
 
 
 # -- multi-node NVLink -------------------------------------------------------------------------------------------------
@@ -108,37 +104,29 @@ def _domain_let_go() -> None:
 
 
 @mutant("linked-by-default", "operator", "links cliques with GPUs that have no annotation", "RES-114")
-def _linked_by_default() -> None:
-    original = mnnvl.group_of
-
-    def group_of(pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None) -> str:
-        levels = (template.annotations, config.annotations if config else None, pcs.metadata.annotations)
-        if any(labels.MNNVL_GROUP in (level or {}) for level in levels):
-            return original(pcs, template, config)
-        return "default" if any(map(mnnvl._has_gpu, mnnvl._containers(template.spec.pod_spec))) else ""
-
-    replace(mnnvl, "group_of", group_of)
+@around(mnnvl, "group_of")
+def _linked_by_default(
+    original: Original, pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None
+) -> str:
+    levels = (template.annotations, config.annotations if config else None, pcs.metadata.annotations)
+    if any(labels.MNNVL_GROUP in (level or {}) for level in levels):
+        return original(pcs, template, config)
+    return "default" if any(map(mnnvl._has_gpu, mnnvl._containers(template.spec.pod_spec))) else ""
 
 
 # -- termination and updates -------------------------------------------------------------------------------------------
 
 
 @mutant("emptied-cliques-spared", "operator", "calls a clique without any scheduled pod sound", "TERM-001")
-def _emptied_cliques_spared() -> None:
-    original = termination.breached_condition
-
-    def breached_condition(scheduled: int, healthy: int, minimum: int, now: str) -> Condition:
-        return original(scheduled, healthy, minimum, now) if scheduled else original(minimum, minimum, minimum, now)
-
-    replace(termination, "breached_condition", breached_condition)
+@around(termination, "breached_condition")
+def _emptied_cliques_spared(original: Original, scheduled: int, healthy: int, minimum: int, now: str) -> Condition:
+    return original(scheduled, healthy, minimum, now) if scheduled else original(minimum, minimum, minimum, now)
 
 
 @mutant("affinity-dropped", "operator", "creates pods without the affinity of their template", "UPD-040")
-def _affinity_dropped() -> None:
-    def bare(manifest: Manifest, *_: Any) -> Manifest:
-        return {**manifest, "spec": {key: value for key, value in manifest["spec"].items() if key != "affinity"}}
-
-    alter(pods.PodBuilder, "pod", bare)
+@on_result_of(pods.PodBuilder, "pod")
+def _affinity_dropped(manifest: Manifest, *_: Any) -> Manifest:
+    return {**manifest, "spec": {key: value for key, value in manifest["spec"].items() if key != "affinity"}}
 
 
 @mutant("rolled-once-rolls-on", "operator", "ignores OnDelete on a set that had another strategy before", "UPD-038")
@@ -155,17 +143,15 @@ def _rolled_once_rolls_on() -> None:
 
 
 @mutant("added-pods-misbuilt", "operator", "gives pods from the fourth on the image of a first template", "UPD-009")
-def _added_pods_misbuilt() -> None:
-    def misbuilt(manifest: Manifest, builder: pods.PodBuilder, index: int, gang: str) -> Manifest:
-        if index < 3:
-            return manifest
-        containers = [
-            {**container, "image": f"{container['image'].rpartition(':')[0]}:1"}
-            for container in manifest["spec"]["containers"]
-        ]
-        return {**manifest, "spec": {**manifest["spec"], "containers": containers}}
-
-    alter(pods.PodBuilder, "pod", misbuilt)
+@on_result_of(pods.PodBuilder, "pod")
+def _added_pods_misbuilt(manifest: Manifest, builder: pods.PodBuilder, index: int, gang: str) -> Manifest:
+    if index < 3:
+        return manifest
+    containers = [
+        {**container, "image": f"{container['image'].rpartition(':')[0]}:1"}
+        for container in manifest["spec"]["containers"]
+    ]
+    return {**manifest, "spec": {**manifest["spec"], "containers": containers}}
 
 
 @mutant("new-pods-rolled-again", "operator", "replaces new pods of a clique from the third on once more", "UPD-005")
@@ -202,11 +188,9 @@ def _only_pending_pods_forced() -> None:
 
 
 @mutant("running-is-available", "operator", "counts replicas of a group whose pods run as available", "UPD-025")
-def _running_is_available() -> None:
-    def serves(clique: PodClique, members: list[Pod]) -> bool:
-        return sum(pod.status.phase == "Running" for pod in members if pod.active) >= update_progress.minimum(clique)
-
-    replace(update_group_replicas, "has_enough_ready_pods", serves)
+@instead_of(update_group_replicas, "has_enough_ready_pods")
+def _running_is_available(clique: PodClique, members: list[Pod]) -> bool:
+    return sum(pod.status.phase == "Running" for pod in members if pod.active) >= update_progress.minimum(clique)
 
 
 # -- what is served ----------------------------------------------------------------------------------------------------

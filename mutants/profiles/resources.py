@@ -10,7 +10,7 @@ import msgspec
 
 from kube.objects import Key, Object
 from mutants.registry import mutant
-from mutants.replacement import alter, replace, replace_data
+from mutants.replacement import Original, around, instead_of, on_result_of, replace, replace_data
 from reference_impl.api.models import PodCliqueSet, PodGang
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.operator import Operator
@@ -49,27 +49,19 @@ def changed(module: Any, name: str, change: Any) -> None:
 
 
 @mutant("no-role-binding", "operator", "creates no RoleBinding", "RES-001")
-def _no_role_binding() -> None:
-    original = Writer.ensure
-
-    async def ensure(self: Writer, informer: Any, manifest: Manifest) -> None:
-        if manifest["kind"] != "RoleBinding":
-            await original(self, informer, manifest)
-
-    replace(Writer, "ensure", ensure)
+@around(Writer, "ensure")
+async def _no_role_binding(original: Original, self: Writer, informer: Any, manifest: Manifest) -> None:
+    if manifest["kind"] != "RoleBinding":
+        await original(self, informer, manifest)
 
 
 @mutant("service-without-replicas", "operator", "creates a service for a set without replicas", "RES-012")
-def _service_without_replicas() -> None:
-    original = SetReconciler.reconcile
-
-    async def reconcile(self: SetReconciler, key: Key) -> float | None:
-        pcs = self._cache.sets.get(*key)
-        if pcs is not None and not pcs.spec.replicas and pcs.metadata.deletion_timestamp is None:
-            await self._writer.create(self._cache.services, children.service(pcs, 0))
-        return await original(self, key)
-
-    replace(SetReconciler, "reconcile", reconcile)
+@around(SetReconciler, "reconcile")
+async def _service_without_replicas(original: Original, self: SetReconciler, key: Key) -> float | None:
+    pcs = self._cache.sets.get(*key)
+    if pcs is not None and not pcs.spec.replicas and pcs.metadata.deletion_timestamp is None:
+        await self._writer.create(self._cache.services, children.service(pcs, 0))
+    return await original(self, key)
 
 
 @mutant("secret-misnamed", "operator", "names the token Secret as before alpha.12", "RES-094")
@@ -136,31 +128,21 @@ def _drift_kept() -> None:
 
 
 @mutant("secret-taken-over", "operator", "adopts any Secret that has the right name", "RES-010")
-def _secret_taken_over() -> None:
-    async def look_at(self: Writer, informer: Any, manifest: Manifest) -> None:
-        return None
-
-    replace(Writer, "_check_existing", look_at)
+@instead_of(Writer, "_check_existing")
+async def _secret_taken_over(self: Writer, informer: Any, manifest: Manifest) -> None:
+    return None
 
 
 @mutant("gives-up-after-errors", "operator", "never reconciles a set again after an error", "RES-011")
-def _gives_up_after_errors() -> None:
-    original = SetReconciler.reconcile
-
-    async def reconcile(self: SetReconciler, key: Key) -> float | None:
-        return None if key in self.last_errors.failed_keys else await original(self, key)
-
-    replace(SetReconciler, "reconcile", reconcile)
+@around(SetReconciler, "reconcile")
+async def _gives_up_after_errors(original: Original, self: SetReconciler, key: Key) -> float | None:
+    return None if key in self.last_errors.failed_keys else await original(self, key)
 
 
 @mutant("errors-stay", "operator", "never clears lastErrors", "CORE-040")
-def _errors_stay() -> None:
-    original = LastErrors.report
-
-    async def report(self: LastErrors, key: Key, problem: Any) -> float | None:
-        return await original(self, key, problem) if problem is not None else None
-
-    replace(LastErrors, "report", report)
+@around(LastErrors, "report")
+async def _errors_stay(original: Original, self: LastErrors, key: Key, problem: Any) -> float | None:
+    return await original(self, key, problem) if problem is not None else None
 
 
 @mutant("mirror-takes-all", "operator", "copies labels with Grove's prefix from the set to gangs", "RES-020")
@@ -173,14 +155,12 @@ def _mirror_takes_all() -> None:
 
 
 @mutant("foreign-annotations-removed", "operator", "removes annotations of others from gangs", "RES-095")
-def _foreign_annotations_removed() -> None:
-    def gang_annotations(
-        notes: dict[str, str], pcs: PodCliqueSet, gang: gangs.PlannedGang, binding: str, existing: dict[str, str] | None
-    ) -> dict[str, str]:
-        set_keys = (pcs.metadata.annotations or {}).keys()
-        return {key: value for key, value in notes.items() if key.startswith(labels.OWNED_PREFIX) or key in set_keys}
-
-    alter(gangs, "gang_annotations", gang_annotations)
+@on_result_of(gangs, "gang_annotations")
+def _foreign_annotations_removed(
+    notes: dict[str, str], pcs: PodCliqueSet, gang: gangs.PlannedGang, binding: str, existing: dict[str, str] | None
+) -> dict[str, str]:
+    set_keys = (pcs.metadata.annotations or {}).keys()
+    return {key: value for key, value in notes.items() if key.startswith(labels.OWNED_PREFIX) or key in set_keys}
 
 
 @mutant("mirror-only-adds", "operator", "keeps labels on gangs that their set has lost", "RES-021")
@@ -194,14 +174,10 @@ def _mirror_only_adds() -> None:
 
 
 @mutant("trigger-ignored", "operator", "reconciles a set only when its spec changes", "RES-021", "RES-022")
-def _trigger_ignored() -> None:
-    original = Operator._on_set
-
-    def on_set(self: Operator, kind: str, old: Any, item: Any) -> None:
-        if kind != "MODIFIED" or old.metadata.generation != item.metadata.generation:
-            original(self, kind, old, item)
-
-    replace(Operator, "_on_set", on_set)
+@around(Operator, "_on_set")
+def _trigger_ignored(original: Original, self: Operator, kind: str, old: Any, item: Any) -> None:
+    if kind != "MODIFIED" or old.metadata.generation != item.metadata.generation:
+        original(self, kind, old, item)
 
 
 @mutant("labels-dropped", "operator", "omits the labels of templates", "RES-023", "RES-119")
@@ -210,15 +186,12 @@ def _labels_dropped() -> None:
 
 
 @mutant("pod-labels-dropped", "operator", "omits the labels of templates on pods", "RES-119")
-def pods_without_labels() -> None:
+@on_result_of(pods.PodBuilder, "pod")
+def pods_without_labels(manifest: Manifest, *_: Any) -> Manifest:
     """Create pods without the labels of their template."""
-
-    def pod(manifest: Manifest, *_: Any) -> Manifest:
-        copy = {**manifest, "metadata": {**manifest["metadata"], "labels": dict(manifest["metadata"]["labels"])}}
-        _without_labels(copy)
-        return copy
-
-    alter(pods.PodBuilder, "pod", pod)
+    copy = {**manifest, "metadata": {**manifest["metadata"], "labels": dict(manifest["metadata"]["labels"])}}
+    _without_labels(copy)
+    return copy
 
 
 def _without_labels(manifest: Manifest) -> None:
@@ -259,43 +232,32 @@ def _autoscaler_unlabelled() -> None:
 
 
 @mutant("autoscaler-misnamed", "operator", "names autoscalers after what they are", "RES-096")
-def autoscaler_misnamed() -> None:
+@on_result_of(autoscalers, "_manifest")
+def autoscaler_misnamed(original: Manifest, *_: Any) -> Manifest:
     """Append a suffix to the names of autoscalers."""
-
-    def manifest(original: Manifest, *_: Any) -> Manifest:
-        metadata = original["metadata"]
-        return {**original, "metadata": {**metadata, "name": f"{metadata['name']}-scaler"}}
-
-    alter(autoscalers, "_manifest", manifest)
+    metadata = original["metadata"]
+    return {**original, "metadata": {**metadata, "name": f"{metadata['name']}-scaler"}}
 
 
 @mutant("group-replicas-overwritten", "operator", "writes a group's replicas in each reconcile of the set", "RES-032")
-def _group_replicas_overwritten() -> None:
-    original = SetReconciler._sync_children
-
-    async def overwrite(self: SetReconciler, pcs: Any) -> None:
-        await original(self, pcs)
-        for config in children.group_configs(pcs):
-            name = names.scaling_group(pcs.metadata.name, 0, config.name)
-            group = self._cache.groups.get(pcs.metadata.namespace, name)
-            if group is not None and group.spec.replicas != config.replicas:
-                await self._writer.patch(self._cache.groups, group, {"spec": {"replicas": config.replicas}})
-
-    replace(SetReconciler, "_sync_children", overwrite)
+@around(SetReconciler, "_sync_children")
+async def _group_replicas_overwritten(original: Original, self: SetReconciler, pcs: Any) -> None:
+    await original(self, pcs)
+    for config in children.group_configs(pcs):
+        name = names.scaling_group(pcs.metadata.name, 0, config.name)
+        group = self._cache.groups.get(pcs.metadata.namespace, name)
+        if group is not None and group.spec.replicas != config.replicas:
+            await self._writer.patch(self._cache.groups, group, {"spec": {"replicas": config.replicas}})
 
 
 @mutant("replicas-overwritten", "operator", "writes a clique's replicas in each reconcile of the set", "RES-097")
-def _replicas_overwritten() -> None:
-    original = SetReconciler._sync_children
-
-    async def overwrite(self: SetReconciler, pcs: Any) -> None:
-        await original(self, pcs)
-        for template in children.standalone_templates(pcs):
-            clique = self._cache.cliques.get(pcs.metadata.namespace, names.clique(pcs.metadata.name, 0, template.name))
-            if clique is not None and clique.spec.replicas != template.spec.replicas:
-                await self._writer.patch(self._cache.cliques, clique, {"spec": {"replicas": template.spec.replicas}})
-
-    replace(SetReconciler, "_sync_children", overwrite)
+@around(SetReconciler, "_sync_children")
+async def _replicas_overwritten(original: Original, self: SetReconciler, pcs: Any) -> None:
+    await original(self, pcs)
+    for template in children.standalone_templates(pcs):
+        clique = self._cache.cliques.get(pcs.metadata.namespace, names.clique(pcs.metadata.name, 0, template.name))
+        if clique is not None and clique.spec.replicas != template.spec.replicas:
+            await self._writer.patch(self._cache.cliques, clique, {"spec": {"replicas": template.spec.replicas}})
 
 
 @mutant(
@@ -306,14 +268,10 @@ def _replicas_overwritten() -> None:
     "RES-047",
     "DEV-029",
 )
-def _surplus_kept() -> None:
-    original = Writer.delete
-
-    async def delete(self: Writer, informer: Any, item: Any) -> None:
-        if informer.resource.kind not in ("HorizontalPodAutoscaler", "ResourceClaim"):
-            await original(self, informer, item)
-
-    replace(Writer, "delete", delete)
+@around(Writer, "delete")
+async def _surplus_kept(original: Original, self: Writer, informer: Any, item: Any) -> None:
+    if informer.resource.kind not in ("HorizontalPodAutoscaler", "ResourceClaim"):
+        await original(self, informer, item)
 
 
 @mutant("claim-per-wrong-level", "operator", "creates one claim for all pods where each has its own", "RES-040")
@@ -331,26 +289,18 @@ def _claim_without_place() -> None:
 
 
 @mutant("outside-template-first", "operator", "prefers a template of the cluster to one of the set", "RES-042")
-def _outside_template_first() -> None:
-    original = claims.claim_spec
-
-    def claim_spec(pcs: Any, sharing: Any, external: Any) -> Manifest:
-        spec = external(pcs.metadata.namespace, sharing.name)
-        return dict(spec) if spec is not None else original(pcs, sharing, external)
-
-    replace(claims, "claim_spec", claim_spec)
+@around(claims, "claim_spec")
+def _outside_template_first(original: Original, pcs: Any, sharing: Any, external: Any) -> Manifest:
+    spec = external(pcs.metadata.namespace, sharing.name)
+    return dict(spec) if spec is not None else original(pcs, sharing, external)
 
 
 @mutant("init-containers-without-claims", "operator", "passes claims to main containers only", "RES-098")
-def init_containers_without_claims() -> None:
+@around(claims, "with_claims")
+def init_containers_without_claims(original: Original, spec: Manifest, given: Any) -> Manifest:
     """Pass claims to main containers only, not to init containers."""
-    original = claims.with_claims
-
-    def with_claims(spec: Manifest, given: Any) -> Manifest:
-        result = original(spec, given)
-        return {**result, "initContainers": spec["initContainers"]} if "initContainers" in spec else result
-
-    replace(claims, "with_claims", with_claims)
+    result = original(spec, given)
+    return {**result, "initContainers": spec["initContainers"]} if "initContainers" in spec else result
 
 
 @mutant("filter-ignored", "operator", "shares every claim of the set with every clique", "RES-044")
@@ -391,13 +341,9 @@ def _template_by_ending() -> None:
 
 
 @mutant("foreign-gang-changed", "operator", "adopts the gang of another set", "RES-051")
-def _foreign_gangchanged() -> None:
-    original = ownership.owns
-
-    def owns(owner: Object, item: Object) -> bool:
-        return original(owner, item) or (isinstance(owner, PodCliqueSet) and isinstance(item, PodGang))
-
-    replace(ownership, "owns", owns)
+@around(ownership, "owns")
+def _foreign_gangchanged(original: Original, owner: Object, item: Object) -> bool:
+    return original(owner, item) or (isinstance(owner, PodCliqueSet) and isinstance(item, PodGang))
 
 
 @mutant("domains-untranslated", "operator", "writes domain names instead of node label keys", "RES-060", "RES-062")
@@ -436,25 +382,25 @@ def _claims_orphaned() -> None:
 
 
 @mutant("hidden-claims", "operator", "does not pass claims of their own level to pods", "RES-043")
-def _hidden_claims() -> None:
-    original = pods.PodBuilder.__init__
-
-    def init(
-        self: pods.PodBuilder, clique: Any, scheduler_name: str, waits: Any, image: str, claims_of: Any = None
-    ) -> None:
-        prefix = f"{clique.metadata.name}-"
-        visible_claims = claims_of and (lambda index: [c for c in claims_of(index) if not c.startswith(prefix)])
-        original(self, clique, scheduler_name, waits, image, visible_claims)
-
-    replace(pods.PodBuilder, "__init__", init)
+@around(pods.PodBuilder, "__init__")
+def _hidden_claims(
+    original: Original,
+    self: pods.PodBuilder,
+    clique: Any,
+    scheduler_name: str,
+    waits: Any,
+    image: str,
+    claims_of: Any = None,
+) -> None:
+    prefix = f"{clique.metadata.name}-"
+    visible_claims = claims_of and (lambda index: [c for c in claims_of(index) if not c.startswith(prefix)])
+    original(self, clique, scheduler_name, waits, image, visible_claims)
 
 
 @mutant("earlier-secret-kept", "operator", "never deletes the token Secret of an earlier version", "RES-013")
-def _earlier_secret_kept() -> None:
-    async def keep(self: SecondaryResources, pcs: Any) -> None:
-        return None
-
-    replace(SecondaryResources, "_retire_legacy_secret", keep)
+@instead_of(SecondaryResources, "_retire_legacy_secret")
+async def _earlier_secret_kept(self: SecondaryResources, pcs: Any) -> None:
+    return None
 
 
 @mutant("earlier-secret-deleted-early", "operator", "deletes a Secret that a pod still mounts", "RES-013")
@@ -463,25 +409,21 @@ def _earlier_secret_deleted_early() -> None:
 
 
 @mutant("group-conflict-hidden", "operator", "does not report a scaling group of another owner", "RES-091")
-def _group_conflict_hidden() -> None:
-    original = LastErrors.report
-
-    async def report(self: LastErrors, key: Key, problem: ReconcileError | None) -> float | None:
-        hidden = problem is not None and "PodCliqueScalingGroup" in problem.description
-        return await original(self, key, None if hidden else problem)
-
-    replace(LastErrors, "report", report)
+@around(LastErrors, "report")
+async def _group_conflict_hidden(
+    original: Original, self: LastErrors, key: Key, problem: ReconcileError | None
+) -> float | None:
+    hidden = problem is not None and "PodCliqueScalingGroup" in problem.description
+    return await original(self, key, None if hidden else problem)
 
 
 @mutant("service-conflict-hidden", "operator", "does not report a Service of another owner", "RES-093")
-def _service_conflict_hidden() -> None:
-    original = LastErrors.report
-
-    async def report(self: LastErrors, key: Key, problem: ReconcileError | None) -> float | None:
-        hidden = problem is not None and problem.description.startswith("Service ")
-        return await original(self, key, None if hidden else problem)
-
-    replace(LastErrors, "report", report)
+@around(LastErrors, "report")
+async def _service_conflict_hidden(
+    original: Original, self: LastErrors, key: Key, problem: ReconcileError | None
+) -> float | None:
+    hidden = problem is not None and problem.description.startswith("Service ")
+    return await original(self, key, None if hidden else problem)
 
 
 def _levels_turned(turned: Callable[[str], bool]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from kube.client import Client
 from mutants.profiles.resources import Manifest, changed
 from mutants.registry import mutant
-from mutants.replacement import alter, replace
+from mutants.replacement import Original, alter, around, on_result_of, replace
 from reference_impl import cli
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, ScalingGroupConfig
 from reference_impl.control import features
@@ -56,35 +56,24 @@ def _none_overruled() -> None:
 
 
 @mutant("channels-for-all", "operator", "passes channels to containers without GPUs, too", "RES-099")
-def _channels_for_all() -> None:
-    original = mnnvl.with_channel
-
-    def with_channel(spec: Manifest, template_name: str) -> Manifest:
-        result = original(spec, template_name)
-        claim = {"resources": {"claims": [{"name": mnnvl.CLAIM}]}}
-        return {**result, "containers": [{**claim, **container} for container in result["containers"]]}
-
-    replace(mnnvl, "with_channel", with_channel)
+@around(mnnvl, "with_channel")
+def _channels_for_all(original: Original, spec: Manifest, template_name: str) -> Manifest:
+    result = original(spec, template_name)
+    claim = {"resources": {"claims": [{"name": mnnvl.CLAIM}]}}
+    return {**result, "containers": [{**claim, **container} for container in result["containers"]]}
 
 
 @mutant("channels-for-none", "operator", "claims channels that no container uses", "RES-072")
-def _channels_for_none() -> None:
-    original = mnnvl.with_channel
-
-    def with_channel(spec: Manifest, template_name: str) -> Manifest:
-        return {**spec, "resourceClaims": original(spec, template_name)["resourceClaims"]}
-
-    replace(mnnvl, "with_channel", with_channel)
+@around(mnnvl, "with_channel")
+def _channels_for_none(original: Original, spec: Manifest, template_name: str) -> Manifest:
+    return {**spec, "resourceClaims": original(spec, template_name)["resourceClaims"]}
 
 
 @mutant("init-channels-missing", "operator", "lets no init container use a channel", "RES-099")
-def init_containers_without_channels() -> None:
+@on_result_of(mnnvl, "with_channel")
+def init_containers_without_channels(result: Manifest, spec: Manifest, *_: Any) -> Manifest:
     """Give channels to main containers only, not to init containers."""
-
-    def with_channel(result: Manifest, spec: Manifest, *_: Any) -> Manifest:
-        return {**result, "initContainers": spec["initContainers"]} if spec.get("initContainers") else result
-
-    alter(mnnvl, "with_channel", with_channel)
+    return {**result, "initContainers": spec["initContainers"]} if spec.get("initContainers") else result
 
 
 @mutant("domain-sized", "operator", "asks for a number of nodes in ComputeDomains", "RES-099")
@@ -106,12 +95,10 @@ def _former_domains_removed() -> None:
 
 
 @mutant("former-annotation-applies", "operator", "gives sets with the annotation auto-mnnvl a ComputeDomain", "RES-117")
-def _former_annotation_applies() -> None:
-    original = mnnvl.group_of
-
-    def group_of(pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None) -> str:
-        enabled = (pcs.metadata.annotations or {}).get("grove.io/auto-mnnvl") == "enabled"
-        gpus = any(map(mnnvl._has_gpu, mnnvl._containers(template.spec.pod_spec)))
-        return "auto" if enabled and gpus else original(pcs, template, config)
-
-    replace(mnnvl, "group_of", group_of)
+@around(mnnvl, "group_of")
+def _former_annotation_applies(
+    original: Original, pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None
+) -> str:
+    enabled = (pcs.metadata.annotations or {}).get("grove.io/auto-mnnvl") == "enabled"
+    gpus = any(map(mnnvl._has_gpu, mnnvl._containers(template.spec.pod_spec)))
+    return "auto" if enabled and gpus else original(pcs, template, config)

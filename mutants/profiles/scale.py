@@ -11,7 +11,7 @@ import msgspec
 from kube.informer import Informer
 from kube.objects import Object
 from mutants.registry import mutant
-from mutants.replacement import note_calls, replace
+from mutants.replacement import Original, around, note_calls, replace
 from reference_impl.api.models import LastError, PodCliqueSet, PodCliqueSetStatus
 from reference_impl.control import last_errors as written_errors
 from reference_impl.control.maps import MapWriter
@@ -27,13 +27,9 @@ MAX_CORRECT = 100
 
 
 @mutant("first-gangs-only", "gang-scheduler", "considers the hundred oldest gangs only", "LOAD-001")
-def _first_gangs_only() -> None:
-    original = cycle.plan
-
-    def plan(gangs: Iterable[Gang], *rest: Any) -> cycle.Plan:
-        return original(list(gangs)[:MAX_CORRECT], *rest)
-
-    replace(cycle, "plan", plan)
+@around(cycle, "plan")
+def _first_gangs_only(original: Original, gangs: Iterable[Gang], *rest: Any) -> cycle.Plan:
+    return original(list(gangs)[:MAX_CORRECT], *rest)
 
 
 @mutant("one-replica-beyond", "operator", "creates one replica too many of a large set", "LOAD-002")
@@ -50,14 +46,10 @@ def _one_replica_beyond() -> None:
 
 
 @mutant("first-replicas-counted", "operator", "reports at most a hundred available replicas", "LOAD-003")
-def _first_replicas_counted() -> None:
-    original = statuses.set_status
-
-    def set_status(*given: Any) -> PodCliqueSetStatus:
-        result = original(*given)
-        return msgspec.structs.replace(result, available_replicas=min(result.available_replicas, MAX_CORRECT))
-
-    replace(statuses, "set_status", set_status)
+@around(statuses, "set_status")
+def _first_replicas_counted(original: Original, *given: Any) -> PodCliqueSetStatus:
+    result = original(*given)
+    return msgspec.structs.replace(result, available_replicas=min(result.available_replicas, MAX_CORRECT))
 
 
 @mutant("some-pods-twice", "operator", "creates each hundredth pod twice and deletes one of the two", "LOAD-004")
@@ -76,15 +68,11 @@ def _some_pods_twice() -> None:
 
 
 @mutant("annotated-sets-unavailable", "operator", "counts nothing of a set whose annotations have changed", "LOAD-005")
-def _annotated_sets_unavailable() -> None:
-    original = statuses.set_status
-
-    def set_status(pcs: PodCliqueSet, *rest: Any) -> PodCliqueSetStatus:
-        result = original(pcs, *rest)
-        touched = "grove.io/reconcile-trigger" in (pcs.metadata.annotations or {})
-        return msgspec.structs.replace(result, available_replicas=0) if touched else result
-
-    replace(statuses, "set_status", set_status)
+@around(statuses, "set_status")
+def _annotated_sets_unavailable(original: Original, pcs: PodCliqueSet, *rest: Any) -> PodCliqueSetStatus:
+    result = original(pcs, *rest)
+    touched = "grove.io/reconcile-trigger" in (pcs.metadata.annotations or {})
+    return msgspec.structs.replace(result, available_replicas=0) if touched else result
 
 
 @mutant("ports-in-their-order", "operator", "replaces pods when their ports change places", "LOAD-006")
@@ -94,14 +82,12 @@ def _ports_in_their_order() -> None:
 
 
 @mutant("large-sets-kept", "operator", "keeps its finalizer on a deleted set of many replicas", "LOAD-007")
-def _large_sets_kept() -> None:
-    original = Writer.remove_finalizer
-
-    async def remove_finalizer(self: Writer, informer: Informer[Any], item: Object, finalizer: str) -> None:
-        if not isinstance(item, PodCliqueSet) or item.spec.replicas <= MAX_CORRECT:
-            await original(self, informer, item, finalizer)
-
-    replace(Writer, "remove_finalizer", remove_finalizer)
+@around(Writer, "remove_finalizer")
+async def _large_sets_kept(
+    original: Original, self: Writer, informer: Informer[Any], item: Object, finalizer: str
+) -> None:
+    if not isinstance(item, PodCliqueSet) or item.spec.replicas <= MAX_CORRECT:
+        await original(self, informer, item, finalizer)
 
 
 @mutant("errors-after-a-while", "operator", "reports an error with each object that it reconciles later", "LOAD-008")

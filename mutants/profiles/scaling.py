@@ -11,7 +11,7 @@ import msgspec
 from kube.informer import Informer
 from mutants.owners import owner_of
 from mutants.registry import mutant
-from mutants.replacement import replace, replace_data
+from mutants.replacement import Original, around, instead_of, replace, replace_data
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import BY_OWNER
@@ -31,13 +31,9 @@ from reference_impl.plan.pods import PodDifference, index_of
     "SCALE-001",
     blocks=tuple(f"SCALE-{number:03}" for number in (2, 3, 4, 5, 6, 7, 8, 9, 13, 14)),
 )
-def _set_not_scaled() -> None:
-    original = desired._desired_replica
-
-    def replica(pcs: Any, index: int, *rest: Any) -> desired.DesiredReplica:
-        return original(pcs, index, *rest) if index == 0 else desired.DesiredReplica(index, ())
-
-    replace(desired, "_desired_replica", replica)
+@around(desired, "_desired_replica")
+def _set_not_scaled(original: Original, pcs: Any, index: int, *rest: Any) -> desired.DesiredReplica:
+    return original(pcs, index, *rest) if index == 0 else desired.DesiredReplica(index, ())
 
 
 @mutant("first-sizes-kept", "operator", "gives later replicas of a set the sizes of the first one", "SCALE-002")
@@ -55,24 +51,16 @@ def _first_sizes_kept() -> None:
 
 
 @mutant("services-kept", "operator", "keeps the Services of removed replicas", "SCALE-003")
-def _services_kept() -> None:
-    original = SetReconciler._surplus_deletions
-
-    def surplus(self: SetReconciler, *rest: Any) -> Iterator[Any]:
-        return (write for write in original(self, *rest) if write.args[0].resource.kind != "Service")  # type: ignore[attr-defined]
-
-    replace(SetReconciler, "_surplus_deletions", surplus)
+@around(SetReconciler, "_surplus_deletions")
+def _services_kept(original: Original, self: SetReconciler, *rest: Any) -> Iterator[Any]:
+    return (write for write in original(self, *rest) if write.args[0].resource.kind != "Service")
 
 
 @mutant("last-replica-kept", "operator", "keeps one replica of a set that is scaled to zero", "SCALE-004")
-def _last_replica_kept() -> None:
-    original = SetReconciler._sync_children
-
-    async def of_set(self: SetReconciler, pcs: PodCliqueSet) -> None:
-        spec = msgspec.structs.replace(pcs.spec, replicas=max(1, pcs.spec.replicas))
-        await original(self, msgspec.structs.replace(pcs, spec=spec))
-
-    replace(SetReconciler, "_sync_children", of_set)
+@around(SetReconciler, "_sync_children")
+async def _last_replica_kept(original: Original, self: SetReconciler, pcs: PodCliqueSet) -> None:
+    spec = msgspec.structs.replace(pcs.spec, replicas=max(1, pcs.spec.replicas))
+    await original(self, msgspec.structs.replace(pcs, spec=spec))
 
 
 @mutant("template-overrides", "operator", "overrides live replicas with the template's", "SCALE-005", "SCALE-006")
@@ -114,20 +102,16 @@ def _first_replicas_go() -> None:
     "deletes as many replicas of a group as are surplus, whichever they are",
     "SCALE-008",
 )
-def _replicas_counted() -> None:
-    original = Writer.delete
-
-    async def delete(self: Writer, informer: Informer[Any], item: Any) -> None:
-        index = item.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)
-        if isinstance(item, PodClique) and index:
-            owner = item.metadata.controller
-            siblings = informer.indexed(BY_OWNER, owner.uid if owner else "")
-            living = [clique for clique in siblings if clique.metadata.deletion_timestamp is None]
-            if int(index) >= len({c.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) for c in living}):
-                return
-        await original(self, informer, item)
-
-    replace(Writer, "delete", delete)
+@around(Writer, "delete")
+async def _replicas_counted(original: Original, self: Writer, informer: Informer[Any], item: Any) -> None:
+    index = item.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)
+    if isinstance(item, PodClique) and index:
+        owner = item.metadata.controller
+        siblings = informer.indexed(BY_OWNER, owner.uid if owner else "")
+        living = [clique for clique in siblings if clique.metadata.deletion_timestamp is None]
+        if int(index) >= len({c.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) for c in living}):
+            return
+    await original(self, informer, item)
 
 
 @mutant("members-not-scaled", "operator", "keeps the initial size of a clique in a group", "SCALE-009")
@@ -150,14 +134,10 @@ def _highest_index_goes() -> None:
 
 
 @mutant("oldest-goes", "operator", "deletes the oldest of equal pods", "SCALE-015")
-def _oldest_goes() -> None:
-    original = pods.deletion_rank
-
-    def worth(pod: Pod, target: str) -> tuple[float, ...]:
-        *better, age, index = original(pod, target)
-        return (*better, -age, index)
-
-    replace(pods, "deletion_rank", worth)
+@around(pods, "deletion_rank")
+def _oldest_goes(original: Original, pod: Pod, target: str) -> tuple[float, ...]:
+    *better, age, index = original(pod, target)
+    return (*better, -age, index)
 
 
 @mutant(
@@ -174,25 +154,21 @@ def _phase_ignored_at_scale_in() -> None:
 
 
 @mutant("terminating-is-surplus", "operator", "counts terminating pods as surplus", "SCALE-011")
-def _terminating_is_surplus() -> None:
-    original = pods.difference
-
-    def difference(shares: Mapping[str, int], current_pods: list[Pod], *rest: Any) -> PodDifference:
-        going = Counter(pod.metadata.label(labels.PODGANG) for pod in current_pods if pod.terminating)
-        reduced = {gang: max(0, count - going[gang]) for gang, count in shares.items()}
-        first = original(shares, current_pods, *rest)
-        return first if first.missing else original(reduced, current_pods, *rest)
-
-    replace(pods, "difference", difference)
+@around(pods, "difference")
+def _terminating_is_surplus(
+    original: Original, shares: Mapping[str, int], current_pods: list[Pod], *rest: Any
+) -> PodDifference:
+    going = Counter(pod.metadata.label(labels.PODGANG) for pod in current_pods if pod.terminating)
+    reduced = {gang: max(0, count - going[gang]) for gang, count in shares.items()}
+    first = original(shares, current_pods, *rest)
+    return first if first.missing else original(reduced, current_pods, *rest)
 
 
 @mutant("holes-stay", "operator", "numbers new pods after the highest index", "SCALE-012")
-def _holes_stay() -> None:
-    def free_indices(active: list[Pod], count: int) -> list[int]:
-        first_index = max((index_of(pod) for pod in active), default=-1) + 1
-        return list(range(first_index, first_index + count))
-
-    replace(pods, "free_indices", free_indices)
+@instead_of(pods, "free_indices")
+def _holes_stay(active: list[Pod], count: int) -> list[int]:
+    first_index = max((index_of(pod) for pod in active), default=-1) + 1
+    return list(range(first_index, first_index + count))
 
 
 @mutant("scaling-missed", "operator", "ignores scaling that happened before its start", "SCALE-013")

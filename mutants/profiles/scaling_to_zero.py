@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import alter, replace
+from mutants.replacement import alter, instead_of
 from reference_impl.api.models import PodClique, PodCliqueSet, PodGang, PodGroup
 from reference_impl.plan import gangs, idle, names
 from reference_impl.plan.children import standalone_templates
@@ -23,11 +23,9 @@ from reference_impl.plan.lines import Placement
     "counts what is scaled to zero as breached, and terminates the replica",
     *("SCALE-016", "SCALE-017", "SCALE-018"),
 )
-def _idle_taken_for_lost() -> None:
-    def minimum(part: Any) -> int:
-        return int(part.spec.minimum if isinstance(part, PodClique) else part.spec.min_available)
-
-    replace(idle, "minimum", minimum)
+@instead_of(idle, "minimum")
+def _idle_taken_for_lost(part: Any) -> int:
+    return int(part.spec.minimum if isinstance(part, PodClique) else part.spec.min_available)
 
 
 @mutant("idle-required", "operator", "keeps the PodGroups of cliques that are scaled to zero", "SCALE-018")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.runtime.clock import now
 from reference_impl.scheduler import cycle, placing, preemption, unschedulable
 from reference_impl.scheduler.capacity import Capacity
@@ -32,15 +32,13 @@ from reference_impl.scheduler.shortfall import Shortfall
     "SCHED-061",
     "SCHED-062",
 )
-def _partial_bind() -> None:
-    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        for index, pods in gang.pending_pods:
-            for pod in pods:
-                if (placement := place(gang, [(index, [pod])], capacity, budget)) is not None:
-                    cycle.bind(gang, placement, capacity, result)
-        return True
-
-    replace(cycle, "place_minimum", place_minimum)
+@instead_of(cycle, "place_minimum")
+def _partial_bind(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
+    for index, pods in gang.pending_pods:
+        for pod in pods:
+            if (placement := place(gang, [(index, [pod])], capacity, budget)) is not None:
+                cycle.bind(gang, placement, capacity, result)
+    return True
 
 
 @mutant("gives-up", "gang-scheduler", "never retries a gang that did not fit", "SCHED-002", "SCHED-043")
@@ -86,17 +84,13 @@ def _extras_first() -> None:
 @mutant(
     "capacity-withheld", "gang-scheduler", "reserves capacity for a gang that has to wait", "SCHED-004", "SCHED-024"
 )
-def _capacity_withheld() -> None:
-    original = cycle.place_minimum
-
-    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        placed = original(gang, capacity, result, budget)
-        for index, pods in gang.pending_pods:
-            for pod in pods:
-                place(gang, [(index, [pod])], capacity, budget)
-        return placed
-
-    replace(cycle, "place_minimum", place_minimum)
+@around(cycle, "place_minimum")
+def _capacity_withheld(original: Original, gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
+    placed = original(gang, capacity, result, budget)
+    for index, pods in gang.pending_pods:
+        for pod in pods:
+            place(gang, [(index, [pod])], capacity, budget)
+    return placed
 
 
 @mutant("head-of-line", "gang-scheduler", "places nothing after a gang that has to wait", "SCHED-005", "SCHED-025")
@@ -127,15 +121,13 @@ def _gates_overlooked() -> None:
 
 
 @mutant("stalled-by-missing-pods", "gang-scheduler", "decides nothing while pods of a gang are missing", "SCHED-048")
-def _stalled_by_missing_pods() -> None:
-    original = cycle.plan
-
-    def plan(gangs: Iterable[Gang], capacity: Capacity, other_pods: OtherPods | None = None) -> Plan:
-        waiting = list(gangs)
-        spaces = {gang.name.partition("/")[0] for gang in waiting if gang.incomplete}
-        return original([gang for gang in waiting if gang.name.partition("/")[0] not in spaces], capacity, other_pods)
-
-    replace(cycle, "plan", plan)
+@around(cycle, "plan")
+def _stalled_by_missing_pods(
+    original: Original, gangs: Iterable[Gang], capacity: Capacity, other_pods: OtherPods | None = None
+) -> Plan:
+    waiting = list(gangs)
+    spaces = {gang.name.partition("/")[0] for gang in waiting if gang.incomplete}
+    return original([gang for gang in waiting if gang.name.partition("/")[0] not in spaces], capacity, other_pods)
 
 
 @mutant("domain-for-all", "gang-scheduler", "keeps all gangs in the domain of the first one", "TOPO-039", "TOPO-051")
@@ -173,14 +165,10 @@ def _pods_without_reason() -> None:
 
 
 @mutant("reason-repeated", "gang-scheduler", "tells a waiting pod the same reason in each cycle", "SCHED-068")
-def _reason_repeated() -> None:
-    original = unschedulable.status_patch
-
-    def patch(pod: Pod, reason: str) -> dict[str, Any] | None:
-        pod = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=None))
-        body = original(pod, reason)
-        for condition in body["status"]["conditions"] if body else ():
-            condition["lastProbeTime"] = now()
-        return body
-
-    replace(unschedulable, "status_patch", patch)
+@around(unschedulable, "status_patch")
+def _reason_repeated(original: Original, pod: Pod, reason: str) -> dict[str, Any] | None:
+    pod = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=None))
+    body = original(pod, reason)
+    for condition in body["status"]["conditions"] if body else ():
+        condition["lastProbeTime"] = now()
+    return body

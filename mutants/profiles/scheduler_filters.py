@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from mutants.profiles.scheduler_placement import breaks
-from mutants.replacement import replace
+from mutants.replacement import Original, around, replace
 from reference_impl.scheduler import model
 from reference_impl.scheduler.filters.inter_pod_affinity import InterPodAffinity
 from reference_impl.scheduler.filters.node_ports import NodePorts
@@ -60,14 +60,12 @@ def _spread_ignored() -> None:
 
 
 @breaks("spread-within-gangs-ignored", "spreads pods beside bound ones only", "OR-13", caught_by="SCHED-083")
-def _spread_within_gangs_ignored() -> None:
-    original = PodTopologySpread.update
-
-    def update(self: PodTopologySpread, other: Pod, node: Node, delta: int) -> None:
-        if other.spec.node_name:
-            original(self, other, node, delta)
-
-    replace(PodTopologySpread, "update", update)
+@around(PodTopologySpread, "update")
+def _spread_within_gangs_ignored(
+    original: Original, self: PodTopologySpread, other: Pod, node: Node, delta: int
+) -> None:
+    if other.spec.node_name:
+        original(self, other, node, delta)
 
 
 @breaks("claims-unchecked", "binds pods whose claims do not exist", "OR-14", caught_by="SCHED-084")

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import note_calls, replace, replace_unnoted
+from mutants.replacement import Original, around, instead_of, note_calls, replace, replace_unnoted
 from reference_impl.scheduler import capacity, cycle, eligibility, placing, preemption
 from reference_impl.scheduler.capacity import Capacity, Requests, Shape
 from reference_impl.scheduler.cycle import Cycle, OtherPods, Plan
@@ -53,13 +53,11 @@ def breaks(name: str, text: str, *rules: str, caught_by: str) -> Callable[[Calla
 
 
 @breaks("priority-ignored", "processes gangs in their order of arrival", "GS-28", caught_by="SCHED-028")
-def _priority_ignored() -> None:
-    original = cycle.plan
-
-    def plan(gangs: Sequence[Gang], capacity: Capacity, other_pods: OtherPods | None = None) -> Plan:
-        return original([changed(gang, priority=0) for gang in gangs], capacity, other_pods)
-
-    replace(cycle, "plan", plan)
+@around(cycle, "plan")
+def _priority_ignored(
+    original: Original, gangs: Sequence[Gang], capacity: Capacity, other_pods: OtherPods | None = None
+) -> Plan:
+    return original([changed(gang, priority=0) for gang in gangs], capacity, other_pods)
 
 
 @breaks(
@@ -95,27 +93,23 @@ def _lost_pod_stays_lost() -> None:
 
 
 @breaks("minimums-summed", "compares only the sum of the minimums of all groups", "GS-21", caught_by="SCHED-021")
-def _minimums_summed() -> None:
-    original = cycle.place_minimum
-
-    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        if original(gang, capacity, result, budget):
-            return True
-        mark, total, placements = capacity.mark(), sum(group.missing_count for group in gang.groups), list[Placement]()
-        for index, pod in [(i, pod) for i, group in enumerate(gang.groups) for pod in group.waiting]:
-            if (
-                len(placements) < total
-                and (placement := placing.place(gang, [(index, [pod])], capacity, budget)) is not None
-            ):
-                placements.append(placement)
-        if len(placements) < total:
-            capacity.undo(mark)
-            return False
-        for placement in placements:
-            cycle.bind(gang, placement, capacity, result)
+@around(cycle, "place_minimum")
+def _minimums_summed(original: Original, gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
+    if original(gang, capacity, result, budget):
         return True
-
-    replace(cycle, "place_minimum", place_minimum)
+    mark, total, placements = capacity.mark(), sum(group.missing_count for group in gang.groups), list[Placement]()
+    for index, pod in [(i, pod) for i, group in enumerate(gang.groups) for pod in group.waiting]:
+        if (
+            len(placements) < total
+            and (placement := placing.place(gang, [(index, [pod])], capacity, budget)) is not None
+        ):
+            placements.append(placement)
+    if len(placements) < total:
+        capacity.undo(mark)
+        return False
+    for placement in placements:
+        cycle.bind(gang, placement, capacity, result)
+    return True
 
 
 @breaks("scaled-never", "never places a scaled gang", "GS-26", caught_by="SCHED-052")
@@ -185,13 +179,11 @@ def _capacity_overbooked() -> None:
 
 
 @breaks("only-gpus-count", "ignores CPU and memory of pods that request GPUs", "OR-1", caught_by="SCHED-050")
-def _only_gpus_count() -> None:
-    def count(self: Shape, node: int) -> int:
-        free = self._capacity.free[node]
-        scarce_requests = [(r, a) for r, a in self.requests if r == self.scarce_resource]
-        return max(0, min(free.get(resource, 0) // amount for resource, amount in scarce_requests))
-
-    replace(Shape, "_count", count)
+@instead_of(Shape, "_count")
+def _only_gpus_count(self: Shape, node: int) -> int:
+    free = self._capacity.free[node]
+    scarce_requests = [(r, a) for r, a in self.requests if r == self.scarce_resource]
+    return max(0, min(free.get(resource, 0) // amount for resource, amount in scarce_requests))
 
 
 @breaks(
@@ -218,15 +210,11 @@ def _selector_ignored() -> None:
 
 
 @breaks("cordon-ignored", "places pods on cordoned nodes", "GS-42", caught_by="SCHED-042")
-def _cordon_ignored() -> None:
-    original = eligibility.eligible
-
-    def eligible(pod: Pod, node: Node) -> bool:
-        taints = [taint for taint in node.spec.taints or () if taint.key != "node.kubernetes.io/unschedulable"]
-        spec = msgspec.structs.replace(node.spec, unschedulable=False, taints=taints)
-        return original(pod, msgspec.structs.replace(node, spec=spec))
-
-    replace(eligibility, "eligible", eligible)
+@around(eligibility, "eligible")
+def _cordon_ignored(original: Original, pod: Pod, node: Node) -> bool:
+    taints = [taint for taint in node.spec.taints or () if taint.key != "node.kubernetes.io/unschedulable"]
+    spec = msgspec.structs.replace(node.spec, unschedulable=False, taints=taints)
+    return original(pod, msgspec.structs.replace(node, spec=spec))
 
 
 # Domains.
@@ -264,15 +252,11 @@ def _group_level_ignored() -> None:
 
 
 @breaks("wrong-level", "packs into the next wider domain than required", "GS-34", caught_by="TOPO-034 TOPO-050")
-def _wrong_level() -> None:
-    original = placing.restrictions
-
-    def restrictions(gang: Gang, needs: Sequence[Need], capacity: Capacity) -> list[Restriction] | None:
-        wider = dict(zip(gang.levels[1:], gang.levels, strict=False))
-        scopes = tuple(changed(scope, required=wider.get(scope.required, "")) for scope in gang.scopes)
-        return original(changed(gang, scopes=scopes), needs, capacity)
-
-    replace(placing, "restrictions", restrictions)
+@around(placing, "restrictions")
+def _wrong_level(original: Original, gang: Gang, needs: Sequence[Need], capacity: Capacity) -> list[Restriction] | None:
+    wider = dict(zip(gang.levels[1:], gang.levels, strict=False))
+    scopes = tuple(changed(scope, required=wider.get(scope.required, "")) for scope in gang.scopes)
+    return original(changed(gang, scopes=scopes), needs, capacity)
 
 
 @breaks("no-label-is-a-domain", "treats all nodes without the label as one domain", "GS-34", caught_by="TOPO-034")
@@ -296,13 +280,9 @@ def _domain_left() -> None:
 
 
 @breaks("first-domain-only", "gives up if the first promising domain does not suffice", "GS-26", caught_by="TOPO-036")
-def _first_domain_only() -> None:
-    original = Search._candidates
-
-    def candidates(self: Search, restriction: Restriction, allowed: list[Any]) -> Any:
-        return list(original(self, restriction, allowed))[:1]
-
-    replace(Search, "_candidates", candidates)
+@around(Search, "_candidates")
+def _first_domain_only(original: Original, self: Search, restriction: Restriction, allowed: list[Any]) -> Any:
+    return list(original(self, restriction, allowed))[:1]
 
 
 @breaks("preferred-is-required", "lets a gang wait for its preferred domain", "GS-26", caught_by="TOPO-037")
@@ -332,13 +312,9 @@ def _preferred_ignored() -> None:
 
 
 @breaks("preempts-part", "evicts only those pods of a gang that are in the way", "GS-31", caught_by="SCHED-031")
-def _preempts_part() -> None:
-    original = preemption._whole_gang_units
-
-    def wholes(lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> list[Unit]:
-        return [changed(unit, pods=(pod,)) for unit in original(lower, gangs, preemptor) for pod in unit.pods]
-
-    replace(preemption, "_whole_gang_units", wholes)
+@around(preemption, "_whole_gang_units")
+def _preempts_part(original: Original, lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> list[Unit]:
+    return [changed(unit, pods=(pod,)) for unit in original(lower, gangs, preemptor) for pod in unit.pods]
 
 
 @breaks(
@@ -347,15 +323,13 @@ def _preempts_part() -> None:
     "GS-30",
     caught_by="SCHED-030",
 )
-def _preempts_in_vain() -> None:
-    original = preemption.choose_victims
-
-    def choose(gang: Gang, gangs: Sequence[Gang], other_pods: Any, capacity: Capacity, budget: Budget) -> Any:
-        result = original(gang, gangs, other_pods, capacity, budget)
-        lower = [(p, n) for p, n in other_pods if p.spec.priority < gang.priority]
-        return result or ([preemption.Eviction(p, n, gang.name) for p, n in lower], [])
-
-    replace(preemption, "choose_victims", choose)
+@around(preemption, "choose_victims")
+def _preempts_in_vain(
+    original: Original, gang: Gang, gangs: Sequence[Gang], other_pods: Any, capacity: Capacity, budget: Budget
+) -> Any:
+    result = original(gang, gangs, other_pods, capacity, budget)
+    lower = [(p, n) for p, n in other_pods if p.spec.priority < gang.priority]
+    return result or ([preemption.Eviction(p, n, gang.name) for p, n in lower], [])
 
 
 @breaks("preempts-equals", "evicts gangs and pods of equal priority", "GS-30", caught_by="SCHED-030")

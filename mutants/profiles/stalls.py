@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.control.podclique import CliqueContext
 from reference_impl.plan import update_clique_pods, update_group_replicas
 from reference_impl.plan.coherent import budget
@@ -25,13 +25,11 @@ def _requirement_ids(area: str, *numbers: int) -> tuple[str, ...]:
     "COHR-092",
     blocks=_requirement_ids("COHR", 30, 31, 33, 35, 38, 50, 51, 52, 53, 54, 60, 61, 62, 64, 66, 68, 71, 93, 104),
 )
-def _coherent_updates_stall() -> None:
-    def affordable(
-        components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
-    ) -> budget.Batch:
-        return {component.key: [] for component in components}
-
-    replace(budget, "affordable_batch", affordable)
+@instead_of(budget, "affordable_batch")
+def _coherent_updates_stall(
+    components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
+) -> budget.Batch:
+    return {component.key: [] for component in components}
 
 
 @mutant(
@@ -58,10 +56,6 @@ def _rolling_updates_stall() -> None:
     "START-012",
     blocks=_requirement_ids("START", 13, 14),
 )
-def _start_up_stalls() -> None:
-    original = CliqueContext.awaited_cliques
-
-    def waits(self: CliqueContext, gang: str) -> dict[str, int]:
-        return {parent: count + 100 for parent, count in original(self, gang).items()}
-
-    replace(CliqueContext, "awaited_cliques", waits)
+@around(CliqueContext, "awaited_cliques")
+def _start_up_stalls(original: Original, self: CliqueContext, gang: str) -> dict[str, int]:
+    return {parent: count + 100 for parent, count in original(self, gang).items()}

@@ -6,7 +6,7 @@ from typing import Any
 
 from kube.objects import Key
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, replace
 from reference_impl.api.models import StartupType
 from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.plan import startup
@@ -22,48 +22,32 @@ from reference_impl.plan.layout import EntryGang
     "START-015",
     "INV-006",
 )
-def _start_backwards() -> None:
-    original = startup._predecessors
-
-    def predecessors(pcs: Any, *rest: Any) -> list[str]:
-        every = pcs.spec.template.cliques
-        pcs.spec.template.cliques = every[::-1]
-        result = original(pcs, *rest)
-        pcs.spec.template.cliques = every
-        return result
-
-    replace(startup, "_predecessors", predecessors)
+@around(startup, "_predecessors")
+def _start_backwards(original: Original, pcs: Any, *rest: Any) -> list[str]:
+    every = pcs.spec.template.cliques
+    pcs.spec.template.cliques = every[::-1]
+    result = original(pcs, *rest)
+    pcs.spec.template.cliques = every
+    return result
 
 
 @mutant("in-order-ignored", "operator", "treats InOrder as AnyOrder", "START-002", "START-003", "START-011", "INV-006")
-def _in_order_ignored() -> None:
-    original = startup._predecessors
-
-    def predecessors(pcs: Any, *rest: Any) -> list[str]:
-        return [] if pcs.spec.template.clique_startup_type == StartupType.IN_ORDER else original(pcs, *rest)
-
-    replace(startup, "_predecessors", predecessors)
+@around(startup, "_predecessors")
+def _in_order_ignored(original: Original, pcs: Any, *rest: Any) -> list[str]:
+    return [] if pcs.spec.template.clique_startup_type == StartupType.IN_ORDER else original(pcs, *rest)
 
 
 @mutant("any-order-ordered", "operator", "applies startsAfter without the explicit startup order", "START-001")
-def _any_order_ordered() -> None:
-    original = startup._predecessors
-
-    def predecessors(pcs: Any, template: Any, *rest: Any) -> list[str]:
-        any_order = pcs.spec.template.clique_startup_type == StartupType.ANY_ORDER
-        return template.spec.starts_after or [] if any_order else original(pcs, template, *rest)
-
-    replace(startup, "_predecessors", predecessors)
+@around(startup, "_predecessors")
+def _any_order_ordered(original: Original, pcs: Any, template: Any, *rest: Any) -> list[str]:
+    any_order = pcs.spec.template.clique_startup_type == StartupType.ANY_ORDER
+    return template.spec.starts_after or [] if any_order else original(pcs, template, *rest)
 
 
 @mutant("count-missing", "operator", "passes no counts to the init container", "START-007", "START-011")
-def _count_missing() -> None:
-    original = startup.container
-
-    def container(waits: Any, image: str) -> dict[str, Any]:
-        return {**original(waits, image), "args": [f"--podcliques={parent}" for parent in waits]}
-
-    replace(startup, "container", container)
+@around(startup, "container")
+def _count_missing(original: Original, waits: Any, image: str) -> dict[str, Any]:
+    return {**original(waits, image), "args": [f"--podcliques={parent}" for parent in waits]}
 
 
 @mutant("arguments-backwards", "operator", "names the parents in reverse order", "START-007")
@@ -73,18 +57,14 @@ def _arguments_backwards() -> None:
 
 
 @mutant("all-pods-awaited", "operator", "waits for all pods of a parent", "START-007", "START-016")
-def await_all_pods() -> None:
+@around(startup, "awaited_cliques")
+def await_all_pods(original: Original, pcs: Any, *rest: Any) -> dict[str, int]:
     """Make pods wait for all pods of their parents."""
-    original = startup.awaited_cliques
-
-    def waits(pcs: Any, *rest: Any) -> dict[str, int]:
-        counts = {t.name: t.spec.replicas for t in pcs.spec.template.cliques}
-        return {
-            parent: max((n for name, n in counts.items() if parent.endswith(f"-{name}")), default=minimum)
-            for parent, minimum in original(pcs, *rest).items()
-        }
-
-    replace(startup, "awaited_cliques", waits)
+    counts = {t.name: t.spec.replicas for t in pcs.spec.template.cliques}
+    return {
+        parent: max((n for name, n in counts.items() if parent.endswith(f"-{name}")), default=minimum)
+        for parent, minimum in original(pcs, *rest).items()
+    }
 
 
 @mutant("first-pods-awaited", "operator", "waits for one pod of each parent", "START-017", "INV-026")
@@ -95,16 +75,12 @@ def await_first_pods() -> None:
 
 
 @mutant("count-by-suffix", "operator", "finds the count of a parent by a suffix of its name", "START-009")
-def _count_by_suffix() -> None:
-    original = startup.awaited_cliques
-
-    def waits(pcs: Any, *rest: Any) -> dict[str, int]:
-        return {
-            parent: next(t.spec.minimum for t in pcs.spec.template.cliques if parent.endswith(t.name))
-            for parent in original(pcs, *rest)
-        }
-
-    replace(startup, "awaited_cliques", waits)
+@around(startup, "awaited_cliques")
+def _count_by_suffix(original: Original, pcs: Any, *rest: Any) -> dict[str, int]:
+    return {
+        parent: next(t.spec.minimum for t in pcs.spec.template.cliques if parent.endswith(t.name))
+        for parent in original(pcs, *rest)
+    }
 
 
 def _parents_in(replicas: Any) -> None:
@@ -139,13 +115,9 @@ def _scaled_awaited() -> None:
     "START-005",
     "START-012",
 )
-def _gangs_wait_for_gangs() -> None:
-    original = startup.awaited_cliques
-
-    def waits(pcs: Any, template: Any, index: int, gang: EntryGang) -> dict[str, int]:
-        return original(pcs, template, index, gang if gang.entry.anchor else startup.base_gang(pcs))
-
-    replace(startup, "awaited_cliques", waits)
+@around(startup, "awaited_cliques")
+def _gangs_wait_for_gangs(original: Original, pcs: Any, template: Any, index: int, gang: EntryGang) -> dict[str, int]:
+    return original(pcs, template, index, gang if gang.entry.anchor else startup.base_gang(pcs))
 
 
 @mutant("first-replica-awaited", "operator", "makes all replicas of a set wait for the first one", "START-012")
@@ -172,29 +144,21 @@ def _token_volume_missing() -> None:
 
 
 @mutant("gang-file-wrong", "operator", "passes the clique instead of the gang to the init container", "START-008")
-def _gang_file_wrong() -> None:
-    original = startup.volumes
-
-    def volumes(pcs: str) -> list[dict[str, Any]]:
-        result = original(pcs)
-        for item in result[1]["downwardAPI"]["items"]:
-            item["fieldRef"] = {"fieldPath": item["fieldRef"]["fieldPath"].replace("podgang", "podclique")}
-        return result
-
-    replace(startup, "volumes", volumes)
+@around(startup, "volumes")
+def _gang_file_wrong(original: Original, pcs: str) -> list[dict[str, Any]]:
+    result = original(pcs)
+    for item in result[1]["downwardAPI"]["items"]:
+        item["fieldRef"] = {"fieldPath": item["fieldRef"]["fieldPath"].replace("podgang", "podclique")}
+    return result
 
 
 @mutant("created-in-order", "operator", "creates pods only once one pod of each parent is ready", "START-010")
-def _created_in_order() -> None:
-    original = CliqueReconciler._sync_pods
-
-    async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
-        clique = place.clique
-        parents = [self._cache.cliques.get(clique.metadata.namespace, name) for name in clique.spec.starts_after or ()]
-        if all(p is not None and any(pod.ready for pod in self._cache.pods_of(p)) for p in parents):
-            await original(self, place)
-
-    replace(CliqueReconciler, "_sync_pods", balance)
+@around(CliqueReconciler, "_sync_pods")
+async def _created_in_order(original: Original, self: CliqueReconciler, place: CliqueContext) -> None:
+    clique = place.clique
+    parents = [self._cache.cliques.get(clique.metadata.namespace, name) for name in clique.spec.starts_after or ()]
+    if all(p is not None and any(pod.ready for pod in self._cache.pods_of(p)) for p in parents):
+        await original(self, place)
 
 
 @mutant("children-restarted", "operator", "deletes the pods of a clique whose parent is lost", "START-013")

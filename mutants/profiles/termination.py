@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import replace, replace_data
+from mutants.replacement import Original, around, instead_of, replace, replace_data
 from reference_impl.api.models import Condition, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.cache import BY_OWNER
 from reference_impl.control.termination import Termination
@@ -40,72 +40,58 @@ def _terminated_early() -> None:
 
 
 @mutant("breached-only", "operator", "terminates only the breached cliques of a set's replica", "TERM-001")
-def _breached_only() -> None:
-    original = Termination._delete_cliques
-
-    async def cliques(self: Termination, candidates: Iterable[PodClique], last: Collection[str] = ()) -> None:
-        await original(self, [clique for clique in candidates if clique.metadata.uid in last], last)
-
-    replace(Termination, "_delete_cliques", cliques)
+@around(Termination, "_delete_cliques")
+async def _breached_only(
+    original: Original, self: Termination, candidates: Iterable[PodClique], last: Collection[str] = ()
+) -> None:
+    await original(self, [clique for clique in candidates if clique.metadata.uid in last], last)
 
 
 @mutant("scaled-gangs-spared", "operator", "terminates the gang of a breached standalone clique alone", "TERM-027")
-def spare_scaled_gangs() -> None:
+@around(Termination, "_terminate_replica")
+async def spare_scaled_gangs(
+    original: Original, self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]
+) -> None:
     """Do not terminate the scaled gangs of a set replica because of a standalone clique."""
-    original = Termination._terminate_replica
-
-    async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
-        cliques = [
-            c for c in self._cache.cliques.indexed(BY_OWNER, pcs.metadata.uid) if termination.index_of(c) == index
-        ]
-        if set(causes).isdisjoint(clique.metadata.uid for clique in cliques):
-            await original(self, pcs, index, causes)
-            return
-        groups = [group for group in self._groups(pcs) if termination.index_of(group) == index]
-        for group in groups:
-            members = termination.members(group, self._cache.child_finder(self._cache.cliques, group))
-            cliques += [member for number, member in members if number < group.spec.min_available]
-        await self._delete_cliques([clique for clique in cliques if clique.metadata.uid not in causes])
-        for group in groups:
-            await self._mark_terminating(group, index)
-        await self._delete_cliques([clique for clique in cliques if clique.metadata.uid in causes])
-
-    replace(Termination, "_terminate_replica", replica)
+    cliques = [c for c in self._cache.cliques.indexed(BY_OWNER, pcs.metadata.uid) if termination.index_of(c) == index]
+    if set(causes).isdisjoint(clique.metadata.uid for clique in cliques):
+        await original(self, pcs, index, causes)
+        return
+    groups = [group for group in self._groups(pcs) if termination.index_of(group) == index]
+    for group in groups:
+        members = termination.members(group, self._cache.child_finder(self._cache.cliques, group))
+        cliques += [member for number, member in members if number < group.spec.min_available]
+    await self._delete_cliques([clique for clique in cliques if clique.metadata.uid not in causes])
+    for group in groups:
+        await self._mark_terminating(group, index)
+    await self._delete_cliques([clique for clique in cliques if clique.metadata.uid in causes])
 
 
 @mutant("all-replicas-terminated", "operator", "terminates all replicas of a set with one of them", "TERM-003")
-def _all_replicas_terminated() -> None:
-    original = termination.due_in_set
-
-    def due_in_set(pcs: PodCliqueSet, *rest: Any) -> termination.DueTerminations:
-        due = original(pcs, *rest)
-        if due.causes:
-            due.causes = {index: due.causes.get(index, set()) for index in range(pcs.spec.replicas)}
-        return due
-
-    replace(termination, "due_in_set", due_in_set)
+@around(termination, "due_in_set")
+def _all_replicas_terminated(original: Original, pcs: PodCliqueSet, *rest: Any) -> termination.DueTerminations:
+    due = original(pcs, *rest)
+    if due.causes:
+        due.causes = {index: due.causes.get(index, set()) for index in range(pcs.spec.replicas)}
+    return due
 
 
 @mutant("groups-terminated", "operator", "deletes the scaling groups of terminated replicas", "TERM-003", "TERM-012")
-def _groups_terminated() -> None:
-    async def flag(self: Termination, group: PodCliqueScalingGroup, index: int) -> None:
-        await self._writer.delete(self._cache.groups, group)
-
-    replace(Termination, "_mark_terminating", flag)
+@instead_of(Termination, "_mark_terminating")
+async def _groups_terminated(self: Termination, group: PodCliqueScalingGroup, index: int) -> None:
+    await self._writer.delete(self._cache.groups, group)
 
 
 @mutant("gangs-terminated", "operator", "deletes the gangs of a replica that it terminates", "TERM-022")
-def terminate_gangs() -> None:
+@around(Termination, "_terminate_replica")
+async def terminate_gangs(
+    original: Original, self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]
+) -> None:
     """Delete the gangs of a terminated replica as well. Like any missing gangs, they are recreated."""
-    original = Termination._terminate_replica
-
-    async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
-        await original(self, pcs, index, causes)
-        for gang in self._cache.gangs.indexed(BY_OWNER, pcs.metadata.uid):
-            if ownership.replica_index(gang) == str(index):
-                await self._writer.delete(self._cache.gangs, gang)
-
-    replace(Termination, "_terminate_replica", replica)
+    await original(self, pcs, index, causes)
+    for gang in self._cache.gangs.indexed(BY_OWNER, pcs.metadata.uid):
+        if ownership.replica_index(gang) == str(index):
+            await self._writer.delete(self._cache.gangs, gang)
 
 
 @mutant("unreported-is-recovered", "operator", "treats cliques without a status as recovered", "TERM-004")
@@ -125,11 +111,9 @@ def _unreported_is_recovered() -> None:
 
 
 @mutant("never-flagged", "operator", "never reports that a group is being terminated", "TERM-004", "TERM-005")
-def _never_flagged() -> None:
-    async def flag(self: Termination, group: PodCliqueScalingGroup, index: int) -> None:
-        return
-
-    replace(Termination, "_mark_terminating", flag)
+@instead_of(Termination, "_mark_terminating")
+async def _never_flagged(self: Termination, group: PodCliqueScalingGroup, index: int) -> None:
+    return
 
 
 @mutant("terminated-once", "operator", "terminates each replica of a set at most once", "TERM-006")
@@ -151,16 +135,12 @@ def _flagged_for_good() -> None:
 
 
 @mutant("terminated-stays-gone", "operator", "does not recreate the members of a terminated group", "TERM-007")
-def _terminated_stays_gone() -> None:
-    original = children.member_cliques
-
-    def member_cliques(
-        pcs: Any, group: PodCliqueScalingGroup, *rest: Any, **options: Any
-    ) -> Iterator[children.Manifest]:
-        if not conditions.is_true(group.status.conditions if group.status else None, termination.TERMINATING):
-            yield from original(pcs, group, *rest, **options)
-
-    replace(children, "member_cliques", member_cliques)
+@around(children, "member_cliques")
+def _terminated_stays_gone(
+    original: Original, pcs: Any, group: PodCliqueScalingGroup, *rest: Any, **options: Any
+) -> Iterator[children.Manifest]:
+    if not conditions.is_true(group.status.conditions if group.status else None, termination.TERMINATING):
+        yield from original(pcs, group, *rest, **options)
 
 
 @mutant("groups-never-act", "operator", "never terminates single replicas of a scaling group", "TERM-008")
@@ -169,30 +149,24 @@ def _groups_never_act() -> None:
 
 
 @mutant("replica-takes-all", "operator", "terminates a whole group because of one replica", "TERM-008")
-def _replica_takes_all() -> None:
-    original = termination.due_in_group
-
-    def due_in_group(pcs: Any, group: PodCliqueScalingGroup, *rest: Any) -> termination.DueTerminations:
-        due = original(pcs, group, *rest)
-        if due.causes:
-            due.causes = {index: due.causes.get(index, set()) for index in range(group.spec.replicas)}
-        return due
-
-    replace(termination, "due_in_group", due_in_group)
+@around(termination, "due_in_group")
+def _replica_takes_all(
+    original: Original, pcs: Any, group: PodCliqueScalingGroup, *rest: Any
+) -> termination.DueTerminations:
+    due = original(pcs, group, *rest)
+    if due.causes:
+        due.causes = {index: due.causes.get(index, set()) for index in range(group.spec.replicas)}
+    return due
 
 
 @mutant("any-loss-counts", "operator", "terminates a clique that has fewer pods than replicas", "TERM-009")
-def _any_loss_counts() -> None:
-    original = termination.clique_breached_since
-
-    def cause_of_clique(clique: PodClique) -> float | None:
-        reported = clique.status.conditions if clique.status else None
-        breached = conditions.find(reported, termination.BREACHED)
-        if clique.status and breached and clique.status.scheduled_replicas < clique.spec.replicas:
-            return timestamps.seconds(breached.last_transition_time)
-        return original(clique)
-
-    replace(termination, "clique_breached_since", cause_of_clique)
+@around(termination, "clique_breached_since")
+def _any_loss_counts(original: Original, clique: PodClique) -> float | None:
+    reported = clique.status.conditions if clique.status else None
+    breached = conditions.find(reported, termination.BREACHED)
+    if clique.status and breached and clique.status.scheduled_replicas < clique.spec.replicas:
+        return timestamps.seconds(breached.last_transition_time)
+    return original(clique)
 
 
 @mutant("never-run-terminated", "operator", "terminates replicas that never ran", "TERM-010", "TERM-021")
@@ -201,15 +175,12 @@ def _never_run_terminated() -> None:
 
 
 @mutant("both-levels", "operator", "counts sound replicas of a group differently than its condition", "TERM-023")
-def act_on_both_levels() -> None:
+@instead_of(termination, "count_sound_replicas")
+def act_on_both_levels(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
     """Terminate single replicas of a scaling group even when the group itself is breached."""
-
-    def sound(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
-        members = termination.members(group, clique)
-        lost = {index for index, member in members if termination.clique_breached_since(member) is not None}
-        return group.spec.replicas - len(lost)
-
-    replace(termination, "count_sound_replicas", sound)
+    members = termination.members(group, clique)
+    lost = {index for index, member in members if termination.clique_breached_since(member) is not None}
+    return group.spec.replicas - len(lost)
 
 
 @mutant("crash-is-no-loss", "operator", "never terminates because of crashing pods", "TERM-013")
@@ -280,9 +251,7 @@ def _delay_as_it_was() -> None:
 @mutant(
     "early-loss-ignored", "operator", "treats replicas that are lost in their first 6 seconds as never run", "TERM-020"
 )
-def _early_loss_ignored() -> None:
-    def changed(created: str | None, condition: Condition) -> bool:
-        created_at, changed_at = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)
-        return created_at is not None and changed_at is not None and changed_at > created_at + 6
-
-    replace(termination, "_has_changed", changed)
+@instead_of(termination, "_has_changed")
+def _early_loss_ignored(created: str | None, condition: Condition) -> bool:
+    created_at, changed_at = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)
+    return created_at is not None and changed_at is not None and changed_at > created_at + 6

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.api.models import (
     CliqueTemplate,
     CliqueUpdateProgress,
@@ -40,29 +40,28 @@ def _all_pods_at_once() -> None:
 
 
 @mutant("clique-ends-early", "operator", "ends the update of a clique with its last old pod", "UPD-046", "UPD-055")
-def _clique_ends_early() -> None:
-    original = update_clique_pods._next_step
-
-    def advanced(
-        clique: PodClique, progress: CliqueUpdateProgress, members: list[Pod], current: revisions.Revision, now: str
-    ) -> update_clique_pods.CliqueUpdateStep:
-        step = original(clique, progress, members, current, now)
-        old = [pod for pod in members if pod.active and update_clique_pods.is_outdated(pod, current)]
-        if step.progress and step.progress.update_ended_at is None and all(pod in step.unready_pods for pod in old):
-            step.progress = update_progress.ended_progress(
-                msgspec.structs.replace(step.progress, ready_pods_selected_to_update=None), now
-            )
-        return step
-
-    replace(update_clique_pods, "_next_step", advanced)
+@around(update_clique_pods, "_next_step")
+def _clique_ends_early(
+    original: Original,
+    clique: PodClique,
+    progress: CliqueUpdateProgress,
+    members: list[Pod],
+    current: revisions.Revision,
+    now: str,
+) -> update_clique_pods.CliqueUpdateStep:
+    step = original(clique, progress, members, current, now)
+    old = [pod for pod in members if pod.active and update_clique_pods.is_outdated(pod, current)]
+    if step.progress and step.progress.update_ended_at is None and all(pod in step.unready_pods for pod in old):
+        step.progress = update_progress.ended_progress(
+            msgspec.structs.replace(step.progress, ready_pods_selected_to_update=None), now
+        )
+    return step
 
 
 @mutant("youngest-pod-first", "operator", "replaces the youngest Ready pod first", "UPD-012")
-def _youngest_pod_first() -> None:
-    def chosen_pod(ready: list[Pod]) -> Pod | None:
-        return max(ready, key=lambda pod: pod.metadata.creation_timestamp or "", default=None)
-
-    replace(update_clique_pods, "oldest_pod", chosen_pod)
+@instead_of(update_clique_pods, "oldest_pod")
+def _youngest_pod_first(ready: list[Pod]) -> Pod | None:
+    return max(ready, key=lambda pod: pod.metadata.creation_timestamp or "", default=None)
 
 
 @mutant("last-replica-first", "operator", "updates the replicas of a set from the last to the first", "UPD-053")
@@ -77,13 +76,11 @@ def update_replicas_side_by_side() -> None:
 
 
 @mutant("all-cliques-rolled", "operator", "updates all cliques because of a change of one", "UPD-003")
-def _all_cliques_rolled() -> None:
-    def of_template(pcs: PodCliqueSet, template: CliqueTemplate, policy: Policy = STANDARD) -> revisions.Revision:
-        template_hash = hashes.template_hashes(template, pcs.spec.template.priority_class_name, policy).written
-        hash = (hashes.generation_hashes(pcs, policy).written[:5] + template_hash)[:10]
-        return revisions.Revision(hash, frozenset({hash}))
-
-    replace(revisions, "template_revision", of_template)
+@instead_of(revisions, "template_revision")
+def _all_cliques_rolled(pcs: PodCliqueSet, template: CliqueTemplate, policy: Policy = STANDARD) -> revisions.Revision:
+    template_hash = hashes.template_hashes(template, pcs.spec.template.priority_class_name, policy).written
+    hash = (hashes.generation_hashes(pcs, policy).written[:5] + template_hash)[:10]
+    return revisions.Revision(hash, frozenset({hash}))
 
 
 @mutant("members-rolled-alone", "operator", "replaces only the changed cliques of a replica", "UPD-004", "UPD-005")
@@ -100,11 +97,9 @@ def _group_replicas_at_once() -> None:
 
 
 @mutant("last-group-replica-first", "operator", "updates a group from its last replica to its first", "UPD-053")
-def _last_group_replica_first() -> None:
-    def chosen_replica(ready: list[Replica]) -> Replica | None:
-        return max(ready, key=lambda replica: replica.index, default=None)
-
-    replace(update_group_replicas, "lowest_replica", chosen_replica)
+@instead_of(update_group_replicas, "lowest_replica")
+def _last_group_replica_first(ready: list[Replica]) -> Replica | None:
+    return max(ready, key=lambda replica: replica.index, default=None)
 
 
 def stepped(change: Any) -> None:
@@ -144,32 +139,26 @@ def _start_time_rewritten() -> None:
 
 
 @mutant("members-counted", "operator", "counts the cliques of groups in the update counters", "UPD-054")
-def _members_counted() -> None:
-    original = update_set_replicas.with_counts
-
-    def counted(
-        pcs: PodCliqueSet, progress: Any, generation: str, cliques: update_set_replicas.ObservedSet
-    ) -> SetUpdateProgress:
-        result = original(pcs, progress, generation, cliques)
-        members = sum(len(list(cliques.members(index))) for index in range(pcs.spec.replicas))
-        return msgspec.structs.replace(result, total_pod_cliques_count=result.total_pod_cliques_count + members)
-
-    replace(update_set_replicas, "with_counts", counted)
+@around(update_set_replicas, "with_counts")
+def _members_counted(
+    original: Original, pcs: PodCliqueSet, progress: Any, generation: str, cliques: update_set_replicas.ObservedSet
+) -> SetUpdateProgress:
+    result = original(pcs, progress, generation, cliques)
+    members = sum(len(list(cliques.members(index))) for index in range(pcs.spec.replicas))
+    return msgspec.structs.replace(result, total_pod_cliques_count=result.total_pod_cliques_count + members)
 
 
 @mutant("selection-kept", "operator", "leaves the last selected pod in the progress of a finished update", "UPD-056")
-def _selection_kept() -> None:
-    original = update_clique_pods.step
-
-    def step(pcs: Any, clique: Any, members: list[Pod], *rest: Any) -> update_clique_pods.CliqueUpdateStep:
-        result = original(pcs, clique, members, *rest)
-        old = clique.status.update_progress if clique.status else None
-        if result.progress is not None and old is not None and result.progress.update_ended_at is not None:
-            selection = old.ready_pods_selected_to_update
-            result.progress = msgspec.structs.replace(result.progress, ready_pods_selected_to_update=selection)
-        return result
-
-    replace(update_clique_pods, "step", step)
+@around(update_clique_pods, "step")
+def _selection_kept(
+    original: Original, pcs: Any, clique: Any, members: list[Pod], *rest: Any
+) -> update_clique_pods.CliqueUpdateStep:
+    result = original(pcs, clique, members, *rest)
+    old = clique.status.update_progress if clique.status else None
+    if result.progress is not None and old is not None and result.progress.update_ended_at is not None:
+        selection = old.ready_pods_selected_to_update
+        result.progress = msgspec.structs.replace(result.progress, ready_pods_selected_to_update=selection)
+    return result
 
 
 @mutant("breach-reported-in-updates", "operator", "reports no breach, instead of Unknown, during updates", "UPD-011")
@@ -179,16 +168,14 @@ def _breach_reported_in_updates() -> None:
 
 
 @mutant("breach-stays-unknown", "operator", "does not say after updates whether there is a breach", "UPD-057")
-def _breach_stays_unknown() -> None:
-    original = statuses.clique_status
-
-    def clique_status(clique: PodClique, members: list[Pod], pcs: PodCliqueSet | None, now: str, *rest: Any) -> Any:
-        status = original(clique, members, pcs, now, *rest)
-        if status.update_progress is not None:
-            status.conditions = conditions.with_condition(status.conditions, statuses._updating_condition(now))
-        return status
-
-    replace(statuses, "clique_status", clique_status)
+@around(statuses, "clique_status")
+def _breach_stays_unknown(
+    original: Original, clique: PodClique, members: list[Pod], pcs: PodCliqueSet | None, now: str, *rest: Any
+) -> Any:
+    status = original(clique, members, pcs, now, *rest)
+    if status.update_progress is not None:
+        status.conditions = conditions.with_condition(status.conditions, statuses._updating_condition(now))
+    return status
 
 
 @mutant("restart-rolls-again", "operator", "treats pods that are older than its process as outdated", "UPD-013")
@@ -229,15 +216,11 @@ def _selection_misnamed() -> None:
 
 
 @mutant("group-counts-replicas", "operator", "counts replicas of a group instead of its cliques", "UPD-008")
-def _group_counts_replicas() -> None:
-    original = statuses.group_status
-
-    def group_status(group: Any, *rest: Any) -> Any:
-        status = original(group, *rest)
-        if status.update_progress is not None:
-            total = max(group.spec.replicas, status.update_progress.updated_pod_cliques_count)
-            progress = msgspec.structs.replace(status.update_progress, total_pod_cliques_count=total)
-            status = msgspec.structs.replace(status, update_progress=progress)
-        return status
-
-    replace(statuses, "group_status", group_status)
+@around(statuses, "group_status")
+def _group_counts_replicas(original: Original, group: Any, *rest: Any) -> Any:
+    status = original(group, *rest)
+    if status.update_progress is not None:
+        total = max(group.spec.replicas, status.update_progress.updated_pod_cliques_count)
+        progress = msgspec.structs.replace(status.update_progress, total_pod_cliques_count=total)
+        status = msgspec.structs.replace(status, update_progress=progress)
+    return status

@@ -8,7 +8,7 @@ import msgspec
 
 from mutants.profiles.hashes import salted
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, replace
 from reference_impl.api.models import (
     CliqueTemplate,
     PodClique,
@@ -31,23 +31,15 @@ from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy
 
 
 @mutant("labels-are-no-change", "operator", "ignores the labels of a template", "UPD-058")
-def _labels_are_no_change() -> None:
-    original = hashes._template
-
-    def bare(template: CliqueTemplate, priority_class: str | None) -> Template:
-        return original(msgspec.structs.replace(template, labels=None), priority_class)
-
-    replace(hashes, "_template", bare)
+@around(hashes, "_template")
+def _labels_are_no_change(original: Original, template: CliqueTemplate, priority_class: str | None) -> Template:
+    return original(msgspec.structs.replace(template, labels=None), priority_class)
 
 
 @mutant("delay-is-a-change", "operator", "treats another terminationDelay as a change of the template", "UPD-037")
-def _delay_is_a_change() -> None:
-    original = hashes.generation_hashes
-
-    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
-        return CurrentHashes(salted(original(pcs, policy).written, str(pcs.spec.template.termination_delay)), dict)
-
-    replace(hashes, "generation_hashes", known_generation)
+@around(hashes, "generation_hashes")
+def _delay_is_a_change(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+    return CurrentHashes(salted(original(pcs, policy).written, str(pcs.spec.template.termination_delay)), dict)
 
 
 @mutant("on-delete-deletes", "operator", "updates as with RollingRecreate, whatever the strategy", "UPD-038")
@@ -56,43 +48,27 @@ def _on_delete_deletes() -> None:
 
 
 @mutant("first-replica-renewed", "operator", "writes a new template only to cliques of the first replica", "UPD-039")
-def _first_replica_renewed() -> None:
-    original = template_drift.is_outdated
-
-    def outdated(clique: PodClique, current: revisions.Revision) -> bool:
-        return clique.metadata.label(labels.REPLICA_INDEX) == "0" and original(clique, current)
-
-    replace(template_drift, "is_outdated", outdated)
+@around(template_drift, "is_outdated")
+def _first_replica_renewed(original: Original, clique: PodClique, current: revisions.Revision) -> bool:
+    return clique.metadata.label(labels.REPLICA_INDEX) == "0" and original(clique, current)
 
 
 @mutant("updated-all-or-none", "operator", "counts pods as updated only once all of a clique are", "UPD-041")
-def _updated_all_or_none() -> None:
-    original = statuses.clique_status
-
-    def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
-        status = original(clique, members, *rest)
-        return (
-            status
-            if status.updated_replicas == status.replicas
-            else msgspec.structs.replace(status, updated_replicas=0)
-        )
-
-    replace(statuses, "clique_status", clique_status)
+@around(statuses, "clique_status")
+def _updated_all_or_none(original: Original, clique: PodClique, members: list[Pod], *rest: Any) -> Any:
+    status = original(clique, members, *rest)
+    return status if status.updated_replicas == status.replicas else msgspec.structs.replace(status, updated_replicas=0)
 
 
 @mutant("updated-with-the-end", "operator", "counts a clique as updated once OnDelete has ended its update", "UPD-059")
-def _updated_with_the_end() -> None:
-    original = statuses.clique_status
-
-    def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
-        status = original(clique, members, *rest)
-        progress = status.update_progress
-        if progress is not None and progress.update_ended_at is not None:
-            status.current_pod_template_hash = progress.pod_template_hash
-            status.current_pod_clique_set_generation_hash = progress.pod_clique_set_generation_hash
-        return status
-
-    replace(statuses, "clique_status", clique_status)
+@around(statuses, "clique_status")
+def _updated_with_the_end(original: Original, clique: PodClique, members: list[Pod], *rest: Any) -> Any:
+    status = original(clique, members, *rest)
+    progress = status.update_progress
+    if progress is not None and progress.update_ended_at is not None:
+        status.current_pod_template_hash = progress.pod_template_hash
+        status.current_pod_clique_set_generation_hash = progress.pod_clique_set_generation_hash
+    return status
 
 
 @mutant("switch-rolls", "operator", "treats another strategy as a change of the template", "UPD-037", "UPD-062")
@@ -125,13 +101,9 @@ def _outdated_pods_spared() -> None:
 
 
 @mutant("members-stay-behind", "operator", "keeps cliques of groups at the generation of OnDelete", "UPD-043")
-def _members_stay_behind() -> None:
-    original = statuses.clique_status
-
-    def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
-        status = original(clique, members, *rest)
-        if clique.metadata.label(labels.SCALING_GROUP) and status.update_progress is not None:
-            status.current_pod_clique_set_generation_hash = status.update_progress.pod_clique_set_generation_hash
-        return status
-
-    replace(statuses, "clique_status", clique_status)
+@around(statuses, "clique_status")
+def _members_stay_behind(original: Original, clique: PodClique, members: list[Pod], *rest: Any) -> Any:
+    status = original(clique, members, *rest)
+    if clique.metadata.label(labels.SCALING_GROUP) and status.update_progress is not None:
+        status.current_pod_clique_set_generation_hash = status.update_progress.pod_clique_set_generation_hash
+    return status

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, replace
 from reference_impl.api.models import PodClique
 from reference_impl.api.pods import Pod
 from reference_impl.plan import update_clique_pods, update_condition, update_group_replicas, update_progress
@@ -36,16 +36,12 @@ def _sets_tell_no_update() -> None:
 
 
 @mutant("groups-tell-of-their-set", "operator", "says of every group that it is being updated", "UPD-050")
-def _groups_tell_of_their_set() -> None:
-    original = update_condition.component_condition
-
-    def of_component(item: object, stuck: bool, now: str) -> object:
-        result = original(item, stuck, now)  # type: ignore[arg-type]
-        if type(item).__name__ == "PodCliqueScalingGroup":
-            return update_condition._condition("True", result.message, now)
-        return result
-
-    replace(update_condition, "component_condition", of_component)
+@around(update_condition, "component_condition")
+def _groups_tell_of_their_set(original: Original, item: object, stuck: bool, now: str) -> object:
+    result = original(item, stuck, now)
+    if type(item).__name__ == "PodCliqueScalingGroup":
+        return update_condition._condition("True", result.message, now)
+    return result
 
 
 @mutant("deadline-ignored", "operator", "lets an update stand still for ever", "UPD-051")

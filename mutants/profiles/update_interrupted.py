@@ -12,7 +12,7 @@ from kube.informer import Informer
 from mutants.profiles.lifecycle import adopt_nothing
 from mutants.profiles.update import stepped
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.api.models import (
     CliqueTemplate,
     CliqueUpdateProgress,
@@ -55,30 +55,24 @@ def _unready_pods_wait() -> None:
 
 
 @mutant("once-failed-is-unready", "operator", "treats Ready pods that failed before as not Ready", "UPD-015")
-def _once_failed_is_unready() -> None:
-    def forced(old: list[Pod]) -> list[Pod]:
-        return [p for p in old if not p.ready or any(c.failed for c in p.status.container_statuses or ())]
-
-    replace(update_clique_pods, "unready_pods", forced)
+@instead_of(update_clique_pods, "unready_pods")
+def _once_failed_is_unready(old: list[Pod]) -> list[Pod]:
+    return [p for p in old if not p.ready or any(c.failed for c in p.status.container_statuses or ())]
 
 
 @mutant("successors-counted", "operator", "counts any new Ready pod as the successor", "UPD-016")
-def _successors_counted() -> None:
-    def replaced(clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
-        target = clique.metadata.label(labels.TEMPLATE_HASH)
-        new = [pod for pod in members if pod.active and pod.metadata.label(labels.TEMPLATE_HASH) == target]
-        deleted = all(pod.metadata.name != selection.current for pod in members if pod.active)
-        return deleted and sum(pod.ready for pod in new) > len(selection.completed or ())
-
-    replace(update_clique_pods, "is_replaced", replaced)
+@instead_of(update_clique_pods, "is_replaced")
+def _successors_counted(clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
+    target = clique.metadata.label(labels.TEMPLATE_HASH)
+    new = [pod for pod in members if pod.active and pod.metadata.label(labels.TEMPLATE_HASH) == target]
+    deleted = all(pod.metadata.name != selection.current for pod in members if pod.active)
+    return deleted and sum(pod.ready for pod in new) > len(selection.completed or ())
 
 
 @mutant("scaled-away-awaited", "operator", "waits for the successor of a pod that was scaled away", "UPD-019")
-def _scaled_away_awaited() -> None:
-    def replaced(clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
-        return any(pod.ready and update_clique_pods.is_successor(pod, selection) for pod in members if pod.active)
-
-    replace(update_clique_pods, "is_replaced", replaced)
+@instead_of(update_clique_pods, "is_replaced")
+def _scaled_away_awaited(clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
+    return any(pod.ready and update_clique_pods.is_successor(pod, selection) for pod in members if pod.active)
 
 
 @mutant("minimum-not-awaited", "operator", "replaces Ready pods although too few are Ready", "UPD-017")
@@ -87,17 +81,13 @@ def _minimum_not_awaited() -> None:
 
 
 @mutant("unplaced-not-awaited", "operator", "does not wait for successors that fit on no node", "UPD-018")
-def _unplaced_not_awaited() -> None:
-    original = update_clique_pods.is_replaced
-
-    def replaced(clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
-        placed = [pod for pod in members if pod.scheduled or not update_clique_pods.is_successor(pod, selection)]
-        some_unplaced = len(placed) < len(members)
-        return original(clique, selection, members) or (
-            some_unplaced and all(p.metadata.name != selection.current for p in members)
-        )
-
-    replace(update_clique_pods, "is_replaced", replaced)
+@around(update_clique_pods, "is_replaced")
+def _unplaced_not_awaited(original: Original, clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
+    placed = [pod for pod in members if pod.scheduled or not update_clique_pods.is_successor(pod, selection)]
+    some_unplaced = len(placed) < len(members)
+    return original(clique, selection, members) or (
+        some_unplaced and all(p.metadata.name != selection.current for p in members)
+    )
 
 
 class _First:
@@ -235,11 +225,9 @@ def _added_replicas_old() -> None:
 
 
 @mutant("group-scale-in-stalls", "operator", "waits for a replica of a group that was scaled away", "UPD-027")
-def _group_scale_in_stalls() -> None:
-    def complete(selection: ReplicaSelection, replicas: list[Replica]) -> bool:
-        return selection.current < len(replicas) and replicas[selection.current].updated
-
-    replace(update_group_replicas, "is_selection_complete", complete)
+@instead_of(update_group_replicas, "is_selection_complete")
+def _group_scale_in_stalls(selection: ReplicaSelection, replicas: list[Replica]) -> bool:
+    return selection.current < len(replicas) and replicas[selection.current].updated
 
 
 @mutant("replicas-at-once-after-change", "operator", "recreates all replicas of a restarted update at once", "UPD-028")
@@ -277,21 +265,18 @@ def _breached_replica_last() -> None:
 
 
 @mutant("turn-of-removed-replica", "operator", "waits for a replica of a set that was scaled away", "UPD-032")
-def _turn_of_removed_replica() -> None:
-    original = update_set_replicas.advanced_progress
-
-    def advanced(
-        pcs: PodCliqueSet,
-        progress: SetUpdateProgress,
-        generation: str,
-        cliques: update_set_replicas.ObservedSet,
-        now: str,
-    ) -> SetUpdateProgress:
-        turn = update_progress.current_replica(pcs)
-        stuck = turn is not None and turn >= pcs.spec.replicas
-        return progress if stuck else original(pcs, progress, generation, cliques, now)
-
-    replace(update_set_replicas, "advanced_progress", advanced)
+@around(update_set_replicas, "advanced_progress")
+def _turn_of_removed_replica(
+    original: Original,
+    pcs: PodCliqueSet,
+    progress: SetUpdateProgress,
+    generation: str,
+    cliques: update_set_replicas.ObservedSet,
+    now: str,
+) -> SetUpdateProgress:
+    turn = update_progress.current_replica(pcs)
+    stuck = turn is not None and turn >= pcs.spec.replicas
+    return progress if stuck else original(pcs, progress, generation, cliques, now)
 
 
 @mutant(
@@ -329,14 +314,12 @@ def _switch_freezes() -> None:
 
 
 @mutant("update-holds-set", "operator", "does not let a set be deleted during its update", "UPD-044")
-def _update_holds_set() -> None:
-    original = Writer.remove_finalizer
-
-    async def remove_finalizer(self: Writer, informer: Informer[Any], item: Any, finalizer: str) -> None:
-        if not (isinstance(item, PodCliqueSet) and update_progress.is_running(item)):
-            await original(self, informer, item, finalizer)
-
-    replace(Writer, "remove_finalizer", remove_finalizer)
+@around(Writer, "remove_finalizer")
+async def _update_holds_set(
+    original: Original, self: Writer, informer: Informer[Any], item: Any, finalizer: str
+) -> None:
+    if not (isinstance(item, PodCliqueSet) and update_progress.is_running(item)):
+        await original(self, informer, item, finalizer)
 
 
 @mutant(

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from reference_impl.api.models import (
     PodClique,
     PodCliqueScalingGroup,
@@ -74,11 +74,9 @@ def _canonical_only() -> None:
 
 
 @mutant("upgrade-adopts-all", "operator", "overwrites every stored hash with its own", "UPG-007", "UPG-008")
-def _adopts_all() -> None:
-    def foreign(self: CurrentHashes, stored: str | None) -> Scheme | None:
-        return None if not stored or stored == self.written else SCHEMES["legacy-0.34"]
-
-    replace(CurrentHashes, "foreign_scheme", foreign)
+@instead_of(CurrentHashes, "foreign_scheme")
+def _adopts_all(self: CurrentHashes, stored: str | None) -> Scheme | None:
+    return None if not stored or stored == self.written else SCHEMES["legacy-0.34"]
 
 
 @mutant("upgrade-starts-update", "operator", "recognizes legacy hashes of a set but updates it all the same", "UPG-002")
@@ -125,15 +123,13 @@ def _cliques_left() -> None:
 @mutant(
     "upgrade-members-left", "operator", "migrates standalone cliques but no members of groups", "UPG-002", "UPG-006"
 )
-def _members_left() -> None:
-    original = HashMigration._clique_writes
-
-    def of_clique(self: HashMigration, window: Window, pcs: PodCliqueSet, clique: PodClique) -> Iterator[Write]:
-        controller = clique.metadata.controller
-        if controller is not None and controller.uid == pcs.metadata.uid:
-            yield from original(self, window, pcs, clique)
-
-    replace(HashMigration, "_clique_writes", of_clique)
+@around(HashMigration, "_clique_writes")
+def _members_left(
+    original: Original, self: HashMigration, window: Window, pcs: PodCliqueSet, clique: PodClique
+) -> Iterator[Write]:
+    controller = clique.metadata.controller
+    if controller is not None and controller.uid == pcs.metadata.uid:
+        yield from original(self, window, pcs, clique)
 
 
 @mutant("upgrade-groups-left", "operator", "does not migrate the statuses of scaling groups", "UPG-002", "UPG-006")
@@ -170,27 +166,21 @@ def _set_left() -> None:
 
 
 @mutant("upgrade-forgets-the-update", "operator", "migrates the status of a set without its update", "UPG-017")
-def _forgets_the_update() -> None:
-    original = migration.set_status
-
-    def set_status(window: Window, status: PodCliqueSetStatus) -> PodCliqueSetStatus:
-        return msgspec.structs.replace(original(window, status), update_progress=None)
-
-    replace(migration, "set_status", set_status)
+@around(migration, "set_status")
+def _forgets_the_update(original: Original, window: Window, status: PodCliqueSetStatus) -> PodCliqueSetStatus:
+    return msgspec.structs.replace(original(window, status), update_progress=None)
 
 
 @mutant("upgrade-recreates-pods", "operator", "deletes pods with legacy hashes instead of migrating them", "UPG-001")
-def _pods_recreated() -> None:
-    original = HashMigration._label_writes
-
-    def label(self: HashMigration, informer: Any, item: Any, current_hashes: CurrentHashes) -> Iterator[Write]:
-        for write in original(self, informer, item, current_hashes):
-            if informer.resource.kind == "Pod":
-                yield lambda: self._writer.delete(informer, item)
-            else:
-                yield write
-
-    replace(HashMigration, "_label_writes", label)
+@around(HashMigration, "_label_writes")
+def _pods_recreated(
+    original: Original, self: HashMigration, informer: Any, item: Any, current_hashes: CurrentHashes
+) -> Iterator[Write]:
+    for write in original(self, informer, item, current_hashes):
+        if informer.resource.kind == "Pod":
+            yield lambda: self._writer.delete(informer, item)
+        else:
+            yield write
 
 
 def _never_updates(*, only_earlier: bool) -> None:
@@ -218,8 +208,6 @@ def _no_way_back() -> None:
 @mutant(
     "upgrade-keeps-earlier", "operator", "treats hashes of earlier contents as current after a migration", "UPG-003"
 )
-def _keeps_earlier() -> None:
-    def keep(self: CurrentHashes, earlier: CurrentHashes) -> None:
-        self._recognised = {**earlier._recognised, **earlier.foreign_hashes, earlier.written: SCHEMES["legacy-0.34"]}
-
-    replace(CurrentHashes, "keep_recognizing", keep)
+@instead_of(CurrentHashes, "keep_recognizing")
+def _keeps_earlier(self: CurrentHashes, earlier: CurrentHashes) -> None:
+    self._recognised = {**earlier._recognised, **earlier.foreign_hashes, earlier.written: SCHEMES["legacy-0.34"]}

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, replace
 from reference_impl.api.models import PodClique, PodCliqueSet
 from reference_impl.api.pods import Pod
 from reference_impl.control import gang_migration as control
@@ -20,15 +20,13 @@ from reference_impl.plan.lines import Line, Placement
 
 
 @mutant("migration-recreates-pods", "operator", "deletes running pods instead of assigning them", "UPG-013")
-def _migration_recreates_pods() -> None:
-    original = GangMigration._replica_writes
-
-    def of_replica(self: GangMigration, pcs: PodCliqueSet, index: int) -> Iterator[control.Write]:
-        for write in original(self, pcs, index):
-            informer, item = write.args[:2]  # type: ignore[attr-defined]
-            yield partial(self._writer.delete, informer, item) if informer.resource.kind == "Pod" else write
-
-    replace(GangMigration, "_replica_writes", of_replica)
+@around(GangMigration, "_replica_writes")
+def _migration_recreates_pods(
+    original: Original, self: GangMigration, pcs: PodCliqueSet, index: int
+) -> Iterator[control.Write]:
+    for write in original(self, pcs, index):
+        informer, item = write.args[:2]
+        yield partial(self._writer.delete, informer, item) if informer.resource.kind == "Pod" else write
 
 
 def _changed(change: Any) -> None:
@@ -77,15 +75,11 @@ def _migration_unannounced() -> None:
 
 
 @mutant("earlier-gangs-stay", "operator", "keeps the gangs of an earlier version", "UPG-012")
-def _earlier_gangs_stay() -> None:
-    original = DesiredSet.surplus
-
-    def surplus(self: DesiredSet, kind: str, present: Iterable[T]) -> Iterator[T]:
-        for item in original(self, kind, present):
-            if kind != "PodGang" or item.metadata.label(labels.EPOCH):
-                yield item
-
-    replace(DesiredSet, "surplus", surplus)
+@around(DesiredSet, "surplus")
+def _earlier_gangs_stay(original: Original, self: DesiredSet, kind: str, present: Iterable[T]) -> Iterator[T]:
+    for item in original(self, kind, present):
+        if kind != "PodGang" or item.metadata.label(labels.EPOCH):
+            yield item
 
 
 @mutant("first-replicas-mapped", "operator", "writes a map of the first replica of each set alone", "UPG-021")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from mutants.workload_api import WRONG, extras_at_once, lost_pods_together
 from reference_impl.api.models import PodGang, PodGangStatus
 from reference_impl.api.pods import Pod
@@ -54,11 +54,9 @@ def _refusal_silent() -> None:
 
 
 @wrong("wl-refusal-without-event", "posts no event about a gang that cannot be mapped", REFUSED)
-def _refusal_without_event() -> None:
-    async def warn(self: WorkloadBackend, gang: PodGang, plan: planned.Planned) -> None:
-        self._warned[gang.metadata.key] = plan.refusal, False
-
-    replace(WorkloadBackend, "_warn", warn)
+@instead_of(WorkloadBackend, "_warn")
+async def _refusal_without_event(self: WorkloadBackend, gang: PodGang, plan: planned.Planned) -> None:
+    self._warned[gang.metadata.key] = plan.refusal, False
 
 
 @wrong(
@@ -75,11 +73,9 @@ def _preferred_silent() -> None:
     "never writes Scheduled and Ready of gangs on kube-scheduler",
     f"{OPERATOR}:test_the_minimum_is_created_first_and_the_other_pods_follow",
 )
-def _conditions_unwritten() -> None:
-    async def write_conditions(self: GangReconciler, gang: PodGang, members: list[Pod]) -> None:
-        """Do nothing."""
-
-    replace(GangReconciler, "_write_conditions", write_conditions)
+@instead_of(GangReconciler, "_write_conditions")
+async def _conditions_unwritten(self: GangReconciler, gang: PodGang, members: list[Pod]) -> None:
+    """Do nothing."""
 
 
 @wrong(
@@ -180,16 +176,12 @@ def _optional_from_the_start() -> None:
     "places the pods of a gang that has lost everything one by one",
     "test_standing:test_the_state_of_a_gang_is_derived#9",
 )
-def _loss_of_all_forgotten() -> None:
-    original = standing.standing
-
-    def wrong_standing(gang: PodGang, least: Any, pods: Iterable[Pod]) -> Standing:
-        result = original(gang, least, pods)
-        if gang.status is not None and gang.status.last_scheduled is not None and not result.has_started:
-            return Standing(True, True)
-        return result
-
-    replace(standing, "standing", wrong_standing)
+@around(standing, "standing")
+def _loss_of_all_forgotten(original: Original, gang: PodGang, least: Any, pods: Iterable[Pod]) -> Standing:
+    result = original(gang, least, pods)
+    if gang.status is not None and gang.status.last_scheduled is not None and not result.has_started:
+        return Standing(True, True)
+    return result
 
 
 def _never(verb: Verb) -> None:
@@ -225,11 +217,9 @@ def _shape_never_rebuilt() -> None:
     "does not create again what somebody has deleted",
     f"{OPERATOR}:test_deleted_objects_are_recreated",
 )
-def _deleted_not_repaired() -> None:
-    def on_object(self: WorkloadBackend, kind: str, old: Any, item: Any) -> None:
-        """Do nothing."""
-
-    replace(WorkloadBackend, "_on_object", on_object)
+@instead_of(WorkloadBackend, "_on_object")
+def _deleted_not_repaired(self: WorkloadBackend, kind: str, old: Any, item: Any) -> None:
+    """Do nothing."""
 
 
 @wrong(
@@ -246,14 +236,10 @@ def _foreign_objects_taken() -> None:
     "keeps the PodGroups of an earlier shape of a gang",
     "test_difference:test_surplus_objects_do_not_matter_for_a_gang_in_place",
 )
-def _surplus_kept() -> None:
-    original = difference.difference
-
-    def without_deletions(gang: PodGang, manifests: Iterable[Manifest], observed: Any) -> GangDifference:
-        result = original(gang, manifests, observed)
-        return GangDifference(tuple(c for c in result.changes if c.verb is not Verb.DELETE), result.waits_for)
-
-    replace(difference, "difference", without_deletions)
+@around(difference, "difference")
+def _surplus_kept(original: Original, gang: PodGang, manifests: Iterable[Manifest], observed: Any) -> GangDifference:
+    result = original(gang, manifests, observed)
+    return GangDifference(tuple(c for c in result.changes if c.verb is not Verb.DELETE), result.waits_for)
 
 
 @wrong(
@@ -273,15 +259,13 @@ def _plain_pods_instead() -> None:
 
 
 @mutant("wl-refused-gang-placed", "operator", "says of a gang that cannot be mapped that it is placed", "WAPI-095")
-def _refused_gang_placed() -> None:
-    def placed(status: PodGangStatus, refusal: str) -> PodGangStatus:
-        listed = [
-            msgspec.structs.replace(condition, status="True") if condition.type == SCHEDULED else condition
-            for condition in status.conditions or ()
-        ]
-        return msgspec.structs.replace(status, conditions=listed)
-
-    replace(planned, "with_refusal", placed)
+@instead_of(planned, "with_refusal")
+def _refused_gang_placed(status: PodGangStatus, refusal: str) -> PodGangStatus:
+    listed = [
+        msgspec.structs.replace(condition, status="True") if condition.type == SCHEDULED else condition
+        for condition in status.conditions or ()
+    ]
+    return msgspec.structs.replace(status, conditions=listed)
 
 
 @mutant(

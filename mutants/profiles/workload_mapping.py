@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, instead_of, replace
 from mutants.workload_api import WRONG, change_objects
 from reference_impl.api.models import GangTopology, PodCliqueSet, PodGang
 from reference_impl.api.workload_api import WorkloadObject
@@ -40,26 +40,22 @@ def _minimum_of_one() -> None:
 
 
 @wrong("wl-subgroups-flattened", "hangs all PodGroups directly under the root", TREE)
-def _subgroups_flattened() -> None:
-    original = tree.tree
-
-    def flattened(gang: PodGang, minimums: Any, priority_class: str | None, form: Form) -> Tree:
-        spec = msgspec.structs.replace(gang.spec, topology_constraint_group_configs=None)
-        return original(msgspec.structs.replace(gang, spec=spec), minimums, priority_class, form)
-
-    replace(tree, "tree", flattened)
+@around(tree, "tree")
+def _subgroups_flattened(
+    original: Original, gang: PodGang, minimums: Any, priority_class: str | None, form: Form
+) -> Tree:
+    spec = msgspec.structs.replace(gang.spec, topology_constraint_group_configs=None)
+    return original(msgspec.structs.replace(gang, spec=spec), minimums, priority_class, form)
 
 
 @wrong("wl-key-of-replicas-lost", "drops the required topology of scaling group replicas", TREE)
-def _key_of_replicas_lost() -> None:
-    original = tree.tree
-
-    def keyless(gang: PodGang, minimums: Any, priority_class: str | None, form: Form) -> Tree:
-        result = original(gang, minimums, priority_class, form)
-        children = tuple(TreeNode(child.name, None, child.leaves) for child in result.root.children)
-        return Tree(TreeNode(result.root.name, result.root.key, result.root.leaves, children), result.priority_class)
-
-    replace(tree, "tree", keyless)
+@around(tree, "tree")
+def _key_of_replicas_lost(
+    original: Original, gang: PodGang, minimums: Any, priority_class: str | None, form: Form
+) -> Tree:
+    result = original(gang, minimums, priority_class, form)
+    children = tuple(TreeNode(child.name, None, child.leaves) for child in result.root.children)
+    return Tree(TreeNode(result.root.name, result.root.key, result.root.leaves, children), result.priority_class)
 
 
 @wrong(
@@ -77,12 +73,10 @@ def _key_of_cliques_lost() -> None:
     "requires preferred topology",
     "test_tree:test_groups_without_members_and_preferred_keys_are_omitted",
 )
-def _preferred_enforced() -> None:
-    def required(constraint: GangTopology | None) -> str | None:
-        pack = constraint.pack_constraint if constraint is not None else None
-        return (pack.required or pack.preferred or None) if pack is not None else None
-
-    replace(tree, "required_key", required)
+@instead_of(tree, "required_key")
+def _preferred_enforced(constraint: GangTopology | None) -> str | None:
+    pack = constraint.pack_constraint if constraint is not None else None
+    return (pack.required or pack.preferred or None) if pack is not None else None
 
 
 @wrong("wl-priority-of-leaves-only", "writes the priority class to PodGroups, not to composites", RUNTIME)
@@ -100,12 +94,10 @@ def _priority_of_leaves_only() -> None:
     "maps gangs whose pods differ in priority",
     "test_tree:test_pods_of_different_priority_classes_are_rejected#0",
 )
-def _priorities_mixed() -> None:
-    def priority_class(gang: PodGang, pcs: PodCliqueSet | None) -> str | None:
-        classes = tree.pod_classes(pcs) if pcs is not None else {}
-        return gang.spec.priority_class_name or next(filter(None, classes.values()), None)
-
-    replace(tree, "priority_class", priority_class)
+@instead_of(tree, "priority_class")
+def _priorities_mixed(gang: PodGang, pcs: PodCliqueSet | None) -> str | None:
+    classes = tree.pod_classes(pcs) if pcs is not None else {}
+    return gang.spec.priority_class_name or next(filter(None, classes.values()), None)
 
 
 @wrong(
@@ -113,12 +105,10 @@ def _priorities_mixed() -> None:
     "maps the first eight entries of each list, and drops the others silently",
     "test_tree:test_a_gang_beyond_the_limits_is_rejected_as_a_whole#0",
 )
-def _surplus_cut() -> None:
-    def within_limits(node: TreeNode) -> None:
-        object.__setattr__(node, "leaves", node.leaves[: tree.MAX_ENTRIES])
-        object.__setattr__(node, "children", node.children[: tree.MAX_ENTRIES])
-
-    replace(tree, "_check_limits", within_limits)
+@instead_of(tree, "_check_limits")
+def _surplus_cut(node: TreeNode) -> None:
+    object.__setattr__(node, "leaves", node.leaves[: tree.MAX_ENTRIES])
+    object.__setattr__(node, "children", node.children[: tree.MAX_ENTRIES])
 
 
 @wrong("wl-objects-unowned", "creates objects without an owner", OWNED)
@@ -185,11 +175,9 @@ def _parents_missing() -> None:
     "lowers minCount to 1 when the minimum of a group is released",
     "test_difference:test_a_released_minimum_keeps_its_last_value",
 )
-def _released_minimum_forgotten() -> None:
-    def minimums(gang: PodGang, earlier: Any, templates: Any) -> dict[str, int]:
-        return {group.name: max(1, group.min_replicas) for group in gang.spec.podgroups}
-
-    replace(standing, "minimums", minimums)
+@instead_of(standing, "minimums")
+def _released_minimum_forgotten(gang: PodGang, earlier: Any, templates: Any) -> dict[str, int]:
+    return {group.name: max(1, group.min_replicas) for group in gang.spec.podgroups}
 
 
 @wrong(
@@ -197,15 +185,13 @@ def _released_minimum_forgotten() -> None:
     "refuses a gang once the minimum of a group is released",
     "test_difference:test_a_released_minimum_keeps_its_last_value",
 )
-def _released_minimum_refused() -> None:
-    original = tree.tree
-
-    def refusing(gang: PodGang, minimums: Any, priority_class: str | None, form: Form) -> Tree:
-        if any(not group.min_replicas for group in gang.spec.podgroups):
-            raise MappingError("a PodGroup has minReplicas 0")
-        return original(gang, minimums, priority_class, form)
-
-    replace(tree, "tree", refusing)
+@around(tree, "tree")
+def _released_minimum_refused(
+    original: Original, gang: PodGang, minimums: Any, priority_class: str | None, form: Form
+) -> Tree:
+    if any(not group.min_replicas for group in gang.spec.podgroups):
+        raise MappingError("a PodGroup has minReplicas 0")
+    return original(gang, minimums, priority_class, form)
 
 
 @wrong(
@@ -213,15 +199,11 @@ def _released_minimum_refused() -> None:
     "makes nothing of scaled gangs",
     "test_operator:test_a_scaling_group_that_shrinks_and_grows_reuses_no_names",
 )
-def _scaled_gangs_plain() -> None:
-    original = GangPlans.serves
-
-    def serves(self: GangPlans, gang: PodGang | None) -> bool:
-        meta = gang.metadata if gang is not None else None
-        base = meta is not None and meta.name == f"{meta.label(labels.PART_OF)}-{meta.label(labels.REPLICA_INDEX)}"
-        return original(self, gang) and base
-
-    replace(GangPlans, "serves", serves)
+@around(GangPlans, "serves")
+def _scaled_gangs_plain(original: Original, self: GangPlans, gang: PodGang | None) -> bool:
+    meta = gang.metadata if gang is not None else None
+    base = meta is not None and meta.name == f"{meta.label(labels.PART_OF)}-{meta.label(labels.REPLICA_INDEX)}"
+    return original(self, gang) and base
 
 
 @wrong("wl-workload-left-out", "creates the runtime groups without their Workload", TREE)

@@ -9,7 +9,7 @@ from typing import Any
 
 from mutants.profiles.admission import FORCED_POLICY
 from mutants.registry import variant
-from mutants.replacement import alter, replace
+from mutants.replacement import alter, on_result_of, replace
 from reference_impl.admission import authorizer, result
 from reference_impl.admission.errors import FieldError, forbidden, invalid, not_found
 from reference_impl.admission.result import AdmissionResult
@@ -47,11 +47,9 @@ def _policy_forced() -> None:
 
 
 @variant("warnings-in-other-words", "operator", "warns about a coarser preferred domain with another text", "ADM-033")
-def _warnings_in_other_words() -> None:
-    def warnings(messages: Iterable[str], pcs: Any, binding_levels: Any) -> list[str]:
-        return ["The preferred topology domain has no effect, as the required one is narrower." for _ in messages]
-
-    alter(topology, "warnings", warnings)
+@on_result_of(topology, "warnings")
+def _warnings_in_other_words(messages: Iterable[str], pcs: Any, binding_levels: Any) -> list[str]:
+    return ["The preferred topology domain has no effect, as the required one is narrower." for _ in messages]
 
 
 @variant(
@@ -105,11 +103,9 @@ UNKNOWN_BINDING = 'ClusterTopologyBinding "'
     "ADM-035",
     exempt=("ADM-041", "ADM-043", "ADM-044"),
 )
-def _refusals_in_prose() -> None:
-    def prose(message: str, field_errors: Iterable[FieldError]) -> str:
-        return message if UNKNOWN_BINDING in message else "the object is not valid, see the guide of this operator"
-
-    alter(result, "aggregate", prose)
+@on_result_of(result, "aggregate")
+def _refusals_in_prose(message: str, field_errors: Iterable[FieldError]) -> str:
+    return message if UNKNOWN_BINDING in message else "the object is not valid, see the guide of this operator"
 
 
 @variant(
@@ -120,11 +116,9 @@ def _refusals_in_prose() -> None:
     "ADM-031",
     "ADM-038",
 )
-def _refused_as_invalid() -> None:
-    def response(body: dict[str, Any], self: AdmissionResult, uid: str) -> dict[str, Any]:
-        return _with_status(body, 422, "Invalid")
-
-    alter(AdmissionResult, "response", response)
+@on_result_of(AdmissionResult, "response")
+def _refused_as_invalid(body: dict[str, Any], self: AdmissionResult, uid: str) -> dict[str, Any]:
+    return _with_status(body, 422, "Invalid")
 
 
 @variant(
@@ -134,12 +128,10 @@ def _refused_as_invalid() -> None:
     "ADM-030",
     conflict="others reword the message by which it knows what to answer so",
 )
-def _unknown_binding_answered_404() -> None:
-    def response(body: dict[str, Any], self: AdmissionResult, uid: str) -> dict[str, Any]:
-        message = body["response"].get("status", {}).get("message", "")
-        return _with_status(body, 404, "NotFound") if UNKNOWN_BINDING in message else body
-
-    alter(AdmissionResult, "response", response)
+@on_result_of(AdmissionResult, "response")
+def _unknown_binding_answered_404(body: dict[str, Any], self: AdmissionResult, uid: str) -> dict[str, Any]:
+    message = body["response"].get("status", {}).get("message", "")
+    return _with_status(body, 404, "NotFound") if UNKNOWN_BINDING in message else body
 
 
 def _with_status(body: dict[str, Any], code: int, reason: str) -> dict[str, Any]:
@@ -163,11 +155,9 @@ def _immutable_is_forbidden() -> None:
 
 
 @variant("unknown-binding-not-found", "operator", "calls an unknown binding not found instead of invalid", "ADM-030")
-def _unknown_binding_not_found() -> None:
-    def violations(field_errors: list[FieldError], pcs: Any, binding_levels: Any) -> list[FieldError]:
-        return [not_found(e.path, e.value) if UNKNOWN_BINDING in e.detail else e for e in field_errors]
-
-    alter(topology, "violations", violations)
+@on_result_of(topology, "violations")
+def _unknown_binding_not_found(field_errors: list[FieldError], pcs: Any, binding_levels: Any) -> list[FieldError]:
+    return [not_found(e.path, e.value) if UNKNOWN_BINDING in e.detail else e for e in field_errors]
 
 
 @variant(
@@ -179,11 +169,9 @@ def _unknown_binding_not_found() -> None:
     "ADM-006",
     exempt=("ADM-041", "ADM-043"),
 )
-def _names_reported_at_the_list() -> None:
-    def violations(field_errors: Iterable[FieldError], pcs: Any) -> list[FieldError]:
-        return [dataclasses.replace(e, path=e.path.rpartition("[")[0] or e.path) for e in field_errors]
-
-    alter(names, "violations", violations)
+@on_result_of(names, "violations")
+def _names_reported_at_the_list(field_errors: Iterable[FieldError], pcs: Any) -> list[FieldError]:
+    return [dataclasses.replace(e, path=e.path.rpartition("[")[0] or e.path) for e in field_errors]
 
 
 @variant(
@@ -193,14 +181,12 @@ def _names_reported_at_the_list() -> None:
     "ADM-031",
     "ADM-043",
 )
-def _narrow_parents_reported_at_the_parts() -> None:
-    def inversions(
-        field_errors: Iterable[FieldError], parent: topology.ConstraintLocation, pcs: Any, levels: Any
-    ) -> list[FieldError]:
-        below = [place.path for place in topology.constraint_locations(pcs) if parent in place.enclosing]
-        return [dataclasses.replace(e, path=e.path.replace(parent.path, below[0])) for e in field_errors]
-
-    alter(topology, "_inversion_errors", inversions)
+@on_result_of(topology, "_inversion_errors")
+def _narrow_parents_reported_at_the_parts(
+    field_errors: Iterable[FieldError], parent: topology.ConstraintLocation, pcs: Any, levels: Any
+) -> list[FieldError]:
+    below = [place.path for place in topology.constraint_locations(pcs) if parent in place.enclosing]
+    return [dataclasses.replace(e, path=e.path.replace(parent.path, below[0])) for e in field_errors]
 
 
 @variant(
@@ -213,26 +199,24 @@ def _narrow_parents_reported_at_the_parts() -> None:
     exempt=("ADM-037",),
     conflict="it refuses generated sets that others have to accept",
 )
-def _required_within_preferred() -> None:
-    def inversions(
-        field_errors: Iterable[FieldError],
-        parent: topology.ConstraintLocation,
-        pcs: PodCliqueSet,
-        levels: topology.Levels,
-    ) -> list[FieldError]:
-        around = topology.preferred_domain(parent.constraint)
-        required_domains = [
-            topology.required_domain(place.constraint)
-            for place in topology.constraint_locations(pcs)
-            if parent in place.enclosing
-        ]
-        broader = [
-            domain for domain in required_domains if around and domain and levels.index(around) > levels.index(domain)
-        ]
-        path = f"{parent.path}.pack.preferred"
-        return [*field_errors, *(invalid(path, around, f"{domain} is broader") for domain in broader)]
-
-    alter(topology, "_inversion_errors", inversions)
+@on_result_of(topology, "_inversion_errors")
+def _required_within_preferred(
+    field_errors: Iterable[FieldError],
+    parent: topology.ConstraintLocation,
+    pcs: PodCliqueSet,
+    levels: topology.Levels,
+) -> list[FieldError]:
+    around = topology.preferred_domain(parent.constraint)
+    required_domains = [
+        topology.required_domain(place.constraint)
+        for place in topology.constraint_locations(pcs)
+        if parent in place.enclosing
+    ]
+    broader = [
+        domain for domain in required_domains if around and domain and levels.index(around) > levels.index(domain)
+    ]
+    path = f"{parent.path}.pack.preferred"
+    return [*field_errors, *(invalid(path, around, f"{domain} is broader") for domain in broader)]
 
 
 # -- accepted and defaulted fields -------------------------------------------------------------------------------------
@@ -247,11 +231,9 @@ def _required_within_preferred() -> None:
     "ADM-051",
     exempt=("ADM-052",),
 )
-def _durations_as_written() -> None:
-    def termination_delay(operations: Iterable[defaults.Operation], given: Any) -> list[defaults.Operation]:
-        return list(operations) if given is None else []
-
-    alter(defaults, "_default_termination_delay", termination_delay)
+@on_result_of(defaults, "_default_termination_delay")
+def _durations_as_written(operations: Iterable[defaults.Operation], given: Any) -> list[defaults.Operation]:
+    return list(operations) if given is None else []
 
 
 @variant(
@@ -262,11 +244,11 @@ def _durations_as_written() -> None:
     "ADM-010",
     "ADM-037",
 )
-def _no_replicas_refused() -> None:
-    def clique(operations: Iterable[defaults.Operation], root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
-        return [operation for operation in operations if operation["path"] != f"{root}/replicas"]
-
-    alter(defaults, "_default_clique", clique)
+@on_result_of(defaults, "_default_clique")
+def _no_replicas_refused(
+    operations: Iterable[defaults.Operation], root: str, spec: dict[str, Any]
+) -> list[defaults.Operation]:
+    return [operation for operation in operations if operation["path"] != f"{root}/replicas"]
 
 
 @variant(
@@ -278,11 +260,11 @@ def _no_replicas_refused() -> None:
     "ADM-051",
     exempt=("ADM-052",),
 )
-def _pod_defaults_left_to_pods() -> None:
-    def clique(operations: Iterable[defaults.Operation], root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
-        return [operation for operation in operations if not operation["path"].startswith(f"{root}/podSpec/")]
-
-    alter(defaults, "_default_clique", clique)
+@on_result_of(defaults, "_default_clique")
+def _pod_defaults_left_to_pods(
+    operations: Iterable[defaults.Operation], root: str, spec: dict[str, Any]
+) -> list[defaults.Operation]:
+    return [operation for operation in operations if not operation["path"].startswith(f"{root}/podSpec/")]
 
 
 @variant(
@@ -292,11 +274,9 @@ def _pod_defaults_left_to_pods() -> None:
     "ADM-016",
     "ADM-037",
 )
-def _group_autoscaling_below_minimum() -> None:
-    def violations(field_errors: Iterable[FieldError], pcs: Any) -> list[FieldError]:
-        return [error for error in field_errors if not error.path.endswith("scaleConfig.minReplicas")]
-
-    alter(groups, "violations", violations)
+@on_result_of(groups, "violations")
+def _group_autoscaling_below_minimum(field_errors: Iterable[FieldError], pcs: Any) -> list[FieldError]:
+    return [error for error in field_errors if not error.path.endswith("scaleConfig.minReplicas")]
 
 
 @variant(
@@ -305,11 +285,9 @@ def _group_autoscaling_below_minimum() -> None:
     "accepts names of variables as Kubernetes does: all printable characters but one",
     "ADM-013",
 )
-def _variables_of_printable_characters() -> None:
-    def is_variable(original: bool, name: str) -> bool:
-        return bool(name) and name.isascii() and name.isprintable() and "=" not in name
-
-    alter(cliques, "is_variable", is_variable)
+@on_result_of(cliques, "is_variable")
+def _variables_of_printable_characters(original: bool, name: str) -> bool:
+    return bool(name) and name.isascii() and name.isprintable() and "=" not in name
 
 
 @variant(
@@ -319,15 +297,11 @@ def _variables_of_printable_characters() -> None:
     "ADM-032",
     exempt=("ADM-037",),
 )
-def _inherited_binding_named() -> None:
-    def violations(field_errors: list[FieldError], pcs: Any, old: Any) -> list[FieldError]:
-        set_constraint = pcs.spec.template.topology_constraint
-        inherited = (
-            f"topologyName cannot be changed from '' to '{set_constraint.topology_name if set_constraint else ''}'"
-        )
-        return [error for error in field_errors if not error.detail.endswith(inherited)]
-
-    alter(topology_updates, "violations", violations)
+@on_result_of(topology_updates, "violations")
+def _inherited_binding_named(field_errors: list[FieldError], pcs: Any, old: Any) -> list[FieldError]:
+    set_constraint = pcs.spec.template.topology_constraint
+    inherited = f"topologyName cannot be changed from '' to '{set_constraint.topology_name if set_constraint else ''}'"
+    return [error for error in field_errors if not error.detail.endswith(inherited)]
 
 
 @variant(
@@ -337,12 +311,12 @@ def _inherited_binding_named() -> None:
     *("ADM-049", "ADM-064", "ADM-067", "ADM-068"),
     exempt=("ADM-047", "ADM-048"),
 )
-def _stored_constraints_immutable() -> None:
-    def violations(field_errors: list[FieldError], pcs: PodCliqueSet, old: PodCliqueSet) -> list[FieldError]:
-        same = _constraints(pcs) == _constraints(old)
-        return field_errors if field_errors or same else [forbidden(topology_updates.SET, "it is immutable")]
-
-    alter(topology_updates, "violations", violations)
+@on_result_of(topology_updates, "violations")
+def _stored_constraints_immutable(
+    field_errors: list[FieldError], pcs: PodCliqueSet, old: PodCliqueSet
+) -> list[FieldError]:
+    same = _constraints(pcs) == _constraints(old)
+    return field_errors if field_errors or same else [forbidden(topology_updates.SET, "it is immutable")]
 
 
 def _constraints(pcs: PodCliqueSet) -> list[Any]:
@@ -358,11 +332,9 @@ def _constraints(pcs: PodCliqueSet) -> list[Any]:
     "ADM-030",
     exempt=("ADM-066",),
 )
-def _bindings_may_differ() -> None:
-    def wrong_names(field_errors: list[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
-        return [error for error in field_errors if error.detail != topology.NAMES_DIFFER]
-
-    alter(topology, "name_violations", wrong_names)
+@on_result_of(topology, "name_violations")
+def _bindings_may_differ(field_errors: list[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
+    return [error for error in field_errors if error.detail != topology.NAMES_DIFFER]
 
 
 @variant(
@@ -372,11 +344,9 @@ def _bindings_may_differ() -> None:
     "ADM-018",
     exempt=("ADM-065",),
 )
-def _namespaces_are_external() -> None:
-    def violations(field_errors: Iterable[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
-        return [error for error in field_errors if not error.path.endswith(".namespace")]
-
-    alter(sharing, "violations", violations)
+@on_result_of(sharing, "violations")
+def _namespaces_are_external(field_errors: Iterable[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
+    return [error for error in field_errors if not error.path.endswith(".namespace")]
 
 
 @variant(
@@ -387,11 +357,9 @@ def _namespaces_are_external() -> None:
     "ADM-042",
     exempt=("ADM-037",),
 )
-def _mnnvl_with_gpus_only() -> None:
-    def on_create(field_errors: Iterable[FieldError], pcs: Any, enabled: bool) -> list[FieldError]:
-        return [*field_errors, *_groups_without_gpus(pcs)]
-
-    alter(mnnvl, "create_violations", on_create)
+@on_result_of(mnnvl, "create_violations")
+def _mnnvl_with_gpus_only(field_errors: Iterable[FieldError], pcs: Any, enabled: bool) -> list[FieldError]:
+    return [*field_errors, *_groups_without_gpus(pcs)]
 
 
 def _groups_without_gpus(pcs: Any) -> Iterator[FieldError]:
@@ -407,11 +375,9 @@ def _groups_without_gpus(pcs: Any) -> Iterator[FieldError]:
     "reports a missing queue at the labels of the set",
     "ADM-040",
 )
-def _queues_reported_at_labels() -> None:
-    def queues(field_errors: Iterable[FieldError], pcs: Any) -> list[FieldError]:
-        return [dataclasses.replace(error, path="metadata.labels") for error in field_errors]
-
-    alter(schedulers, "_queue_errors", queues)
+@on_result_of(schedulers, "_queue_errors")
+def _queues_reported_at_labels(field_errors: Iterable[FieldError], pcs: Any) -> list[FieldError]:
+    return [dataclasses.replace(error, path="metadata.labels") for error in field_errors]
 
 
 @variant(
@@ -421,11 +387,9 @@ def _queues_reported_at_labels() -> None:
     "ADM-039",
     "ADM-058",
 )
-def _setless_objects_unwarned() -> None:
-    def judge(verdict: AdmissionResult, *request: Any) -> AdmissionResult:
-        return dataclasses.replace(verdict, warnings=())
-
-    alter(authorizer, "judge", judge)
+@on_result_of(authorizer, "judge")
+def _setless_objects_unwarned(verdict: AdmissionResult, *request: Any) -> AdmissionResult:
+    return dataclasses.replace(verdict, warnings=())
 
 
 @variant(
@@ -449,9 +413,7 @@ def _protection_ends_later() -> None:
 
 
 @variant("template-gates-rejected", "operator", "rejects sets whose templates have scheduling gates", "CORE-044")
-def _template_gates_rejected() -> None:
-    def new_fields(errors: Iterable[FieldError], pcs: PodCliqueSet, *_: Any) -> list[FieldError]:
-        gated = [clique.name for clique in pcs.spec.template.cliques if clique.spec.pod_spec.get("schedulingGates")]
-        return [*errors, *(invalid(f"{paths.TEMPLATE}.cliques", name, "must not have gates") for name in gated)]
-
-    alter(cliques, "reserved_field_violations", new_fields)
+@on_result_of(cliques, "reserved_field_violations")
+def _template_gates_rejected(errors: Iterable[FieldError], pcs: PodCliqueSet, *_: Any) -> list[FieldError]:
+    gated = [clique.name for clique in pcs.spec.template.cliques if clique.spec.pod_spec.get("schedulingGates")]
+    return [*errors, *(invalid(f"{paths.TEMPLATE}.cliques", name, "must not have gates") for name in gated)]

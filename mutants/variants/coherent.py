@@ -8,7 +8,7 @@ from typing import Any
 
 from mutants.profiles.gang import OWN_GATES
 from mutants.registry import variant
-from mutants.replacement import alter, replace
+from mutants.replacement import Original, alter, around, instead_of, on_result_of, replace
 from reference_impl.admission import scaling
 from reference_impl.admission.errors import FieldError, invalid
 from reference_impl.admission.result import AdmissionResult
@@ -42,14 +42,10 @@ from reference_impl.plan.observed import Observed
     "MAP-002",
     "MAP-020",
 )
-def _entries_reversed() -> None:
-    original = maps.manifest
-
-    def manifest(pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
-        body = original(pcs, index, stored)
-        return {**body, "spec": {**body["spec"], "entries": body["spec"]["entries"][::-1]}}
-
-    replace(maps, "manifest", manifest)
+@around(maps, "manifest")
+def _entries_reversed(original: Original, pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
+    body = original(pcs, index, stored)
+    return {**body, "spec": {**body["spec"], "entries": body["spec"]["entries"][::-1]}}
 
 
 @variant(
@@ -74,14 +70,10 @@ def _odd_replicas_first() -> None:
 
 
 @variant("gates-one-by-one", "operator", "opens gates one by one, the last pod first", "COHR-020", "COHR-030")
-def _gates_one_by_one() -> None:
-    original = CliqueReconciler._ungate_all
-
-    async def ungate_all(self: CliqueReconciler, ready: Iterable[Pod]) -> None:
-        for pod in sorted(ready, key=lambda pod: pod.metadata.name, reverse=True):
-            await original(self, [pod])
-
-    replace(CliqueReconciler, "_ungate_all", ungate_all)
+@around(CliqueReconciler, "_ungate_all")
+async def _gates_one_by_one(original: Original, self: CliqueReconciler, ready: Iterable[Pod]) -> None:
+    for pod in sorted(ready, key=lambda pod: pod.metadata.name, reverse=True):
+        await original(self, [pod])
 
 
 @variant(
@@ -93,32 +85,26 @@ def _gates_one_by_one() -> None:
     "MAP-001",
     "MAP-020",
 )
-def _further_map_labels() -> None:
-    original = maps.manifest
-
-    def manifest(pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
-        body = original(pcs, index, stored)
-        body["metadata"]["labels"]["example.com/team"] = "blue"
-        body["metadata"]["annotations"]["example.com/note"] = "kept"
-        return body
-
-    replace(maps, "manifest", manifest)
+@around(maps, "manifest")
+def _further_map_labels(original: Original, pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
+    body = original(pcs, index, stored)
+    body["metadata"]["labels"]["example.com/team"] = "blue"
+    body["metadata"]["annotations"]["example.com/note"] = "kept"
+    return body
 
 
 @variant("maps-written-twice", "operator", "writes each map twice", "COHR-030", "COHR-031", "COHR-034", "COHR-095")
-def _maps_written_twice() -> None:
-    original = MapWriter._write
-
-    async def write(self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap | None, layout: Layout) -> None:
-        await original(self, pcs, index, stored, layout)
-        desired = versions.with_layout(stored, layout, self._layouts.templates(pcs))
-        name = maps.manifest(pcs, index, desired)["metadata"]["name"]
-        gang_map = self._cache.maps.get(pcs.metadata.namespace, name)
-        if gang_map is not None and (stored is None or stored.layout != layout):
-            note = {"metadata": {"annotations": {"example.com/entries": f"{len(layout)} entries, twice"}}}
-            await self._writer.patch(self._cache.maps, gang_map, note)
-
-    replace(MapWriter, "_write", write)
+@around(MapWriter, "_write")
+async def _maps_written_twice(
+    original: Original, self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap | None, layout: Layout
+) -> None:
+    await original(self, pcs, index, stored, layout)
+    desired = versions.with_layout(stored, layout, self._layouts.templates(pcs))
+    name = maps.manifest(pcs, index, desired)["metadata"]["name"]
+    gang_map = self._cache.maps.get(pcs.metadata.namespace, name)
+    if gang_map is not None and (stored is None or stored.layout != layout):
+        note = {"metadata": {"annotations": {"example.com/entries": f"{len(layout)} entries, twice"}}}
+        await self._writer.patch(self._cache.maps, gang_map, note)
 
 
 @variant(
@@ -146,23 +132,19 @@ def _anchors_without_gates() -> None:
 
 
 @variant("waits-for-all-anchors", "operator", "lets gangs wait for anchors of all generations", "COHR-020", "COHR-030")
-def _waits_for_all_anchors() -> None:
-    def awaited(self: Placement, gang: str) -> list[str]:
-        if self.gangs[gang].entry.anchor:
-            return []
-        return [name for name, other in self.gangs.items() if other.entry.anchor]
-
-    replace(Placement, "awaited_gangs", awaited)
+@instead_of(Placement, "awaited_gangs")
+def _waits_for_all_anchors(self: Placement, gang: str) -> list[str]:
+    if self.gangs[gang].entry.anchor:
+        return []
+    return [name for name, other in self.gangs.items() if other.entry.anchor]
 
 
 @variant("budget-of-other-strategies-open", "operator", "defaults maxUnavailable of coherent sets only", "COHR-007")
-def _budget_of_other_strategies_open() -> None:
-    original = defaults._default_rolling_updates
-
-    def rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Any:
-        return original(template, strategy, created=False)
-
-    replace(defaults, "_default_rolling_updates", rolling_updates)
+@around(defaults, "_default_rolling_updates")
+def _budget_of_other_strategies_open(
+    original: Original, template: dict[str, Any], strategy: Any, *, created: bool
+) -> Any:
+    return original(template, strategy, created=False)
 
 
 @variant(
@@ -173,17 +155,15 @@ def _budget_of_other_strategies_open() -> None:
     exempt=("COHR-008",),
     conflict="it refuses sets of other strategies that scenes create",
 )
-def _low_budget_refused_whatever_the_strategy() -> None:
-    def refused(violations: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
-        template, errors = pcs.spec.template, list(violations)
-        parts = [(clique.rolling_update, clique.spec.minimum) for clique in template.cliques]
-        parts += [(group.rolling_update, group.min_available) for group in template.pod_clique_scaling_groups or ()]
-        for given, minimum in parts if not errors else ():
-            if given is not None and given.max_unavailable is not None and given.max_unavailable < minimum:
-                errors.append(invalid(f"{paths.TEMPLATE}.cliques", given.max_unavailable, "is below minAvailable"))
-        return errors
-
-    alter(rules, "violations", refused)
+@on_result_of(rules, "violations")
+def _low_budget_refused_whatever_the_strategy(violations: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
+    template, errors = pcs.spec.template, list(violations)
+    parts = [(clique.rolling_update, clique.spec.minimum) for clique in template.cliques]
+    parts += [(group.rolling_update, group.min_available) for group in template.pod_clique_scaling_groups or ()]
+    for given, minimum in parts if not errors else ():
+        if given is not None and given.max_unavailable is not None and given.max_unavailable < minimum:
+            errors.append(invalid(f"{paths.TEMPLATE}.cliques", given.max_unavailable, "is below minAvailable"))
+    return errors
 
 
 @variant(
@@ -192,24 +172,20 @@ def _low_budget_refused_whatever_the_strategy() -> None:
     "terminates a replica into PodGangs of other epochs that hold the same",
     "COHR-089",
 )
-def _terminated_into_new_epochs() -> None:
-    original = MapWriter.prepare_termination
-
-    async def before_termination(self: MapWriter, pcs: PodCliqueSet, index: int) -> None:
-        stored = self._layouts.stored(pcs, index)
-        if stored is not None and update.is_coherent(pcs) and not update.is_running(pcs):
-            keys = [entry.key for entry in stored.layout]
-            other = dict(zip(keys, self._epochs(pcs, index)(len(keys)), strict=True))
-            renamed_entries = tuple(
-                dataclasses.replace(
-                    entry, key=other[entry.key], depends_on=tuple(other.get(key, key) for key in entry.depends_on)
-                )
-                for entry in stored.layout
+@around(MapWriter, "prepare_termination")
+async def _terminated_into_new_epochs(original: Original, self: MapWriter, pcs: PodCliqueSet, index: int) -> None:
+    stored = self._layouts.stored(pcs, index)
+    if stored is not None and update.is_coherent(pcs) and not update.is_running(pcs):
+        keys = [entry.key for entry in stored.layout]
+        other = dict(zip(keys, self._epochs(pcs, index)(len(keys)), strict=True))
+        renamed_entries = tuple(
+            dataclasses.replace(
+                entry, key=other[entry.key], depends_on=tuple(other.get(key, key) for key in entry.depends_on)
             )
-            await self._write(pcs, index, stored, renamed_entries)
-        await original(self, pcs, index)
-
-    replace(MapWriter, "prepare_termination", before_termination)
+            for entry in stored.layout
+        )
+        await self._write(pcs, index, stored, renamed_entries)
+    await original(self, pcs, index)
 
 
 @variant(
@@ -219,13 +195,11 @@ def _terminated_into_new_epochs() -> None:
     *("COHR-030", "COHR-036", "COHR-041", "COHR-042", "COHR-044", "COHR-046", "COHR-047", "COHR-092"),
     exempt=("COHR-049",),
 )
-def _further_replicas_one_by_one() -> None:
-    def smaller(step: SubStep, *rest: Any) -> SubStep:
-        if step.phase is SubStepKind.ANCHOR:
-            return step
-        return SubStep(step.phase, {k: min(1, n) if k.kind is Kind.GROUP else n for k, n in step.counts.items()})
-
-    alter(steps, "sub_step", smaller)
+@on_result_of(steps, "sub_step")
+def _further_replicas_one_by_one(step: SubStep, *rest: Any) -> SubStep:
+    if step.phase is SubStepKind.ANCHOR:
+        return step
+    return SubStep(step.phase, {k: min(1, n) if k.kind is Kind.GROUP else n for k, n in step.counts.items()})
 
 
 @variant(
@@ -279,17 +253,15 @@ def _set_scaled_during_updates() -> None:
     *("COHR-050", "COHR-053", "COHR-054", "COHR-104"),
     exempt=("COHR-052", "COHR-113"),
 )
-def _other_replicas_scaled_during_updates() -> None:
-    def accepted(
-        verdict: AdmissionResult, request: Mapping[str, Any], pcs: Mapping[str, Any] | None
-    ) -> AdmissionResult:
-        if pcs is None or (request.get("resource") or {}).get("resource") == "podcliquesets":
-            return verdict
-        turns = ((pcs.get("status") or {}).get("updateProgress") or {}).get("currentlyUpdating") or []
-        prefixes = tuple(f"{pcs['metadata']['name']}-{turn.get('replicaIndex', 0)}-" for turn in turns)
-        return verdict if str(request.get("name")).startswith(prefixes) else AdmissionResult()
-
-    alter(scaling, "judge", accepted)
+@on_result_of(scaling, "judge")
+def _other_replicas_scaled_during_updates(
+    verdict: AdmissionResult, request: Mapping[str, Any], pcs: Mapping[str, Any] | None
+) -> AdmissionResult:
+    if pcs is None or (request.get("resource") or {}).get("resource") == "podcliquesets":
+        return verdict
+    turns = ((pcs.get("status") or {}).get("updateProgress") or {}).get("currentlyUpdating") or []
+    prefixes = tuple(f"{pcs['metadata']['name']}-{turn.get('replicaIndex', 0)}-" for turn in turns)
+    return verdict if str(request.get("name")).startswith(prefixes) else AdmissionResult()
 
 
 @variant(
@@ -298,17 +270,15 @@ def _other_replicas_scaled_during_updates() -> None:
     "refuses a maxUnavailable above the replicas of a clique with the strategy Coherent",
     *("COHR-004", "COHR-006", "COHR-009"),
 )
-def _high_budget_refused() -> None:
-    def refused(violations: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
-        errors = list(violations)
-        for i, clique in enumerate(pcs.spec.template.cliques if update.is_coherent(pcs) else ()):
-            given = clique.rolling_update.max_unavailable if clique.rolling_update else None
-            if given is not None and given > clique.spec.replicas:
-                path = f"spec.template.cliques[{i}].rollingUpdate.maxUnavailable"
-                errors.append(invalid(path, given, "must not be greater than replicas"))
-        return errors
-
-    alter(rules, "violations", refused)
+@on_result_of(rules, "violations")
+def _high_budget_refused(violations: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
+    errors = list(violations)
+    for i, clique in enumerate(pcs.spec.template.cliques if update.is_coherent(pcs) else ()):
+        given = clique.rolling_update.max_unavailable if clique.rolling_update else None
+        if given is not None and given > clique.spec.replicas:
+            path = f"spec.template.cliques[{i}].rollingUpdate.maxUnavailable"
+            errors.append(invalid(path, given, "must not be greater than replicas"))
+    return errors
 
 
 @variant(
@@ -318,15 +288,15 @@ def _high_budget_refused() -> None:
     *("COHR-004", "COHR-009"),
     exempt=("COHR-103",),
 )
-def _low_budget_without_its_path() -> None:
-    def unnamed(violations: Iterator[FieldError], path: str, given: Any, minimum: int) -> list[FieldError]:
-        low = "must not be less than minAvailable"
-        return [
-            dataclasses.replace(violation, path="spec") if (violation.detail or "").startswith(low) else violation
-            for violation in violations
-        ]
-
-    alter(rules, "_budget_errors", unnamed)
+@on_result_of(rules, "_budget_errors")
+def _low_budget_without_its_path(
+    violations: Iterator[FieldError], path: str, given: Any, minimum: int
+) -> list[FieldError]:
+    low = "must not be less than minAvailable"
+    return [
+        dataclasses.replace(violation, path="spec") if (violation.detail or "").startswith(low) else violation
+        for violation in violations
+    ]
 
 
 @variant(
@@ -336,11 +306,9 @@ def _low_budget_without_its_path() -> None:
     "COHR-081",
     exempt=("COHR-108",),
 )
-def _added_pods_join_the_newest_anchor() -> None:
-    def newest(home: str, self: fitting._LayoutFitter, key: Key) -> str:
-        return [entry for entry in self.entries.values() if entry.anchor][-1].key
-
-    alter(fitting._LayoutFitter, "_default_anchor", newest)
+@on_result_of(fitting._LayoutFitter, "_default_anchor")
+def _added_pods_join_the_newest_anchor(home: str, self: fitting._LayoutFitter, key: Key) -> str:
+    return [entry for entry in self.entries.values() if entry.anchor][-1].key
 
 
 @variant(
@@ -349,10 +317,8 @@ def _added_pods_join_the_newest_anchor() -> None:
     "updates the replicas of a set with the strategy Coherent from the last to the first",
     *("COHR-050", "COHR-060", "COHR-062", "COHR-063", "COHR-064", "COHR-071", "COHR-107", "INV-016"),
 )
-def _last_replica_of_a_coherent_set_first() -> None:
-    original = update.advanced_progress
-
-    def advanced(progress: SetUpdateProgress, waiting: Sequence[int], *rest: Any) -> SetUpdateProgress:
-        return original(progress, waiting[-1:], *rest)
-
-    replace(update, "advanced_progress", advanced)
+@around(update, "advanced_progress")
+def _last_replica_of_a_coherent_set_first(
+    original: Original, progress: SetUpdateProgress, waiting: Sequence[int], *rest: Any
+) -> SetUpdateProgress:
+    return original(progress, waiting[-1:], *rest)

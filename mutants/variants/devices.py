@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kube.errors import REQUEST_FAILED, ApiError
 from mutants.registry import variant
-from mutants.replacement import alter, replace
+from mutants.replacement import Original, alter, around, on_result_of, replace
 from reference_impl.scheduler import cycle
 from reference_impl.scheduler.cycle import Cycle
 from reference_impl.scheduler.devices import decisions
@@ -39,11 +39,9 @@ DELAY_SECONDS = 1.0
     "DEV-022",
     "DEV-024",
 )
-def _last_device_first() -> None:
-    def reversed_(devices: NodeDevices, *arguments: Any) -> NodeDevices:
-        return dataclasses.replace(devices, devices=devices.devices[::-1])
-
-    alter(Inventory, "on_node", reversed_)
+@on_result_of(Inventory, "on_node")
+def _last_device_first(devices: NodeDevices, *arguments: Any) -> NodeDevices:
+    return dataclasses.replace(devices, devices=devices.devices[::-1])
 
 
 @variant(
@@ -65,16 +63,14 @@ def _claims_allocated_last_first() -> None:
     "DEV-002",
     "DEV-003",
 )
-def _claims_allocated_in_sequence() -> None:
-    original = ClaimStore.write
-
-    async def write(self: ClaimStore, claim_decisions: Iterable[ClaimDecision]) -> set[str]:
-        failed = set[str]()
-        for decision in claim_decisions:
-            failed |= await original(self, [decision])
-        return failed
-
-    replace(ClaimStore, "write", write)
+@around(ClaimStore, "write")
+async def _claims_allocated_in_sequence(
+    original: Original, self: ClaimStore, claim_decisions: Iterable[ClaimDecision]
+) -> set[str]:
+    failed = set[str]()
+    for decision in claim_decisions:
+        failed |= await original(self, [decision])
+    return failed
 
 
 @variant(
@@ -89,15 +85,13 @@ def _claims_allocated_in_sequence() -> None:
     "DEV-024",
     "DEV-025",
 )
-def _claims_allocated_late() -> None:
-    original = ClaimStore.write
-
-    async def write(self: ClaimStore, claim_decisions: Iterable[ClaimDecision]) -> set[str]:
-        if order := list(claim_decisions):
-            await asyncio.sleep(DELAY_SECONDS)
-        return await original(self, order)
-
-    replace(ClaimStore, "write", write)
+@around(ClaimStore, "write")
+async def _claims_allocated_late(
+    original: Original, self: ClaimStore, claim_decisions: Iterable[ClaimDecision]
+) -> set[str]:
+    if order := list(claim_decisions):
+        await asyncio.sleep(DELAY_SECONDS)
+    return await original(self, order)
 
 
 @variant(
@@ -184,12 +178,10 @@ def _claims_allocated_anew() -> None:
     "DEV-008",
     "DEV-007",
 )
-def _results_in_another_order() -> None:
-    def reversed_(content: dict[str, Any], *arguments: Any) -> dict[str, Any]:
-        devices = content["devices"]
-        return {**content, "devices": {**devices, "results": devices["results"][::-1]}}
-
-    alter(decisions, "allocation", reversed_)
+@on_result_of(decisions, "allocation")
+def _results_in_another_order(content: dict[str, Any], *arguments: Any) -> dict[str, Any]:
+    devices = content["devices"]
+    return {**content, "devices": {**devices, "results": devices["results"][::-1]}}
 
 
 @variant(
@@ -199,12 +191,12 @@ def _results_in_another_order() -> None:
     "DEV-033",
     "DEV-001",
 )
-def _parameters_name_requests() -> None:
-    def configuration(entries: list[dict[str, Any]], claim: Any, results: Any, inventory: Any) -> list[dict[str, Any]]:
-        requests = list(dict.fromkeys(result.request for result in results))
-        return [{**entry, "requests": entry.get("requests") or requests} for entry in entries]
-
-    alter(decisions, "_configuration", configuration)
+@on_result_of(decisions, "_configuration")
+def _parameters_name_requests(
+    entries: list[dict[str, Any]], claim: Any, results: Any, inventory: Any
+) -> list[dict[str, Any]]:
+    requests = list(dict.fromkeys(result.request for result in results))
+    return [{**entry, "requests": entry.get("requests") or requests} for entry in entries]
 
 
 @variant(
@@ -214,12 +206,12 @@ def _parameters_name_requests() -> None:
     "DEV-006",
     "DEV-001",
 )
-def _nodes_of_claims_by_hostname() -> None:
-    def by_hostname(selector: dict[str, Any] | None, results: Any, inventory: Any, node: str) -> dict[str, Any] | None:
-        expressions = [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]
-        return selector and {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
-
-    alter(decisions, "_node_selector", by_hostname)
+@on_result_of(decisions, "_node_selector")
+def _nodes_of_claims_by_hostname(
+    selector: dict[str, Any] | None, results: Any, inventory: Any, node: str
+) -> dict[str, Any] | None:
+    expressions = [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]
+    return selector and {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
 
 
 @variant(

@@ -15,7 +15,7 @@ import msgspec
 from kube.objects import ObjectMeta, OwnerReference
 from mutants.profiles.gang_maps import keep_generations_of_gangs
 from mutants.registry import variant
-from mutants.replacement import alter, replace
+from mutants.replacement import Original, alter, around, instead_of, on_result_of, replace
 from reference_impl.api.coherent import MapEntry, PodGangMap
 from reference_impl.api.models import PODGANGMAPS, PodCliqueSet
 from reference_impl.control import maps as control
@@ -148,16 +148,12 @@ def _maps_made_anew() -> None:
     "MAP-012",
     profiles=("gang-maps",),
 )
-def _empty_members_listed() -> None:
-    original = maps._map_entry
-
-    def stored(entry: Entry) -> MapEntry:
-        result = original(entry)
-        if entry.role is Role.SCALE_OUT and not entry.groups:
-            return msgspec.structs.replace(result, pcsg_replica_indices={"g": []})
-        return result
-
-    replace(maps, "_map_entry", stored)
+@around(maps, "_map_entry")
+def _empty_members_listed(original: Original, entry: Entry) -> MapEntry:
+    result = original(entry)
+    if entry.role is Role.SCALE_OUT and not entry.groups:
+        return msgspec.structs.replace(result, pcsg_replica_indices={"g": []})
+    return result
 
 
 @variant(
@@ -167,30 +163,22 @@ def _empty_members_listed() -> None:
     "MAP-042",
     profiles=("gang-maps",),
 )
-def _gang_labels_move_first() -> None:
-    original = gangs._planned_gang
-
-    def planned(pcs: PodCliqueSet, *rest: Any, **named: Any) -> PlannedGang:
-        result = original(pcs, *rest, **named)
-        generation = update_progress.generation(pcs)
-        return dataclasses.replace(result, labels={**result.labels, labels.GENERATION_HASH: generation})
-
-    replace(gangs, "_planned_gang", planned)
+@around(gangs, "_planned_gang")
+def _gang_labels_move_first(original: Original, pcs: PodCliqueSet, *rest: Any, **named: Any) -> PlannedGang:
+    result = original(pcs, *rest, **named)
+    generation = update_progress.generation(pcs)
+    return dataclasses.replace(result, labels={**result.labels, labels.GENERATION_HASH: generation})
 
 
 @variant(
     "label-restored-late", "operator", "gives pods their label back after a second", "MAP-031", profiles=("gang-maps",)
 )
-def _label_restored_late() -> None:
-    original = CliqueReconciler._relabel
-
-    async def relabel(self: CliqueReconciler, place: CliqueContext) -> None:
-        unlabeled_pods = [pod for pod in self._cache.pods_of(place.clique) if not pod.metadata.label(labels.PODGANG)]
-        if unlabeled_pods:
-            await asyncio.sleep(1)
-        await original(self, place)
-
-    replace(CliqueReconciler, "_relabel", relabel)
+@around(CliqueReconciler, "_relabel")
+async def _label_restored_late(original: Original, self: CliqueReconciler, place: CliqueContext) -> None:
+    unlabeled_pods = [pod for pod in self._cache.pods_of(place.clique) if not pod.metadata.label(labels.PODGANG)]
+    if unlabeled_pods:
+        await asyncio.sleep(1)
+    await original(self, place)
 
 
 @variant(
@@ -199,13 +187,11 @@ def _label_restored_late() -> None:
     "assigns pods one after the other, the last one first",
     *("UPG-012", "UPG-013", "UPG-014", "UPG-015", "UPG-021", "UPG-022"),
 )
-def _migrated_one_by_one() -> None:
-    async def assign(self: GangMigration, pcs: PodCliqueSet) -> None:
-        for index in reversed(range(pcs.spec.replicas)):
-            for write in list(self._replica_writes(pcs, index))[::-1]:
-                await write()
-
-    replace(GangMigration, "assign", assign)
+@instead_of(GangMigration, "assign")
+async def _migrated_one_by_one(self: GangMigration, pcs: PodCliqueSet) -> None:
+    for index in reversed(range(pcs.spec.replicas)):
+        for write in list(self._replica_writes(pcs, index))[::-1]:
+            await write()
 
 
 @variant(
@@ -214,16 +200,12 @@ def _migrated_one_by_one() -> None:
     "deletes earlier gangs before it creates new ones",
     *("UPG-012", "UPG-013", "UPG-014", "UPG-015", "UPG-021", "UPG-022"),
 )
-def _earlier_gangs_go_first() -> None:
-    original = GangMigration.assign
-
-    async def assign(self: GangMigration, pcs: PodCliqueSet) -> None:
-        await original(self, pcs)
-        for gang in self._gangs(pcs) if gang_migration.is_running(pcs) else ():
-            if self._layouts.line.stores_layouts and not gang.metadata.label(labels.EPOCH):
-                await self._writer.delete(self._cache.gangs, gang)
-
-    replace(GangMigration, "assign", assign)
+@around(GangMigration, "assign")
+async def _earlier_gangs_go_first(original: Original, self: GangMigration, pcs: PodCliqueSet) -> None:
+    await original(self, pcs)
+    for gang in self._gangs(pcs) if gang_migration.is_running(pcs) else ():
+        if self._layouts.line.stores_layouts and not gang.metadata.label(labels.EPOCH):
+            await self._writer.delete(self._cache.gangs, gang)
 
 
 @variant(
@@ -235,11 +217,9 @@ def _earlier_gangs_go_first() -> None:
     "MAP-012",
     "MAP-013",
 )
-def _no_place_for_scale_out() -> None:
-    def without_place(entries: Layout, *_: Any) -> Layout:
-        return tuple(entry for entry in entries if not entry.is_empty)
-
-    alter(fitting, "tidy_layout", without_place)
+@on_result_of(fitting, "tidy_layout")
+def _no_place_for_scale_out(entries: Layout, *_: Any) -> Layout:
+    return tuple(entry for entry in entries if not entry.is_empty)
 
 
 @variant(
@@ -249,35 +229,33 @@ def _no_place_for_scale_out() -> None:
     "MAP-007",
     "MAP-011",
 )
-def _declared_replicas_return_to_the_tail() -> None:
-    def whole(
-        layout: Layout, self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str
-    ) -> Layout:
-        returning_indices = {
-            config.name: tuple(range(config.min_available, config.replicas)) for config in children.group_configs(pcs)
-        }
-        scaled_out = [
-            (entry, g, i)
-            for entry in layout
-            if entry.role is Role.SCALE_OUT
-            for g, indices in entry.groups.items()
-            for i in indices
-        ]
-        running = self._layouts.observed(pcs, index).replicas
-        moved_replicas = [
-            (g, i) for _, g, i in scaled_out if i in returning_indices.get(g, ()) and i not in running.get(g, {})
-        ]
-        anchor = next((entry for entry in layout if entry.anchor), None)
-        if update.is_coherent(pcs) or not moved_replicas or anchor is None:
-            return layout
-        (key,) = self._epochs(pcs, index)(1)
-        tail = Entry(key, generation, Role.TAIL, depends_on=(anchor.key,))
-        for group, _ in moved_replicas:
-            tail = tail.with_indices(group, (i for g, i in moved_replicas if g == group))
-        rest = [_without_replicas(entry, moved_replicas) if entry.role is Role.SCALE_OUT else entry for entry in layout]
-        return (*rest, tail)
-
-    alter(MapWriter, "complete_layout", whole)
+@on_result_of(MapWriter, "complete_layout")
+def _declared_replicas_return_to_the_tail(
+    layout: Layout, self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str
+) -> Layout:
+    returning_indices = {
+        config.name: tuple(range(config.min_available, config.replicas)) for config in children.group_configs(pcs)
+    }
+    scaled_out = [
+        (entry, g, i)
+        for entry in layout
+        if entry.role is Role.SCALE_OUT
+        for g, indices in entry.groups.items()
+        for i in indices
+    ]
+    running = self._layouts.observed(pcs, index).replicas
+    moved_replicas = [
+        (g, i) for _, g, i in scaled_out if i in returning_indices.get(g, ()) and i not in running.get(g, {})
+    ]
+    anchor = next((entry for entry in layout if entry.anchor), None)
+    if update.is_coherent(pcs) or not moved_replicas or anchor is None:
+        return layout
+    (key,) = self._epochs(pcs, index)(1)
+    tail = Entry(key, generation, Role.TAIL, depends_on=(anchor.key,))
+    for group, _ in moved_replicas:
+        tail = tail.with_indices(group, (i for g, i in moved_replicas if g == group))
+    rest = [_without_replicas(entry, moved_replicas) if entry.role is Role.SCALE_OUT else entry for entry in layout]
+    return (*rest, tail)
 
 
 def _without_replicas(entry: Entry, moved: list[tuple[str, int]]) -> Entry:
@@ -294,16 +272,12 @@ def _without_replicas(entry: Entry, moved: list[tuple[str, int]]) -> Entry:
     "MAP-031",
     exempt=("MAP-047",),
 )
-def _unlabeled_pods_replaced() -> None:
-    original = CliqueReconciler._relabel
-
-    async def relabel(self: CliqueReconciler, place: CliqueContext) -> None:
-        for pod in self._cache.pods_of(place.clique) if len(place.shares) == 1 else ():
-            if pod.active and not pod.metadata.label(labels.PODGANG):
-                await self._writer.delete(self._cache.pods, pod)
-        await original(self, place)
-
-    replace(CliqueReconciler, "_relabel", relabel)
+@around(CliqueReconciler, "_relabel")
+async def _unlabeled_pods_replaced(original: Original, self: CliqueReconciler, place: CliqueContext) -> None:
+    for pod in self._cache.pods_of(place.clique) if len(place.shares) == 1 else ():
+        if pod.active and not pod.metadata.label(labels.PODGANG):
+            await self._writer.delete(self._cache.pods, pod)
+    await original(self, place)
 
 
 @variant(

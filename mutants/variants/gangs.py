@@ -8,7 +8,7 @@ import msgspec
 
 from mutants.profiles import core_objects, gang, scaling_to_zero
 from mutants.registry import variant
-from mutants.replacement import alter
+from mutants.replacement import alter, on_result_of
 from reference_impl.api.models import PodCliqueSet, PodGang, PodGroup, to_json
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.plan import gangs, labels
@@ -27,11 +27,9 @@ def _idle_groups_kept() -> None:
 
 
 @variant("references-reversed", "operator", "lists the pods of a group in the reverse order", "GANG-002", "GANG-009")
-def _references_reversed() -> None:
-    def reversed_(groups: list[PodGroup], *_: Any) -> list[PodGroup]:
-        return [msgspec.structs.replace(group, pod_references=group.pod_references[::-1]) for group in groups]
-
-    alter(gangs, "groups_with_references", reversed_)
+@on_result_of(gangs, "groups_with_references")
+def _references_reversed(groups: list[PodGroup], *_: Any) -> list[PodGroup]:
+    return [msgspec.structs.replace(group, pod_references=group.pod_references[::-1]) for group in groups]
 
 
 @variant(

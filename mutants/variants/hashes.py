@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mutants.registry import variant
-from mutants.replacement import alter
+from mutants.replacement import on_result_of
 from reference_impl.plan.hashing import canonical
 
 
@@ -18,14 +18,12 @@ from reference_impl.plan.hashing import canonical
     "TMPL-006",
     exempt=("TMPL-010",),
 )
-def _resize_policy_without_order() -> None:
-    def container(result: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        policies = result.get("resizePolicy")
-        if not isinstance(policies, list) or not all(isinstance(resize_policy, Mapping) for resize_policy in policies):
-            return result
-        return {
-            **result,
-            "resizePolicy": sorted(policies, key=lambda resize_policy: str(resize_policy.get("resourceName"))),
-        }
-
-    alter(canonical, "_canonical_container", container)
+@on_result_of(canonical, "_canonical_container")
+def _resize_policy_without_order(result: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    policies = result.get("resizePolicy")
+    if not isinstance(policies, list) or not all(isinstance(resize_policy, Mapping) for resize_policy in policies):
+        return result
+    return {
+        **result,
+        "resizePolicy": sorted(policies, key=lambda resize_policy: str(resize_policy.get("resourceName"))),
+    }

@@ -7,7 +7,7 @@ from typing import Any
 
 from mutants.profiles.resources_names import accept_collisions
 from mutants.registry import variant
-from mutants.replacement import replace
+from mutants.replacement import Original, around
 from reference_impl.admission.result import AdmissionResult
 from reference_impl.admission.server import Hooks
 
@@ -22,17 +22,13 @@ def _collisions_reported() -> None:
 @variant(
     "foreign-gang-refused", "operator", "rejects sets whose gangs would have names of another set's gangs", "RES-051"
 )
-def _foreign_gang_refused() -> None:
-    original = Hooks._validate_set
-
-    async def validate_set(self: Hooks, request: Any) -> AdmissionResult:
-        metadata = (request.get("object") or {}).get("metadata") or {}
-        match = _GANG_OF_ANOTHER.fullmatch(str(metadata.get("name", "")))
-        if match is not None and request.get("operation") == "CREATE":
-            other = await self._cluster.pod_clique_set(metadata.get("namespace", ""), match["set"]) or {}
-            template = other.get("spec", {}).get("template", {})
-            if match["group"] in [group["name"] for group in template.get("podCliqueScalingGroups", ())]:
-                return AdmissionResult(refusal=f"PodGangs of PodCliqueSet {match['set']} have these names")
-        return await original(self, request)
-
-    replace(Hooks, "_validate_set", validate_set)
+@around(Hooks, "_validate_set")
+async def _foreign_gang_refused(original: Original, self: Hooks, request: Any) -> AdmissionResult:
+    metadata = (request.get("object") or {}).get("metadata") or {}
+    match = _GANG_OF_ANOTHER.fullmatch(str(metadata.get("name", "")))
+    if match is not None and request.get("operation") == "CREATE":
+        other = await self._cluster.pod_clique_set(metadata.get("namespace", ""), match["set"]) or {}
+        template = other.get("spec", {}).get("template", {})
+        if match["group"] in [group["name"] for group in template.get("podCliqueScalingGroups", ())]:
+            return AdmissionResult(refusal=f"PodGangs of PodCliqueSet {match['set']} have these names")
+    return await original(self, request)

@@ -10,7 +10,7 @@ from kube.informer import Informer, typed_decoder
 from kube.resource import NODES, PODS
 from mutants.profiles.nodes import Node, create_budgets
 from mutants.registry import variant
-from mutants.replacement import replace
+from mutants.replacement import Original, around
 from reference_impl.api.pods import Pod
 from reference_impl.control.operator import Operator
 
@@ -18,25 +18,21 @@ CORDON_ANNOTATION = "conformance.grove.io/node-is-cordoned"
 
 
 @variant("cordon-noted", "operator", "notes on the pods of a cordoned node that it is cordoned", "NODE-005")
-def _cordon_noted() -> None:
-    original = Operator.run
+@around(Operator, "run")
+async def _cordon_noted(original: Original, self: Operator, *rest: Any, **options: Any) -> None:
+    nodes: Informer[Node] = Informer(self._client, NODES, typed_decoder(Node))
+    tasks = set[asyncio.Task[None]]()
 
-    async def run(self: Operator, *rest: Any, **options: Any) -> None:
-        nodes: Informer[Node] = Informer(self._client, NODES, typed_decoder(Node))
-        tasks = set[asyncio.Task[None]]()
+    def see(kind: str, old: Node | None, node: Node) -> None:
+        if node.spec.unschedulable and not (old and old.spec.unschedulable):
+            for pod in self.cache.pods:
+                if pod.spec.node_name == node.metadata.name:
+                    tasks.add(asyncio.create_task(_note(self._client, pod)))
 
-        def see(kind: str, old: Node | None, node: Node) -> None:
-            if node.spec.unschedulable and not (old and old.spec.unschedulable):
-                for pod in self.cache.pods:
-                    if pod.spec.node_name == node.metadata.name:
-                        tasks.add(asyncio.create_task(_note(self._client, pod)))
-
-        nodes.add_handler(see)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(nodes.run())
-            await original(self, *rest, **options)
-
-    replace(Operator, "run", run)
+    nodes.add_handler(see)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(nodes.run())
+        await original(self, *rest, **options)
 
 
 async def _note(client: Client, pod: Pod) -> None:

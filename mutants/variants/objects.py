@@ -16,7 +16,7 @@ from mutants.profiles.core_objects import (
     names_unlabelled,
 )
 from mutants.registry import variant
-from mutants.replacement import alter, replace
+from mutants.replacement import Original, alter, around, on_result_of, replace
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.api.pods import Service
 from reference_impl.control.podcliqueset import SetReconciler
@@ -26,11 +26,9 @@ from reference_impl.plan.pods import PodBuilder
 
 
 @variant("service-with-port", "operator", "gives headless Services a port", "CORE-001", "CORE-006")
-def _service_with_port() -> None:
-    def service(manifest: Manifest, *_: Any) -> Manifest:
-        return {**manifest, "spec": {**manifest["spec"], "ports": [{"port": 80}]}}
-
-    alter(children, "service", service)
+@on_result_of(children, "service")
+def _service_with_port(manifest: Manifest, *_: Any) -> Manifest:
+    return {**manifest, "spec": {**manifest["spec"], "ports": [{"port": 80}]}}
 
 
 @variant(
@@ -91,13 +89,11 @@ def _nothing_blocks_deletion() -> None:
     "CORE-004",
     exempt=("CORE-035", "CORE-045"),
 )
-def _services_owned() -> None:
-    def service(manifest: Manifest, *_: Any) -> Manifest:
-        metadata = manifest["metadata"]
-        owners = [{**owner, "controller": False} for owner in metadata["ownerReferences"]]
-        return {**manifest, "metadata": {**metadata, "ownerReferences": owners}}
-
-    alter(children, "service", service)
+@on_result_of(children, "service")
+def _services_owned(manifest: Manifest, *_: Any) -> Manifest:
+    metadata = manifest["metadata"]
+    owners = [{**owner, "controller": False} for owner in metadata["ownerReferences"]]
+    return {**manifest, "metadata": {**metadata, "ownerReferences": owners}}
 
 
 @variant(
@@ -134,22 +130,20 @@ def _pods_owned() -> None:
     "CORE-006",
     "LIFE-002",
 )
-def _service_of_the_whole_set() -> None:
-    original = SetReconciler._child_writes
-
-    def difference(self: SetReconciler, pcs: PodCliqueSet, index: int, child: Any, *rest: Any) -> Iterator[Any]:
-        yield from original(self, pcs, index, child, *rest)
-        name = f"{pcs.metadata.name}-all"
-        if index or child.kind != "Service" or self._cache.services.get(pcs.metadata.namespace, name) is not None:
-            return
-        service = children.service(pcs, index)
-        selector = {key: value for key, value in service["spec"]["selector"].items() if key != labels.REPLICA_INDEX}
-        owners = [{**owner, "controller": False} for owner in service["metadata"]["ownerReferences"]]
-        metadata = {"name": name, "namespace": pcs.metadata.namespace, "labels": {}, "ownerReferences": owners}
-        manifest = {**service, "metadata": metadata, "spec": {**service["spec"], "selector": selector}}
-        yield partial(self._writer.create, self._cache.services, manifest)
-
-    replace(SetReconciler, "_child_writes", difference)
+@around(SetReconciler, "_child_writes")
+def _service_of_the_whole_set(
+    original: Original, self: SetReconciler, pcs: PodCliqueSet, index: int, child: Any, *rest: Any
+) -> Iterator[Any]:
+    yield from original(self, pcs, index, child, *rest)
+    name = f"{pcs.metadata.name}-all"
+    if index or child.kind != "Service" or self._cache.services.get(pcs.metadata.namespace, name) is not None:
+        return
+    service = children.service(pcs, index)
+    selector = {key: value for key, value in service["spec"]["selector"].items() if key != labels.REPLICA_INDEX}
+    owners = [{**owner, "controller": False} for owner in service["metadata"]["ownerReferences"]]
+    metadata = {"name": name, "namespace": pcs.metadata.namespace, "labels": {}, "ownerReferences": owners}
+    manifest = {**service, "metadata": metadata, "spec": {**service["spec"], "selector": selector}}
+    yield partial(self._writer.create, self._cache.services, manifest)
 
 
 @variant(
@@ -200,11 +194,11 @@ def _services_on_demand() -> None:
     "lets the cliques of a scaling group outlive it, as their set owns them as well",
     *("LIFE-001", "LIFE-002", "LIFE-009", "LIFE-012"),
 )
-def _members_owned_by_their_set_as_well() -> None:
-    def member_cliques(cliques: Iterator[Manifest], pcs: PodCliqueSet, *_: Any, **__: Any) -> Iterator[Manifest]:
-        for clique in cliques:
-            metadata = clique["metadata"]
-            owners = [*metadata["ownerReferences"], {**children.set_reference(pcs), "controller": False}]
-            yield {**clique, "metadata": {**metadata, "ownerReferences": owners}}
-
-    alter(children, "member_cliques", member_cliques)
+@on_result_of(children, "member_cliques")
+def _members_owned_by_their_set_as_well(
+    cliques: Iterator[Manifest], pcs: PodCliqueSet, *_: Any, **__: Any
+) -> Iterator[Manifest]:
+    for clique in cliques:
+        metadata = clique["metadata"]
+        owners = [*metadata["ownerReferences"], {**children.set_reference(pcs), "controller": False}]
+        yield {**clique, "metadata": {**metadata, "ownerReferences": owners}}

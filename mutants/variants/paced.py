@@ -9,7 +9,7 @@ from typing import Any
 from kube.objects import Key
 from kube.workqueue import WorkQueue
 from mutants.registry import variant
-from mutants.replacement import replace
+from mutants.replacement import Original, around, replace
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.plan import pods
 
@@ -30,16 +30,12 @@ DELAY_SECONDS = 12.0
     time_scale=1.0,
     conflict="all others would work as seldom",
 )
-def _works_intermittently() -> None:
-    take = WorkQueue.take
-
-    async def in_turn(self: WorkQueue[Any]) -> Any:
-        key = await take(self)
-        if (elapsed := time.monotonic() % PERIOD_SECONDS) > WORK_SECONDS:
-            await asyncio.sleep(PERIOD_SECONDS - elapsed)
-        return key
-
-    replace(WorkQueue, "take", in_turn)
+@around(WorkQueue, "take")
+async def _works_intermittently(take: Original, self: WorkQueue[Any]) -> Any:
+    key = await take(self)
+    if (elapsed := time.monotonic() % PERIOD_SECONDS) > WORK_SECONDS:
+        await asyncio.sleep(PERIOD_SECONDS - elapsed)
+    return key
 
 
 @variant(

@@ -7,7 +7,7 @@ import secrets
 from typing import Any
 
 from mutants.registry import variant
-from mutants.replacement import alter, replace
+from mutants.replacement import Original, alter, around, on_result_of
 from reference_impl.api.pods import Pod
 from reference_impl.plan import children, labels, names, pods, startup
 from reference_impl.plan.children import Manifest
@@ -21,86 +21,70 @@ from reference_impl.plan.pods import PodBuilder
     "CORE-008",
     "CORE-009",
 )
-def _literal_variables() -> None:
-    original = PodBuilder.pod
-
-    def pod(self: PodBuilder, index: int, gang: str) -> Manifest:
-        manifest = copy.deepcopy(original(self, index, gang))
-        by_path = {f"metadata.labels['{key}']": value for key, value in manifest["metadata"]["labels"].items()}
-        spec: dict[str, Any] = manifest["spec"]
-        for container in (*spec.get("initContainers", ()), *spec["containers"]):
-            for variable in container.get("env", ()):
-                path = variable.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
-                if path in by_path:
-                    del variable["valueFrom"]
-                    variable["value"] = by_path[path]
-        return manifest
-
-    replace(PodBuilder, "pod", pod)
+@around(PodBuilder, "pod")
+def _literal_variables(original: Original, self: PodBuilder, index: int, gang: str) -> Manifest:
+    manifest = copy.deepcopy(original(self, index, gang))
+    by_path = {f"metadata.labels['{key}']": value for key, value in manifest["metadata"]["labels"].items()}
+    spec: dict[str, Any] = manifest["spec"]
+    for container in (*spec.get("initContainers", ()), *spec["containers"]):
+        for variable in container.get("env", ()):
+            path = variable.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
+            if path in by_path:
+                del variable["valueFrom"]
+                variable["value"] = by_path[path]
+    return manifest
 
 
 @variant(
     "unknown-is-running", "operator", "deletes excess pods of phase Unknown in the turn of running ones", "SCALE-015"
 )
-def _unknown_is_running() -> None:
-    def worth(result: tuple[float, ...], pod: Pod, target: str) -> tuple[float, ...]:
-        return (result[0], 2, *result[2:]) if pod.status.phase == "Unknown" else result
-
-    alter(pods, "deletion_rank", worth)
+@on_result_of(pods, "deletion_rank")
+def _unknown_is_running(result: tuple[float, ...], pod: Pod, target: str) -> tuple[float, ...]:
+    return (result[0], 2, *result[2:]) if pod.status.phase == "Unknown" else result
 
 
 @variant("variables-reversed", "operator", "writes its own variables in the reverse order", "CORE-008", "CORE-009")
-def _variables_reversed() -> None:
-    def with_environment(spec: Manifest, _: Manifest, environment: list[Manifest]) -> Manifest:
-        def container(old: Manifest) -> Manifest:
-            env = old["env"]
-            return {**old, "env": [*reversed(env[: len(environment)]), *env[len(environment) :]]}
+@on_result_of(pods, "with_environment")
+def _variables_reversed(spec: Manifest, _: Manifest, environment: list[Manifest]) -> Manifest:
+    def container(old: Manifest) -> Manifest:
+        env = old["env"]
+        return {**old, "env": [*reversed(env[: len(environment)]), *env[len(environment) :]]}
 
-        container_fields = [field for field in ("initContainers", "containers") if spec.get(field)]
-        return {**spec, **{field: [container(item) for item in spec[field]] for field in container_fields}}
-
-    alter(pods, "with_environment", with_environment)
+    container_fields = [field for field in ("initContainers", "containers") if spec.get(field)]
+    return {**spec, **{field: [container(item) for item in spec[field]] for field in container_fields}}
 
 
 @variant("longer-suffixes", "operator", "gives pods names with a random suffix of eight characters", "CORE-007")
-def _longer_suffixes() -> None:
-    def pod(manifest: Manifest, *_: Any) -> Manifest:
-        metadata = dict(manifest["metadata"])
-        metadata["name"] = f"{metadata.pop('generateName')}{secrets.token_hex(4)}"
-        return {**manifest, "metadata": metadata}
-
-    alter(PodBuilder, "pod", pod)
+@on_result_of(PodBuilder, "pod")
+def _longer_suffixes(manifest: Manifest, *_: Any) -> Manifest:
+    metadata = dict(manifest["metadata"])
+    metadata["name"] = f"{metadata.pop('generateName')}{secrets.token_hex(4)}"
+    return {**manifest, "metadata": metadata}
 
 
 @variant("tolerations-of-the-back-end", "operator", "lets pods tolerate a taint of its scheduler", "CORE-014")
-def _tolerations_of_the_back_end() -> None:
-    def pod(manifest: Manifest, *_: Any) -> Manifest:
-        toleration = {"key": "scheduler.example.com/queue", "operator": "Exists"}
-        spec = manifest["spec"]
-        return {**manifest, "spec": {**spec, "tolerations": [toleration, *spec.get("tolerations", ())]}}
-
-    alter(PodBuilder, "pod", pod)
+@on_result_of(PodBuilder, "pod")
+def _tolerations_of_the_back_end(manifest: Manifest, *_: Any) -> Manifest:
+    toleration = {"key": "scheduler.example.com/queue", "operator": "Exists"}
+    spec = manifest["spec"]
+    return {**manifest, "spec": {**spec, "tolerations": [toleration, *spec.get("tolerations", ())]}}
 
 
 @variant(
     "wait-first", "operator", "puts its waiting init container before those of the template", "CORE-014", "INV-006"
 )
-def _wait_first() -> None:
-    def with_wait(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
-        *other_containers, wait = spec.get("initContainers") or [None]
-        return {**spec, "initContainers": [wait, *other_containers]} if waits else spec
-
-    alter(startup, "with_init_container", with_wait)
+@on_result_of(startup, "with_init_container")
+def _wait_first(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
+    *other_containers, wait = spec.get("initContainers") or [None]
+    return {**spec, "initContainers": [wait, *other_containers]} if waits else spec
 
 
 @variant(
     "empty-values-omitted", "operator", "omits values from cliques that mean nothing, as typed libraries do", "CORE-015"
 )
-def _empty_values_omitted() -> None:
-    def clique(manifest: Manifest, *_: Any, **__: Any) -> Manifest:
-        return {**manifest, "spec": {**manifest["spec"], "podSpec": _typed(manifest["spec"]["podSpec"])}}
-
-    alter(children, "_clique_manifest", clique)
+@on_result_of(children, "_clique_manifest")
+def _empty_values_omitted(manifest: Manifest, *_: Any, **__: Any) -> Manifest:
+    return {**manifest, "spec": {**manifest["spec"], "podSpec": _typed(manifest["spec"]["podSpec"])}}
 
 
 @variant(

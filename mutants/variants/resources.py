@@ -9,7 +9,7 @@ from kube.objects import Key
 from mutants.profiles.resources import autoscaler_misnamed, init_containers_without_claims, pods_without_labels
 from mutants.profiles.resources_compute_domains import domain_sized, init_containers_without_channels
 from mutants.registry import variant
-from mutants.replacement import alter, replace
+from mutants.replacement import on_result_of, replace
 from reference_impl.api.models import PodCliqueScalingGroup, ScalingGroupConfig
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.plan import claims, mnnvl, secondary_resources, template_drift
@@ -20,13 +20,11 @@ DELAY_SECONDS = 1.0
 
 
 @variant("account-owned", "operator", "owns the ServiceAccount of a set without being its controller", "RES-003")
-def _account_owned() -> None:
-    def service_account(manifest: Manifest, *_: Any) -> Manifest:
-        metadata = manifest["metadata"]
-        owners = [{**owner, "controller": False} for owner in metadata["ownerReferences"]]
-        return {**manifest, "metadata": {**metadata, "ownerReferences": owners}}
-
-    alter(secondary_resources, "service_account", service_account)
+@on_result_of(secondary_resources, "service_account")
+def _account_owned(manifest: Manifest, *_: Any) -> Manifest:
+    metadata = manifest["metadata"]
+    owners = [{**owner, "controller": False} for owner in metadata["ownerReferences"]]
+    return {**manifest, "metadata": {**metadata, "ownerReferences": owners}}
 
 
 @variant(
@@ -55,15 +53,13 @@ def _pods_without_template_labels() -> None:
 
 
 @variant("members-in-any-order", "operator", "keeps the order that a scaling group has of its cliques", "RES-027")
-def _members_in_any_order() -> None:
-    def group(patch: Manifest, config: ScalingGroupConfig, current: PodCliqueScalingGroup) -> Manifest:
-        spec = patch.get("spec", {})
-        if set(current.spec.clique_names) != set(config.clique_names):
-            return patch
-        remaining = {key: value for key, value in spec.items() if key != "cliqueNames"}
-        return {"spec": remaining} if remaining else {}
-
-    alter(template_drift, "group_patch", group)
+@on_result_of(template_drift, "group_patch")
+def _members_in_any_order(patch: Manifest, config: ScalingGroupConfig, current: PodCliqueScalingGroup) -> Manifest:
+    spec = patch.get("spec", {})
+    if set(current.spec.clique_names) != set(config.clique_names):
+        return patch
+    remaining = {key: value for key, value in spec.items() if key != "cliqueNames"}
+    return {"spec": remaining} if remaining else {}
 
 
 @variant(
@@ -85,14 +81,12 @@ def _claims_for_main_containers() -> None:
     "RES-044",
     exempt=("RES-098",),
 )
-def _claims_for_first_containers() -> None:
-    def with_claims(result: Manifest, spec: Manifest, _: Any) -> Manifest:
-        first, *_ = result["containers"]
-        _, *rest = spec["containers"]
-        init_containers = {"initContainers": spec["initContainers"]} if "initContainers" in spec else {}
-        return {**result, **init_containers, "containers": [first, *rest]}
-
-    alter(claims, "with_claims", with_claims)
+@on_result_of(claims, "with_claims")
+def _claims_for_first_containers(result: Manifest, spec: Manifest, _: Any) -> Manifest:
+    first, *_ = result["containers"]
+    _, *rest = spec["containers"]
+    init_containers = {"initContainers": spec["initContainers"]} if "initContainers" in spec else {}
+    return {**result, **init_containers, "containers": [first, *rest]}
 
 
 @variant(
@@ -123,12 +117,10 @@ def _channels_for_main_containers() -> None:
     "names the template of a ComputeDomain in spec.channel.resourceClaimTemplateName, as GREP-417 has it",
     *("RES-070", "DEV-032", "DEV-034"),
 )
-def _channel_as_proposed() -> None:
-    def compute_domain(manifest: Manifest, *_: Any) -> Manifest:
-        template = manifest["spec"]["channel"]["resourceClaimTemplate"]["name"]
-        return {**manifest, "spec": {**manifest["spec"], "channel": {"resourceClaimTemplateName": template}}}
-
-    alter(mnnvl, "compute_domain", compute_domain)
+@on_result_of(mnnvl, "compute_domain")
+def _channel_as_proposed(manifest: Manifest, *_: Any) -> Manifest:
+    template = manifest["spec"]["channel"]["resourceClaimTemplate"]["name"]
+    return {**manifest, "spec": {**manifest["spec"], "channel": {"resourceClaimTemplateName": template}}}
 
 
 @variant(

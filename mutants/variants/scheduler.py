@@ -12,7 +12,7 @@ import msgspec
 from kube.client import Client
 from kube.resource import Resource
 from mutants.registry import variant
-from mutants.replacement import alter, replace, replace_data
+from mutants.replacement import Original, alter, around, instead_of, on_result_of, replace, replace_data
 from reference_impl.api.models import Condition, PodGang, PodGangStatus
 from reference_impl.plan import conditions
 from reference_impl.scheduler import cycle, gang_status, preemption, scheduler, unschedulable
@@ -35,11 +35,9 @@ from reference_impl.scheduler.unschedulable import Unschedulable
     "SCHED-065",
     "SCHED-068",
 )
-def _gangs_wait_in_other_words() -> None:
-    def reworded(reasons: Iterable[tuple[Pod, str]], *arguments: Any) -> list[tuple[Pod, str]]:
-        return [(pod, f"not yet: {reason}") for pod, reason in reasons]
-
-    alter(scheduler, "reasons", reworded)
+@on_result_of(scheduler, "reasons")
+def _gangs_wait_in_other_words(reasons: Iterable[tuple[Pod, str]], *arguments: Any) -> list[tuple[Pod, str]]:
+    return [(pod, f"not yet: {reason}") for pod, reason in reasons]
 
 
 @variant(
@@ -56,11 +54,9 @@ def _events_of_another_reason() -> None:
     "SCHED-065",
     "SCHED-054",
 )
-def _gangs_without_events() -> None:
-    async def post_event(self: GangScheduler, item: PodGang, note: str, reason: str = "") -> None:
-        """Do nothing."""
-
-    replace(GangScheduler, "_post_event", post_event)
+@instead_of(GangScheduler, "_post_event")
+async def _gangs_without_events(self: GangScheduler, item: PodGang, note: str, reason: str = "") -> None:
+    """Do nothing."""
 
 
 @variant(
@@ -70,25 +66,21 @@ def _gangs_without_events() -> None:
     "SCHED-054",
     "SCHED-070",
 )
-def _gang_conditions_in_other_words() -> None:
-    def reworded(status: PodGangStatus, *arguments: Any, **options: Any) -> PodGangStatus:
-        reworded_conditions = [
-            condition
-            if condition.type == "Initialized"
-            else msgspec.structs.replace(condition, reason="AsPlanned", message=f"{condition.type} as planned")
-            for condition in status.conditions or ()
-        ]
-        return msgspec.structs.replace(status, conditions=reworded_conditions)
-
-    alter(gang_status, "status", reworded)
+@on_result_of(gang_status, "status")
+def _gang_conditions_in_other_words(status: PodGangStatus, *arguments: Any, **options: Any) -> PodGangStatus:
+    reworded_conditions = [
+        condition
+        if condition.type == "Initialized"
+        else msgspec.structs.replace(condition, reason="AsPlanned", message=f"{condition.type} as planned")
+        for condition in status.conditions or ()
+    ]
+    return msgspec.structs.replace(status, conditions=reworded_conditions)
 
 
 @variant("gangs-without-phase", "gang-scheduler", "leaves the phase of PodGangs as it is", "SCHED-070")
-def _gangs_without_phase() -> None:
-    def keep_phase(status: PodGangStatus, item: PodGang, *arguments: Any, **options: Any) -> PodGangStatus:
-        return msgspec.structs.replace(status, phase=item.status.phase if item.status else "Pending")
-
-    alter(gang_status, "status", keep_phase)
+@on_result_of(gang_status, "status")
+def _gangs_without_phase(status: PodGangStatus, item: PodGang, *arguments: Any, **options: Any) -> PodGangStatus:
+    return msgspec.structs.replace(status, phase=item.status.phase if item.status else "Pending")
 
 
 @variant(
@@ -98,12 +90,12 @@ def _gangs_without_phase() -> None:
     "SCHED-054",
     "SCHED-070",
 )
-def _condition_of_its_own() -> None:
-    def reserved(status: PodGangStatus, item: Any, gang: Any, pods: Any, reason: Any, now: str, **options: Any) -> Any:
-        condition = Condition("example.com/QuotaReserved", "True", "Reserved", "Quota is reserved", now)
-        return msgspec.structs.replace(status, conditions=conditions.with_condition(status.conditions, condition))
-
-    alter(gang_status, "status", reserved)
+@on_result_of(gang_status, "status")
+def _condition_of_its_own(
+    status: PodGangStatus, item: Any, gang: Any, pods: Any, reason: Any, now: str, **options: Any
+) -> Any:
+    condition = Condition("example.com/QuotaReserved", "True", "Reserved", "Quota is reserved", now)
+    return msgspec.structs.replace(status, conditions=conditions.with_condition(status.conditions, condition))
 
 
 @variant("placements-unscored", "gang-scheduler", "writes no placement score", "SCHED-070", "TOPO-038")
@@ -119,14 +111,12 @@ def _placements_unscored() -> None:
     "SCHED-031",
     "SCHED-054",
 )
-def _preempted_gangs_unmarked() -> None:
-    def unmarked(status: PodGangStatus, *arguments: Any, **options: Any) -> PodGangStatus:
-        rest: list[Condition] = [
-            condition for condition in status.conditions or () if condition.type != gang_status.DISRUPTION
-        ]
-        return msgspec.structs.replace(status, conditions=rest)
-
-    alter(gang_status, "status", unmarked)
+@on_result_of(gang_status, "status")
+def _preempted_gangs_unmarked(status: PodGangStatus, *arguments: Any, **options: Any) -> PodGangStatus:
+    rest: list[Condition] = [
+        condition for condition in status.conditions or () if condition.type != gang_status.DISRUPTION
+    ]
+    return msgspec.structs.replace(status, conditions=rest)
 
 
 @variant(
@@ -139,11 +129,9 @@ def _preempted_gangs_unmarked() -> None:
     "SCHED-063",
     "INV-003",
 )
-def _pods_bound_in_another_order() -> None:
-    def reversed_order(plan: Plan, *arguments: Any) -> Plan:
-        return dataclasses.replace(plan, bindings=plan.bindings[::-1])
-
-    alter(cycle, "plan", reversed_order)
+@on_result_of(cycle, "plan")
+def _pods_bound_in_another_order(plan: Plan, *arguments: Any) -> Plan:
+    return dataclasses.replace(plan, bindings=plan.bindings[::-1])
 
 
 @variant(
@@ -158,11 +146,9 @@ def _pods_bound_in_another_order() -> None:
     "TOPO-034",
     "DEV-032",
 )
-def _last_node_first() -> None:
-    def of_reversed(nodes: Iterable[Node], used: Any, state: Any) -> Capacity:
-        return Capacity(list(nodes)[::-1], used, state)
-
-    replace(scheduler, "Capacity", of_reversed)
+@instead_of(scheduler, "Capacity")
+def _last_node_first(nodes: Iterable[Node], used: Any, state: Any) -> Capacity:
+    return Capacity(list(nodes)[::-1], used, state)
 
 
 @variant(
@@ -186,26 +172,22 @@ def _scaled_gangs_in_any_order() -> None:
     "SCHED-031",
     "SCHED-054",
 )
-def _scaled_gangs_outlive_base() -> None:
-    original = preemption._whole_gang_units
-
-    def wholes(lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> list[Unit]:
-        return list(original(lower, [dataclasses.replace(gang, base="") for gang in gangs], preemptor))
-
-    replace(preemption, "_whole_gang_units", wholes)
+@around(preemption, "_whole_gang_units")
+def _scaled_gangs_outlive_base(
+    original: Original, lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang
+) -> list[Unit]:
+    return list(original(lower, [dataclasses.replace(gang, base="") for gang in gangs], preemptor))
 
 
 @variant("bound-pods-annotated", "gang-scheduler", "notes the node on pods with the binding", "SCHED-071", "SCHED-063")
-def _bound_pods_annotated() -> None:
-    original = Client.create
-
-    async def create(self: Client, resource: Resource, body: Any, *arguments: Any, **named: Any) -> Any:
-        if named.get("subresource") == "binding":
-            annotations = {"example.com/placed-on": body["target"]["name"]}
-            body = {**body, "metadata": {**body["metadata"], "annotations": annotations}}
-        return await original(self, resource, body, *arguments, **named)
-
-    replace(Client, "create", create)
+@around(Client, "create")
+async def _bound_pods_annotated(
+    original: Original, self: Client, resource: Resource, body: Any, *arguments: Any, **named: Any
+) -> Any:
+    if named.get("subresource") == "binding":
+        annotations = {"example.com/placed-on": body["target"]["name"]}
+        body = {**body, "metadata": {**body["metadata"], "annotations": annotations}}
+    return await original(self, resource, body, *arguments, **named)
 
 
 @variant(
@@ -236,17 +218,13 @@ def _searches_no_further() -> None:
     exempt=("SCHED-004", "SCHED-024", "SCHED-025"),
     conflict="others would wait, too",
 )
-def _room_kept_for_large_gangs() -> None:
-    original = cycle.place_minimum
-
-    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Any) -> bool:
-        placed = original(gang, capacity, result, budget)
-        for index, pods in () if placed else gang.pending_pods:
-            for pod in pods:
-                place(gang, [(index, [pod])], capacity, budget)
-        return placed
-
-    replace(cycle, "place_minimum", place_minimum)
+@around(cycle, "place_minimum")
+def _room_kept_for_large_gangs(original: Original, gang: Gang, capacity: Capacity, result: Plan, budget: Any) -> bool:
+    placed = original(gang, capacity, result, budget)
+    for index, pods in () if placed else gang.pending_pods:
+        for pod in pods:
+            place(gang, [(index, [pod])], capacity, budget)
+    return placed
 
 
 @variant(
@@ -259,20 +237,18 @@ def _room_kept_for_large_gangs() -> None:
     exempt=("SCHED-074",),
     conflict="gangs would be ended that the operator terminates later",
 )
-def _gangs_below_minimum_ended() -> None:
-    original = cycle.plan
-
-    def plan(gangs: Iterable[Gang], capacity: Capacity, other_pods: OtherPods | None = None) -> Plan:
-        all_gangs = list(gangs)
-        result = original(all_gangs, capacity, other_pods)
-        bound = {pod.metadata.uid for pod, _ in result.bindings}
-        torn_gangs = [gang for gang in all_gangs if not gang.minimum_reached]
-        evictions = [
-            Eviction(pod, node, gang.name, gang.name)
-            for gang in torn_gangs
-            if bound.isdisjoint(pod.metadata.uid for pod, _ in gang.members)
-            for pod, node in gang.members
-        ]
-        return dataclasses.replace(result, evictions=[*result.evictions, *evictions])
-
-    replace(cycle, "plan", plan)
+@around(cycle, "plan")
+def _gangs_below_minimum_ended(
+    original: Original, gangs: Iterable[Gang], capacity: Capacity, other_pods: OtherPods | None = None
+) -> Plan:
+    all_gangs = list(gangs)
+    result = original(all_gangs, capacity, other_pods)
+    bound = {pod.metadata.uid for pod, _ in result.bindings}
+    torn_gangs = [gang for gang in all_gangs if not gang.minimum_reached]
+    evictions = [
+        Eviction(pod, node, gang.name, gang.name)
+        for gang in torn_gangs
+        if bound.isdisjoint(pod.metadata.uid for pod, _ in gang.members)
+        for pod, node in gang.members
+    ]
+    return dataclasses.replace(result, evictions=[*result.evictions, *evictions])

@@ -6,7 +6,7 @@ from typing import Any
 
 from mutants.profiles import startup
 from mutants.registry import variant
-from mutants.replacement import alter
+from mutants.replacement import on_result_of
 from reference_impl.control.podclique import CliqueContext
 from reference_impl.plan import children
 from reference_impl.plan.children import Manifest
@@ -23,11 +23,9 @@ from reference_impl.plan.children import Manifest
     "START-005",
     exempt=("START-015",),
 )
-def _parents_not_listed() -> None:
-    def without(clique: Manifest, *_: Any) -> Manifest:
-        return {**clique, "spec": {key: value for key, value in clique["spec"].items() if key != "startsAfter"}}
-
-    alter(children, "_clique_manifest", without)
+@on_result_of(children, "_clique_manifest")
+def _parents_not_listed(clique: Manifest, *_: Any) -> Manifest:
+    return {**clique, "spec": {key: value for key, value in clique["spec"].items() if key != "startsAfter"}}
 
 
 @variant(
@@ -38,12 +36,10 @@ def _parents_not_listed() -> None:
     "INV-006",
     exempt=("START-014",),
 )
-def _replacements_start_at_once() -> None:
-    def waits(result: dict[str, int], place: CliqueContext, gang: str) -> dict[str, int]:
-        status = place.clique.status
-        return {} if status is not None and status.ready_replicas else result
-
-    alter(CliqueContext, "awaited_cliques", waits)
+@on_result_of(CliqueContext, "awaited_cliques")
+def _replacements_start_at_once(result: dict[str, int], place: CliqueContext, gang: str) -> dict[str, int]:
+    status = place.clique.status
+    return {} if status is not None and status.ready_replicas else result
 
 
 @variant(

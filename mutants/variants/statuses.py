@@ -10,7 +10,7 @@ import msgspec
 from kube.resource import Resource
 from mutants.profiles.core_objects import reasons_of_its_own
 from mutants.registry import variant
-from mutants.replacement import alter, replace
+from mutants.replacement import Original, alter, around, on_result_of, replace
 from reference_impl.api.models import (
     PODCLIQUES,
     PODCLIQUESETS,
@@ -30,13 +30,9 @@ from reference_impl.plan.update_clique_pods import CliqueUpdateStep
 
 
 @variant("selectors-reordered", "operator", "writes the terms of selectors in another order", "CORE-013")
-def _selectors_reordered() -> None:
-    original = statuses._selector
-
-    def selector(pcs: str, key: str, value: str) -> str:
-        return ",".join(reversed(original(pcs, key, value).split(",")))
-
-    replace(statuses, "_selector", selector)
+@around(statuses, "_selector")
+def _selectors_reordered(original: Original, pcs: str, key: str, value: str) -> str:
+    return ",".join(reversed(original(pcs, key, value).split(",")))
 
 
 @variant("shorter-selectors", "operator", "selects pods by what they belong to, not by who manages them", "CORE-013")
@@ -45,12 +41,10 @@ def _shorter_selectors() -> None:
 
 
 @variant("members-select", "operator", "publishes selectors for cliques of scaling groups, too", "CORE-013")
-def _members_select() -> None:
-    def clique_status(status: PodCliqueStatus, clique: PodClique, *_: Any) -> PodCliqueStatus:
-        selector = f"{labels.MANAGED_SELECTOR},{labels.PODCLIQUE}={clique.metadata.name}"
-        return msgspec.structs.replace(status, hpa_pod_selector=status.hpa_pod_selector or selector)
-
-    alter(statuses, "clique_status", clique_status)
+@on_result_of(statuses, "clique_status")
+def _members_select(status: PodCliqueStatus, clique: PodClique, *_: Any) -> PodCliqueStatus:
+    selector = f"{labels.MANAGED_SELECTOR},{labels.PODCLIQUE}={clique.metadata.name}"
+    return msgspec.structs.replace(status, hpa_pod_selector=status.hpa_pod_selector or selector)
 
 
 @variant(
@@ -60,12 +54,10 @@ def _members_select() -> None:
     *("CORE-018", "CORE-039"),
     exempt=("NODE-008",),
 )
-def _terminating_scheduled() -> None:
-    def clique_status(status: PodCliqueStatus, clique: PodClique, members: list[Pod], *_: Any) -> PodCliqueStatus:
-        terminating_count = sum(pod.terminating and pod.scheduled for pod in members)
-        return msgspec.structs.replace(status, scheduled_replicas=status.scheduled_replicas + terminating_count)
-
-    alter(statuses, "clique_status", clique_status)
+@on_result_of(statuses, "clique_status")
+def _terminating_scheduled(status: PodCliqueStatus, clique: PodClique, members: list[Pod], *_: Any) -> PodCliqueStatus:
+    terminating_count = sum(pod.terminating and pod.scheduled for pod in members)
+    return msgspec.structs.replace(status, scheduled_replicas=status.scheduled_replicas + terminating_count)
 
 
 @variant(
@@ -113,31 +105,25 @@ def _refusals_worded_otherwise() -> None:
 @variant(
     "scaled-to-zero-in-silence", "operator", "posts no event about a scaling group that has no replicas", "CORE-029"
 )
-def _scaled_to_zero_in_silence() -> None:
-    original = Writer.warn
-
-    async def warn(self: Writer, resource: Any, item: Any, reason: str, note: str) -> None:
-        if reason != statuses.ALL_REPLICAS_LOST or item.spec.replicas:
-            await original(self, resource, item, reason, note)
-
-    replace(Writer, "warn", warn)
+@around(Writer, "warn")
+async def _scaled_to_zero_in_silence(
+    original: Original, self: Writer, resource: Any, item: Any, reason: str, note: str
+) -> None:
+    if reason != statuses.ALL_REPLICAS_LOST or item.spec.replicas:
+        await original(self, resource, item, reason, note)
 
 
 @variant("completed-kept", "operator", "keeps the list of replaced pods of a clique after its update", "UPD-010")
-def _completed_kept() -> None:
-    original = update_clique_pods._next_step
-
-    def advanced(
-        clique: PodClique, progress: CliqueUpdateProgress, members: Any, current: Any, now: str
-    ) -> CliqueUpdateStep:
-        step, selection = original(clique, progress, members, current, now), progress.ready_pods_selected_to_update
-        if step.progress is None or step.progress.update_ended_at is None or selection is None:
-            return step
-        extended = PodSelection(current="", completed=[*(selection.completed or ()), selection.current])
-        extended_progress = msgspec.structs.replace(step.progress, ready_pods_selected_to_update=extended)
-        return dataclasses.replace(step, progress=extended_progress)
-
-    replace(update_clique_pods, "_next_step", advanced)
+@around(update_clique_pods, "_next_step")
+def _completed_kept(
+    original: Original, clique: PodClique, progress: CliqueUpdateProgress, members: Any, current: Any, now: str
+) -> CliqueUpdateStep:
+    step, selection = original(clique, progress, members, current, now), progress.ready_pods_selected_to_update
+    if step.progress is None or step.progress.update_ended_at is None or selection is None:
+        return step
+    extended = PodSelection(current="", completed=[*(selection.completed or ()), selection.current])
+    extended_progress = msgspec.structs.replace(step.progress, ready_pods_selected_to_update=extended)
+    return dataclasses.replace(step, progress=extended_progress)
 
 
 @variant(
@@ -147,11 +133,7 @@ def _completed_kept() -> None:
     "RES-065",
     "RES-092",
 )
-def _condition_in_other_words() -> None:
-    original = topology.condition
-
-    def condition(pcs: Any, levels: Any, now: str) -> Condition | None:
-        reported = original(pcs, levels, now)
-        return reported and msgspec.structs.replace(reported, message=f"Topology: {reported.reason}")
-
-    replace(topology, "condition", condition)
+@around(topology, "condition")
+def _condition_in_other_words(original: Original, pcs: Any, levels: Any, now: str) -> Condition | None:
+    reported = original(pcs, levels, now)
+    return reported and msgspec.structs.replace(reported, message=f"Topology: {reported.reason}")

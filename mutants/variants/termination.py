@@ -9,7 +9,7 @@ import msgspec
 from mutants.profiles import core_statuses
 from mutants.profiles import termination as wrong
 from mutants.registry import variant
-from mutants.replacement import alter, replace
+from mutants.replacement import alter, on_result_of, replace
 from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupStatus
 from reference_impl.control.cache import BY_OWNER
 from reference_impl.control.termination import Termination
@@ -25,18 +25,16 @@ from reference_impl.plan.children import CliqueOf
     "TERM-005",
     "TERM-006",
 )
-def _termination_reported_as_false() -> None:
-    def group_status(
-        status: ScalingGroupStatus, group: PodCliqueScalingGroup, _: PodCliqueSet | None, __: CliqueOf, now: str
-    ) -> ScalingGroupStatus:
-        old = conditions.find(group.status.conditions if group.status else None, termination.TERMINATING)
-        if old is None or conditions.find(status.conditions, termination.TERMINATING) is not None:
-            return status
-        changed_at = now if old.status == "True" else old.last_transition_time
-        condition = msgspec.structs.replace(old, status="False", reason="Recovered", last_transition_time=changed_at)
-        return msgspec.structs.replace(status, conditions=conditions.with_condition(status.conditions, condition))
-
-    alter(statuses, "group_status", group_status)
+@on_result_of(statuses, "group_status")
+def _termination_reported_as_false(
+    status: ScalingGroupStatus, group: PodCliqueScalingGroup, _: PodCliqueSet | None, __: CliqueOf, now: str
+) -> ScalingGroupStatus:
+    old = conditions.find(group.status.conditions if group.status else None, termination.TERMINATING)
+    if old is None or conditions.find(status.conditions, termination.TERMINATING) is not None:
+        return status
+    changed_at = now if old.status == "True" else old.last_transition_time
+    condition = msgspec.structs.replace(old, status="False", reason="Recovered", last_transition_time=changed_at)
+    return msgspec.structs.replace(status, conditions=conditions.with_condition(status.conditions, condition))
 
 
 @variant(
@@ -127,12 +125,10 @@ def _gang_of_a_breached_clique_terminated() -> None:
     exempt=("TERM-013", "TERM-014", "TERM-026"),
     conflict="requirements of other profiles count pods that are not Ready",
 )
-def _running_pods_are_not_lost() -> None:
-    def cause(breached_at: float | None, clique: PodClique) -> float | None:
-        enough = clique.status is not None and clique.status.scheduled_replicas >= clique.spec.minimum
-        return None if enough else breached_at
-
-    alter(termination, "clique_breached_since", cause)
+@on_result_of(termination, "clique_breached_since")
+def _running_pods_are_not_lost(breached_at: float | None, clique: PodClique) -> float | None:
+    enough = clique.status is not None and clique.status.scheduled_replicas >= clique.spec.minimum
+    return None if enough else breached_at
 
 
 @variant(

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import variant
-from mutants.replacement import alter
+from mutants.replacement import on_result_of
 from reference_impl.api.models import Condition, PodCliqueSet
 from reference_impl.plan import gangs, topology
 from reference_impl.plan.children import group_configs
@@ -27,23 +27,17 @@ from reference_impl.plan.layout import EntryGang
     "COHR-019",
     exempt=("RES-062",),
 )
-def _nothing_inherited() -> None:
-    def planned(
-        original: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: EntryGang, *_: Any, **__: Any
-    ) -> Any:
-        group_constraints = [
-            config.topology_constraint for config in group_configs(pcs) if gang.groups.get(config.name)
-        ]
-        inherits = not gang.entry.anchor and not any(group_constraints)
-        return dataclasses.replace(original, topology=None) if inherits else original
-
-    alter(gangs, "_planned_gang", planned)
+@on_result_of(gangs, "_planned_gang")
+def _nothing_inherited(
+    original: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: EntryGang, *_: Any, **__: Any
+) -> Any:
+    group_constraints = [config.topology_constraint for config in group_configs(pcs) if gang.groups.get(config.name)]
+    inherits = not gang.entry.anchor and not any(group_constraints)
+    return dataclasses.replace(original, topology=None) if inherits else original
 
 
 @variant("missing-binding-is-true", "operator", "reports a missing binding with the status True", "RES-065")
-def _missing_binding_is_true() -> None:
-    def condition(current: Condition | None, *_: Any) -> Condition | None:
-        missing = current is not None and current.reason == "ClusterTopologyNotFound"
-        return msgspec.structs.replace(current, status="True") if current is not None and missing else current
-
-    alter(topology, "condition", condition)
+@on_result_of(topology, "condition")
+def _missing_binding_is_true(current: Condition | None, *_: Any) -> Condition | None:
+    missing = current is not None and current.reason == "ClusterTopologyNotFound"
+    return msgspec.structs.replace(current, status="True") if current is not None and missing else current

@@ -10,7 +10,7 @@ import msgspec
 from mutants.profiles.update import update_replicas_side_by_side
 from mutants.profiles.update_components import end_with_the_minimum
 from mutants.registry import variant
-from mutants.replacement import alter, replace
+from mutants.replacement import alter, on_result_of, replace
 from reference_impl.api.models import PodCliqueSet, SetUpdateProgress
 from reference_impl.plan import update_clique_pods, update_group_replicas, update_progress, update_set_replicas
 from reference_impl.plan.update_group_replicas import Replica
@@ -58,11 +58,9 @@ def _replicas_side_by_side() -> None:
     *("UPD-004", "UPD-010", "UPD-025", "UPD-026", "UPD-027", "UPD-028"),
     exempt=("UPD-053",),
 )
-def _last_replica_of_a_group_first() -> None:
-    def last(chosen: Replica | None, ready: list[Replica]) -> Replica | None:
-        return max(ready, key=lambda replica: replica.index, default=None)
-
-    alter(update_group_replicas, "lowest_replica", last)
+@on_result_of(update_group_replicas, "lowest_replica")
+def _last_replica_of_a_group_first(chosen: Replica | None, ready: list[Replica]) -> Replica | None:
+    return max(ready, key=lambda replica: replica.index, default=None)
 
 
 @variant(
@@ -71,13 +69,11 @@ def _last_replica_of_a_group_first() -> None:
     "deletes the next available replica of a group before those that are not available",
     "UPD-025",
 )
-def _available_replica_before_lost_ones() -> None:
-    def turned(step: update_group_replicas.GroupUpdateStep, *rest: Any) -> update_group_replicas.GroupUpdateStep:
-        return update_group_replicas.GroupUpdateStep(
-            step.progress, [*step.deletion_waves[2:], *step.deletion_waves[:2]]
-        )
-
-    alter(update_group_replicas, "_next_step", turned)
+@on_result_of(update_group_replicas, "_next_step")
+def _available_replica_before_lost_ones(
+    step: update_group_replicas.GroupUpdateStep, *rest: Any
+) -> update_group_replicas.GroupUpdateStep:
+    return update_group_replicas.GroupUpdateStep(step.progress, [*step.deletion_waves[2:], *step.deletion_waves[:2]])
 
 
 @variant(
@@ -99,14 +95,14 @@ def _youngest_pod_first() -> None:
     "selects a Ready pod only while all pods of its clique are Ready",
     *("UPD-014", "UPD-015", "UPD-016", "UPD-018", "UPD-021", "UPD-022"),
 )
-def _ready_pods_wait_for_all_others() -> None:
-    def waiting(step: update_clique_pods.CliqueUpdateStep, clique: Any, progress: Any, members: Any, *rest: Any) -> Any:
-        ready = sum(pod.ready for pod in members if pod.active)
-        if step.selected is None or step.progress is progress or ready >= clique.spec.replicas:
-            return step
-        return update_clique_pods.CliqueUpdateStep(progress, step.unready_pods)
-
-    alter(update_clique_pods, "_next_step", waiting)
+@on_result_of(update_clique_pods, "_next_step")
+def _ready_pods_wait_for_all_others(
+    step: update_clique_pods.CliqueUpdateStep, clique: Any, progress: Any, members: Any, *rest: Any
+) -> Any:
+    ready = sum(pod.ready for pod in members if pod.active)
+    if step.selected is None or step.progress is progress or ready >= clique.spec.replicas:
+        return step
+    return update_clique_pods.CliqueUpdateStep(progress, step.unready_pods)
 
 
 @variant(
@@ -116,16 +112,14 @@ def _ready_pods_wait_for_all_others() -> None:
     *("UPD-015", "UPD-016", "UPD-017", "UPD-018", "UPD-021", "UPD-022"),
     exempt=("UPD-014",),
 )
-def _unready_pods_one_at_a_time() -> None:
-    def one(
-        step: update_clique_pods.CliqueUpdateStep, clique: Any, progress: Any, members: Any, current: Any, _: Any
-    ) -> update_clique_pods.CliqueUpdateStep:
-        new = [pod for pod in members if pod.active and not update_clique_pods.is_outdated(pod, current)]
-        if any(not pod.ready for pod in new):
-            return update_clique_pods.CliqueUpdateStep(progress)
-        return update_clique_pods.CliqueUpdateStep(progress, step.unready_pods[:1]) if step.unready_pods else step
-
-    alter(update_clique_pods, "_next_step", one)
+@on_result_of(update_clique_pods, "_next_step")
+def _unready_pods_one_at_a_time(
+    step: update_clique_pods.CliqueUpdateStep, clique: Any, progress: Any, members: Any, current: Any, _: Any
+) -> update_clique_pods.CliqueUpdateStep:
+    new = [pod for pod in members if pod.active and not update_clique_pods.is_outdated(pod, current)]
+    if any(not pod.ready for pod in new):
+        return update_clique_pods.CliqueUpdateStep(progress)
+    return update_clique_pods.CliqueUpdateStep(progress, step.unready_pods[:1]) if step.unready_pods else step
 
 
 @variant(
@@ -135,26 +129,24 @@ def _unready_pods_one_at_a_time() -> None:
     *("UPD-007", "UPD-008"),
     exempt=("UPD-054",),
 )
-def _members_counted_as_well() -> None:
-    def counted(
-        progress: SetUpdateProgress,
-        pcs: PodCliqueSet,
-        _: Any,
-        generation: str,
-        cliques: update_set_replicas.ObservedSet,
-    ) -> SetUpdateProgress:
-        indices = range(pcs.spec.replicas)
-        groups = [group for index in indices for group in cliques.groups(index) if group is not None]
-        members = [member for index in indices for member in cliques.members(index)]
-        updated = sum(update_progress.is_updated(member, generation) for member in members)
-        return msgspec.structs.replace(
-            progress,
-            updated_pod_cliques_count=progress.updated_pod_cliques_count + updated,
-            total_pod_cliques_count=progress.total_pod_cliques_count
-            + sum(group.spec.replicas * len(group.spec.clique_names) for group in groups),
-        )
-
-    alter(update_set_replicas, "with_counts", counted)
+@on_result_of(update_set_replicas, "with_counts")
+def _members_counted_as_well(
+    progress: SetUpdateProgress,
+    pcs: PodCliqueSet,
+    _: Any,
+    generation: str,
+    cliques: update_set_replicas.ObservedSet,
+) -> SetUpdateProgress:
+    indices = range(pcs.spec.replicas)
+    groups = [group for index in indices for group in cliques.groups(index) if group is not None]
+    members = [member for index in indices for member in cliques.members(index)]
+    updated = sum(update_progress.is_updated(member, generation) for member in members)
+    return msgspec.structs.replace(
+        progress,
+        updated_pod_cliques_count=progress.updated_pod_cliques_count + updated,
+        total_pod_cliques_count=progress.total_pod_cliques_count
+        + sum(group.spec.replicas * len(group.spec.clique_names) for group in groups),
+    )
 
 
 @variant(
@@ -164,20 +156,18 @@ def _members_counted_as_well() -> None:
     *("UPD-007", "UPD-010"),
     exempt=("UPD-056",),
 )
-def _last_selection_kept() -> None:
-    def keep_selection(
-        step: update_clique_pods.CliqueUpdateStep, pcs: Any, clique: Any, *rest: Any
-    ) -> update_clique_pods.CliqueUpdateStep:
-        old = clique.status.update_progress if clique.status else None
-        if step.progress is None or old is None or update_progress.is_on_delete(pcs):
-            return step
-        if step.progress.update_ended_at is None or old.ready_pods_selected_to_update is None:
-            return step
-        selection = old.ready_pods_selected_to_update
-        progress = msgspec.structs.replace(step.progress, ready_pods_selected_to_update=selection)
-        return dataclasses.replace(step, progress=progress)
-
-    alter(update_clique_pods, "step", keep_selection)
+@on_result_of(update_clique_pods, "step")
+def _last_selection_kept(
+    step: update_clique_pods.CliqueUpdateStep, pcs: Any, clique: Any, *rest: Any
+) -> update_clique_pods.CliqueUpdateStep:
+    old = clique.status.update_progress if clique.status else None
+    if step.progress is None or old is None or update_progress.is_on_delete(pcs):
+        return step
+    if step.progress.update_ended_at is None or old.ready_pods_selected_to_update is None:
+        return step
+    selection = old.ready_pods_selected_to_update
+    progress = msgspec.structs.replace(step.progress, ready_pods_selected_to_update=selection)
+    return dataclasses.replace(step, progress=progress)
 
 
 @variant(

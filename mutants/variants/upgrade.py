@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from mutants.registry import variant
-from mutants.replacement import alter, replace
+from mutants.replacement import on_result_of, replace
 from reference_impl.api.models import Condition
 from reference_impl.plan import conditions, gang_migration
 from reference_impl.plan.hashing.window import Policy
@@ -22,14 +22,14 @@ LATEST_SCHEMES = ("legacy-0.36", "canonical-0.36")
     "leaves the condition of a migration with the status False",
     *("UPG-012", "UPG-015", "UPG-022"),
 )
-def _migration_ends_with_false() -> None:
-    def with_false(current: list[Condition] | None, old: list[Condition] | None, kind: str) -> list[Condition] | None:
-        if kind != gang_migration.CONDITION:
-            return current
-        done = Condition(type=kind, status="False", reason="Migrated", message="", last_transition_time=now())
-        return [*(current or ()), done]
-
-    alter(conditions, "without_condition", with_false)
+@on_result_of(conditions, "without_condition")
+def _migration_ends_with_false(
+    current: list[Condition] | None, old: list[Condition] | None, kind: str
+) -> list[Condition] | None:
+    if kind != gang_migration.CONDITION:
+        return current
+    done = Condition(type=kind, status="False", reason="Migrated", message="", last_transition_time=now())
+    return [*(current or ()), done]
 
 
 @variant(

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mutants.registry import variant
-from mutants.replacement import alter, replace
+from mutants.replacement import Original, around, instead_of, on_result_of, replace
 from mutants.workload_api import PERMITTED, change_objects, extras_at_once, lost_pods_together
 from reference_impl.admission import podcliqueset
 from reference_impl.admission.errors import ErrorType, FieldError
@@ -44,14 +44,10 @@ def _other_template_names() -> None:
 
 
 @permitted("wl-leaves-first", "creates groups before their parents, and the Workload last", WAITS)
-def _leaves_first() -> None:
-    original = difference.difference
-
-    def reversed_order(gang: PodGang, objects: Iterable[Manifest], observed: Any) -> GangDifference:
-        result = original(gang, objects, observed)
-        return GangDifference(tuple(reversed(result.changes)), result.waits_for)
-
-    replace(difference, "difference", reversed_order)
+@around(difference, "difference")
+def _leaves_first(original: Original, gang: PodGang, objects: Iterable[Manifest], observed: Any) -> GangDifference:
+    result = original(gang, objects, observed)
+    return GangDifference(tuple(reversed(result.changes)), result.waits_for)
 
 
 @permitted("wl-workload-named-apart", "gives the Workload another name than its PodGang", WAITS)
@@ -122,27 +118,21 @@ def _own_labels_only() -> None:
 
 
 @permitted("wl-objects-late", "waits a while before each object that it writes", WAITS)
-def _objects_late() -> None:
-    original = WorkloadBackend._apply
-
-    async def apply(self: WorkloadBackend, change: Change, gang: PodGang) -> None:
-        await asyncio.sleep(0.3)
-        await original(self, change, gang)
-
-    replace(WorkloadBackend, "_apply", apply)
+@around(WorkloadBackend, "_apply")
+async def _objects_late(original: Original, self: WorkloadBackend, change: Change, gang: PodGang) -> None:
+    await asyncio.sleep(0.3)
+    await original(self, change, gang)
 
 
 @variant("wl-warned-at-the-set", "operator", "posts warnings about the set of a gang", "WAPI-076", "WAPI-079")
-def _warned_at_the_set() -> None:
-    async def warn(self: WorkloadBackend, gang: PodGang, plan: Planned) -> None:
-        warned, now = self._warned.get(gang.metadata.key, ("", False)), (plan.refusal, has_preferred_topology(gang))
-        self._warned[gang.metadata.key] = now
-        pcs = self._cache.set_of(gang)
-        if now != warned and any(now) and pcs is not None:
-            note = plan.refusal or "a preference is ignored"
-            await self._writer.warn(models.PODCLIQUESETS, pcs, "NotAsAsked", note)
-
-    replace(WorkloadBackend, "_warn", warn)
+@instead_of(WorkloadBackend, "_warn")
+async def _warned_at_the_set(self: WorkloadBackend, gang: PodGang, plan: Planned) -> None:
+    warned, now = self._warned.get(gang.metadata.key, ("", False)), (plan.refusal, has_preferred_topology(gang))
+    self._warned[gang.metadata.key] = now
+    pcs = self._cache.set_of(gang)
+    if now != warned and any(now) and pcs is not None:
+        note = plan.refusal or "a preference is ignored"
+        await self._writer.warn(models.PODCLIQUESETS, pcs, "NotAsAsked", note)
 
 
 @variant(
@@ -172,12 +162,10 @@ def _workloads_without_controller() -> None:
     "WAPI-095",
     conflict="other profiles have such sets",
 )
-def _long_lists_rejected() -> None:
-    def rejected(verdict: AdmissionResult, new: Any, *arguments: Any) -> AdmissionResult:
-        count = len(new["spec"]["template"]["cliques"])
-        if count <= MAX_ENTRIES:
-            return verdict
-        error = FieldError("spec.template.cliques", ErrorType.INVALID, count, f"must have at most {MAX_ENTRIES} items")
-        return AdmissionResult([*verdict.errors, error], verdict.warnings)
-
-    alter(podcliqueset, "judge", rejected)
+@on_result_of(podcliqueset, "judge")
+def _long_lists_rejected(verdict: AdmissionResult, new: Any, *arguments: Any) -> AdmissionResult:
+    count = len(new["spec"]["template"]["cliques"])
+    if count <= MAX_ENTRIES:
+        return verdict
+    error = FieldError("spec.template.cliques", ErrorType.INVALID, count, f"must have at most {MAX_ENTRIES} items")
+    return AdmissionResult([*verdict.errors, error], verdict.warnings)

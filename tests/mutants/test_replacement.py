@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import types
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,6 +63,30 @@ def test_replacing_a_missing_attribute_raises_an_error() -> None:
 def test_a_replacement_with_other_parameters_raises_an_error() -> None:
     with pytest.raises(TypeError):
         replacement.replace(gates, "pods_to_ungate", lambda clique: [])
+
+
+@pytest.mark.parametrize(
+    ("decorator", "function"),
+    [
+        (replacement.instead_of, lambda self: 2),
+        (replacement.around, lambda original, self: original(self) + 1),
+        (replacement.on_result_of, lambda result, self: result + 1),
+    ],
+)
+def test_a_decorated_function_takes_effect_when_it_is_armed(
+    product: type[Product], calls: Path, decorator: Callable[..., Any], function: Callable[..., int]
+) -> None:
+    with pytest.raises(AttributeError):
+        decorator(product, "missing")
+    arm = decorator(product, "method")(function)
+    assert product().method() == 1
+    arm()
+    assert (product().method(), replacement.uncalled(calls)) == (2, set())
+
+
+def test_a_function_around_another_must_take_its_arguments(product: type[Product]) -> None:
+    with pytest.raises(TypeError):
+        replacement.around(product, "method")(lambda original, self, other: 2)()
 
 
 def test_data_cannot_replace_a_property(product: type[Product]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from conformance.grove.scheduling import manifests, outcomes, scenarios
 from conformance.grove.scheduling.instance import Instance
 from conformance.grove.scheduling.rules import verdict
+from mutants import replacement
 from mutants.profiles import scheduler, scheduler_filters, scheduler_placement
 from mutants.registry import MUTANTS
 from tests.scheduling.driving import Driver, is_drivable
@@ -47,7 +48,8 @@ def rules_broken(instance: Instance) -> set[str]:
 
 @pytest.mark.parametrize(("apply", "rules"), [pytest.param(apply, rules, id=name) for name, apply, rules in PLANNING])
 def test_each_mutant_is_reported_with_its_rule(monkeypatch, apply, rules):
-    for module, name in product((scheduler_placement, scheduler_filters, scheduler), ("replace", "replace_unnoted")):
+    modules = (replacement, scheduler_placement, scheduler_filters, scheduler)
+    for module, name in product(modules, ("replace", "replace_unnoted")):
         if hasattr(module, name):
             monkeypatch.setattr(module, name, lambda target, name, wrong: monkeypatch.setattr(target, name, wrong))
     monkeypatch.setattr(scheduler_placement, "note_calls", lambda owner, name: None)
