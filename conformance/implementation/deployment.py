@@ -88,13 +88,13 @@ def install_policies(cluster: Cluster, cluster_policies: Policies, report: Progr
     """Create the objects of the policies, and return once admission policies are applied to requests. Raises
     HarnessError if the API server rejects an object."""
     manifests = [DesiredObject(manifest, path) for path, manifest in cluster_policies.objects]
-    groups = {manifest["spec"]["group"] for _, manifest in cluster_policies.objects if manifest["kind"] == CRDS.kind}
+    crds = [manifest for _, manifest in cluster_policies.objects if manifest["kind"] == CRDS.kind]
 
     async def install() -> None:
         async with Client.from_kubeconfig(
             kubeconfigs.suite_kubeconfig(cluster), user_agent="grove-conformance"
         ) as client:
-            await objects.install(client, manifests, groups)
+            await objects.install(client, manifests, crds)
 
     if manifests:
         report(f"cluster {cluster.name}", f"installing the policies {', '.join(cluster_policies.words)}")

@@ -124,20 +124,22 @@ async def install_webhooks(
         await _wait_for_webhooks(client, kind, run)
 
 
+def served_resources(crd: Manifest) -> list[Resource]:
+    """Return the resources of the versions that a CRD serves."""
+    spec = crd["spec"]
+    names, namespaced = spec["names"], spec["scope"] == "Namespaced"
+    versions = [version["name"] for version in spec["versions"] if version["served"]]
+    return [Resource(spec["group"], version, names["plural"], names["kind"], namespaced) for version in versions]
+
+
 async def _wait_until_served(client: Client, crd: Manifest) -> None:
     """Wait until an established CRD is served: for an instant the API server may respond with 404, or with 429 while
     its storage starts."""
-    spec = crd["spec"]
-    collections = [
-        Resource(spec["group"], version["name"], spec["names"]["plural"], "").path()
-        for version in spec["versions"]
-        if version["served"]
-    ]
 
     async def is_served() -> bool:
         try:
-            for path in collections:
-                await client.request("GET", path, params={"limit": "1"})
+            for resource in served_resources(crd):
+                await client.request("GET", resource.path(), params={"limit": "1"})
         except ApiError as error:
             if error.status in (404, 429, 503):
                 return False

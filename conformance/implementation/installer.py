@@ -209,8 +209,8 @@ class Installer:
     ) -> None:
         async with Client.from_kubeconfig(self._values.cluster.kubeconfig, user_agent=USER_AGENT) as client:
             await installation.install_crds(client, crds)
-            if other_objects:  # before the webhooks, which may reject them as long as no process responds
-                await objects.install(client, other_objects, {crd["spec"]["group"] for crd in crds})
+            if crds or other_objects:  # before the webhooks, which may reject them as long as no process responds
+                await objects.install(client, other_objects, crds)
             # After the objects, one of which may be a ClusterRole.
             await rights.bind_users(client, players, self._judged if self._values.cluster.declared_rights else None)
             await installation.install_webhooks(client, webhooks, stale, self._values.cluster.run)

@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import orjson
 from conformance.cluster.existing.marks import with_run_label_if_new
 from conformance.documents import display_path
 from conformance.errors import HarnessError, UsageError
-from conformance.implementation.installation import MANAGER, Manifest
+from conformance.implementation.installation import MANAGER, Manifest, served_resources
 from kube.client import Client
 from kube.errors import ApiError
 from kube.resource import CONFIG_MAPS, Resource
@@ -30,7 +31,9 @@ RETRY_INTERVAL = 0.2
 """Seconds between two attempts."""
 BUSY_CODES = (429, 500, 503, 504)
 """Status codes of responses after which a request is repeated."""
-POLICIES = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+MUTATING = "MutatingAdmissionPolicy"
+POLICIES = (MUTATING, "ValidatingAdmissionPolicy")
+MUTATING_POLICIES = Resource("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", MUTATING, False)
 BARRIER = "conformance.grove.io/barrier"
 """The label of the request that shows whether policies are applied. A mutating policy changes the label's value."""
 
@@ -64,14 +67,15 @@ def check(path: Path, manifest: Manifest) -> None:
 
 
 async def install(
-    client: Client, desired: Sequence[DesiredObject], groups: Collection[str], run: str = ""
+    client: Client, desired: Sequence[DesiredObject], crds: Sequence[Manifest], run: str = ""
 ) -> list[CreatedObject]:
-    """Apply the objects in their order, and return the objects that did not exist before. `groups` are API groups of
-    CRDs that were installed just now, whose kinds the API server may not list yet. If a run is given, the objects that
-    did not exist before it get its label.
+    """Apply the objects in their order, and return the objects that did not exist before. `crds` were installed just
+    now: the API server may not list their kinds yet, nor apply mutating policies to them. If a run is given, the
+    objects that did not exist before it get its label.
 
     Raises HarnessError with the API server's reason if an object is rejected.
     """
+    groups = {crd["spec"]["group"] for crd in crds}
     deadline = time.monotonic() + TIMEOUT_SECONDS
     created: list[CreatedObject] = []
     for obj in desired:
@@ -83,10 +87,23 @@ async def install(
             created.append((resource, namespace, metadata["name"]))
         manifest = with_run_label_if_new(obj.manifest, existing, run)
         await _apply(client, resource, DesiredObject(manifest, obj.path), deadline)
-    for version, kind in sorted({(obj.manifest["apiVersion"], obj.manifest["kind"]) for obj in desired}):
+    kinds = {(obj.manifest["apiVersion"], obj.manifest["kind"]) for obj in desired}
+    if crds and await _has_mutating_policies(client):
+        kinds.add((MUTATING_POLICIES.api_version, MUTATING))
+    for version, kind in sorted(kinds):
         if kind in POLICIES:
-            await _wait_until_applied(client, version, kind, deadline)
+            await _wait_until_applied(client, version, kind, crds if kind == MUTATING else (), deadline)
     return created
+
+
+async def _has_mutating_policies(client: Client) -> bool:
+    """Return whether the API server has mutating policies, such as those of a cluster's owner."""
+    try:
+        return bool(await client.list(MUTATING_POLICIES))
+    except ApiError as error:
+        if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):  # not served before Kubernetes 1.36
+            return False
+        raise
 
 
 async def _resource(client: Client, desired: DesiredObject, groups: Collection[str], deadline: float) -> Resource:
@@ -136,22 +153,30 @@ def _rejection(desired: DesiredObject, reason: str) -> HarnessError:
     )
 
 
-async def _wait_until_applied(client: Client, api_version: str, kind: str, deadline: float) -> None:
-    """Wait until the API server applies all policies of a kind that have been created so far.
+async def _wait_until_applied(
+    client: Client, api_version: str, kind: str, crds: Sequence[Manifest], deadline: float
+) -> None:
+    """Wait until the API server applies all policies of a kind that have been created so far, to built-in kinds and to
+    those of `crds`.
 
     The API server refreshes its policies from its watches about once a second, all of them at the same time. Therefore
-    one more policy is created, which matches a dry-run request of the suite, and it is deleted once it has an effect:
-    by then all earlier policies have an effect.
+    one more policy is created, which matches dry-run requests of the suite, and it is deleted once it has an effect:
+    by then all earlier policies have an effect. For mutating policies the API server also needs the schema of the kind,
+    which it fetches every 5 s; until then it responds with 503 to each request that such a policy matches.
     """
     unique_name = f"grove-conformance-{secrets.token_hex(4)}"
     group, _, version = api_version.partition("/")
     resources = [Resource(group, version, _plural(name), name, namespaced=False) for name in (kind, f"{kind}Binding")]
-    bodies = [_policy(kind, unique_name), _binding(kind, unique_name)]
+    custom_resources = [resource for crd in crds for resource in served_resources(crd)]
+    groups = {resource.group for resource in custom_resources}
+    bodies = [_policy(kind, unique_name, groups), _binding(kind, unique_name)]
     try:
         for resource, body in zip(resources, bodies, strict=True):
             metadata = {"apiVersion": api_version, "kind": resource.kind, "metadata": {"name": unique_name}}
             await client.apply(resource, {**metadata, **body}, manager=MANAGER)
-        while not await _has_effect(client, unique_name):
+        while not (
+            await _has_effect(client, unique_name) and await _have_schemas(client, unique_name, custom_resources)
+        ):
             if time.monotonic() > deadline:
                 raise HarnessError(
                     f"the API server does not apply policies of the kind {kind} after {TIMEOUT_SECONDS:g} s"
@@ -166,9 +191,12 @@ def _plural(kind: str) -> str:
     return f"{kind.lower()[:-1]}ies" if kind.endswith("y") else f"{kind.lower()}s"
 
 
-def _policy(kind: str, unique_name: str) -> Mapping[str, Any]:
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
-    constraints = {"resourceRules": [rule], "objectSelector": {"matchLabels": {BARRIER: unique_name}}}
+def _policy(kind: str, unique_name: str, groups: Collection[str]) -> Mapping[str, Any]:
+    """Return the barrier's policy. It matches ConfigMaps and objects of `groups` that have the barrier's label."""
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
+    if groups:
+        rules.append({"apiGroups": sorted(groups), "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["*"]})
+    constraints = {"resourceRules": rules, "objectSelector": {"matchLabels": {BARRIER: unique_name}}}
     spec: dict[str, Any] = {"matchConstraints": constraints, "failurePolicy": "Fail"}
     if kind == "ValidatingAdmissionPolicy":
         return {"spec": {**spec, "validations": [{"expression": "false", "message": unique_name}]}}
@@ -184,11 +212,29 @@ def _binding(kind: str, unique_name: str) -> Mapping[str, Any]:
 
 async def _has_effect(client: Client, unique_name: str) -> bool:
     """Return whether the barrier's policy rejects or changes a request."""
-    labels = {BARRIER: unique_name}
-    probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": unique_name, "labels": labels}}
-    params = {"dryRun": "All", "fieldManager": MANAGER}
     try:
-        response = await client.request("POST", CONFIG_MAPS.path("default"), params=params, body=probe)
+        response = await _create_probe(client, unique_name, CONFIG_MAPS)
     except ApiError as error:
         return unique_name in error.message and error.status not in (404, *BUSY_CODES)
     return bool(orjson.loads(response)["metadata"]["labels"][BARRIER] != unique_name)
+
+
+async def _have_schemas(client: Client, unique_name: str, resources: Sequence[Resource]) -> bool:
+    """Return whether the API server has the schemas that it needs to mutate objects of `resources`. Any other response
+    than 503 shows it, such as the rejection of an object without a spec."""
+    for resource in resources:
+        try:
+            await _create_probe(client, unique_name, resource)
+        except ApiError as error:
+            if error.status == HTTPStatus.SERVICE_UNAVAILABLE:
+                return False
+    return True
+
+
+async def _create_probe(client: Client, unique_name: str, resource: Resource) -> bytes:
+    """Create an object with the barrier's label in a dry run, and return the response."""
+    metadata = {"name": unique_name, "labels": {BARRIER: unique_name}}
+    probe = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    params = {"dryRun": "All", "fieldManager": MANAGER}
+    path = resource.path("default" if resource.namespaced else None)
+    return await client.request("POST", path, params=params, body=probe)

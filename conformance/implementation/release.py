@@ -71,8 +71,7 @@ class Release:
         other_objects = [item for item in desired if item.manifest["kind"] != CRDS.kind]
         async with self._client() as client:
             await installation.install_crds(client, crds)
-            groups = {crd["spec"]["group"] for crd in crds}
-            self._created += await objects.install(client, other_objects, groups, self._values.cluster.run)
+            self._created += await objects.install(client, other_objects, crds, self._values.cluster.run)
 
     async def _remove(self) -> None:
         """Delete the objects in reverse order of their creation, and return when all of them are gone: a namespace that

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import yaml
 
 from conformance.cluster.controlplane import Cluster
 from conformance.errors import HarnessError, UsageError
-from conformance.implementation import deployment, installation, loading, succession
+from conformance.implementation import deployment, installation, loading, objects, succession
 from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import ClusterFacts, Driver
+from conformance.implementation.objects import DesiredObject
 from kube.client import Client
 from kube.errors import ApiError
 from kube.resource import CRDS, NODES, PODS, Resource
@@ -117,6 +119,50 @@ def test_a_webhook_is_called_from_the_first_request_on(run_request, kind: str) -
         return configurations
 
     assert names(run_request(request)) == {"deaf"}  # no configuration of the barrier is left
+
+
+MUTATING_POLICY = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {{name: {group}}}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules: [{{apiGroups: [{group}], apiVersions: [v1], operations: [CREATE], resources: [widgets]}}]
+  mutations:
+    - patchType: ApplyConfiguration
+      applyConfiguration: {{expression: 'Object{{metadata: Object.metadata{{labels: {{"size": "small"}}}}}}'}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {{name: {group}}}
+spec: {{policyName: {group}}}
+"""
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+def test_a_mutating_policy_applies_to_a_new_kind_from_the_first_request_on(run_request, is_older: bool) -> None:
+    group = "older.example.org" if is_older else "example.org"
+    widgets = Resource(group, "v1", "widgets", "Widget")
+    names = {"plural": widgets.plural, "singular": "widget", "kind": widgets.kind}
+    crd = GADGET_CRD | {
+        "metadata": {"name": f"{widgets.plural}.{group}"},
+        "spec": GADGET_CRD["spec"] | {"group": group, "names": names},
+    }
+    manifests = yaml.safe_load_all(MUTATING_POLICY.format(group=group))
+    policy = [DesiredObject(manifest, Path("policy.yaml")) for manifest in manifests]
+    metadata = {"name": "w", "namespace": "default"}
+    widget = {"apiVersion": widgets.api_version, "kind": widgets.kind, "metadata": metadata}
+
+    async def request(client: Client) -> bytes:
+        if is_older:
+            await objects.install(client, policy, [])
+        await installation.install_crds(client, [crd])
+        await objects.install(client, [] if is_older else policy, [crd])
+        return await client.create(widgets, widget)
+
+    assert json.loads(run_request(request))["metadata"]["labels"] == {"size": "small"}
 
 
 OPERATOR_DESCRIPTOR = """\
