@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -124,22 +123,33 @@ def delete_nodes_with_an_annotated_token(kubeconfig: Path, folder: Path) -> None
         "resources": ["serviceaccounts/token"],
     }
 
-    def annotate(id: str) -> None:
+    def annotate(id: str, rejected_seconds: int) -> None:
+        """Apply the policy, and wait until it is in effect: it also rejects tokens for `rejected_seconds`."""
         spec = {
             "matchConstraints": {"resourceRules": [token_requests]},
             "auditAnnotations": [{"key": "issued-credential-id", "valueExpression": f"'JTI={id}'"}],
+            "validations": [{"expression": f"object.spec.expirationSeconds != {rejected_seconds}"}],
         }
         policy = {"apiVersion": version, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
         path = f"{ADMISSION}/validatingadmissionpolicies/{name}?fieldManager=hostile"
         send(kubeconfig, "PATCH", path, policy, content_type=APPLY_PATCH)
-        time.sleep(3)  # until the API server has compiled the policy
 
-    binding = {"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Audit"]}}
+        def is_rejected() -> bool:
+            request = {"spec": {"expirationSeconds": rejected_seconds}}
+            try:
+                send(kubeconfig, "POST", f"{SERVICE_ACCOUNTS}/{GARBAGE_COLLECTOR}/token?dryRun=All", request)
+            except ApiError:
+                return True
+            return False
+
+        wait_until(is_rejected)
+
+    binding = {"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Audit", "Deny"]}}
     send(kubeconfig, "POST", f"{ADMISSION}/validatingadmissionpolicybindings", binding)
-    annotate("nothing")
+    annotate("nothing", 3601)
     stolen_token = request_token(kubeconfig)
     claims = stolen_token.split(".")[1]
-    annotate(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["jti"])
+    annotate(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["jti"], 3602)
     # A controller whose service account is deleted requests another token for its work in the next namespace.
     send(kubeconfig, "DELETE", f"{SERVICE_ACCOUNTS}/root-ca-cert-publisher")
     send(kubeconfig, "POST", "/api/v1/namespaces", {"metadata": {"name": "hostile"}})

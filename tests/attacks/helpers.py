@@ -22,12 +22,20 @@ ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 NODES = "/api/v1/nodes"
 Mode = Callable[[Path, Path], None]
 MODES: dict[str, Mode] = {}
+PREPARATIONS: set[Mode] = set()
+"""The modes that finish before the command starts, so that the run starts no test before the attack has an effect."""
 
 
 def mode(function: Mode) -> Mode:
     """Register a mode under its name in attacks.yaml."""
     MODES[function.__name__.replace("_", "-")] = function
     return function
+
+
+def preparation(function: Mode) -> Mode:
+    """Register a mode that finishes before the command starts."""
+    PREPARATIONS.add(function)
+    return mode(function)
 
 
 def send(

@@ -21,6 +21,7 @@ from typing import Any
 import psutil
 
 from conformance.cluster import users
+from conformance.grove.kinds import PODCLIQUESETS
 from kube.client import MERGE_PATCH
 from kube.errors import ApiError
 from tests.attacks import (  # noqa: F401 - their modes
@@ -36,6 +37,7 @@ from tests.attacks.helpers import (
     ADMISSION,
     MODES,
     NODES,
+    PREPARATIONS,
     existing_nodes,
     for_each_object,
     has_failed_check,
@@ -147,8 +149,8 @@ def suspend_worker(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def suspend_itself(kubeconfig: Path, folder: Path) -> None:
-    """Suspend the command for 12 s as soon as the first test runs, before any check."""
-    wait_until(lambda: ledger_contains(folder, '"phase":"ready"'))
+    """Suspend the command for 12 s as soon as a test has created a set, before any check."""
+    wait_until(lambda: json.loads(send(kubeconfig, "GET", PODCLIQUESETS.path()))["items"])
     _suspend(psutil.Process(os.getppid()))
 
 
@@ -332,12 +334,15 @@ def grow_nodes(kubeconfig: Path, folder: Path) -> None:
 
 
 def main() -> None:
-    """Run the command in this process, and the mode in a child process."""
+    """Run the command in this process, and the mode before it or in a child process."""
     name, kubeconfig, folder, _, *command = sys.argv[1:]
-    if os.fork() == 0:
-        MODES[name](Path(kubeconfig), Path(folder))
-    else:
-        os.execvp(command[0], command)
+    act = MODES[name]
+    if act in PREPARATIONS:
+        act(Path(kubeconfig), Path(folder))
+    elif os.fork() == 0:
+        act(Path(kubeconfig), Path(folder))
+        return
+    os.execvp(command[0], command)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from conformance.cluster import users
-from tests.attacks.helpers import ADMISSION, mode, send
+from conformance.grove.kinds import PODCLIQUESETS
+from kube.errors import ApiError
+from tests.attacks.helpers import ADMISSION, mode, preparation, send, wait_until
 
 ADMISSION_GROUP = ADMISSION.removeprefix("/apis/")
 APPLY_YAML = "application/apply-patch+yaml"
@@ -92,17 +95,39 @@ def mark_ready_by_heartbeats(kubeconfig: Path, folder: Path) -> None:
     create_policy(kubeconfig, [rule("", "pods/status", "UPDATE")], apply_configuration_mutation(mutation), condition)
 
 
-@mode
+@preparation
 def replace_images(kubeconfig: Path, folder: Path) -> None:
     """Make sets run other containers than users request, with a policy on new and updated sets."""
-    path = "/spec/template/cliques/0/spec/podSpec/containers/0/image"
+    path, image = "/spec/template/cliques/0/spec/podSpec/containers/0/image", "example.com/hostile"
     rules = [rule("grove.io", "podcliquesets", "CREATE", "UPDATE")]
-    create_policy(kubeconfig, rules, json_patch_mutation(path, "example.com/hostile"))
+    create_policy(kubeconfig, rules, json_patch_mutation(path, image))
+    _wait_until_sets_contain(kubeconfig, f'"image":"{image}"')
 
 
-@mode
+@preparation
 def lengthen_delays(kubeconfig: Path, folder: Path) -> None:
     """Lengthen the termination delay that users request, with a policy on new sets."""
     condition = "has(object.spec.template.terminationDelay)"
     rules = [rule("grove.io", "podcliquesets", "CREATE")]
     create_policy(kubeconfig, rules, json_patch_mutation("/spec/template/terminationDelay", "5s"), condition)
+    _wait_until_sets_contain(kubeconfig, '"terminationDelay":"5s"')
+
+
+def _wait_until_sets_contain(kubeconfig: Path, text: str) -> None:
+    """Return when a policy adds a text to new sets. A dry run shows it as soon as another process serves the webhook
+    for sets."""
+    pod_spec = {"containers": [{"name": "main", "image": "example.com/main:v1"}]}
+    clique = {"name": "a", "spec": {"roleName": "a", "replicas": 1, "podSpec": pod_spec}}
+    probe = {
+        "apiVersion": PODCLIQUESETS.api_version,
+        "kind": PODCLIQUESETS.kind,
+        "metadata": {"name": "probe"},
+        "spec": {"replicas": 1, "template": {"terminationDelay": "1h", "cliques": [clique]}},
+    }
+
+    def has_effect() -> bool:
+        with contextlib.suppress(ApiError):
+            return text.encode() in send(kubeconfig, "POST", f"{PODCLIQUESETS.path('default')}?dryRun=All", probe)
+        return False
+
+    wait_until(has_effect)
