@@ -16,6 +16,7 @@ from kube.client import Client
 from kube.config import Connection
 from kube.errors import ApiError
 from kube.resource import NODES, Resource
+from tests.cluster.device_nodes import slices
 from tests.cluster.test_commands import run_in_process
 
 SECRETS = ("prod-7", "10.3.4.5", "i-0abc", "acme", "8f3a2b11-0000-4444-8888-1234567890ab", "1654922006536", "us-moon-1")
@@ -197,17 +198,10 @@ def test_a_cluster_without_nodes_for_a_fake_one_is_a_mistake() -> None:
 def started(file: Path) -> Inventory:
     """Return what a cluster lists that was started with a fleet file."""
     manifests = [
-        manifest | {"spec": manifest["spec"], "status": {**manifest["status"], "conditions": []}}
+        manifest | {"status": {**manifest["status"], "conditions": []}}
         for manifest in fleets.requested_nodes(str(file))
     ]
-    slices = [
-        item
-        for manifest in manifests
-        for item in gpu_devices.slice_manifests(
-            manifest["metadata"]["name"], "uid", manifest["metadata"]["annotations"]
-        )
-    ]
-    return Inventory(manifests, slices, fleets.requested_classes(str(file)))
+    return Inventory(manifests, slices(*manifests), fleets.requested_classes(str(file)))
 
 
 def test_a_fleet_that_was_started_from_a_capture_is_captured_as_the_same(tmp_path: Path) -> None:
@@ -217,15 +211,8 @@ def test_a_fleet_that_was_started_from_a_capture_is_captured_as_the_same(tmp_pat
         *nodes.manifests("dgx-h100", 12, pool="acme"),
         *nodes.manifests("cpu", 2),
     ]
-    slices = [
-        item
-        for manifest in manifests
-        for item in gpu_devices.slice_manifests(
-            manifest["metadata"]["name"], "uid", manifest["metadata"]["annotations"]
-        )
-    ]
     file = tmp_path / "fleet.yaml"
-    first = fleet.capture(Inventory(manifests, slices, list(gpu_devices.class_manifests())))
+    first = fleet.capture(Inventory(manifests, slices(*manifests), list(gpu_devices.class_manifests())))
     file.write_text(first.text())
     second = fleet.capture(started(file))
     assert second.document == first.document and second.text() == file.read_text()

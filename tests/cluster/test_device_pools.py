@@ -10,6 +10,7 @@ import pytest
 from conformance.cluster import fleets, gpu_devices
 from conformance.cluster.device_pools import DevicePool, with_common_fields
 from conformance.errors import UsageError
+from tests.cluster.device_nodes import slices
 
 PROFILE = """
 description: A node with devices.
@@ -20,18 +21,13 @@ pools:
 COUNTERS = "sharedCounters: [{name: card, counters: {memory: {value: 8Gi}}}]"
 
 
-def slices(tmp_path: Path, pools: str, count: int = 1, gpus: gpu_devices.Form = "extended") -> list[dict[str, Any]]:
+def published_slices(
+    tmp_path: Path, pools: str, count: int = 1, gpus: gpu_devices.Form = "extended"
+) -> list[dict[str, Any]]:
     """Return the slices of nodes whose profile has these pools."""
     file = tmp_path / "own.yaml"
     file.write_text(PROFILE + pools)
-    manifests = gpu_devices.offered(fleets.requested_nodes(f"{file}:{count}"), gpus)
-    return [
-        item
-        for manifest in manifests
-        for item in gpu_devices.slice_manifests(
-            manifest["metadata"]["name"], "uid", manifest["metadata"]["annotations"]
-        )
-    ]
+    return slices(*gpu_devices.offered(fleets.requested_nodes(f"{file}:{count}"), gpus))
 
 
 def test_each_pool_has_slices_of_its_own(tmp_path: Path) -> None:
@@ -39,7 +35,7 @@ def test_each_pool_has_slices_of_its_own(tmp_path: Path) -> None:
 - {{driver: a.example.com, attributes: {{kind: {{string: fast}}}}, devices: [{{name: d-0}}], {COUNTERS}}}
 - {{driver: a.example.com, name: side, devices: [{{name: d-0}}]}}
 """
-    published = {item["metadata"]["name"]: item["spec"] for item in slices(tmp_path, pools)}
+    published = {item["metadata"]["name"]: item["spec"] for item in published_slices(tmp_path, pools)}
     assert list(published) == ["own-0-a.example.com", "own-0-a.example.com-counters", "own-0-side-a.example.com"]
     first, counters, side = published.values()
     assert first["devices"] == [{"name": "d-0", "attributes": {"kind": {"string": "fast"}}}]
@@ -52,19 +48,21 @@ def test_each_pool_has_slices_of_its_own(tmp_path: Path) -> None:
 
 def test_two_hundred_devices_take_as_many_slices_as_they_need(tmp_path: Path) -> None:
     names = ", ".join(f"{{name: d-{index}}}" for index in range(200))
-    published = slices(tmp_path, f"- {{driver: a.example.com, devices: [{names}]}}\n")
+    published = published_slices(tmp_path, f"- {{driver: a.example.com, devices: [{names}]}}\n")
     assert [len(item["spec"]["devices"]) for item in published] == [64, 64, 64, 8]
 
 
 def test_each_node_has_identifiers_of_its_own(tmp_path: Path) -> None:
     attributes = [f"{{name: d-{i}, attributes: {{uuid: {{string: GPU-<id-{n}>}}}}}}" for i, n in enumerate((0, 1, 0))]
-    published = slices(tmp_path, f"- {{driver: a.example.com, devices: [{', '.join(attributes)}]}}\n", count=2)
+    published = published_slices(
+        tmp_path, f"- {{driver: a.example.com, devices: [{', '.join(attributes)}]}}\n", count=2
+    )
     first, second = ([d["attributes"]["uuid"]["string"] for d in item["spec"]["devices"]] for item in published)
     assert first[0] == first[2] != first[1] and not {*first} & {*second}
 
 
 def test_a_profile_that_lists_devices_gets_no_others(tmp_path: Path) -> None:
-    published = slices(tmp_path, "- {driver: gpu.nvidia.com, devices: [{name: gpu-5}]}\n", gpus="devices")
+    published = published_slices(tmp_path, "- {driver: gpu.nvidia.com, devices: [{name: gpu-5}]}\n", gpus="devices")
     assert [device["name"] for item in published for device in item["spec"]["devices"]] == ["gpu-5"]
 
 
@@ -76,9 +74,7 @@ def test_common_fields_are_written_once() -> None:
     pool = with_common_fields(DevicePool(driver="a.example.com", devices=devices))
     assert pool.attributes == {"kind": {"string": "fast"}} and pool.capacity == {}
     assert pool.devices[2] == {"name": "d-2", "attributes": {"index": {"int": 2}}}
-    assert pool.complete_devices() == [
-        {**device, "capacity": {}} if "capacity" in device else device for device in devices
-    ]
+    assert pool.complete_devices() == devices
 
 
 ONE = "{name: d-0}"
@@ -112,7 +108,7 @@ CONSUMER = "{name: d-0, consumesCounters: [{counterSet: card, counters: {m: {val
 )
 def test_devices_that_no_driver_could_publish_are_a_mistake(tmp_path: Path, pools: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        slices(tmp_path, pools)
+        published_slices(tmp_path, pools)
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 

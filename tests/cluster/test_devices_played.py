@@ -87,20 +87,6 @@ def is_unschedulable(cluster: GroveCluster, namespace: str, name: str) -> bool:
     return any(condition.reason == "Unschedulable" for condition in conditions)
 
 
-def exists(cluster: GroveCluster, namespace: str, name: str) -> bool:
-    return name in {pod.metadata.name for pod in core(cluster).list_namespaced_pod(namespace).items}
-
-
-def test_kube_scheduler_allocates_devices(cluster: GroveCluster, namespace: str) -> None:
-    create(cluster, namespace, "both", count=2)
-    cluster.wait_for("the pod runs", lambda: is_running(cluster, namespace, "both"))
-    assert sorted(allocated(cluster, namespace)["both"]) == ["gpu-0", "gpu-1"]
-    create(cluster, namespace, "further")
-    cluster.wait_for("no device is free", lambda: is_unschedulable(cluster, namespace, "further"))
-    core(cluster).delete_namespaced_pod("both", namespace)
-    cluster.wait_for("the waiting pod runs", lambda: is_running(cluster, namespace, "further"))
-
-
 def test_a_pod_waits_for_its_allocation(cluster: GroveCluster, namespace: str) -> None:
     create(cluster, namespace, "waiting", node="tiny-0")
     messages = cluster.wait_for("an event", lambda: messages_of(cluster, namespace, "FailedPrepareDynamicResources"))
@@ -124,19 +110,6 @@ def test_a_failed_device_is_not_allocated_until_it_is_repaired(cluster: GroveClu
     cluster.repair_gpu("tiny-0", "gpu-0")
     cluster.wait_for("the waiting pod runs", lambda: is_running(cluster, namespace, "two"))
     assert allocated(cluster, namespace)["two"] == ["gpu-0"]
-
-
-def test_a_drained_device_loses_its_pods(cluster: GroveCluster, namespace: str) -> None:
-    create(cluster, namespace, "one")
-    create(cluster, namespace, "two")
-    for name in ("one", "two"):
-        cluster.wait_for("the pod runs", lambda name=name: is_running(cluster, namespace, name))  # type: ignore[misc]
-    lost = next(name for name, names in allocated(cluster, namespace).items() if names == ["gpu-0"])
-    cluster.fail_gpu("tiny-0", "gpu-0", drain=True)
-    cluster.wait_for("the pod is evicted", lambda: not exists(cluster, namespace, lost))
-    (rest,) = {"one", "two"} - {lost}
-    assert is_running(cluster, namespace, rest)
-    cluster.repair_gpu("tiny-0", "gpu-0")
 
 
 def test_partitions_of_a_card_run_together_but_not_beside_the_card(cluster: GroveCluster, namespace: str) -> None:

@@ -12,6 +12,7 @@ from conformance.cluster.gpu_devices import DeviceFailure
 from conformance.cluster.kubelet_sim import claims
 from conformance.cluster.kubelet_sim.init_wait import SimulatedPod
 from conformance.errors import UsageError
+from tests.cluster.device_nodes import devices_node, slices
 
 UNALLOCATED_CLAIM: dict[str, Any] = {"metadata": {"name": "gpu", "namespace": "ns"}}
 ALLOCATED_CLAIM = {**UNALLOCATED_CLAIM, "status": {"allocation": {"devices": {"results": []}}}}
@@ -31,15 +32,13 @@ def pod(reference: dict[str, Any], statuses: list[dict[str, Any]] | None = None)
 
 
 def test_a_node_offers_its_gpus_in_one_form_only() -> None:
-    (node,) = gpu_devices.offered(nodes.manifests("dgx-h100", 1), "devices")
+    node = devices_node("dgx-h100")
     assert "nvidia.com/gpu" not in node["status"]["capacity"] | node["status"]["allocatable"]
     gpus = gpu_devices.gpus_of(node["metadata"]["annotations"])
     assert gpus is not None and (gpus.count, gpus.product) == (8, "NVIDIA-H100-80GB-HBM3")
-    (extended_node,) = gpu_devices.offered(nodes.manifests("dgx-h100", 1), "extended")
-    assert (
-        extended_node == nodes.manifests("dgx-h100", 1)[0]
-        and gpu_devices.gpus_of(extended_node["metadata"]["annotations"]) is None
-    )
+    extended_node = devices_node("dgx-h100", "extended")
+    assert [extended_node] == nodes.manifests("dgx-h100", 1)
+    assert gpu_devices.gpus_of(extended_node["metadata"]["annotations"]) is None
 
 
 def test_a_node_without_gpus_has_no_devices() -> None:
@@ -47,8 +46,7 @@ def test_a_node_without_gpus_has_no_devices() -> None:
 
 
 def test_a_slice_has_the_devices_that_the_driver_publishes() -> None:
-    (node,) = gpu_devices.offered(nodes.manifests("gb200-nvl72", 1), "devices")
-    spec = slice_spec(node)
+    spec = slice_spec(devices_node("gb200-nvl72"))
     assert spec["pool"] == {"name": "gb200-nvl72-0", "generation": 1, "resourceSliceCount": 1}
     devices = spec["devices"]
     assert [device["name"] for device in devices] == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
@@ -87,17 +85,13 @@ def test_a_node_with_too_many_gpus_for_devices_is_a_mistake() -> None:
 
 def slice_spec(node: nodes.Manifest) -> dict[str, Any]:
     """Return the spec of the only slice of a node."""
-    (spec,) = slice_specs(node)
+    (item,) = slices(node)
+    spec: dict[str, Any] = item["spec"]
     return spec
 
 
-def slice_specs(node: nodes.Manifest) -> list[dict[str, Any]]:
-    metadata = node["metadata"]
-    return [item["spec"] for item in gpu_devices.slice_manifests(metadata["name"], "uid", metadata["annotations"])]
-
-
 def test_a_failed_device_has_a_taint_until_it_is_repaired() -> None:
-    (node,) = gpu_devices.offered(nodes.manifests("tiny", 1), "devices")
+    node = devices_node()
     annotations = node["metadata"]["annotations"]
     for device, failure in (("gpu-0", DeviceFailure(79)), ("gpu-1", DeviceFailure(48, drain=True))):
         annotations[gpu_devices.FAILED] = gpu_devices.with_failure(annotations, device, failure)
@@ -117,7 +111,7 @@ def test_a_malformed_annotation_of_failures_is_ignored(text: str) -> None:
 
 def test_a_slice_that_the_api_server_has_completed_is_not_written_again() -> None:
     """The API server writes 16384Mi as 16Gi, and adds a time to each taint."""
-    (node,) = gpu_devices.offered(nodes.manifests("tiny", 1), "devices")
+    node = devices_node()
     node["metadata"]["annotations"][gpu_devices.FAILED] = '{"gpu-0": {"xid": 79, "drain": false}}'
     desired, stored = slice_spec(node), slice_spec(node)
     assert stored["devices"][0]["capacity"]["memory"]["value"] == "16Gi"
@@ -135,7 +129,7 @@ def test_a_slice_that_the_api_server_has_completed_is_not_written_again() -> Non
     ],
 )
 def test_a_device_that_does_not_exist_cannot_fail(form: gpu_devices.Form, device: str, message: str) -> None:
-    (node,) = gpu_devices.offered(nodes.manifests("tiny", 1), form)
+    node = devices_node("tiny", form)
     with pytest.raises(UsageError, match=message):
         gpu_failures.require_device("tiny-0", node["metadata"]["annotations"], device, location="DEVICE")
 

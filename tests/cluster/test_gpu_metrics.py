@@ -16,6 +16,7 @@ from conformance.cluster.gpu_devices import DeviceFailure
 from conformance.cluster.nodes import METRICS
 from conformance.data import folder
 from conformance.errors import UsageError
+from tests.cluster.device_nodes import devices_node, slices
 
 Series = dict[tuple[str, ...], float]
 UTIL, USED, FREE, XID = gpu_metrics.UTIL, gpu_metrics.FB_USED, gpu_metrics.FB_FREE, gpu_metrics.XID
@@ -25,11 +26,6 @@ POWER, TEMPERATURE = "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_GPU_TEMP"
 def ready(manifest: nodes.Manifest) -> nodes.Manifest:
     status = manifest["status"] | {"conditions": [{"type": "Ready", "status": "True"}]}
     return {**manifest, "status": status}
-
-
-def slices(manifest: nodes.Manifest) -> list[Any]:
-    metadata = manifest["metadata"]
-    return list(gpu_devices.slice_manifests(metadata["name"], "uid", metadata["annotations"]))
 
 
 def pod(name: str, node: str, gpus: int = 0, **fields: Any) -> dict[str, Any]:
@@ -61,8 +57,7 @@ def page(
 ) -> dict[str, dict[frozenset[tuple[str, str]], float]]:
     """Return the values that Prometheus's parser finds, by metric and labels."""
     listed = [ready(manifest) for manifest in manifests]
-    published = [item for manifest in manifests for item in slices(manifest)]
-    gpus = simulated_gpus(listed, pods, published, claims or [], numbers or GpuNumbers())
+    gpus = simulated_gpus(listed, pods, slices(*manifests), claims or [], numbers or GpuNumbers())
     families = text_string_to_metric_families(gpu_metrics.page(gpus).decode())
     return {
         family.name: {frozenset(sample.labels.items()): sample.value for sample in family.samples}
@@ -76,20 +71,20 @@ def by_gpu(values: dict[frozenset[tuple[str, str]], float]) -> dict[str, tuple[s
     return {labels["gpu"]: (labels.get("pod", ""), value) for labels, value in series}
 
 
-def devices_node(profile: str = "dgx-h100") -> nodes.Manifest:
-    (manifest,) = gpu_devices.offered(nodes.manifests(profile, 1), "devices")
-    return manifest
-
-
 def test_a_claim_attributes_its_devices_to_containers() -> None:
     trainer = pod("trainer", "dgx-h100-0", claims=[{"name": "gpus", "resourceClaimName": "two"}])
-    metrics = page([devices_node()], [trainer], [claim("two", "dgx-h100-0", "gpu-3", "gpu-5", pods=("trainer",))])
+    metrics = page(
+        [devices_node("dgx-h100")], [trainer], [claim("two", "dgx-h100-0", "gpu-3", "gpu-5", pods=("trainer",))]
+    )
     assert set(metrics) == {UTIL, USED, FREE, XID}, "what is not declared has no series"
     utilization = by_gpu(metrics[UTIL])
     assert utilization == {str(i): ("trainer", 50.0) if i in (3, 5) else ("", 0.0) for i in range(8)}
     labels = next(dict(key) for key in metrics[UTIL] if ("gpu", "3") in key)
     (card,) = (
-        device for item in slices(devices_node()) for device in item["spec"]["devices"] if device["name"] == "gpu-3"
+        device
+        for item in slices(devices_node("dgx-h100"))
+        for device in item["spec"]["devices"]
+        if device["name"] == "gpu-3"
     )
     assert labels == {
         "gpu": "3",
@@ -119,7 +114,7 @@ def test_containers_of_a_pod_hold_the_devices_of_their_own_claims_and_requests()
     )
     large, small = two["status"]["allocation"]["devices"]["results"]
     large["request"], small["request"] = "large/first-choice", "small"
-    metrics = page([devices_node()], [user], [one, two])
+    metrics = page([devices_node("dgx-h100")], [user], [one, two])
     labels = [dict(key) for key in metrics[UTIL]]
     containers = sorted((entry["gpu"], entry["container"]) for entry in labels if "container" in entry)
     assert containers == [("0", "a"), ("1", "a"), ("2", "b")]

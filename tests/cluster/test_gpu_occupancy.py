@@ -7,6 +7,7 @@ import pytest
 from conformance.cluster import gpu_devices, nodes
 from conformance.cluster.gpu_occupancy import with_occupancy
 from conformance.errors import UsageError
+from tests.cluster.device_nodes import devices_node
 
 
 def test_fewer_gpus_of_a_node_are_allocatable() -> None:
@@ -19,7 +20,7 @@ def test_fewer_gpus_of_a_node_are_allocatable() -> None:
 
 @pytest.mark.parametrize(("profile", "devices_per_card"), [("dgx-h100", 1), ("dgx-h100-mig", 14)])
 def test_devices_that_are_taken_have_a_taint(profile: str, devices_per_card: int) -> None:
-    (node,) = with_occupancy(gpu_devices.offered(nodes.manifests(profile, 1), "devices"), "2/8")
+    (node,) = with_occupancy([devices_node(profile)], "2/8")
     annotations = node["metadata"]["annotations"]
     taints = {name: entries for name, entries in gpu_devices.device_taints(annotations).items() if entries}
     assert {name.partition("-mig-")[0] for name in taints} == {"gpu-0", "gpu-1"}
@@ -43,7 +44,7 @@ def test_devices_that_are_taken_have_a_taint(profile: str, devices_per_card: int
 )
 def test_a_share_that_no_node_can_have_is_a_mistake(form: gpu_devices.Form, share: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        with_occupancy(gpu_devices.offered(nodes.manifests("dgx-h100", 1), form), share)
+        with_occupancy([devices_node("dgx-h100", form)], share)
     assert str(caught.value).startswith(message)
 
 

@@ -11,6 +11,7 @@ import pytest
 from conformance.cluster import gpu_devices, gpu_partitions, nodes
 from conformance.cluster.gpu_devices import DeviceFailure
 from conformance.errors import UsageError
+from tests.cluster.device_nodes import devices_node, slices
 
 PROFILES = """\
     1g: {computeSlices: 1, memorySlices: 1, placements: [0, 1, 2]}
@@ -28,11 +29,9 @@ partitions:
 {PROFILES}"""
 
 
-def slices(manifest: nodes.Manifest, generation: int = 1) -> dict[str, dict[str, Any]]:
+def specs_by_name(manifest: nodes.Manifest, generation: int = 1) -> dict[str, dict[str, Any]]:
     """Map the names of the slices of a node to their specs."""
-    metadata = manifest["metadata"]
-    manifests = gpu_devices.slice_manifests(metadata["name"], "uid", metadata["annotations"], generation)
-    return {item["metadata"]["name"]: item["spec"] for item in manifests}
+    return {item["metadata"]["name"]: item["spec"] for item in slices(manifest, generation=generation)}
 
 
 def node(tmp_path: Path, partitions: str) -> nodes.Manifest:
@@ -44,12 +43,11 @@ def node(tmp_path: Path, partitions: str) -> nodes.Manifest:
 
 
 def dgx() -> nodes.Manifest:
-    (manifest,) = gpu_devices.offered(nodes.manifests("dgx-h100-mig", 1), "devices")
-    return manifest
+    return devices_node("dgx-h100-mig")
 
 
 def test_all_partitions_are_published_within_the_limits_of_a_slice() -> None:
-    specs = slices(dgx())
+    specs = specs_by_name(dgx())
     assert list(specs) == [f"dgx-h100-mig-0-gpu.nvidia.com{suffix}" for suffix in ("", "-1", "-counters")]
     assert {spec["pool"]["resourceSliceCount"] for spec in specs.values()} == {3}
     *with_devices, with_counters = specs.values()
@@ -60,8 +58,8 @@ def test_all_partitions_are_published_within_the_limits_of_a_slice() -> None:
 
 
 def test_a_partition_consumes_its_share_and_the_card_everything() -> None:
-    devices = {device["name"]: device for device in slices(dgx())["dgx-h100-mig-0-gpu.nvidia.com"]["devices"]}
-    (counter_set, *_) = slices(dgx())["dgx-h100-mig-0-gpu.nvidia.com-counters"]["sharedCounters"]
+    devices = {device["name"]: device for device in specs_by_name(dgx())["dgx-h100-mig-0-gpu.nvidia.com"]["devices"]}
+    (counter_set, *_) = specs_by_name(dgx())["dgx-h100-mig-0-gpu.nvidia.com-counters"]["sharedCounters"]
     (consumption,) = devices["gpu-0"]["consumesCounters"]
     assert consumption == {"counterSet": "gpu-0-counter-set", "counters": counter_set["counters"]}
     partition = devices["gpu-0-mig-3g40gb-4"]
@@ -77,7 +75,7 @@ def test_a_partition_consumes_its_share_and_the_card_everything() -> None:
 
 
 def test_cards_that_are_split_have_no_whole_card_and_no_counters(tmp_path: Path) -> None:
-    (spec,) = slices(node(tmp_path, "  split: [1g, 2g]\n")).values()
+    (spec,) = specs_by_name(node(tmp_path, "  split: [1g, 2g]\n")).values()
     names = [device["name"] for device in spec["devices"]]
     assert names == [f"gpu-{card}-mig-{name}" for card in (0, 1) for name in ("1g-0", "2g-2")]
     assert not any("consumesCounters" in device for device in spec["devices"])
@@ -95,21 +93,20 @@ def test_a_card_that_fails_takes_its_partitions_with_it() -> None:
 
 
 def test_the_generation_of_a_pool_grows_with_the_number_of_its_slices() -> None:
-    stored = list(slices(dgx()).values())
+    stored = list(specs_by_name(dgx()).values())
     assert gpu_devices.next_generation((), 3) == 1
     assert gpu_devices.next_generation(stored, 3) == 1
     assert gpu_devices.next_generation(stored[:2], 3) == 1  # one was deleted
     assert gpu_devices.next_generation(stored, 1) == 2
-    half_written = [*slices(dgx(), generation=2).values(), {"pool": {"generation": 1, "resourceSliceCount": 1}}]
+    half_written = [*specs_by_name(dgx(), generation=2).values(), {"pool": {"generation": 1, "resourceSliceCount": 1}}]
     assert gpu_devices.next_generation(half_written, 3) == 2
 
 
 def test_only_slices_of_the_same_driver_are_surplus() -> None:
-    metadata = dgx()["metadata"]
-    stored = {**slices(dgx()), "dgx-h100-mig-0-npu.example.com": {"driver": "npu.example.com"}}
-    del metadata["annotations"][gpu_partitions.PARTITIONS]
-    manifests = gpu_devices.slice_manifests(metadata["name"], "uid", metadata["annotations"])
-    surplus = gpu_devices.surplus_slices(stored, manifests)
+    manifest = dgx()
+    stored = {**specs_by_name(manifest), "dgx-h100-mig-0-npu.example.com": {"driver": "npu.example.com"}}
+    del manifest["metadata"]["annotations"][gpu_partitions.PARTITIONS]
+    surplus = gpu_devices.surplus_slices(stored, slices(manifest))
     assert surplus == ["dgx-h100-mig-0-gpu.nvidia.com-1", "dgx-h100-mig-0-gpu.nvidia.com-counters"]
     assert gpu_devices.surplus_slices(stored, []) == [], "a malformed annotation takes no devices away"
 
@@ -117,7 +114,7 @@ def test_only_slices_of_the_same_driver_are_surplus() -> None:
 @pytest.mark.parametrize("name", ["n-gpu.nvidia.com-x7k2p", "n-gpu.nvidia.com-0", "other-gpu.nvidia.com"])
 def test_slices_of_others_are_left_alone(name: str) -> None:
     assert not gpu_devices.is_slice_of(name, "n")
-    assert all(gpu_devices.is_slice_of(slice_name, "dgx-h100-mig-0") for slice_name in slices(dgx()))
+    assert all(gpu_devices.is_slice_of(slice_name, "dgx-h100-mig-0") for slice_name in specs_by_name(dgx()))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"computeSlices": "x"}'])

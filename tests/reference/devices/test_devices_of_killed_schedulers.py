@@ -1,5 +1,5 @@
 """Tests that a scheduler which is killed at any write of an allocation loses no device: its successor places the same
-gangs, and a gang that does not fit holds no device.
+gangs, and a gang that does not fit holds no device; and that a scheduler decides again when a claim gets its name.
 
 The scheduler runs in this process, against an API server that stores pods and claims in memory."""
 
@@ -225,6 +225,26 @@ def test_a_gang_is_not_bound_if_a_claim_cannot_be_written(member: str) -> None:
         judge(api, "first", "second")
 
     leap(outdated())
+
+
+def test_a_pod_whose_claim_gets_its_name_late_is_placed() -> None:
+    """The control plane creates a claim before it writes its name into the status of the pod."""
+
+    async def named_late() -> None:
+        api = a_cluster()
+        named_pod = copy.deepcopy(api.stored["pods", "second0"])
+        api.stored["pods", "second0"]["status"] = {}
+        scheduler: Any = a_scheduler(api)
+        await scheduler._cycle()
+        judge(api, "first")
+        scheduler._changed.clear()
+        api.put("pods", named_pod)
+        scheduler._pods.on_event("MODIFIED", msgspec.convert(named_pod, Pod, strict=False))
+        assert scheduler._changed.is_set()
+        await scheduler._cycle()
+        judge(api, "first", "second")
+
+    leap(named_late())
 
 
 def test_nothing_is_deallocated_that_a_bound_pod_uses() -> None:
